@@ -28,11 +28,11 @@ _KINDS = {
 }
 
 
-def check_output(path: Path, *inputs: object, is_ours: Callable[[Path], bool] | None = None) -> None:
+def check_output(path: Path, *inputs: object, is_ours: Callable[[Path], bool] = lambda path: False) -> None:
     """Refuses an output that could not be written, before the work for it begins.
 
     inputs: files and folders that the command reads; what is not a Path, such as a pipe or an address, is ignored.
-    is_ours: whether a file that is there may be written over; None: any file. Raises SettingsError for one that may
+    is_ours: whether a file that is there may be written over; by default none. Raises SettingsError for one that may
     not, if the folder is absent or write-protected, if the path holds something other than a regular file (a folder, a
     link, a device, a pipe) or a write-protected one, and if the path is one of the inputs or lies in one.
     """
@@ -59,7 +59,7 @@ def check_output(path: Path, *inputs: object, is_ours: Callable[[Path], bool] | 
         raise SettingsError(f"{path}: the folder {folder} may not be written to: name another one")
     if present is not None and not may_write(path):
         raise SettingsError(f"{path}: is protected from writing: name another file")
-    if present is not None and is_ours is not None and not is_ours(path):
+    if present is not None and not is_ours(path):
         raise SettingsError(f"{path}: already exists, and is not written over: name another file, or remove it")
 
 
@@ -79,7 +79,7 @@ def write_whole(path: Path, data: bytes | memoryview, *, aside: Path | None = No
     aside: as of write_aside; None: `.korbert-NAME.tmp` beside the file. Raises SettingsError as `check_output` does.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    check_output(path)
+    check_output(path, is_ours=Path.is_file)
     aside = aside or aside_of(path)
     aside.unlink(missing_ok=True)
 

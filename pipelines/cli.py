@@ -15,7 +15,7 @@ from korbert import __version__
 from korbert.errors import EndedElsewhere, KorbertError
 from korbert.extras import needed_for
 from korbert.interruption import Interrupted, raised_signals
-from korbert.pipelines.commands import models, scoring, seeing, serving, stages, tasks, vectors
+from korbert.pipelines.commands import models, scoring, serving, stages, tasks, vectors
 from korbert.pipelines.language import VARIABLE, t
 from korbert.pipelines.stages.table import STAGES
 from korbert.processor import bound_spinning
@@ -108,19 +108,18 @@ def _leave_interrupted(error: BaseException, number: signal.Signals, command: st
 
 def _leave_failed(error: BaseException) -> int:
     """Reports an error in one line and returns the exit code."""
+    code = 1
     if isinstance(error, KorbertError):
-        say(f"korbert: {in_one_line(str(error))}", err=True)
-        return error.exit_code
-    if isinstance(error, OSError):
-        what = error.strerror or str(error)
+        what, code = str(error), error.exit_code
+    elif isinstance(error, OSError):
+        what = f"{error.filename or 'the disk'}: {error.strerror or error}"
         if error.errno in _FULL:
-            what = f"{error.strerror or os.strerror(error.errno)}: make room, then run the same command: it resumes"
-        place = error.filename or "the disk"
-        say(f"korbert: {in_one_line(f'{place}: {what}')}", err=True)
-        return 1
-    what = " ".join(str(error).split())
-    say(f"korbert: {type(error).__name__}: {what}: the same command with --debug shows where", err=True)
-    return 1
+            what += ": make room, then run the same command: it resumes"
+    else:
+        words = " ".join(str(error).split())
+        what = f"{type(error).__name__}: {words}: the same command with --debug shows where"
+    say(f"korbert: {in_one_line(what)}", err=True)
+    return code
 
 
 GROUPS = {  # in the order of use
@@ -201,14 +200,7 @@ def cli() -> None:
     """
 
 
-for _command in (
-    *stages.COMMANDS,
-    *tasks.COMMANDS,
-    *scoring.COMMANDS,
-    *models.COMMANDS,
-    *serving.COMMANDS,
-    *seeing.COMMANDS,
-    *vectors.COMMANDS,
-):
-    _command.context_class = _Context
-    cli.add_command(_command)
+for _module in (stages, tasks, scoring, models, serving, vectors):
+    for _command in _module.COMMANDS:
+        _command.context_class = _Context
+        cli.add_command(_command)

@@ -35,11 +35,10 @@ from korbert.world import world
 __all__ = ["Comparison", "Evaluation", "Finetuned", "Run", "compare", "evaluate", "finetune", "pretrain", "run"]
 
 _PAIRS: Mapping[int, Sequence[str]] = {2: ("text", "pair"), 3: ("text", "pair", "score")}  # of kind embedding
-_OPTION = re.compile(r"(?<![^\s(])--(?:(device|from|kind|model|runner|to) ([\w.-]+)|([a-z-]+))")
+_OPTION = re.compile(r"`[^`]*`|(?<![^\s(])--([a-z-]+)")
 _ARGUMENTS = {  # option -> argument, where the names differ
     "address": "$RAY_ADDRESS",
     "column": "another role",
-    "debug": "the traceback",
     "from": "from_",
     "rebuild": "rebuild=True",
     "set": "settings",
@@ -53,16 +52,12 @@ def _naming_arguments() -> Iterator[None]:
     try:
         yield
     except KorbertError as error:
-        parts = str(error).split("`")
-        parts[::2] = [_OPTION.sub(_argument, part) for part in parts[::2]]
-        error.args = ("`".join(parts),)
+        error.args = (_OPTION.sub(_argument, str(error)),)
         raise
 
 
 def _argument(option: re.Match[str]) -> str:
-    name, value = option[1] or option[3], option[2]
-    argument = _ARGUMENTS.get(name, name.replace("-", "_"))
-    return argument if value is None else f"{argument}={value!r}"
+    return _ARGUMENTS.get(option[1], option[1].replace("-", "_")) if option[1] else option[0]
 
 
 @needed_for("korbert.finetune")
@@ -96,25 +91,19 @@ def finetune(
     The same rows and settings with the same `output` continue an interrupted run, and skip a finished one.
 
     Args:
-        model: A model, its folder, or its name. One in memory is taken from the folder it was loaded from.
+        model: A model, its folder, or its name.
         train: A file of any format of `korbert finetune`, a list of tuples (text, label) or (text, pair, label), or of
             dicts, a frame of pandas or polars, or a Dataset of `datasets`.
-        valid: Rows to select the epoch and the rate on; None: a part of `train`.
-        test: Rows to score once per seed; None: those of validation are scored.
-        task: A known data set instead of `train`; `korbert tasks` lists them.
-        data: The folder with the files of `task`.
+        valid, test: Likewise. The epoch and the rate are selected on `valid`, by default a part of `train`; `test` is
+            scored once per seed, by default `valid` is.
+        task, data: A known data set instead of `train` (`korbert tasks` lists them), and the folder with its files.
         kind: Of task; None: inferred from the columns.
         output: Folder of the artifact. None: a temporary one, which lives as long as the result.
         form: Format of the files.
         seeds: Number of seeds to train with, or the seeds themselves.
-        device: "auto", "cpu" or "cuda".
-        workers: Processes that analyse texts; None: one for each core.
-        rebuild: Train anew even if `output` holds the same, or another, artifact.
+        device, workers, rebuild: As in `run`.
         **settings: Columns by role (text, pair, label, score, question, ..: a name, or several), and any setting of a
             recipe's task: epochs, learning_rates, features, lora, several, validation_share, ..
-
-    Returns:
-        The result, with the scores and the model.
 
     Raises:
         SettingsError: A setting, or a value of a row, that there is not.
@@ -173,8 +162,7 @@ def run(
 
     Args:
         recipe: A TOML file, or the name of a shipped one.
-        from_: First stage; earlier ones must be fresh.
-        to: Last stage.
+        from_, to: First stage, before which all must be fresh, and last stage.
         root: Folder of all artifacts.
         data: Base folder of the recipe's relative paths; None: $KORBERT_DATA, or else the recipe's folder.
         settings: Values that replace those of the recipe, by key: {"vocab.size": 32000}.
@@ -184,14 +172,10 @@ def run(
         row_workers: Processes that make rows of pretraining; None: none on a CPU, up to four on a GPU.
         runner: Where the corpus stages run: on this machine, or on the Ray cluster of $RAY_ADDRESS.
 
-    Returns:
-        The artifacts of these stages.
-
     Raises:
         SettingsError: The recipe has a setting, or lacks a stage, that there is not.
         ArtifactError: An artifact is stale or in use.
-        CorpusError: Text that cannot be used.
-        ModelError: A model that cannot be trained.
+        CorpusError, ModelError: Text that cannot be used; a model that cannot be trained.
     """
     asked = {"root": str(root), "data": data and str(data), "settings": settings and dict(settings)}
     given = tuple(f"{name}={value!r}" for name, value in asked.items() if value)
@@ -225,9 +209,6 @@ def pretrain(
         ('fill', 'embed')
 
     The arguments and errors are those of `run`, which makes the stages before it, too: here they must be fresh.
-
-    Returns:
-        The artifact; its `model` is the pretrained one.
     """
     return run(
         recipe, from_="pretrain", to="pretrain", root=root, data=data, settings=settings, rebuild=rebuild,
@@ -240,7 +221,7 @@ def pretrain(
 def evaluate(
     model: Model | str | Path, rows: object, *, form: Form = "auto", noise: bool = False, **columns: str | Sequence[str]
 ) -> Evaluation:
-    """Scores a fine-tuned model on labelled rows: `korbert evaluate` in Python.
+    """Scores a fine-tuned model on labelled rows, with 95 % intervals: `korbert evaluate` in Python.
 
         >>> found = korbert.evaluate("korbert-mini-nsmc", [("정말 재미있는 영화", "긍정"), ("시간이 아깝다", "부정")])
         >>> list(found.scores), found.rows[0]["prediction"]["label"]
@@ -252,9 +233,6 @@ def evaluate(
         form: Format of a file.
         noise: Also score the rows with wrong spaces, typing errors, emoji and the like.
         **columns: Columns by role: text, pair, label, ..
-
-    Returns:
-        Each score, with its 95 % interval over rows.
 
     Raises:
         CorpusError: Rows that cannot be used, and labels that the training rows do not have.
@@ -279,9 +257,6 @@ def compare(*sides: Finetuned | Run | str | Path, model: str | Sequence[str] = (
         *sides: Results of `finetune` or their folders; or those of `run` and `pretrain`. The first is compared with
             each of the others.
         model: Of tasks: the name of the model to compare (pretrained, scratch, tfidf), or one for each side.
-
-    Returns:
-        The comparison, which prints as tables.
 
     Raises:
         SettingsError: Fewer than two sides, or sides of different tasks.

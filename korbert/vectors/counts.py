@@ -125,8 +125,8 @@ class PieceCounts:
         if same and (vocab / _MORPHEMES).is_file():
             return cls.of_morphemes(vocab / _MORPHEMES, tokenizer)
         raise NoCounts(
-            f"{model}: idf and bm25 need counts of pieces, and there is no {_FILE} in its folder: give counts.parquet"
-            " of the vocab artifact that made its tokenizer (--counts), or take another pooling"
+            f"{model}: idf and bm25 need counts of pieces, and there is no {_FILE} in its folder: save one"
+            " there (korbert.vectors.PieceCounts), or take another pooling"
         )
 
     def save(self, folder: str | Path) -> Path:

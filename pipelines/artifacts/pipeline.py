@@ -32,8 +32,7 @@ class Status:
     """The state of one stage's artifact, and the reasons.
 
     state: "fresh", "stale", "partial", "absent" or "unused" (the recipe leaves the stage out). reasons: what differs,
-    one line each. notes: harmless differences (versions, numerics). action: what a run would do, if the state alone
-    does not tell.
+    one line each. notes: harmless differences (versions, numerics). action: what a run would do, of `statuses`.
     """
 
     stage: str
@@ -42,11 +41,6 @@ class Status:
     notes: tuple[str, ...] = ()
     digest: str | None = None
     action: str = ""
-
-    @property
-    def doing(self) -> str:
-        """What a run would do with the stage."""
-        return self.action or _ACTIONS[self.state]
 
 
 class Pipeline:
@@ -188,14 +182,14 @@ class Pipeline:
         statuses: dict[str, Status] = {}
         for stage in self.recipe.stages.values():
             status = self.status(stage, verify=verify)
+            action = _ACTIONS[status.state]
             waiting = [name for name in self.reads(stage) if statuses[name].state not in ("fresh", "unused")]
             if stage.name in rebuild:
-                status = replace(status, action="would be rebuilt (--rebuild)")
+                action = "would be rebuilt (--rebuild)"
             elif waiting and (self.artifact(stage.name) / store.RECORD).exists() and not self._own_drift(stage):
-                reason = f"{waiting[0]} is {statuses[waiting[0]].state}"
+                status = replace(status, state="stale", reasons=(f"{waiting[0]} is {statuses[waiting[0]].state}",))
                 action = f"would be compared again once {waiting[0]} is fresh"
-                status = replace(status, state="stale", reasons=(reason,), action=action)
-            statuses[stage.name] = status
+            statuses[stage.name] = replace(status, action=action)
         return list(statuses.values())
 
     def _own_drift(self, stage: Stage) -> bool:
@@ -254,12 +248,7 @@ def progress(partial: Path) -> str | None:
 def open_pipeline(recipe: str, changes: Sequence[str], root: Path, data: Path | None, **runtime: Any) -> Pipeline:
     """The pipeline of a recipe. data: None: the recipe's folder. runtime: further fields of Runtime."""
     loaded = load(recipe, changes)
-    folder = data or find(recipe).parent
-    try:
-        folder = folder.resolve()
-    except (OSError, RuntimeError) as error:  # a loop of links
-        raise SettingsError(f"{folder}: cannot be followed ({error}): name another folder with --data") from error
-    return Pipeline(loaded, Runtime(root=root, data=folder, **runtime))
+    return Pipeline(loaded, Runtime(root=root, data=(data or find(recipe).parent).resolve(), **runtime))
 
 
 def _versions(libraries: Iterable[str]) -> dict[str, str]:

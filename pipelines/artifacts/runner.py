@@ -28,7 +28,6 @@ from korbert.world import connected, from_first, is_silent, world
 
 _logger = logging.getLogger(__name__)
 
-_REBUILD = "korbert --rebuild has not yet remade this stage\n"
 _SUMS_SHOWN, _REASONS_SHOWN = 6, 4  # in the line that ends a stage
 _LENGTH = re.compile(r"([\w.]+\.)?(steps|epochs): ")  # a difference in how long to train
 
@@ -61,7 +60,7 @@ def mark_for_rebuild(pipeline: Pipeline, stages: Sequence[Stage]) -> frozenset[s
 
     A file marks each stage until it is rebuilt, so that the same command continues after an interruption.
     """
-    left = [stage for stage in stages if _is_marked(pipeline, stage)]
+    left = [stage for stage in stages if store.mark_of(pipeline.artifact(stage.name)).exists()]
     if not left or any(pipeline.status(stage).state != "fresh" for stage in stages if stage not in left):
         left = list(stages)
         for stage in stages:
@@ -69,23 +68,8 @@ def mark_for_rebuild(pipeline: Pipeline, stages: Sequence[Stage]) -> frozenset[s
             with store.locked(final):
                 store.check_place(final)
                 remove(store.partial_of(final), store.is_ours)
-                _marker(pipeline, stage).write_text(_REBUILD, encoding="utf-8")
+                store.mark_of(final).touch()
     return frozenset(stage.name for stage in left)
-
-
-def _marker(pipeline: Pipeline, stage: Stage) -> Path:
-    final = pipeline.artifact(stage.name)
-    return final.with_name(f"{final.name}.rebuild")
-
-
-def _is_marked(pipeline: Pipeline, stage: Stage) -> bool:
-    """Whether the stage is still to be rebuilt. ArtifactError for a file of that name that korbert did not write."""
-    path = _marker(pipeline, stage)
-    if not path.is_symlink() and not path.exists():
-        return False
-    if path.is_symlink() or not path.is_file() or path.read_bytes() not in (b"", _REBUILD.encode()):
-        raise ArtifactError(f"{path}: is not a mark of --rebuild, which would be there: move it away")
-    return path.stat().st_size > 0
 
 
 def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False) -> bool:
@@ -103,8 +87,7 @@ def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False) -> bool:
         elif decision == "work" and stage.trains:
             _run(pipeline, stage)
         if writes:
-            if _is_marked(pipeline, stage):
-                _marker(pipeline, stage).unlink()
+            store.mark_of(final).unlink(missing_ok=True)
             if not (final / store.PAGE).exists():
                 try:
                     reports.render(final)
@@ -113,8 +96,7 @@ def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False) -> bool:
                 except Exception as error:  # the stage still counts as finished
                     again = pipeline.command() if pipeline.place is None else "the next run"
                     _logger.warning("%s: its page could not be drawn (%r): %s tries again", stage.name, error, again)
-                    if pipeline.runtime.debug:
-                        raise
+                    _logger.debug("where", exc_info=True)
         from_first(lambda: None)  # the next stage reads the artifact
     return decision != "skip"
 

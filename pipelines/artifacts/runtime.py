@@ -17,7 +17,7 @@ class Runtime:
 
     root: folder of all artifacts. data: the folder that paths in a recipe are relative to. workers: processes of the
     corpus stages. runner, address: where those run. device: "auto", "cpu" or "cuda". row_workers: processes of this
-    machine that make the rows of pretraining; None: see `rows_by`. debug: show tracebacks of errors.
+    machine that make the rows of pretraining; None: see `rows_by`.
     given: the options on the command line, `--set` included, or the arguments in Python, for the runs that errors
     suggest. call: the function of Python that runs it, such as "korbert.run"; "": the command line does.
     """
@@ -29,7 +29,6 @@ class Runtime:
     address: str | None = None
     device: str = "auto"
     row_workers: int | None = None
-    debug: bool = False
     given: tuple[str, ...] = ()
     call: str = ""
 

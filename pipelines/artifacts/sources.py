@@ -81,14 +81,11 @@ class Sources:
         base, relative, key = self._data, pattern, f"{self._recipe.given}: {stage}.{role}"
         if pattern.startswith(SAMPLE):
             base, relative = sample_folder(), pattern.removeprefix(SAMPLE)
-        is_remote = is_address(relative)
-        if is_remote and not self._recipe.stages[stage].remote:
-            raise CorpusError(f"{key}: {pattern}: only files of clean and of tasks may be remote: download it")
         try:
             files = find_files(relative, base)
         except CorpusError as error:
             raise CorpusError(f"{key}: {error}") from error
-        if not files and is_remote:
+        if not files and is_address(relative):
             raise CorpusError(f"{key}: no file {relative}: change the path in the recipe")
         if not files:
             raise CorpusError(

@@ -1,15 +1,14 @@
 """Artifacts: folders, whole or absent, of data files and a `stage.json` that records their origin (docs/formats.md).
 
-artifacts/<recipe>/<stage>/            finished
-artifacts/<recipe>/<stage>.partial/    in progress; `plan.json` records its settings and inputs
-artifacts/<recipe>/<stage>.lock        held by the run that writes it
-artifacts/<recipe>/<stage>.rebuild     marked by --rebuild, removed once rebuilt
+artifacts/<recipe>/<stage>/                    finished
+artifacts/<recipe>/<stage>.partial/            in progress; `plan.json` records its settings and inputs
+artifacts/<recipe>/<stage>.lock                held by the run that writes it
+artifacts/<recipe>/.korbert-<stage>.rebuild    marked by --rebuild, removed once rebuilt
 
 For a stage that runs outside a recipe, the user chooses the folder; the other three lie beside it.
 """
 
 import contextlib
-import errno
 import fcntl
 import hashlib
 import json
@@ -19,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -61,16 +60,11 @@ class Plan:
         return {**about, "settings": self.settings, "inputs": self.inputs}
 
 
-class _Inputs(BaseModel, strict=True):
-    artifacts: dict[str, str]
-    files: dict[str, list[Json]]
-
-
 class _Begun(BaseModel, strict=True):
     """The fields of `plan.json` that are read. What is in a file's entry is covered by the digest."""
 
     settings: Json
-    inputs: _Inputs
+    inputs: dict[Literal["artifacts", "files"], Json]
     versions: dict[str, str] = {}
     sittings: list[Json] = []
     failed: str = ""
@@ -141,12 +135,7 @@ def digest_of(record: Mapping[str, Any]) -> str:
 def data_files(folder: Path) -> list[Path]:
     """The files that the digest covers, sorted by relative name."""
     names = ((path, path.relative_to(folder).parts[0]) for path in folder.rglob("*") if path.is_file())
-    return sorted(path for path, name in names if name not in BESIDE and not _is_page(name))
-
-
-def _is_page(name: str) -> bool:
-    """Whether a file is the report page, or an unfinished one left by an interrupted run."""
-    return name.lstrip(".").startswith(PAGE)
+    return sorted(path for path, name in names if name not in BESIDE)
 
 
 def differences(plan: Plan, record: Mapping[str, Any]) -> list[str]:
@@ -259,12 +248,9 @@ def settle(partial: Path, final: Path) -> None:
 
 
 def tidy(partial: Path, final: Path) -> None:
-    """Removes leftovers of interrupted runs: folders beside a fresh artifact, and unfinished pages in it."""
+    """Removes leftovers of interrupted runs beside a fresh artifact."""
     for leftover in filter(is_ours, (partial, old_of(final))):
         remove(leftover, is_ours)
-    for path in final.iterdir():
-        if path.is_file() and path.name != PAGE and _is_page(path.name):
-            path.unlink()
 
 
 def begin(partial: Path, plan: Plan, keep: str | None = None) -> None:
@@ -323,14 +309,8 @@ def is_ours(folder: Path) -> bool:
     if record is None or (folder / PLAN).is_file():
         return True
     known = record["files"].keys() | (BESIDE - SCRATCH)
-    for path in folder.rglob("*"):
-        if path.is_dir() and not path.is_symlink():
-            continue
-        name = path.relative_to(folder)
-        top = name.parts[0]
-        if not (top.startswith(".korbert-") or _is_page(top) or known & {top, name.as_posix()}):
-            return False
-    return True
+    files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return all(name.parts[0].startswith(".korbert-") or known & {name.parts[0], name.as_posix()} for name in files)
 
 
 def partial_of(final: Path) -> Path:
@@ -343,6 +323,11 @@ def old_of(final: Path) -> Path:
     return final.with_name(f".korbert-{final.name}.old")
 
 
+def mark_of(final: Path) -> Path:
+    """The empty file that says that --rebuild has not yet remade an artifact."""
+    return final.with_name(f".korbert-{final.name}.rebuild")
+
+
 @contextlib.contextmanager
 def locked(final: Path) -> Iterator[None]:
     """Holds the lock of an artifact. ArtifactError, naming the process, if another run holds it."""
@@ -353,9 +338,7 @@ def locked(final: Path) -> Iterator[None]:
     with path.open("a+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno not in (errno.EAGAIN, errno.EACCES):
-                raise
+        except BlockingIOError as error:
             holder = owner(final) or "another process"
             raise ArtifactError(
                 f"{final}: is being written by {holder}: wait for it, or stop it, and run this again"

@@ -1,4 +1,4 @@
-"""Commands on tokenizers and models: tokenize, predict, fill, export, import, pack."""
+"""Commands on tokenizers and models: tokenize, predict, fill, look, export, import, pack."""
 
 import sys
 from collections.abc import Iterator
@@ -11,10 +11,10 @@ import click
 
 import korbert
 from korbert import huggingface, modeling, tokenization, training
+from korbert.durable import check_output, write_whole
 from korbert.errors import ModelError
 from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options
-from korbert.pipelines.commands.vector_options import Failed
 from korbert.progress import track
 from korbert.records.form import FORMATS, Format
 from korbert.terminal import say
@@ -32,7 +32,7 @@ _SENTENCE = "나는 어제 학교에 갔다가 친구를 만났는데, 정말 �
 @options.accept_kiwi
 @options.debug
 def tokenize(
-    tokenizer: Path, texts: tuple[str, ...], input: Any, as_json: bool, special_tokens: bool, check: bool, debug: bool
+    tokenizer: Path, texts: tuple[str, ...], input: Any, as_json: bool, special_tokens: bool, check: bool
 ) -> None:
     """Split TEXT into pieces.
 
@@ -48,7 +48,8 @@ def tokenize(
     for _, text in source:
         encoded = loaded.encode_pieces(text, special_tokens=special_tokens)
         if as_json:
-            click.echo(tokenizing.as_json(text, encoded))
+            shown = {"text": text, "pieces": list(tokenizing.token_rows(encoded))}
+            click.echo(inference.lines.as_json(shown))
         else:
             tokenizing.print_table(text, encoded)
 
@@ -70,7 +71,7 @@ def tokenize(
 def predict(
     model: Path, input: Any, text: str | None, pair: str | None, label: str | None, others: tuple[str, ...],
     form: Format, as_csv: bool, top: int | None, threshold: float | None, device: str,
-    precision: "training.InferencePrecision", debug: bool,
+    precision: "training.InferencePrecision",
 ) -> None:  # fmt: skip
     """Run MODEL on the texts of INPUT; write JSON lines or CSV.
 
@@ -81,8 +82,7 @@ def predict(
     its line number, and the record's id if there is one. A line that cannot be read yields {"line": .., "error": ..};
     the other lines are still processed, and the exit code is 1.
     """
-    options.logged(debug)
-    failed, loaded = Failed(input.name), options.loaded(model, device, precision)
+    failed, loaded = options.Failed(input.name), options.loaded(model, device, precision)
     columns = options.by_role(text, pair, None, others)
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("predict", None, "lines") as advance:
         predicting = inference.predicting
@@ -109,7 +109,7 @@ def predict(
 @click.option("--top", type=click.IntRange(min=1), default=5, help="Number of candidates per gap.")
 @options.as_json
 @options.on_models
-def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: bool, device: str, debug: bool) -> None:
+def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: bool, device: str) -> None:
     """Fill each [MASK] in TEXT with the most probable pieces.
 
     MODEL is a pretrain artifact, such as artifacts/demo/pretrain. Texts are arguments, or lines of --input or standard
@@ -143,7 +143,7 @@ def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: boo
 )
 @options.accept_kiwi
 @options.debug
-def export(model: Path, folder: Path, check: bool, onnx: bool, bits: str | None, debug: bool) -> None:
+def export(model: Path, folder: Path, check: bool, onnx: bool, bits: str | None) -> None:
     """Export MODEL for Hugging Face transformers or ONNX Runtime.
 
     MODEL is an artifact with a model, or its model/. FOLDER is created. An artifact's records also become README.md, a
@@ -173,7 +173,7 @@ def export(model: Path, folder: Path, check: bool, onnx: bool, bits: str | None,
 @click.argument("folder", type=options.PathType())
 @click.argument("target", type=options.Output())
 @options.debug
-def import_(folder: Path, target: Path, debug: bool) -> None:
+def import_(folder: Path, target: Path) -> None:
     """Import a Hugging Face model folder.
 
     FOLDER is local and holds config.json, safetensors and a tokenizer (BERT, ELECTRA, RoBERTa, ALBERT, DistilBERT,
@@ -202,7 +202,7 @@ def import_(folder: Path, target: Path, debug: bool) -> None:
 )
 @options.accept_kiwi
 @options.debug
-def pack(model: Path, folder: Path, base: Path | None, debug: bool) -> None:
+def pack(model: Path, folder: Path, base: Path | None) -> None:
     """Compress MODEL: large matrices in 8 bits, the rest in 16.
 
     FOLDER is created and used like any other model; in memory, weights are 32-bit again. A fine-tuned model with frozen
@@ -212,4 +212,31 @@ def pack(model: Path, folder: Path, base: Path | None, debug: bool) -> None:
     say(f"{folder}: {written / 1e6:.1f} MB")
 
 
-COMMANDS = [tokenize, predict, fill, export, import_, pack]
+@click.command()
+@options.model
+@click.argument("text")
+@click.argument("pair", required=False)
+@click.option("--html", type=options.Output(), required=True, help="HTML page to write.")
+@options.on_models
+def look(model: Path, text: str, pair: str | None, html: Path, device: str) -> None:
+    """Visualize MODEL on TEXT, or on TEXT and PAIR.
+
+    The page shows attention, neurons, predictions and vectors. MODEL is an artifact with a model, or its model/. The
+    page is self-contained and opens without a server or network. A KorQuAD model takes a question and a context, in
+    this order.
+
+    \b
+    Example:
+      korbert look artifacts/small/pretrain '신용 대출을 신청하고 싶어요' --html look.html
+    """
+    check_output(html, model, is_ours=reports.page.is_page)
+    loaded = korbert.load(model, device)
+    try:
+        data = reports.look.data.look_data(loaded, text, pair, whole=True)
+    except ModelError as error:
+        raise ModelError(f"{model}: {error}") from None
+    write_whole(html, reports.look.page.page(data).encode())
+    say(html)
+
+
+COMMANDS = [tokenize, predict, fill, look, export, import_, pack]

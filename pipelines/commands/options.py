@@ -1,31 +1,35 @@
-"""Options shared by several commands. A command's help names the options common to all in one line."""
+"""What several commands share: options, what they give, and how faulty records are reported."""
 
 import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from copy import copy
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast, get_args
 
 import click
 from click.shell_completion import CompletionItem
 
-from korbert.errors import SettingsError
+from korbert.errors import CorpusError, SettingsError
 from korbert.folders import models_in_the_box
 from korbert.names import on_disk
 from korbert.pipelines import inference, recipes
 from korbert.pipelines.language import VARIABLE as LANG
 from korbert.pipelines.language import t
-from korbert.records.form import FORMS
+from korbert.records.form import FORMATS, FORMS
 from korbert.terminal import Messages, printable, say
+from korbert.vectors.names import Mix, PoolingName
 from korbert.world import is_silent
+
+if TYPE_CHECKING:
+    from korbert.vectors.settings import Asked
 
 ACCEPT = "KORBERT_ACCEPT_KIWI"  # as in korbert.tokenization.folder, which costs more to import than `--help` may
 
+_MOST_WORKERS = 4_096  # half a gigabyte each: more must be a typo
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-_EVERYWHERE = ("root", "data", "accept_kiwi", "lang", "debug")  # explained once, in `korbert run --help`
 
 
 def loaded(model: Path, device: str, precision: Any) -> Any:
@@ -39,33 +43,38 @@ def loaded(model: Path, device: str, precision: Any) -> Any:
     return chosen
 
 
-class Command(click.Command):
-    """A command on a recipe. Its help lists its own options, and names those of all such commands in one line."""
+class Failed:
+    """Counts the records of a file, and reports each error on standard error."""
 
-    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        own = [one for one in self.get_params(context) if isinstance(one, click.Option) and one.name not in _EVERYWHERE]
-        records = [record for one in own if (record := one.get_help_record(context)) is not None]
-        with formatter.section("Options"):
-            formatter.write_dl(records)
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in _EVERYWHERE)
-        formatter.write_paragraph()
-        formatter.write_text(f"See `korbert run --help` for the common options {names}.")
+    def __init__(self, name: str) -> None:
+        self.name, self.lines, self.failed = name, 0, 0
+
+    def __call__(self, record: dict[str, Any]) -> bool:
+        """Whether the record has an error."""
+        self.lines += 1
+        if "error" in record:
+            say(f"korbert: {self.name}: line {record['line']}: {record['error']}", err=True)
+            self.failed += 1
+        elif record.get("cut"):
+            say(f"korbert: {self.name}: line {record['line']}: only its beginning was read", err=True)
+        return "error" in record
+
+    def end(self) -> None:
+        """Raise CorpusError if any record had an error."""
+        if self.failed:
+            raise CorpusError(f"{self.name}: {self.failed:,} of {self.lines:,} lines failed: see the messages above")
 
 
 @dataclass(frozen=True)
 class Input:
-    """A file to read: its name for messages, and the pipe, path or address. path: None for a pipe and an address."""
+    """A file to read: its name for messages, and the pipe, path or address."""
 
     name: str
     file: Any
-    path: Path | None
 
 
 class PathType(click.Path):
     """A path that a command reads, as the file system spells it."""
-
-    def __init__(self) -> None:
-        super().__init__(path_type=Path)
 
     def convert(self, value: Any, parameter: Any, context: Any) -> Any:
         return on_disk(Path(os.fsdecode(super().convert(value, parameter, context))))
@@ -91,13 +100,13 @@ class InputType(click.ParamType[Input]):
         if isinstance(value, Input):
             return value
         if value == "-":
-            return Input(sys.stdin.name, sys.stdin.buffer, None)
+            return Input(sys.stdin.name, sys.stdin.buffer)
         place = PlaceType().convert(value, parameter, context)
         if isinstance(place, Path) and not place.exists():
             pipe = f"echo TEXT | korbert {context.info_name} .." if context else "echo TEXT |"
             message = f"{value!r}: No such file or directory: a text itself comes through a pipe: {pipe}"
             self.fail(message, parameter, context)
-        return Input(value, place, place if isinstance(place, Path) else None)
+        return Input(value, place)
 
 
 def texts_of(arguments: tuple[str, ...], given: Input | None) -> Iterable[tuple[str, str]]:
@@ -109,19 +118,26 @@ def texts_of(arguments: tuple[str, ...], given: Input | None) -> Iterable[tuple[
     return inference.lines.texts(sys.stdin.buffer, sys.stdin.name)
 
 
+class _Layers(click.ParamType[tuple[int, ...]]):
+    """Comma-separated layer numbers."""
+
+    name = "N[,N..]"
+
+    def convert(self, value: Any, parameter: Any, context: Any) -> tuple[int, ...]:
+        try:
+            return value if isinstance(value, tuple) else tuple(int(part) for part in value.split(","))
+        except ValueError:
+            self.fail(f"{value!r}: give layer numbers, as in -1 or -4,-3,-2,-1", parameter, context)
+
+
 class Output(click.Path):
     """The path of something that a command writes. Raises SettingsError for a name that would only fail later."""
-
-    def __init__(self, *, is_root: bool = False) -> None:
-        """is_root: a folder below which everything is written, so that it may be that of the whole machine."""
-        super().__init__(path_type=Path)
-        self.is_root = is_root
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if any("\ud800" <= char <= "\udfff" for char in str(path)):
             raise SettingsError(f"{printable(str(path))}: the name is not UTF-8: choose another one")
-        if os.path.realpath(path) == path.absolute().anchor and not self.is_root:
+        if os.path.realpath(path) == path.absolute().anchor:
             raise SettingsError(f"{path}: is the folder of the whole machine: choose another name")
         return path
 
@@ -129,21 +145,23 @@ class Output(click.Path):
 def together(*options: _Decorator) -> _Decorator:
     """Combine several option decorators into one."""
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
+    return lambda function: reduce(lambda inner, option: option(inner), reversed(options), function)
 
 
-class Renamed(click.Option):
-    """An option that still has its earlier name, which its help does not show."""
+class _AboveBars(logging.StreamHandler[TextIO]):
+    """Writes to the current sys.stderr: a progress bar replaces it with a stream that keeps the bar below the lines."""
 
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        shown = copy(self)
-        shown.opts = self.opts[:1]  # the parser has both
-        return super(Renamed, shown).get_help_record(ctx)
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
+
+
+def _logged(context: click.Context, parameter: click.Parameter, debug: bool) -> None:
+    """Send log messages to standard error: our own, progress included, and warnings of libraries."""
+    handler = _AboveBars()
+    handler.setFormatter(Messages("%(message)s"))
+    logging.basicConfig(level=logging.ERROR if is_silent() else logging.WARNING, handlers=[handler])
+    logging.getLogger("korbert").setLevel(logging.ERROR if is_silent() else logging.DEBUG if debug else logging.INFO)
 
 
 def completed(names: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:
@@ -173,7 +191,10 @@ lang = click.option(
     callback=lambda context, parameter, lang: os.environ.update({LANG: lang} if lang else {}),
     help="Language of pages, results and help.  [default: the locale's; of a served page, the browser's]",
 )  # fmt: skip
-debug = together(lang, click.option("--debug", is_flag=True, help="Show the traceback of an error."))
+debug = together(
+    lang,
+    click.option("--debug", is_flag=True, expose_value=False, callback=_logged, help="Show the traceback of an error."),
+)
 device = click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Device to run on.")
 precision = click.option(
     "--precision", type=click.Choice(["auto", "fp32", "bf16", "int8"]), default="auto",
@@ -183,16 +204,16 @@ precision = click.option(
 )  # fmt: skip
 on_models = together(device, accept_kiwi, debug)
 workers = click.option(
-    "--workers", type=click.IntRange(min=1), help="Worker processes, or Kiwi threads.  [default: cores]"
+    "--workers", type=click.IntRange(1, _MOST_WORKERS), help="Worker processes, or Kiwi threads.  [default: cores]"
 )
 row_workers = click.option(
-    "--row-workers", type=click.IntRange(min=0),
+    "--row-workers", type=click.IntRange(0, _MOST_WORKERS),
     help="pretrain: data-loading processes on this machine, divided among its ranks; 0: a thread.  "
     "[default: 0 on CPU, up to 4 per GPU]",
 )  # fmt: skip
 
 place = together(
-    click.option("--root", type=Output(is_root=True), default=Path("artifacts"),
+    click.option("--root", type=Output(), default=Path("artifacts"),
                  help="Folder for all artifacts."),
     click.option("--data", type=PathType(), envvar="KORBERT_DATA", show_envvar=True,
                  help="Base folder of the recipe's relative paths.  [default: the recipe's folder]"),
@@ -220,9 +241,26 @@ columns = together(
                  help="Column for another role (choices, tokens, tags, spans, id, ..); repeatable."),
 )  # fmt: skip
 
-
 form = click.option("--form", type=click.Choice(FORMS), default="auto", show_default=True,
                     help="File format; auto: by extension, else by content.")  # fmt: skip
+layers = together(
+    click.option("--layer", type=_Layers(), help="Layers to use: 0 the embeddings, -1 the last layer.  [default: -1]"),
+    click.option("--mix", type=click.Choice(get_args(Mix)), help="How to combine several layers.  [default: mean]"),
+)
+vectors = together(
+    layers,
+    click.option("--pooling", type=click.Choice(get_args(PoolingName)),
+                 help="How piece vectors are pooled into one text vector.  [default: the model's, else mean; for an "
+                 "index bm25, if piece counts are available]"),
+    click.option("--no-special-tokens", is_flag=True, help="Leave [CLS] and [SEP] out of the pooling."),
+    click.option("--size", type=click.IntRange(min=1), help="Keep only the first N dimensions."),
+    precision,
+)  # fmt: skip
+records = together(
+    click.option("--text", metavar="NAME", help="Text column or key.  [default: text, document, 문장, ..]"),
+    click.option("--form", type=click.Choice(FORMATS), default="auto",
+                 help="File format; auto: by file name, else by the first line."),
+)  # fmt: skip
 
 
 def by_role(text: str | None, pair: str | None, label: str | None, others: Sequence[str]) -> dict[str, list[str]]:
@@ -236,17 +274,10 @@ def by_role(text: str | None, pair: str | None, label: str | None, others: Seque
     return columns_by_role
 
 
-class _AboveBars(logging.StreamHandler[TextIO]):
-    """Writes to the current sys.stderr: a progress bar replaces it with a stream that keeps the bar below the lines."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.stream = sys.stderr
-        super().emit(record)
-
-
-def logged(debug: bool) -> None:
-    """Send log messages to standard error: our own, progress included, and warnings of libraries."""
-    handler = _AboveBars()
-    handler.setFormatter(Messages("%(message)s"))
-    logging.basicConfig(level=logging.ERROR if is_silent() else logging.WARNING, handlers=[handler])
-    logging.getLogger("korbert").setLevel(logging.ERROR if is_silent() else logging.DEBUG if debug else logging.INFO)
+def asked_for(given: dict[str, Any]) -> "Asked":
+    """The vector settings among the given options."""
+    named = ("layer", "mix", "pooling", "normalize", "side", "size")
+    asked = cast("Asked", {name: given[name] for name in named if given.get(name)})
+    if given["no_special_tokens"]:
+        asked["special_tokens"] = False
+    return asked

@@ -33,14 +33,12 @@ def submit(
     time_limit: float,
     as_json: bool,
     device: str,
-    debug: bool,
 ) -> None:
     """Answer a KorQuAD file, or check a submission.
 
     INPUT is a KorQuAD JSON file; OUTPUT becomes {id: answer} for every id. MODEL is a korquad artifact or its model/.
     --check BUNDLE replaces all three: it runs submission/ of a korquad artifact in a fresh folder without network,
-    validates the answers, and prints time, memory, scores, and the commands of a CodaLab worksheet, or with --json
-    only what was measured.
+    validates the answers, and prints time, memory and scores.
     """
     if bundle is not None:
         if model is not None:
@@ -49,13 +47,12 @@ def submit(
         if as_json:
             click.echo(inference.lines.as_json(asdict(verdict) | {"dataset": str(verdict.dataset)}))
         else:
-            reports.summary.show_check(bundle, verdict)
+            reports.summary.show_check(verdict)
         return
     if dataset is not None:
         raise click.UsageError("--dataset is for --check BUNDLE: INPUT names the questions to answer")
     if model is None or input is None or output is None:
         raise click.UsageError("name MODEL INPUT OUTPUT, or --check BUNDLE")
-    options.logged(debug)
     answered = submission.writing.submit(model, input, output, device=device)
     say(f"{answered:,} answers in {output}", err=True)
 
@@ -64,7 +61,7 @@ def submit(
 @click.argument("dataset", type=_FILE)
 @click.argument("predictions", type=_FILE)
 @options.debug
-def score(dataset: Path, predictions: Path, debug: bool) -> None:
+def score(dataset: Path, predictions: Path) -> None:
     """Print official exact match and F1 of PREDICTIONS on DATASET."""
     click.echo(json.dumps(submission.writing.score(dataset, predictions)))
 
@@ -74,11 +71,11 @@ def score(dataset: Path, predictions: Path, debug: bool) -> None:
 @click.option("--model", "models", multiple=True, metavar="NAME",
               help="Tasks: model to compare (pretrained, scratch, tfidf), once or once per folder.  "
               "[default: the first]")  # fmt: skip
-@click.option("--html", "--page", "page", cls=options.Renamed, type=options.Output(),
+@click.option("--html", "--page", "page", type=options.Output(),
               help="Write an HTML page: curves of runs, examples of tasks.")  # fmt: skip
 @options.as_json
 @options.debug
-def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | None, as_json: bool, debug: bool) -> None:
+def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | None, as_json: bool) -> None:
     """Compare pretraining runs, or models of one task.
 
     Pretraining: FOLDER is a pretrain artifact, finished or running (pretrain.partial), or its recipe's folder; runs are
@@ -86,7 +83,7 @@ def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | Non
     section; the first is compared with each of the others on the same rows, with a significance test.
     """
     if page:
-        check_output(page, *folders, is_ours=inference.outputs.is_page)
+        check_output(page, *folders, is_ours=reports.page.is_page)
     shown, details = reports.compare.compared(folders, models)
     if as_json:
         click.echo(inference.lines.as_json(details))

@@ -2,25 +2,20 @@
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from korbert import training
 from korbert.errors import SettingsError
-from korbert.extras import EXTRAS, package
 from korbert.folders import models_in_the_box
 from korbert.interruption import Interrupted
 from korbert.pipelines.commands import options
 from korbert.pipelines.language import t
 from korbert.terminal import say
-
-if TYPE_CHECKING:
-    from korbert.pipelines.service.batching import Operation
-    from korbert.pipelines.service.shared import Served
-    from korbert.training.settings import InferencePrecision
 
 _NAME = re.compile(r"[\w.-]+")
 
@@ -50,9 +45,8 @@ _NAME = re.compile(r"[\w.-]+")
 @options.accept_kiwi
 @options.debug
 def serve(
-    models: tuple[str, ...], index: Path | None, host: str, port: int, token: str | None, insecure: bool,
-    body_bytes: int, texts: int, pieces: int, batch_pieces: int, queue: int, seconds: float, device: str,
-    precision: "InferencePrecision", debug: bool,
+    models: tuple[str, ...], index: Path | None, host: str, port: int, token: str | None, insecure: bool, device: str,
+    precision: "training.InferencePrecision", **limited: Any,
 ) -> None:  # fmt: skip
     """Serve models over HTTP.
 
@@ -68,8 +62,6 @@ def serve(
       korbert serve artifacts/small/pretrain
       korbert serve mood=models/mood answers=artifacts/small/korquad --port 9000
     """
-    for name in EXTRAS["serve"]:
-        package(name, "serve")
     from korbert.pipelines.reports.look.page import page
     from korbert.pipelines.service.analysis import analysis_process
     from korbert.pipelines.service.limits import Limits
@@ -80,10 +72,17 @@ def serve(
         raise click.UsageError(message)
     folders = named(models or tuple(models_in_the_box()))
     serving = t("korbert: serving {names} at {address}")
-    limits = Limits(body_bytes, texts, pieces, batch_pieces, queue, seconds)
+    limits = Limits(**limited)
     try:
         with analysis_process(folders.values()) as process:
-            load = partial(_load, folders, index, device, precision, limits, process)
+
+            def load() -> Any:
+                from korbert.pipelines.service.operations import (
+                    load_all,  # imports PyTorch: once the server is listening
+                )
+
+                return load_all(folders, index, device, precision, limits, process)
+
             run(
                 load, host, port, limits=limits, token=token or None, page=partial(page, None),
                 said=lambda address: say(serving.format(names=", ".join(folders), address=address)),
@@ -91,12 +90,6 @@ def serve(
     except Interrupted as signal:
         say(f"korbert: ended by {signal.number.name}", err=True)
         sys.exit(128 + signal.number)
-
-
-def _load(*arguments: Any) -> "tuple[Mapping[str, Served], Operation | None]":
-    from korbert.pipelines.service.operations import load_all  # imports PyTorch: after the server is listening
-
-    return load_all(*arguments)
 
 
 def named(models: Sequence[str]) -> dict[str, Path]:

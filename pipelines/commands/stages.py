@@ -1,8 +1,7 @@
 """Commands that run a recipe, show its state and estimate its cost."""
 
-import os
 import pkgutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -17,24 +16,18 @@ from korbert.pipelines.commands import options
 from korbert.pipelines.language import t
 from korbert.pipelines.stages import Stage
 from korbert.pipelines.stages.table import STAGES, TASK, is_task
+from korbert.processor import cores
 from korbert.tasks.sets import listing
 from korbert.terminal import in_one_line, say
 from korbert.world import is_silent
 
-_MAX_WORKERS_A_CORE = 32  # processes of half a gigabyte each: more must be a typo
 
-
-def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...], debug: bool,
+def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...],
            workers: int | None = None, runner: Literal["native", "ray"] = "native", address: str | None = None,
            device: str = "auto", row_workers: int | None = None) -> "artifacts.Pipeline":  # fmt: skip
     """The pipeline of a recipe, from the options of a command."""
-    options.logged(debug)
-    number = {"workers": workers} if workers else {}
     if address is not None and runner != "ray":
         raise click.UsageError("--address names a Ray cluster: add --runner ray")
-    for option, asked in (("--workers", workers if runner == "native" else None), ("--row-workers", row_workers)):
-        if (asked or 0) > _MAX_WORKERS_A_CORE * (os.cpu_count() or 1):
-            raise click.UsageError(f"{option} {asked}: this machine has {os.cpu_count()} cores: give a smaller number")
     # The options given on the command line, to repeat in a suggested command.
     context, given = click.get_current_context(), list[str]()
     for name, option, values in (("root", "--root", [str(root)]), ("data", "--data", [str(data)]),
@@ -43,7 +36,7 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
             given += [word for value in values for word in (option, value)]
     return artifacts.open_pipeline(
         recipe, changes, root, data, runner=runner, address=address, device=device, row_workers=row_workers,
-        debug=debug, given=tuple(given), **number,
+        given=tuple(given), workers=workers or cores(),
     )  # fmt: skip
 
 
@@ -62,20 +55,13 @@ def run_stages(pipeline: "artifacts.Pipeline", stages: Sequence[Stage], rebuild:
     artifacts.runner.make_all(pipeline, stages, rebuild=rebuild)
 
 
-class _StageName(click.Choice[str]):
-    """A stage of the table, or tasks.NAME, which only the recipe can check."""
-
-    def __init__(self) -> None:
-        super().__init__([*STAGES, f"{TASK}NAME"])
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return str(value) if is_task(str(value)) else super().convert(value, param, ctx)
+_stage: Any = {"metavar": "|".join([*STAGES, f"{TASK}NAME"]), "shell_complete": options.completed(lambda: STAGES)}
 
 
 @click.command()
 @options.recipe
-@click.option("--from", "first", type=_StageName(), help="First stage; earlier ones must be fresh.")
-@click.option("--to", "last", type=_StageName(), help="Last stage.")
+@click.option("--from", "first", **_stage, help="First stage; earlier ones must be fresh.")
+@click.option("--to", "last", **_stage, help="Last stage.")
 @options.work
 @options.corpus
 @options.device
@@ -114,14 +100,12 @@ def _stage_command(stage: Stage) -> click.Command:
     own = [options.workers, options.device] if stage.trains else [options.corpus]
     if stage.makes_rows:
         own.append(options.row_workers)
-    decorated: Callable[..., Any] = command
-    for option in reversed([options.work, *own, *([_preview] if stage.preview else []), options.place]):
-        decorated = option(decorated)
-    made = click.command(stage.name, cls=options.Command, help=str(stage.help), short_help=stage.help.summary)
-    return made(options.recipe(decorated))
+    own += [_preview] if stage.preview else []
+    decorated = options.together(options.recipe, options.work, *own, options.place)(command)
+    return click.command(stage.name, help=str(stage.help), short_help=stage.help.summary)(decorated)
 
 
-@click.command(cls=options.Command)
+@click.command()
 @click.argument("recipe", required=False, shell_complete=options.recipe_names)
 @click.argument("names", nargs=-1, metavar="[NAME ...]")
 @options.work
@@ -164,7 +148,7 @@ def tasks(
         reports.summary.show(pipeline, [stage.name for stage in stages])
 
 
-@click.command(cls=options.Command)
+@click.command()
 @options.recipe
 @click.option("--verify", is_flag=True, help="Verify the hash of every file of every artifact.")
 @options.as_json
@@ -177,13 +161,12 @@ def status(recipe: str, verify: bool, as_json: bool, **common: Any) -> None:
     pipeline = pipeline_of(recipe, **common)
     statuses = list(pipeline.statuses(verify=verify))
     if as_json:
-        stages = [asdict(status) | {"action": status.doing} for status in statuses]
-        click.echo(inference.lines.as_json({"folder": str(pipeline.folder), "stages": stages}))
+        click.echo(inference.lines.as_json({"folder": str(pipeline.folder), "stages": list(map(asdict, statuses))}))
     else:
         reports.summary.show_status(pipeline, statuses)
 
 
-@click.command(cls=options.Command)
+@click.command()
 @options.recipe
 @options.place
 def report(recipe: str, **common: Any) -> None:
@@ -213,15 +196,13 @@ def new(name: Path, every_key: bool, begin: str) -> None:
     path = name if name.suffix == ".toml" else Path(f"{name}.toml")
     recipes.files.check_name(path)
     check_output(path)
-    if path.exists():
-        raise SettingsError(f"{path}: already exists: choose another name")
     template = recipes.template
     recipe = (template.full_recipe if every_key else template.short_recipe)(begin, path.parent)
     write_whole(path, recipe.encode())
     say(t("{path}: name your files in it, then `korbert run {path}`").format(path=path))
 
 
-@click.command(cls=options.Command)
+@click.command()
 @options.recipe
 @click.option(
     "--seconds", type=click.IntRange(0, 3_600), default=30,

@@ -5,9 +5,10 @@ import json
 import shlex
 import sys
 from collections import Counter
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import click
 
@@ -19,7 +20,6 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.pipelines import artifacts, experiments, inference, recipes, reports
 from korbert.pipelines.commands import options
 from korbert.pipelines.commands.stages import run_stages
-from korbert.pipelines.commands.vector_options import Failed
 from korbert.pipelines.language import t
 from korbert.processor import cores
 from korbert.progress import track
@@ -29,15 +29,16 @@ from korbert.terminal import say
 from korbert.world import is_silent, world
 
 _FILE, _PLACE = options.PathType(), options.PlaceType()
+_rates = partial(click.option, "--learning-rate", "learning_rates", type=float, multiple=True)
 _learning = options.together(  # model, data and settings of the commands that train
     options.model,
     click.option("--train", type=_PLACE, help="Training file: CSV, TSV, JSON lines, Parquet, CoNLL, .."),
     click.option("--valid", type=_PLACE, help="Validation file, to select epoch and learning rate.  "
                  "[default: part of --train]"),
-    click.option("--valid-share", type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    click.option("--valid-share", "validation_share", type=click.FloatRange(0, 1, min_open=True, max_open=True),
                  help="Share of --train used for validation.  [default: 0.1]"),
     click.option("--test", type=_PLACE, help="Test file, scored once per seed."),
-    click.option("--task", "set_", metavar="NAME",
+    click.option("--task", "set", metavar="NAME",
                  help="Use a known data set instead; `korbert tasks` lists them."),
     click.option("--data", type=_FILE, envvar="KORBERT_DATA", show_envvar=True,
                  help="Folder with the files of --task."),
@@ -50,8 +51,7 @@ _learning = options.together(  # model, data and settings of the commands that t
     click.option("--epochs", type=click.IntRange(min=1),
                  help="Epochs; the best is kept.  [default: 3, or up to 20 to reach 200 steps; "
                  "20 with --features]"),
-    click.option("--learning-rate", "rates", type=float, multiple=True,
-                 help="Learning rate to try; repeat for several.  [default: 2e-4; 3e-3 with --features]"),
+    _rates(help="Learning rate to try; repeat for several.  [default: 2e-4; 3e-3 with --features]"),
     click.option("--seeds", type=click.IntRange(min=1),
                  help="Number of seeds to train with.  [default: 1; `layers`: 3]"),
     click.option("--features", metavar="LAYERS",
@@ -112,9 +112,9 @@ def layers(as_json: bool, **given: Any) -> None:
     if (output / artifacts.store.RECORD).is_file():
         raise SettingsError(f"{output}: is an artifact, which other files would make stale: choose another --output")
     output.mkdir(parents=True, exist_ok=True)
-    read, outputs = (given["model"], given["train"]), inference.outputs
-    check_output(output / "layers.json", *read, is_ours=outputs.is_nothing_else)
-    check_output(output / "layers.html", *read, is_ours=outputs.is_page)
+    read = (given["model"], given["train"])
+    check_output(output / "layers.json", *read)
+    check_output(output / "layers.html", *read, is_ours=reports.page.is_page)
     work = claim(output / ".korbert-layers")
     inputs = dataclasses.replace(pipeline.inputs(stage), encoded=work / "encoded")
     settings = pipeline.recipe.section(stage.name)
@@ -129,31 +129,29 @@ def layers(as_json: bool, **given: Any) -> None:
 
 
 def _pipeline(
-    model: Path, output: Path, train: Path | None, valid: Path | None, test: Path | None, set_: str | None,
-    data: Path | None, kind: str | None, text: str | None, pair: str | None, label: str | None,
-    others: tuple[str, ...], form: Any, changes: tuple[str, ...], workers: int | None, device: str,
-    debug: bool, rates: tuple[float, ...], seeds: int | None, valid_share: float | None, is_artifact: bool = True,
-    **plain: Any,
+    model: Path, output: Path, train: Path | None, valid: Path | None, test: Path | None, data: Path | None,
+    text: str | None, pair: str | None, label: str | None, others: tuple[str, ...], form: Any,
+    changes: tuple[str, ...], workers: int | None, device: str, seeds: int | None, is_artifact: bool = True,
+    **settings: Any,
 ) -> "artifacts.Pipeline":  # fmt: skip
     """The pipeline of a single task, from the options of a command.
 
-    is_artifact: whether `output` becomes an artifact. plain: options named like settings.
+    is_artifact: whether `output` becomes an artifact. settings: of the task's section; empty ones are left out.
     """
-    options.logged(debug)
-    if bool(set_) == bool(train):
+    if bool(settings["set"]) == bool(train):
         raise click.UsageError("give either --train FILE or --task NAME")
-    if set_ and data is None:
+    if settings["set"] and data is None:
         raise click.UsageError("--task needs --data: the folder with the files of the set")
     files = {name: path for name, path in (("train", train), ("valid", valid), ("test", test)) if train and path}
-    numbers = {"learning_rates": list(rates), "validation_share": valid_share, "seeds": list(range(seeds or 0))}
-    settings = {key: value for key, value in {"kind": kind, "set": set_, **numbers, **plain}.items() if value}
+    settings |= {"learning_rates": list(settings["learning_rates"]), "seeds": list(range(seeds or 0))}
+    settings = {key: value for key, value in settings.items() if value}
     columns = options.by_role(text, pair, label, others)
     recipe, line = recipes.one_task.task_recipe(output, model, files, columns, form, settings, changes)
     if line:
         say(line, err=True)
     typed = tuple(word for word in sys.argv[1:] if word != "--rebuild")
     place, number = (data or Path()).resolve(), workers or cores()
-    runtime = artifacts.Runtime(output.parent, place, number, device=device, debug=debug, given=typed)
+    runtime = artifacts.Runtime(output.parent, place, number, device=device, given=typed)
     return artifacts.Pipeline(recipe, runtime, output if is_artifact else None)
 
 
@@ -170,7 +168,7 @@ def _pipeline(
 @click.option("--output", type=options.Output(), required=True, help="Folder to write.")
 @click.option("--text", metavar="NAME", help="Text column or key.  [default: text, document, 문장, ..]")
 @click.option("--epochs", type=click.IntRange(min=1), help="Epochs; the best is kept.  [default: 3, or up to 20]")
-@click.option("--learning-rate", "rates", type=float, multiple=True, help="Learning rate to try.  [default: 2e-4]")
+@_rates(help="Learning rate to try.  [default: 2e-4]")
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Any other setting of kind embedding.")
 @options.workers
 @options.on_models
@@ -184,15 +182,14 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
     Example:
       korbert distill korbert-mini sentences.txt --teacher models/e5 --valid sts.csv --output models/vectors
     """  # fmt: skip
-    options.logged(given["debug"])
     if world().size > 1:
         raise SettingsError("distill: the teacher's vectors are computed by one process: leave torchrun out")
     output: Path = given["output"]
-    vectors, failed = output.with_name(f"{output.name}.teacher.parquet"), Failed(texts.name)
+    vectors, failed = output.with_name(f"{output.name}.teacher.parquet"), options.Failed(texts.name)
     artifacts.store.check_place(output, "--output")
     size = korbert.load(given["model"], given["device"]).network.config.hidden_size
     inference.teachers.write_teacher_vectors(teacher, texts, text, vectors, size, failed, given["device"])
-    nothing: dict[str, Any] = dict.fromkeys(("test", "set_", "data", "pair", "label", "seeds", "valid_share"))
+    nothing: dict[str, Any] = dict.fromkeys(("test", "set", "data", "pair", "label", "seeds", "validation_share"))
     pipeline = _pipeline(
         **nothing, **given, train=vectors, kind="embedding", text=None, others=(), form="auto", several=False,
     )  # fmt: skip
@@ -212,19 +209,17 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
 @click.option("--output", type=options.Output(), help="Write one JSON line per row, with its prediction.")
 @options.on_models
 def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label: str | None, others: tuple[str, ...],
-             form: Any, as_json: bool, noise: bool, html: Path | None, output: Path | None, device: str,
-             debug: bool) -> None:  # fmt: skip
+             form: Any, as_json: bool, noise: bool, html: Path | None, output: Path | None,
+             device: str) -> None:  # fmt: skip
     """Evaluate MODEL on a labelled FILE.
 
     MODEL is a folder written by `korbert finetune`, or the artifact of a [tasks.NAME] section. Each score comes with a
     95 % bootstrap interval over rows.
     """
-
-    options.logged(debug)
     if output:
-        check_output(output, model, file, is_ours=inference.outputs.is_nothing_else)
+        check_output(output, model, file)
     if html:
-        check_output(html, model, file, is_ours=inference.outputs.is_page)
+        check_output(html, model, file, is_ours=reports.page.is_page)
     columns, loaded = options.by_role(text, pair, label, others), korbert.load(model, device)
     result = experiments.evaluating.evaluated(loaded, file, columns, form, noise=noise or html is not None)
     for line in result.notes:
@@ -267,17 +262,7 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
               help="Document unit in text files: a line, a block between blank lines, or the whole file.")  # fmt: skip
 @options.workers
 @options.debug
-def questions(
-    corpus: str,
-    output: Path,
-    count: int | None,
-    per_paragraph: int,
-    seed: int,
-    text: str,
-    documents: Literal["line", "blank", "file"],
-    workers: int | None,
-    debug: bool,
-) -> None:
+def questions(corpus: str, output: Path, workers: int | None, **settings: Any) -> None:
     """Generate questions with answers from unlabelled text.
 
     They warm up a reading comprehension model before it is trained on real questions.
@@ -291,13 +276,9 @@ def questions(
     Example:
       korbert questions wiki.jsonl.zst --count 100000 --output made.json
     """
-    options.logged(debug)
     if not corpus:
         raise click.UsageError("CORPUS is empty: name a file, a folder or a glob")
-    counts = inference.questions.write_questions(
-        corpus, output, per_paragraph=per_paragraph, seed=seed, text=text, documents=documents, count=count,
-        workers=workers or cores(),
-    )  # fmt: skip
+    counts = inference.questions.write_questions(corpus, output, workers=workers or cores(), **settings)
     for line in inference.questions.described(output, counts):
         say(line)
 
@@ -308,19 +289,18 @@ def questions(
 @click.option("--title", default="title", metavar="NAME", help="Field or column of the title.")
 @click.option("--text", metavar="NAME", help="Field or column of the text.  [default: text, document, 문장, ..]")
 @options.debug
-def pairs(corpus: Path, output: Path, title: str, text: str | None, debug: bool) -> None:
+def pairs(corpus: Path, output: Path, title: str, text: str | None) -> None:
     """Take pairs of queries and passages from the documents of CORPUS, to learn vectors without labels.
 
     CORPUS is a file of documents with titles: JSON lines or a table. A title and the first paragraph, a heading and its
     section, and a sentence and the rest of its paragraph are pairs. `korbert finetune` reads the output (kind
     embedding), `korbert negatives`, too.
     """
-    options.logged(debug)
-    check_output(output, corpus, is_ours=inference.outputs.is_nothing_else)
-    failed, counts = Failed(str(corpus)), Counter[PairSource]()
+    check_output(output, corpus)
+    failed, counts = options.Failed(str(corpus)), Counter[PairSource]()
 
     def write(aside: Path) -> None:
-        records = inference.embedding.text_records(corpus, corpus.name, text=text, utf8=True, fields=True)
+        records = inference.embedding.text_records(corpus, corpus.name, text=text, fields=True)
         with aside.open("wb") as file, track("pairs", None, "documents") as advance:
             for record in chain.from_iterable(records):
                 advance(1)

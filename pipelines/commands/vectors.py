@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,8 +17,7 @@ from korbert import search
 from korbert.durable import check_output, write_whole
 from korbert.errors import CorpusError, ModelError, SettingsError
 from korbert.pipelines import inference, reports
-from korbert.pipelines.commands import options, vector_options
-from korbert.pipelines.commands.vector_options import Failed
+from korbert.pipelines.commands import options
 from korbert.progress import track
 from korbert.records.form import Form, Format
 from korbert.terminal import say
@@ -25,6 +25,7 @@ from korbert.vectors.names import Side, Unit, Way
 
 _PATH = options.PathType()
 _PLACE = options.PlaceType()
+_way = partial(click.option, "--way", type=click.Choice(get_args(Way)))
 _rerank = click.option(
     "--rerank", type=_PATH, metavar="MODEL", help="Sort the first 50 texts again by this model of kind rerank."
 )
@@ -34,7 +35,7 @@ _rerank = click.option(
 @options.model
 @click.argument("input", type=options.InputType(), default="-")
 @click.option("--output", type=options.Output(), help="Write a .npy or .parquet file; an interrupted run resumes.")
-@vector_options.vectors
+@options.vectors
 @click.option("--normalize", is_flag=True, help="Scale vectors to unit length.")
 @click.option(
     "--side", type=click.Choice(get_args(Side)), help="Role of the texts in a search; its prompt is put before them."
@@ -42,10 +43,10 @@ _rerank = click.option(
 @click.option(
     "--parts", type=click.Choice(get_args(Unit)), help="Vectors of these units of each text, with their spans."
 )
-@vector_options.records
+@options.records
 @options.on_models
 def embed(
-    model: Path, input: Any, output: Path | None, text: str | None, form: Format, device: str, debug: bool,
+    model: Path, input: Any, output: Path | None, text: str | None, form: Format, device: str,
     parts: Unit | None, **given: Any,
 ) -> None:  # fmt: skip
     """Compute the vectors of the texts of INPUT.
@@ -56,20 +57,18 @@ def embed(
     cannot be read is reported, its row is NaN or null, and the exit code is 1.
     """
     files = inference.embedding
-    options.logged(debug)
     if output is not None:
         files.check_ending(output)
-        check_output(output, model, input.path, is_ours=inference.outputs.is_nothing_else)
-        if parts:
-            raise SettingsError("--parts: writes JSON lines only: leave --output out")
-    of_texts = ("pooling", "no_special_tokens", "size", "counts", "normalize", "side")
+        check_output(output, model, input.file)
     if parts:
-        why = "is for vectors of texts: leave it out, or leave --parts out"
-        asked = given | {"precision": given["precision"] not in ("auto", "fp32")}
-        for name in filter(asked.get, (*of_texts, "precision")):
-            raise SettingsError(f"--{name.replace('_', '-')}: {why}")
-    embedding, failed = vector_options.embedding_of(model, device, given), Failed(input.name)
-    records = files.text_records(input.file, input.name, form, text, utf8=output is not None)
+        asked = given | {"output": output, "precision": given["precision"] not in ("auto", "fp32")}
+        of_texts = ("output", "pooling", "no_special_tokens", "size", "normalize", "side", "precision")
+        if name := next(filter(asked.get, of_texts), None):
+            option = f"--{name.replace('_', '-')}"
+            raise SettingsError(f"{option}: is for vectors of texts: leave it out, or leave --parts out")
+    loaded, failed = options.loaded(model, device, given["precision"]), options.Failed(input.name)
+    embedding = files.Embedding(loaded, options.asked_for(given))
+    records = files.text_records(input.file, input.name, form, text)
     if output is None:
         with nullcontext(lambda count: None) if sys.stdout.isatty() else track("embed", None, "texts") as advance:
             _print_vectors(embedding, records, parts, failed, advance)
@@ -85,7 +84,7 @@ def _print_vectors(
     embedding: "inference.embedding.Embedding",
     records: Iterator[list[Any]],
     parts: Unit | None,
-    failed: Failed,
+    failed: options.Failed,
     advance: Callable[[int], None],
 ) -> None:
     for some in filter(None, records):
@@ -103,7 +102,11 @@ def _print_vectors(
 
 
 def _pairs(
-    corpus: Path, form: Format, text: str | None, failed: Failed, advance: Callable[[int], None] = lambda count: None
+    corpus: Path,
+    form: Format,
+    text: str | None,
+    failed: options.Failed,
+    advance: Callable[[int], None] = lambda count: None,
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Id, text and fields of each record of a file, or a folder of text files; errors and repeated ids are reported."""
     seen: dict[str, int] = {}
@@ -111,9 +114,7 @@ def _pairs(
         say(f"{corpus}: {len(files):,} .txt files, read by line", err=True)
     for name, file in (files or {corpus.name: corpus}).items():
         line = number = 0  # the number of a record on its line: a list of JSON may be one line
-        for record in chain.from_iterable(
-            inference.embedding.text_records(file, name, form, text, utf8=True, fields=True)
-        ):
+        for record in chain.from_iterable(inference.embedding.text_records(file, name, form, text, fields=True)):
             number = number + 1 if record["line"] == line else 1
             line = record["line"]
             id = str(record.get("id", f"{name}:{line}" if number == 1 else f"{name}:{line}.{number}"))
@@ -133,12 +134,12 @@ def _pairs(
 @click.argument("corpus", type=_PLACE, required=False)
 @click.option("--output", type=options.Output(), required=True, help="Index folder; an existing index is extended.")
 @click.option("--remove", type=_PATH, help="File of ids, one per line, to remove first.")
-@vector_options.vectors
-@vector_options.records
+@options.vectors
+@options.records
 @options.on_models
 def index(
     model: Path, corpus: Path | None, output: Path, remove: Path | None, text: str | None, form: Format,
-    device: str, debug: bool, **given: Any,
+    device: str, **given: Any,
 ) -> None:  # fmt: skip
     """Index the texts of CORPUS for search by BM25 and vectors.
 
@@ -147,15 +148,19 @@ def index(
     replaces the earlier one; the default id is FILE:LINE (FILE:LINE.2 for a second one in JSON). An interrupted run
     resumes without recomputing what it has added.
     """
-    options.logged(debug)
     if corpus is None and remove is None:
         raise SettingsError("neither CORPUS nor --remove is given: name texts to add, or ids to remove")
     for path in filter(None, (corpus, remove)):
         if not (path.is_file() or (path == corpus and inference.embedding.holds_texts(path))):
             what = "is a folder without .txt files" if path.is_dir() else "no such file"
             raise SettingsError(f"{path}: {what}: name a file or folder of texts, or a file of ids for --remove")
-    made = _index_to_write(model, output, device, given)
-    removed, added, failed = 0, search.Added(), Failed(str(corpus))
+    is_there = search.is_index(output)  # before the model is loaded: refuses other files
+    loaded, asked = options.loaded(model, device, given["precision"]), options.asked_for(given)
+    if is_there:
+        made = search.Index.load(output, loaded).matching(**asked)
+    else:
+        made = search.Index.create(output, loaded, **asked)
+    removed, added, failed = 0, search.Added(), options.Failed(str(corpus))
     if remove is not None:
         ids = {id for _, id in inference.lines.texts(remove, remove.name) if id}
         removed = made.remove(ids)
@@ -171,34 +176,18 @@ def index(
     failed.end()
 
 
-def _index_to_write(model: Path, output: Path, device: str, given: dict[str, Any]) -> "search.Index":
-    """The index in a folder, or a new one."""
-    if search.is_index(output):
-        return _opened_index(model, output, device, given)
-    new = vector_options.embedding_of(model, device, given, search=True)
-    return search.Index.create(output, new.model, counts=new.counts, **new.asked)
-
-
-def _opened_index(model: Path, folder: Path, device: str, given: dict[str, Any]) -> "search.Index":
-    """The index in a folder. Raises SettingsError and ArtifactError if it has other settings than those given."""
-    if given["counts"]:
-        raise SettingsError(f"--counts: {folder} was built with its own: leave the option out")
-    loaded = options.loaded(model, device, given["precision"])
-    return search.Index.load(folder, loaded).matching(**vector_options.asked_for(given))
-
-
 @contextmanager
 def _index_of(
     model: Path, corpus: Path, device: str, given: dict[str, Any], way: Way | None, pairs: Iterable[tuple[Any, ...]]
 ) -> "Iterator[search.Index]":
     """The index in a folder, or one of the pairs for this time only, with vectors if this way of searching has them."""
+    loaded, asked = options.loaded(model, device, given["precision"]), options.asked_for(given)
     if corpus.is_dir() and not inference.embedding.holds_texts(corpus):
-        yield _opened_index(model, corpus, device, given)
+        yield search.Index.load(corpus, loaded).matching(**asked)
         return
-    own = vector_options.embedding_of(model, device, given, search=True)
-    words_only = (way or search.default_way(own.model)[0]) == "words"
+    words_only = (way or search.default_way(loaded)[0]) == "words"
     with TemporaryDirectory(prefix="korbert-index-") as folder:
-        made = search.Index.create(folder, own.model, counts=own.counts, words_only=words_only, **own.asked)
+        made = search.Index.create(folder, loaded, words_only=words_only, **asked)
         made.add(pairs)
         yield made
 
@@ -208,20 +197,16 @@ def _index_of(
 @click.argument("corpus", type=_PLACE, metavar="CORPUS|INDEX")
 @options.texts
 @click.option("--top", type=click.IntRange(min=1), default=10, help="Number of texts to find.")
-@click.option(
-    "--way",
-    type=click.Choice(get_args(Way)),
-    help="Rank by BM25 of words, by vectors, or by both.  [default: words; both if that helped MODEL in validation]",
-)
+@_way(help="Rank by BM25 of words, by vectors, or by both.  [default: words; both if that helped MODEL in validation]")
 @click.option("--where", metavar="CONDITION", help="Only texts whose columns meet it, as in \"kind = '민사'\".")
 @_rerank
 @options.as_json
-@vector_options.vectors
-@vector_options.records
+@options.vectors
+@options.records
 @options.on_models
 def similar(
     model: Path, corpus: Path, texts: tuple[str, ...], input: Any, top: int, way: Way | None, where: str | None,
-    rerank: Path | None, as_json: bool, text: str | None, form: Format, device: str, debug: bool, **given: Any,
+    rerank: Path | None, as_json: bool, text: str | None, form: Format, device: str, **given: Any,
 ) -> None:  # fmt: skip
     """Find the texts of CORPUS or INDEX most similar to TEXT.
 
@@ -230,7 +215,7 @@ def similar(
     if a ranking did not return the text.
     """
     given_texts = options.texts_of(texts, input)
-    failed, reranker = Failed(str(corpus)), _reranker(rerank, device)
+    failed, reranker = options.Failed(str(corpus)), _reranker(rerank, device)
     with _index_of(model, corpus, device, given, way, _pairs(corpus, form, text, failed)) as made:
         if way is None:
             say(f"korbert: ranked by {made.way}, as {made.why}: --way chooses another", err=True)
@@ -257,17 +242,17 @@ def similar(
 @click.option("--query", metavar="NAME", default="query", help="Column or key of the query.")
 @click.option("--relevant", metavar="NAME", default="relevant",
               help="Column or key of the id, or list of ids, of the texts that answer it.")  # fmt: skip
-@click.option("--way", type=click.Choice(get_args(Way)), help="Only this way of searching.  [default: each]")
+@_way(help="Only this way of searching.  [default: each]")
 @_rerank
-@click.option("--html", "--page", "page", cls=options.Renamed, type=options.Output(),
+@click.option("--html", "--page", "page", type=options.Output(),
               help="Write an HTML page: the figures, and queries on which ways differ.")  # fmt: skip
 @options.as_json
-@vector_options.vectors
-@vector_options.records
+@options.vectors
+@options.records
 @options.on_models
 def search_eval(
     model: Path, queries: Path, corpus: Path, query: str, relevant: str, way: Way | None, rerank: Path | None,
-    page: Path | None, as_json: bool, text: str | None, form: Format, device: str, debug: bool, **given: Any,
+    page: Path | None, as_json: bool, text: str | None, form: Format, device: str, **given: Any,
 ) -> None:  # fmt: skip
     """Measure how well words, vectors, both, and --rerank find the texts that answer QUERIES.
 
@@ -276,14 +261,13 @@ def search_eval(
     times 100, each with its 95 % interval over the queries.
     """
     if page:
-        check_output(page, model, queries, corpus, is_ours=inference.outputs.is_page)
-    failed, failed_queries = Failed(str(corpus)), Failed(str(queries))
+        check_output(page, model, queries, corpus, is_ours=reports.page.is_page)
+    failed, failed_queries = options.Failed(str(corpus)), options.Failed(str(queries))
     if not (pairs := list(_judged(queries, query, relevant, failed_queries))):
         raise CorpusError(f"{queries}: has no query with ids in {relevant!r}: nothing can be measured")
     texts, ids = zip(*pairs, strict=True)
     wanted = set(chain(*ids))
-    texts_of_corpus = _pairs(corpus, form, text, failed)
-    with _index_of(model, corpus, device, given, way or "both", texts_of_corpus) as made:
+    with _index_of(model, corpus, device, given, way or "both", _pairs(corpus, form, text, failed)) as made:
         right = {id: text for id, text in made if id in wanted}
         if not right:
             raise CorpusError(f"{queries}: none of the ids in {relevant!r} is that of a text of {corpus}")
@@ -323,12 +307,7 @@ def _reranker(folder: Path | None, device: str) -> "korbert.Model | None":
 @click.argument("pairs", type=_PATH)
 @click.option("--output", type=options.Output(), required=True, help="File of JSON lines to write.")
 @click.option("--count", type=click.IntRange(min=1), default=4, help="Negatives of a pair.")
-@click.option(
-    "--way",
-    type=click.Choice(get_args(Way)),
-    default="words",
-    help="Search by BM25 of words, by vectors, or by both.",
-)
+@_way(default="words", help="Search by BM25 of words, by vectors, or by both.")
 @click.option(
     "--most",
     type=click.FloatRange(0, 1),
@@ -338,7 +317,7 @@ def _reranker(folder: Path | None, device: str) -> "korbert.Model | None":
 @options.form
 @options.on_models
 def negatives(
-    model: Path, pairs: Path, output: Path, count: int, way: Way, most: float, form: Form, device: str, debug: bool
+    model: Path, pairs: Path, output: Path, count: int, way: Way, most: float, form: Form, device: str
 ) -> None:  # fmt: skip
     """Find hard negatives for the queries of PAIRS among its passages.
 
@@ -348,8 +327,7 @@ def negatives(
     """
     from korbert.tasks.kinds.embedding import PASSAGE, QUERY
 
-    options.logged(debug)
-    check_output(output, model, pairs, is_ours=inference.outputs.is_nothing_else)
+    check_output(output, model, pairs)
     rows = korbert.tasks.files.read_rows([pairs], [QUERY, PASSAGE], form=form)
     for line in rows.said():
         say(line, err=True)
@@ -358,15 +336,14 @@ def negatives(
         index = search.Index.create(folder, loaded, words_only=way == "words")
         with track("index", None, "texts") as advance:
             index.add(_numbered(dict.fromkeys(row["pair"] for row in rows), advance))
-        results, none = [], 0
+        results = []
         with track("search", len(rows), "queries") as advance:
-            for row, found in zip(
-                rows, search.negatives.hard_negatives(index, rows.rows, count, way, most=most), strict=True
-            ):
-                results.append({"query": row["text"], "passage": row["pair"], "negatives": found})
-                none += not found
+            found = search.negatives.hard_negatives(index, rows.rows, count, way, most=most)
+            for row, own in zip(rows, found, strict=True):
+                results.append({"query": row["text"], "passage": row["pair"], "negatives": own})
                 advance(1)
     write_whole(output, b"".join(inference.lines.as_json(result) + b"\n" for result in results))
+    none = sum(not result["negatives"] for result in results)
     say(f"{output}: {len(results):,} pairs, {none:,} of them without negatives", err=True)
 
 
@@ -376,11 +353,9 @@ def _numbered(texts: Iterable[str], advance: Callable[[int], None]) -> Iterator[
         advance(1)
 
 
-def _judged(queries: Path, query: str, relevant: str, failed: Failed) -> Iterator[tuple[str, list[str]]]:
+def _judged(queries: Path, query: str, relevant: str, failed: options.Failed) -> Iterator[tuple[str, list[str]]]:
     """Each query of a file with the ids that answer it; records without are reported."""
-    for record in chain.from_iterable(
-        inference.embedding.text_records(queries, queries.name, text=query, usual=True, fields=True)
-    ):
+    for record in chain.from_iterable(inference.embedding.text_records(queries, queries.name, text=query, fields=True)):
         ids = record.get("id") if relevant == "id" else record.get("fields", {}).get(relevant)
         ids = ids if isinstance(ids, list) else [ids]
         if "error" not in record and (not ids or not all(isinstance(id, str | int) and str(id) for id in ids)):

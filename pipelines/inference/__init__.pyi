@@ -1,6 +1,5 @@
 from . import embedding as embedding
 from . import lines as lines
-from . import outputs as outputs
 from . import predicting as predicting
 from . import questions as questions
 from . import records as records

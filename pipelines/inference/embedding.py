@@ -31,7 +31,7 @@ from korbert.records.form import Format
 from korbert.records.inputs import Source
 from korbert.scratch import claim, remove
 from korbert.search.texts import is_utf8, json_of
-from korbert.vectors import PieceCounts
+from korbert.vectors import POOLINGS
 from korbert.vectors.settings import Asked
 
 PART_ROWS = 4_096  # an interrupted run loses at most one part
@@ -46,18 +46,18 @@ class Embedding:
 
     model: Model
     asked: Asked
-    counts: PieceCounts | None = None
 
     def __call__(self, texts: list[str]) -> NDArray[np.float32]:
-        return self.model.embed(texts, counts=self.counts, **self.asked)
+        return self.model.embed(texts, **self.asked)
 
     def digest(self) -> "hashlib._Hash":
         """Digest of everything that determines the vectors, except the texts."""
-        settings = self.model.vector_settings(**self.asked).model_dump_json()
-        digest = hashlib.sha256(f"{self.model.digest} {settings} {self.model.precision}".encode())
-        if self.counts is not None:
-            digest.update(self.counts.frequencies.tobytes())
-            digest.update(f"{self.counts.documents} {self.counts.mean_length}".encode())
+        settings = self.model.vector_settings(**self.asked)
+        digest = hashlib.sha256(f"{self.model.digest} {settings.model_dump_json()} {self.model.precision}".encode())
+        if POOLINGS[settings.pooling].counts:
+            counts = self.model.piece_counts
+            digest.update(counts.frequencies.tobytes())
+            digest.update(f"{counts.documents} {counts.mean_length}".encode())
         return digest
 
 
@@ -75,22 +75,14 @@ def holds_texts(folder: Path) -> bool:
 
 
 def text_records(
-    file: Source,
-    name: str,
-    form: Format = "auto",
-    text: str | None = None,
-    *,
-    usual: bool = False,
-    utf8: bool = False,
-    fields: bool = False,
+    file: Source, name: str, form: Format = "auto", text: str | None = None, *, fields: bool = False
 ) -> Iterator[list[Result]]:
     """Yields {"line", "id" if any, "text"} or {"line", "error"} for each record of a file; "cut" marks truncated texts.
 
     Yields batches; from a pipe, the records that have arrived. text: column or key of the text; None: the first usual
-    name that is present. usual: these also if `text` is absent. utf8: treat a lone surrogate as an error. fields: add
-    "fields", all else that the record has.
+    name that is present. fields: add "fields", all else that the record has.
     """
-    keys: Keys = {"text": (*((text,) if text else ()), *(TEXT_NAMES if usual or not text else ()))}
+    keys: Keys = {"text": (text,) if text else TEXT_NAMES}
     for part in records(file, name, form, keys, every_column=fields):
         results = [result_of(record, keys, {}) for record in part]
         if fields:
@@ -99,7 +91,7 @@ def text_records(
                 result["fields"] = {key: value for key, value in record.fields.items() if key not in own}
         for place, one in enumerate(results):
             strings = (str(one.get("id", "")), one.get("text", ""), json_of(one.get("fields", {})))
-            if utf8 and not all(map(is_utf8, strings)):
+            if not all(map(is_utf8, strings)):
                 results[place] = {"line": one["line"], "error": "has a lone surrogate, which no file can hold"}
         yield results
 
@@ -132,7 +124,7 @@ def write_vectors(
     Returns the number of rows, and how many of them an earlier run had made.
     """
     partial_folder = claim_parts(output)
-    width = embedding([]).shape[1]
+    width = embedding(["."]).shape[1]
     fields = [("line", pa.int64()), ("id", pa.string()), ("error", pa.string())]
     fields += [("text", pa.string())] if made_from else []
     schema = pa.schema([*fields, ("vector", pa.list_(pa.float32(), width))])
@@ -164,7 +156,8 @@ def _table(embedding: Vectorizer, rows: list[Result], schema: pa.Schema) -> memo
     """The bytes of a part."""
     there = np.array(["text" in row for row in rows])
     vectors = np.zeros((len(rows), schema.field("vector").type.list_size), np.float32)
-    vectors[there] = embedding([row["text"] for row in rows if "text" in row])
+    if there.any():
+        vectors[there] = embedding([row["text"] for row in rows if "text" in row])
     flat = pa.array(vectors.reshape(-1))  # several hundred times faster than from a list of rows
     columns: dict[str, Any] = {
         "line": [row["line"] for row in rows],
@@ -187,20 +180,15 @@ def _write_parquet(parts: list[Path], schema: pa.Schema, count: int, path: Path)
 def _write_npy(parts: list[Path], schema: pa.Schema, count: int, path: Path) -> None:
     """(N, D) float32; NaN for records with an error."""
     width = schema.field("vector").type.list_size
-    if not count:
-        with path.open("wb") as file:
-            np.save(file, np.zeros((0, width), np.float32))
-        return
-    array = np.lib.format.open_memmap(path, "w+", np.float32, (count, width))
-    start = 0
-    for part in parts:
-        column = pq.read_table(part, schema=schema)["vector"].combine_chunks()
-        rows = np.full((len(column), width), np.nan, np.float32)
-        there = column.is_valid().to_numpy(zero_copy_only=False)
-        rows[there] = column.flatten().to_numpy().reshape(-1, width)  # `flatten` skips nulls
-        array[start : start + len(rows)] = rows
-        start += len(rows)
-    array.flush()
+    with path.open("wb") as file:
+        header = {"descr": "<f4", "fortran_order": False, "shape": (count, width)}
+        np.lib.format.write_array_header_1_0(file, header)
+        for part in parts:
+            column = pq.read_table(part, schema=schema)["vector"].combine_chunks()
+            rows = np.full((len(column), width), np.nan, "<f4")
+            there = column.is_valid().to_numpy(zero_copy_only=False)
+            rows[there] = column.flatten().to_numpy().reshape(-1, width)  # `flatten` skips nulls
+            file.write(rows.data)
 
 
 _FORMATS: Mapping[str, Callable[[list[Path], pa.Schema, int, Path], None]] = {

@@ -15,7 +15,6 @@ from korbert.corpus.readers.files import find_files
 from korbert.corpus.settings import SourceSettings
 from korbert.durable import aside_of, check_output, write_aside
 from korbert.errors import CorpusError, SettingsError
-from korbert.pipelines.inference.outputs import is_nothing_else
 from korbert.scratch import claim, remove
 
 _GROUPS = {  # prefix of a count -> what it counts
@@ -44,7 +43,7 @@ def write_questions(
     files = find_files(corpus, Path())
     if not files:
         raise CorpusError(f"{corpus}: no such file, and no file in it: name a file, a folder, or a glob in quotes")
-    check_output(output, *files, is_ours=is_nothing_else)
+    check_output(output, *files)
     settings = QuestionSettings(per_paragraph=per_paragraph, seed=seed)
     source = SourceSettings(name="corpus", path=corpus, id="", text=text, documents=documents)
     counts: Counter[str] = Counter()
@@ -107,10 +106,8 @@ def described(output: Path, counts: Counter[str]) -> Iterator[str]:
     """Lines for the terminal: questions written, text read, and what was left out and why."""
     yield f"{counts['written']:,} questions in {output}"
     read = ", ".join(f"{counts[name]:,} {name}" for name in ("documents", "paragraphs", "sentences"))
-    resumed = (
-        f"; {counts['resumed']:,} of {counts['parts']:,} parts are from an earlier run" if counts["resumed"] else ""
-    )
-    yield f"from {read}{resumed}"
+    resumed = f"; {counts['resumed']:,} of {counts['parts']:,} parts are from an earlier run"
+    yield f"from {read}{resumed if counts['resumed'] else ''}"
     if beyond := counts["questions"] - counts["written"]:
         yield f"{beyond:,} more from the last part were left out because of --count"
     for beginning, what in _GROUPS.items():

@@ -62,12 +62,12 @@ def write_teacher_vectors(
         return
     if not any("text" in row for row in _distinct(texts, text)):
         raise CorpusError(f"{texts}: holds no texts: nothing can be learned")
-    if teacher([]).shape[1] > size:
+    if teacher(["."]).shape[1] > size:
         kept = claim_parts(output) / f"axes-{made_from[:32]}.npy"
         if not kept.exists():
             fitted_on = [row["text"] for row in islice(_distinct(texts, text), _FITTED_TEXTS) if "text" in row]
             buffer = BytesIO()
-            np.save(buffer, Cut.of(teacher, fitted_on, size).axes)
+            np.save(buffer, principal_axes(teacher(fitted_on), size))
             write_whole(kept, buffer.getvalue())
         teacher = Cut(teacher, np.load(kept))
     with track("teacher", None, "texts") as advance:
@@ -85,7 +85,7 @@ def _made_from(output: Path) -> str | None:
 def _distinct(path: Path, text: str | None) -> Iterator[Result]:
     """The records of a file, each text once. Memory holds a digest of each text."""
     seen = set[bytes]()
-    for row in chain.from_iterable(text_records(path, path.name, text=text, utf8=True)):
+    for row in chain.from_iterable(text_records(path, path.name, text=text)):
         digest = hashlib.blake2b(row.get("text", "").encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if "text" not in row or digest not in seen:
             seen.add(digest)
@@ -110,22 +110,19 @@ def teacher_of(place: str, device: str) -> Vectorizer:
     return _SentenceTransformer(folder, device)
 
 
+def principal_axes(vectors: _Vectors, size: int) -> _Vectors:
+    """(D, size): the strongest first. Inner products along them are as near to the vectors' as that size allows."""
+    wide = vectors.astype(np.float64)
+    _, axes = np.linalg.eigh(wide.T @ wide)
+    return np.ascontiguousarray(axes[:, ::-1][:, :size], np.float32)
+
+
 @dataclass(frozen=True)
 class Cut:
-    """A teacher whose vectors are cut to fewer dimensions: their principal axes, the strongest first.
-
-    Inner products of the vectors stay as near to the teacher's as that many dimensions allow. axes: (K, D).
-    """
+    """A teacher whose vectors are cut to fewer dimensions, those of the axes: (D, size)."""
 
     teacher: Vectorizer
     axes: _Vectors
-
-    @classmethod
-    def of(cls, teacher: Vectorizer, texts: list[str], size: int) -> "Cut":
-        """Fits the axes on some texts."""
-        vectors = teacher(texts).astype(np.float64)
-        _, axes = np.linalg.eigh(vectors.T @ vectors)
-        return cls(teacher, np.ascontiguousarray(axes[:, ::-1][:, :size], np.float32))
 
     def __call__(self, texts: list[str]) -> _Vectors:
         return unit(self.teacher(texts) @ self.axes)
@@ -149,8 +146,6 @@ class _SentenceTransformer:
         return SentenceTransformer(str(self.folder), device=None if self.device == "auto" else self.device)
 
     def __call__(self, texts: list[str]) -> _Vectors:
-        if not texts:  # the size of the vectors is asked for
-            return self(["."])[:0]
         return np.asarray(self._model.encode(texts, normalize_embeddings=True, show_progress_bar=False), np.float32)
 
     def digest(self) -> "hashlib._Hash":
@@ -165,8 +160,6 @@ class _Server:
     model: str
 
     def __call__(self, texts: list[str]) -> _Vectors:
-        if not texts:  # the size of the vectors is asked for
-            return self(["."])[:0]
         parts = []
         for start in range(0, len(texts), _SERVER_TEXTS):
             body = {"model": self.model, "input": texts[start : start + _SERVER_TEXTS]}

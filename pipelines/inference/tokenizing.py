@@ -1,39 +1,26 @@
 """The output of `korbert tokenize`: the pieces of texts as JSON lines or a table."""
 
 from collections.abc import Iterator
-from typing import TypedDict
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
-from korbert.pipelines.inference import lines
 from korbert.terminal import console
 from korbert.tokenization import Pieces, Tokenizer
 from korbert.tokenization.pieces import EOJEOL
 
 
-class TokenRow(TypedDict):
-    """A piece. span: half-open, in code points of the text. eojeol: index from 0."""
+def token_rows(encoded: Pieces) -> Iterator[dict[str, Any]]:
+    """The pieces of a text, in order: {"piece", "id", "span", "tag", "eojeol"}.
 
-    piece: str
-    id: int
-    span: tuple[int, int]
-    tag: str
-    eojeol: int
-
-
-def token_rows(encoded: Pieces) -> Iterator[TokenRow]:
-    """The pieces of a text, in order."""
+    span: half-open, in code points of the text. eojeol: index from 0.
+    """
     eojeol = -1
     columns = (encoded.pieces, encoded.ids, encoded.spans, encoded.tags, encoded.boundaries)
     for piece, id, span, tag, boundary in zip(*columns, strict=True):
         eojeol += boundary >= EOJEOL
         yield {"piece": piece, "id": id, "span": span, "tag": tag, "eojeol": eojeol}
-
-
-def as_json(text: str, encoded: Pieces) -> bytes:
-    """One line: {"text", "pieces": [TokenRow, ..]}."""
-    return lines.as_json({"text": text, "pieces": list(token_rows(encoded))})
 
 
 def print_table(text: str, encoded: Pieces) -> None:

@@ -125,7 +125,7 @@ def _sections(raw: dict[str, Any], stages: Mapping[str, Stage], path: Path) -> d
             raise SettingsError(f"{path}: {stage.name}: holds {section!r}: write it as a table, [{stage.name}]")
         for key in shared.keys() & own.model_fields.keys() - section.keys():
             section[key] = shared[key]
-        stage.derive(section, raw)
+        stage.derive(section, sections)
         try:
             sections[stage.name] = own.model_validate(section)
         except ValidationError as error:

@@ -26,7 +26,7 @@ def task_recipe(
     is to be named without it.
     """
     model_folder(model)  # raises for a misspelt name
-    section: dict[str, Any] = {"init": _below(lasting(model), beside), **settings}
+    section: dict[str, Any] = {"init": lasting(model).removeprefix(f"{beside}/"), **settings}
     line = ""
     if train := files.get("train"):
         kind, columns, line = _kind(train, section.get("kind"), columns, form, several=section.get("several", False))
@@ -62,8 +62,4 @@ def _pattern(path: Any, beside: Path | None) -> str:
         return str(path)
     if not path.exists():
         raise SettingsError(f"{path}: no such file: check its name and folder")
-    return glob.escape(_below(str(path.absolute()), beside))
-
-
-def _below(path: str, folder: Path | None) -> str:
-    return path.removeprefix(f"{folder}/")
+    return glob.escape(str(path.absolute()).removeprefix(f"{beside}/"))

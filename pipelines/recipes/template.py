@@ -55,12 +55,9 @@ def full_recipe(begin: str = "", folder: Path = Path()) -> str:
     """All keys: those of the short recipe with their values, the others commented out with their defaults."""
     recipe = tomllib.loads(short_recipe(begin, folder))
     lines = [_HEAD]
+    sections = [stage.settings_class.model_fields for stage in STAGES.values()]
     for key in SHARED:
-        about = next(
-            stage.settings_class.model_fields[key]
-            for stage in STAGES.values()
-            if key in stage.settings_class.model_fields
-        )
+        about = next(fields[key] for fields in sections if key in fields)
         value = recipe.get(key, about.get_default())
         lines += [*_comment(about.description), f"{'' if key in recipe else '# '}{key} = {_toml(value)}", ""]
     for stage in STAGES.values():

@@ -3,6 +3,7 @@ from . import compare as compare
 from . import layers as layers
 from . import look as look
 from . import noise as noise
+from . import page as page
 from . import searching as searching
 from . import stage_page as stage_page
 from . import summary as summary

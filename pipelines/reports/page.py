@@ -10,9 +10,17 @@ import jinja2
 from markupsafe import Markup
 
 from korbert.durable import check_output, write_whole
-from korbert.pipelines.inference.outputs import is_page
 from korbert.pipelines.language import language, t
 from korbert.terminal import printable
+
+_GENERATOR = b'<meta name="generator" content="korbert">'  # in base.html and look.html
+_HEAD_BYTES = 1_000
+
+
+def is_page(path: Path) -> bool:
+    """Whether a file is a page of korbert, which can be made again in seconds: the only files that are written over."""
+    with path.open("rb") as file:
+        return _GENERATOR in file.read(_HEAD_BYTES)
 
 
 def write(path: Path, template: str, *, aside: Path | None = None, **values: Any) -> Path:

@@ -1,7 +1,6 @@
 """Tables for the terminal: the state of the pipeline, and the results of a run."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
@@ -11,7 +10,7 @@ from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.pipeline import Pipeline, Status
 from korbert.pipelines.language import t
 from korbert.pipelines.reports import formatting
-from korbert.pipelines.submission.check import Verdict, worksheet
+from korbert.pipelines.submission.check import Verdict
 from korbert.tasks.sets import listing
 from korbert.terminal import console, say
 
@@ -32,7 +31,7 @@ def show_status(pipeline: Pipeline, statuses: Iterable[Status]) -> None:
     width = max([8, *(len(status.stage) for status in statuses)])
     for status in statuses:
         state = f"[{_STYLES[status.state]}]{status.state:<7}[/]"
-        out.print(f"{status.stage:<{width}} {state} {(status.digest or '')[:12]:<12} {status.doing}")
+        out.print(f"{status.stage:<{width}} {state} {(status.digest or '')[:12]:<12} {status.action}")
         for line in (*status.reasons, *(f"note: {note}" for note in status.notes)):
             say(f"         {line}")
 
@@ -76,19 +75,13 @@ def show_sets() -> None:
         say(f"    {known['where']}  {known['licence']}")
 
 
-def show_check(bundle: Path, verdict: "Verdict") -> None:
-    """Prints time, memory and scores of a submission, the limits of the check, and the commands to submit it."""
+def show_check(verdict: Verdict) -> None:
+    """Prints time, memory and scores of a submission."""
     questions, took = formatting.count(verdict.questions), formatting.duration(verdict.seconds)
-    memory = "unknown" if verdict.memory is None else formatting.megabytes(verdict.memory)
     say(f"{questions} questions of {verdict.dataset}, each answered; no network access")
-    say(f"time: {took}, memory: {memory}")
+    say(f"time: {took}, memory: {formatting.megabytes(verdict.memory)}")
     if verdict.scores is not None:
         say("exact match: {exact_match:.2f}, F1: {f1:.2f}".format(**verdict.scores))
-    for note in verdict.notes:
-        say(f"note: {note}")
-    say("\nTo submit it on a CodaLab worksheet, if the competition is still open:")
-    for line in worksheet(bundle, verdict.memory):
-        say(line)
 
 
 def show_tables(tables: "Iterable[Shown]", sentences: Iterable[str] = (), out: "Console | None" = None) -> None:

@@ -50,7 +50,7 @@ def operations_of(model: Model, limits: Limits) -> dict[str, Operation]:
 
 
 def tokenize_operation(tokenizer: AnyTokenizer, limits: Limits) -> Operation:
-    """(text, whether to read special tokens such as [MASK]) -> {"pieces": [TokenRow, ..]}"""
+    """(text, whether to read special tokens such as [MASK]) -> {"pieces": those of token_rows}"""
 
     def row(item: tuple[str, bool]) -> Row:
         text, special_tokens = item

@@ -28,7 +28,7 @@ class Inputs:
     """What a stage may read.
 
     artifacts: stage name -> that stage's finished artifact. files: the role of a file in the recipe -> its files, in
-    sorted order (a source's name for `clean`, whose files may be remote; "train", "test", "valid", "warm_up" for the
+    sorted order (a source's name for `clean`; files may be remote; "train", "test", "valid", "warm_up" for the
     tasks). encoded: cache of task texts as pieces, keyed by texts and tokenizer, and of vectors of frozen encoders;
     None: no cache.
     """
@@ -69,11 +69,11 @@ class Stage:
     trains: whether it trains (on a device) or works part by part (on workers). makes_rows: whether other processes may
         make its training rows.
     optional: only run if the recipe has its section; otherwise an absent section means the defaults.
-    patterns: role -> pattern of source files, from its settings. remote: whether those files may be remote.
-        found: (settings, data folder) -> role -> further files that it finds itself.
+    patterns: role -> pattern of source files, from its settings. found: (settings, data folder) -> role -> further
+        files that it finds itself.
     folders: role -> folder of a model or tokenizer that it starts from, and the function that locates it.
-    derive: fills in settings that depend on other sections of the recipe, before validation. check: raises ValueError
-        if its settings contradict those of other stages (name -> settings, of those in the recipe).
+    derive: fills in settings that depend on those of earlier stages, before validation. check: raises ValueError if
+        its settings contradict those of other stages (name -> settings, of those in the recipe).
     page: a module with `figures(artifact)` and `story(artifact)`; "" for the default page.
     products: name -> a file of the artifact, listed below the table of results.
     preview: "module:function" of `--preview N`, (pipeline, N) -> None.
@@ -94,10 +94,9 @@ class Stage:
     makes_rows: bool = False
     optional: bool = False
     patterns: Callable[[Any], Mapping[str, str]] = lambda settings: {}
-    remote: bool = False
     found: Callable[[Any, Path], Mapping[str, tuple[Path, ...]]] = lambda settings, data: {}
     folders: Callable[[Any], Mapping[str, tuple[str, Finder]]] = lambda settings: {}
-    derive: Callable[[dict[str, Any], Mapping[str, Any]], None] = lambda section, recipe: None
+    derive: Callable[[dict[str, Any], Mapping[str, Any]], None] = lambda section, others: None
     check: Callable[[Any, Mapping[str, Any]], None] = lambda settings, others: None
     page: str = ""
     products: Mapping[str, str] = field(default_factory=dict)

@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -241,15 +240,11 @@ class ShardRows:
         return self._rows(files, self.settings.phases[0].length, masking)
 
     def _rows(self, files: Any, length: int, masking: MaskingSettings, **more: Any) -> PretrainingRows:
-        of, spans = self.settings, self._spans
+        of = self.settings
+        spans = RecurringSpans(of.spans, self.ids.mask, self.counts) if "spans" in of.objectives else None
         return PretrainingRows(
             files, self.ids, length, masking, of.pairs, of.seed, objectives=of.objectives, spans=spans, **more
         )
-
-    @cached_property
-    def _spans(self) -> RecurringSpans | None:
-        wanted = "spans" in self.settings.objectives
-        return RecurringSpans(self.settings.spans, self.ids.mask, self.counts) if wanted else None
 
 
 def piece_counts(folder: Path) -> NDArray[np.int64]:

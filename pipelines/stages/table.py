@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from korbert.folders import model_folder, tokenizer_folder
@@ -19,14 +18,11 @@ TASK_RUN = "korbert.pipelines.stages.finetuning:run"
 TASK_PAGE = "korbert.pipelines.reports.task"
 
 
-def _without_pairs(section: dict[str, Any], recipe: Mapping[str, Any]) -> None:
+def _without_pairs(section: dict[str, Any], others: Mapping[str, Any]) -> None:
     """Excludes the sources of clean with `pairs = false` from sentence pairs, unless the section lists its own."""
-    clean = recipe.get("clean")
-    sources = clean.get("sources") if isinstance(clean, dict) else None
-    tables = [source for source in sources if isinstance(source, dict)] if isinstance(sources, list) else []
     pairs = section.setdefault("pairs", {})
     if isinstance(pairs, dict):
-        pairs.setdefault("without", [str(source.get("name")) for source in tables if source.get("pairs") is False])
+        pairs.setdefault("without", [source.name for source in others["clean"].sources if not source.pairs])
 
 
 def _same_documents_held_out(settings: Any, others: Mapping[str, Any]) -> None:
@@ -76,7 +72,7 @@ def task_stage(
     *,
     title: str = "",
     asks: str = "",
-    products: Mapping[str, str] = MappingProxyType({}),
+    products: Mapping[str, str] | None = None,
 ) -> Stage:
     """The stage of a task: tasks.NAME, or a stage of its own. It starts from pretrain, or from the model in `init`.
 
@@ -88,7 +84,7 @@ def task_stage(
     about = Help(
         f"Fine-tune and score on {title}.",
         f"the pretrained model or that of {name}.init, and the files of [{name}]",
-        ", ".join(["model/, scores.json and predictions.jsonl", *products.values()]),
+        ", ".join(["model/, scores.json and predictions.jsonl", *(products or {}).values()]),
         f"korbert {f'tasks mine.toml {title}' if is_task(name) else f'{name} mine.toml --data ~/data'}",
     )
     reads = ("clean", "pretrain", "vocab")
@@ -105,8 +101,8 @@ def task_stage(
 
     return Stage(
         name, 5, settings, TASK_RUN, about, asks or title, reads=reads, unread=unread, libraries=LIBRARIES,
-        trains=True, optional=True, patterns=lambda settings: settings.patterns(), remote=True, found=found,
-        folders=folders, check=_fits_the_encoder, page=TASK_PAGE, products=products,
+        trains=True, optional=True, patterns=lambda settings: settings.patterns(), found=found,
+        folders=folders, check=_fits_the_encoder, page=TASK_PAGE, products=products or {},
     )  # fmt: skip
 
 
@@ -133,7 +129,6 @@ STAGES: dict[str, Stage] = {
             "Cleaned documents",
             libraries=("pyarrow", "duckdb"),
             patterns=lambda settings: dict(settings.patterns),
-            remote=True,
             page="korbert.pipelines.reports.clean",
             preview="korbert.pipelines.reports.preview:preview_stage",
         ),

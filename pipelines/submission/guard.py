@@ -1,12 +1,9 @@
-"""Runs a program without network access and without the korbert that is installed.
+"""Runs a program without network access and without the korbert that is installed: guard.py PROGRAM ARGUMENT...
 
-    python -c THIS REPORT PROGRAM ARGUMENT...
-
-REPORT gets JSON lines: {"network": attempt}, which fails as on a machine without network, and {"memory": peak bytes}.
-Only calls through Python are seen, not other processes or C code. Imports only the standard library.
+Only calls through Python are seen, not those of other processes or C code. Imports only the standard library.
 """
 
-import json
+import os
 import runpy
 import sys
 from pathlib import Path
@@ -18,30 +15,19 @@ _NETWORK = {
 }  # fmt: skip
 
 
-def main() -> None:
-    report, program, *arguments = sys.argv[1:]
-    folder = Path(program).resolve().parent
-    file = Path(report).open("a", buffering=1, encoding="utf-8")  # noqa: SIM115 (for as long as the program runs)
-
-    def watch(event: str, values: tuple[Any, ...]) -> None:
-        if event in _NETWORK:
-            address = next((value for value in values if isinstance(value, str | bytes | tuple)), "")
-            print(json.dumps({"network": f"{event} {address!r}"}), file=file)
-            raise OSError("there is no network here")
-
-    sys.argv = [program, *arguments]
-    sys.path[0] = str(folder)
-    if not (folder / "korbert").exists():
-        sys.modules["korbert"] = None  # type: ignore[assignment]  # importing it is an error
-    sys.addaudithook(watch)
-    try:
-        runpy.run_path(program, run_name="__main__")
-    finally:  # ru_maxrss would include the memory of the parent before the fork
-        status = Path("/proc/self/status")
-        lines = status.read_text(encoding="ascii", errors="replace").splitlines() if status.is_file() else []
-        peak = next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), None)
-        print(json.dumps({"memory": peak}), file=file)
+def _watch(event: str, values: tuple[Any, ...]) -> None:
+    if event in _NETWORK:
+        address = next((value for value in values if isinstance(value, str | bytes | tuple)), "")
+        print(f"it used the network ({event} {address!r}): put what it needs into the folder", file=sys.stderr)
+        sys.stderr.flush()
+        os._exit(1)  # whatever the program makes of errors
 
 
 if __name__ == "__main__":
-    main()
+    del sys.argv[0]
+    folder = Path(sys.argv[0]).resolve().parent
+    sys.path[0] = str(folder)
+    if not (folder / "korbert").exists():
+        sys.modules["korbert"] = None  # type: ignore[assignment]  # importing it is an error
+    sys.addaudithook(_watch)
+    runpy.run_path(sys.argv[0], run_name="__main__")

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import korbert
 from korbert.durable import check_output, read_object, write_json
-from korbert.pipelines.inference.outputs import is_nothing_else
 from korbert.tasks import korquad
 from korbert.versions import installed_version
 
@@ -22,7 +21,7 @@ def submit(model: str | Path, input: str | Path, output: str | Path, *, device: 
     is written completely or not at all. Raises SettingsError, before any work, if it cannot be written or is one of
     the inputs, and CorpusError if `input` is not a KorQuAD file.
     """
-    check_output(Path(output), Path(input), Path(model), is_ours=is_nothing_else)
+    check_output(Path(output), Path(input), Path(model))
     rows = korquad.read(input)
     questions, contexts = ([row[role] for row in rows] for role in ("question", "context"))
     answers = korbert.load(model, device).answer(questions, contexts)

@@ -68,7 +68,8 @@ def test_text_of_others_in_an_error_moves_no_cursor(tmp_path, command):
 def test_options_of_workers_are_refused(command):
     assert "add --runner ray" in command("clean", "demo", "--address", "here:6379", code=2).err
     for stage, option in (("clean", "--workers"), ("pretrain", "--row-workers")):
-        assert f"{option} 1000000: this machine has " in command(stage, "demo", option, "1000000", code=2).err
+        said = command(stage, "demo", option, "1000000", code=2).err
+        assert f"'{option}': 1000000 is not in the range" in said
 
 
 @pytest.mark.parametrize(("cores", "ranks", "asked", "each"), [
@@ -105,9 +106,6 @@ def test_the_help_of_a_stage_says_what_it_reads_and_writes(name, command):
     assert ("--device" in said) == (name in ("pretrain", "nsmc", "korquad"))
     assert ("--row-workers" in said) == (name == "pretrain")
     assert ("--runner" in said) == (name in ("clean", "analyze", "vocab", "shard"))
-    listed = [line.split()[0] for line in said.split("Options:")[1].splitlines() if line.startswith("  -")]
-    assert len(listed) <= 9  # what all commands on a recipe have is named in one line
-    assert "See `korbert run --help`" in said
 
 
 def test_help_lists_every_command_in_one_group(command):

@@ -18,7 +18,7 @@ from korbert.corpus.readers import chunks
 from korbert.corpus.readers import rows as corpus_rows
 from korbert.corpus.settings import SourceSettings
 from korbert.model import Model
-from korbert.pipelines.commands.vector_options import Failed
+from korbert.pipelines.commands.options import Failed
 from korbert.pipelines.commands.vectors import _pairs
 from korbert.pipelines.inference.embedding import text_records
 from korbert.pipelines.inference.predicting import predict_lines

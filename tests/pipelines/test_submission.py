@@ -12,7 +12,7 @@ import pytest
 
 from korbert.errors import ArtifactError, CorpusError, ModelError
 from korbert.pipelines import cli
-from korbert.pipelines.submission.check import check, worksheet
+from korbert.pipelines.submission.check import check
 from korbert.pipelines.submission.writing import score, submit, write_submission
 from tests.running import is_alive
 
@@ -81,8 +81,7 @@ def test_a_real_submission_passes(untrained_reader, tmp_path, asked):
     submit(untrained_reader, asked, tmp_path / "here.json", device="cpu")
     assert (found.questions, found.scores) == (2, score(asked, tmp_path / "here.json"))
     assert found.seconds > 0
-    assert (found.memory or 0) > 50_000_000  # torch is loaded
-    assert not [note for note in found.notes if "requirements.txt" in note]
+    assert found.memory > 50_000_000  # torch is loaded
 
 
 def test_the_place_is_fresh_and_the_environment_empty(bundle, asked, monkeypatch):
@@ -112,10 +111,8 @@ def listening():
 ])  # fmt: skip
 def test_the_network_is_refused_even_if_nobody_notices(bundle, asked, listening, code, event):
     quiet = f"try:\n    {code.format(port=listening)}\n    answers = {{}}\nexcept OSError: pass\n"
-    said = rf"predict\.py: used the network \({event} .*: put what it needs into"
-    with pytest.raises(ModelError, match=said) as told:
+    with pytest.raises(ModelError, match=rf"it used the network \({event} .*: put what it needs into"):
         check(bundle(quiet), asked)
-    assert "predictions.json" not in str(told.value)  # it was refused, so the answers are all there
 
 
 @pytest.mark.parametrize(("code", "said"), [
@@ -168,19 +165,13 @@ def test_what_is_no_bundle_or_no_dataset_is_refused(bundle, tmp_path):
 
 
 def test_the_command(bundle, asked, tmp_path, command):
-    lines = worksheet(bundle(""), 700_000_000)
-    assert lines[0] == f"cl upload {bundle('')} -n submission"
-    assert "--request-memory 2g" in lines[2]
-    assert "--request-memory 5g" in worksheet(bundle(""), 3_000_000_000)[2]
-    assert [line.split()[1] for line in lines] == ["upload", "add", "run", "make", "macro"]
     folder = str(bundle(""))
     said = command("submit", "--check", folder, "--dataset", asked).out
     assert f"2 questions of {asked}, each answered" in said
     assert "exact match: 50.00, F1: 50.00" in said
-    assert "cl macro korquad-utils/dev-evaluate-v1.0 predictions-NAME" in said
     measured = json.loads(command("submit", "--check", folder, "--dataset", asked, "--json").out)
     assert measured["scores"] == {"exact_match": 50.0, "f1": 50.0}
-    assert {"dataset", "questions", "seconds", "memory", "notes"} < measured.keys()
+    assert {"dataset", "questions", "seconds", "memory"} < measured.keys()
     assert cli.run_command(["submit", "--check", folder]) == 0  # on the questions that korbert carries
     bundle("answers.clear()")
     assert "without an answer" in command("submit", "--check", folder, code=1).err
@@ -190,10 +181,6 @@ def test_the_command(bundle, asked, tmp_path, command):
     assert "--dataset is for --check BUNDLE" in command("submit", *wrong, code=2).err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["asked.json", "submission"]
     assert [path.name for path in Path(folder).iterdir()] == ["predict.py"]
-    (bundle("") / "requirements.txt").write_text("torch==0.1\nnowhere==2\n", encoding="utf-8")
-    torch, nowhere = (note for note in check(Path(folder), asked).notes if "requirements.txt" in note)
-    assert torch.startswith("requirements.txt: torch 0.1, but this run used ")
-    assert nowhere == "requirements.txt: nowhere 2, but this run used absent"
 
 
 # --- answers, and the folder that gives them ---
