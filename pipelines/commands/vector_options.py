@@ -1,12 +1,10 @@
-"""Options of the vector commands, and the embedding that they describe."""
+"""Options of the vector commands, and the records that failed."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from korbert.errors import CorpusError, SettingsError
-from korbert.pipelines import inference
+from korbert.errors import CorpusError
 from korbert.pipelines.commands import options
 from korbert.records.form import FORMATS
 from korbert.terminal import say
@@ -14,8 +12,6 @@ from korbert.vectors.names import Mix, PoolingName
 
 if TYPE_CHECKING:
     from korbert.vectors.settings import Asked
-
-_PATH = options.PathType()
 
 
 class _Layers(click.ParamType[tuple[int, ...]]):
@@ -37,11 +33,9 @@ layers = options.together(
 vectors = options.together(
     layers,
     click.option("--pooling", type=click.Choice(get_args(PoolingName)),
-                 help="How piece vectors are pooled into one text vector.  [default: the model's, else mean; for an "
-                 "index bm25, if piece counts are available]"),
+                 help="How piece vectors are pooled into one text vector.  [default: the model's, else mean]"),
     click.option("--no-special-tokens", is_flag=True, help="Leave [CLS] and [SEP] out of the pooling."),
     click.option("--size", type=click.IntRange(min=1), help="Keep only the first N dimensions."),
-    click.option("--counts", type=_PATH, help="counts.parquet for idf and bm25 pooling.  [default: the model's]"),
     options.precision,
 )  # fmt: skip
 records = options.together(
@@ -62,23 +56,6 @@ def asked_for(given: dict[str, Any]) -> "Asked":
     if given.get("normalize"):
         asked["normalize"] = True
     return asked
-
-
-def embedding_of(
-    model: Path, device: str, given: dict[str, Any], *, search: bool = False
-) -> "inference.embedding.Embedding":
-    """The model with its vector settings. search: for an index, which has a default pooling of its own."""
-    from korbert.vectors import POOLINGS, PieceCounts
-
-    loaded, asked, counts = options.loaded(model, device, given["precision"]), asked_for(given), None
-    pooling = asked.get("pooling") or loaded.vector_defaults.get("pooling") or ("bm25" if search else "mean")
-    if given["counts"] and not POOLINGS[pooling].counts:
-        raise SettingsError("--counts: is for --pooling idf or bm25: leave it out, or choose one of them")
-    if given["counts"]:
-        counts = PieceCounts.find(given["counts"], str(model), loaded.tokenizer)
-    elif POOLINGS[pooling].counts and not search:
-        counts = loaded.piece_counts
-    return inference.embedding.Embedding(loaded, asked, counts)
 
 
 class Failed:

@@ -62,13 +62,14 @@ def embed(
         check_output(output, model, input.path, is_ours=inference.outputs.is_nothing_else)
         if parts:
             raise SettingsError("--parts: writes JSON lines only: leave --output out")
-    of_texts = ("pooling", "no_special_tokens", "size", "counts", "normalize", "side")
+    of_texts = ("pooling", "no_special_tokens", "size", "normalize", "side")
     if parts:
         why = "is for vectors of texts: leave it out, or leave --parts out"
         asked = given | {"precision": given["precision"] not in ("auto", "fp32")}
         for name in filter(asked.get, (*of_texts, "precision")):
             raise SettingsError(f"--{name.replace('_', '-')}: {why}")
-    embedding, failed = vector_options.embedding_of(model, device, given), Failed(input.name)
+    embedding = files.Embedding(options.loaded(model, device, given["precision"]), vector_options.asked_for(given))
+    failed = Failed(input.name)
     records = files.text_records(input.file, input.name, form, text, utf8=output is not None)
     if output is None:
         with nullcontext(lambda count: None) if sys.stdout.isatty() else track("embed", None, "texts") as advance:
@@ -175,14 +176,12 @@ def _index_to_write(model: Path, output: Path, device: str, given: dict[str, Any
     """The index in a folder, or a new one."""
     if search.is_index(output):
         return _opened_index(model, output, device, given)
-    new = vector_options.embedding_of(model, device, given, search=True)
-    return search.Index.create(output, new.model, counts=new.counts, **new.asked)
+    loaded = options.loaded(model, device, given["precision"])
+    return search.Index.create(output, loaded, **vector_options.asked_for(given))
 
 
 def _opened_index(model: Path, folder: Path, device: str, given: dict[str, Any]) -> "search.Index":
     """The index in a folder. Raises SettingsError and ArtifactError if it has other settings than those given."""
-    if given["counts"]:
-        raise SettingsError(f"--counts: {folder} was built with its own: leave the option out")
     loaded = options.loaded(model, device, given["precision"])
     return search.Index.load(folder, loaded).matching(**vector_options.asked_for(given))
 
@@ -195,10 +194,10 @@ def _index_of(
     if corpus.is_dir() and not inference.embedding.holds_texts(corpus):
         yield _opened_index(model, corpus, device, given)
         return
-    own = vector_options.embedding_of(model, device, given, search=True)
-    words_only = (way or search.default_way(own.model)[0]) == "words"
+    loaded = options.loaded(model, device, given["precision"])
+    words_only = (way or search.default_way(loaded)[0]) == "words"
     with TemporaryDirectory(prefix="korbert-index-") as folder:
-        made = search.Index.create(folder, own.model, counts=own.counts, words_only=words_only, **own.asked)
+        made = search.Index.create(folder, loaded, words_only=words_only, **vector_options.asked_for(given))
         made.add(pairs)
         yield made
 

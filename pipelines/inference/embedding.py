@@ -31,7 +31,6 @@ from korbert.records.form import Format
 from korbert.records.inputs import Source
 from korbert.scratch import claim, remove
 from korbert.search.texts import is_utf8, json_of
-from korbert.vectors import PieceCounts
 from korbert.vectors.settings import Asked
 
 PART_ROWS = 4_096  # an interrupted run loses at most one part
@@ -46,19 +45,14 @@ class Embedding:
 
     model: Model
     asked: Asked
-    counts: PieceCounts | None = None
 
     def __call__(self, texts: list[str]) -> NDArray[np.float32]:
-        return self.model.embed(texts, counts=self.counts, **self.asked)
+        return self.model.embed(texts, **self.asked)
 
     def digest(self) -> "hashlib._Hash":
         """Digest of everything that determines the vectors, except the texts."""
         settings = self.model.vector_settings(**self.asked).model_dump_json()
-        digest = hashlib.sha256(f"{self.model.digest} {settings} {self.model.precision}".encode())
-        if self.counts is not None:
-            digest.update(self.counts.frequencies.tobytes())
-            digest.update(f"{self.counts.documents} {self.counts.mean_length}".encode())
-        return digest
+        return hashlib.sha256(f"{self.model.digest} {settings} {self.model.precision}".encode())
 
 
 def text_files(folder: Path) -> dict[str, Path]:

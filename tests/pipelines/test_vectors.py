@@ -14,7 +14,6 @@ from korbert.modeling import PretrainingModel, save_model
 from korbert.pipelines.inference import embedding
 from korbert.scratch import claim
 from korbert.search import Index
-from korbert.vectors import PieceCounts
 
 TEXTS = ["대출을 신청하고 싶어요", "영화가 정말 재미있다", "카드를 잃어버렸어요", "내일 비가 온다", ""]
 
@@ -133,21 +132,12 @@ def test_parts_of_other_settings_or_damaged_ones_are_made_anew(model, texts, tmp
         np.testing.assert_allclose(np.load(output), korbert.load(model, "cpu").embed(TEXTS, **asked), atol=1e-5)
 
 
-def test_counts_of_pieces(model, texts, tmp_path, tiny_tokenizer, command):
-    counts, output = PieceCounts.of_texts(TEXTS, tiny_tokenizer), tmp_path / "weighted.npy"
-    command("embed", model, texts, "--output", output, "--pooling", "bm25", "--counts", counts.save(tmp_path))
-    vectors = korbert.load(model, "cpu").embed(TEXTS, pooling="bm25", counts=counts)
-    np.testing.assert_allclose(np.load(output), vectors, atol=1e-3)
-
-
 @pytest.mark.parametrize(("options", "error"), [
     ("--output x.csv", "x.csv: the extension chooses the format: use .npy or .parquet"),
     ("--output nowhere/x.npy", "nowhere/x.npy: there is no folder nowhere"),
     ("--output x.npy --parts piece", "--parts: writes JSON lines only: leave --output out"),
     ("--layer 7", r"layer 7: take one from 0 (the embeddings) to 2; -1 is the last one"),
     ("--layer last", "'last': give layer numbers, as in -1 or -4,-3,-2,-1"),
-    ("--pooling idf", "idf and bm25 need counts of pieces"),
-    ("--counts x.parquet", "--counts: is for --pooling idf or bm25: leave it out, or choose one of them"),
     ("--parts eojeol --size 2", "--size: is for vectors of texts"),
     ("--size 9999", "size 9999: the vectors have 16 numbers"),
 ])  # fmt: skip
@@ -249,7 +239,6 @@ def test_other_models_and_settings_are_refused(model, texts, tmp_path, tiny_toke
         (["index", tmp_path / "other", texts, "--output", folder], "is an index of another model"),
         (["index", model, texts, "--output", folder, "--pooling", "max"], "index: pooling: 'max' here, 'mean' in the"),
         (["similar", model, folder, "가", "--layer", "0"], "index: layer: (0,) here, (-1,) in the index: leave the"),
-        (["index", model, texts, "--output", folder, "--counts", texts], "index was built with its own: leave"),
         (["index", model, "--output", folder], "neither CORPUS nor --remove is given"),
         (["similar", model, folder.parent / "empty", "가"], "is not an index: make one with `korbert index`"),
     ):

@@ -6,7 +6,6 @@ import torch
 from korbert.modeling import models as heads
 from korbert.modeling import save_model
 from korbert.tasks.kinds.classification import Classification
-from korbert.vectors import PieceCounts
 from tests.pipelines.service.started import started
 
 
@@ -29,8 +28,6 @@ def models(tmp_path_factory, tiny_tokenizer, tiny_config):
     folder = tmp_path_factory.mktemp("models")
     for name, (model, facts) in made.items():
         save_model(folder / name, model, tiny_tokenizer, facts)
-    texts = ["학교에 간다", "대출을 신청하고 싶어요", "한 남자가 춤을 춘다"]
-    PieceCounts.of_texts(texts, tiny_tokenizer).save(folder / "gaps")
     return {name: folder / name for name in made}
 
 
