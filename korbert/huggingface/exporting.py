@@ -10,8 +10,6 @@ from typing import Any
 
 from korbert.durable import may_write
 from korbert.errors import ModelError, SettingsError
-from korbert.extras import package
-from korbert.huggingface import check as checks
 from korbert.huggingface.configs import config_to_transformers
 from korbert.huggingface.conversion import to_transformers
 from korbert.modeling.config import EncoderConfig
@@ -40,15 +38,11 @@ Json = dict[str, Any]
 _OWN_IMPORT = re.compile(r"^from korbert\.tokenization\.\w+ import .*\n", re.MULTILINE)
 
 
-def export(model_folder: str | Path, folder: str | Path, check: bool = False) -> dict[str, float]:
-    """Writes `folder` for `transformers`; only the check needs that package.
-
-    check: load the new folder as users do, and compare its outputs with our model's. Returns the largest absolute
-    difference of each output, {} without check.
+def export(model_folder: str | Path, folder: str | Path) -> None:
+    """Writes `folder` for `transformers`, without that package.
 
     SettingsError for a folder that exists, or cannot be made. ModelError if nothing in `transformers` computes
-    the same as the model, and if the check finds a difference. The next sentence head of a `modern` model is left out:
-    ModernBERT has none.
+    the same as the model. The next sentence head of a `modern` model is left out: ModernBERT has none.
     """
     folder = Path(folder)
     if folder.resolve().is_relative_to(Path(model_folder).resolve()):
@@ -58,21 +52,17 @@ def export(model_folder: str | Path, folder: str | Path, check: bool = False) ->
     nearest = next(path for path in folder.absolute().parents if path.exists())
     if not nearest.is_dir() or not may_write(nearest, os.W_OK | os.X_OK):
         raise SettingsError(f"{folder}: cannot be made ({nearest} is not a writable folder): name another one")
-    if check:
-        package("transformers", "export: the check")  # raises early if it is missing
     model, tokenizer = load_model(model_folder)
     if not isinstance(tokenizer, Tokenizer) or not isinstance(model.config, EncoderConfig):
         raise ModelError(f"{model_folder}: is of transformers already: export writes only encoders of korbert")
     config = _config(model, model.config)  # refuses before anything is written
     task = read_config(model_folder).get("task") or {}
     with TemporaryDirectory(prefix=".export-", dir=nearest) as aside:
-        new = Path(aside) / (folder.resolve().name or "model")  # transformers names its copy of the code so
+        new = Path(aside) / "model"
         new.mkdir()
         _write(new, config, model, tokenizer, task)
-        differences = checks.compare(model, tokenizer, new) if check else {}
         folder.parent.mkdir(parents=True, exist_ok=True)
         new.rename(folder)
-    return differences
 
 
 def _write(folder: Path, config: Json, model: Model, tokenizer: Tokenizer, task: Json) -> None:
