@@ -27,12 +27,6 @@ from korbert.tokenization import Tokenizer, morphemes, pieces, repair, spans, vo
 
 _TOKENIZER_FILE = "tokenization_korbert.py"
 _MODEL_FILE = "modeling_korbert.py"  # only of encoders with embeddings that ModernBERT lacks
-_SENTENCE_FILES = (
-    "modules.json",
-    "sentence_bert_config.json",
-    "config_sentence_transformers.json",
-    "1_Pooling/config.json",
-)
 _INLINED = (repair, spans, morphemes, vocabulary, pieces)  # each imports only those before it
 Json = dict[str, Any]
 _OWN_IMPORT = re.compile(r"^from korbert\.tokenization\.\w+ import .*\n", re.MULTILINE)
@@ -121,10 +115,14 @@ def sentence_files(model: EmbeddingModel, max_length: int, task: Json) -> Mappin
         "pooling_mode_max_tokens": False,
         "pooling_mode_mean_sqrt_len_tokens": False,
     }
-    bert = {"max_seq_length": max_length, "do_lower_case": False}
     prompts = {"query": task.get("query_prompt", ""), "document": task.get("passage_prompt", "")}
     more = {"similarity_fn_name": "cosine", **({"prompts": prompts} if any(prompts.values()) else {})}
-    return dict(zip(_SENTENCE_FILES, (modules, bert, more, pooling), strict=True))
+    return {
+        "modules.json": modules,
+        "sentence_bert_config.json": {"max_seq_length": max_length, "do_lower_case": False},
+        "config_sentence_transformers.json": more,
+        "1_Pooling/config.json": pooling,
+    }
 
 
 def _config(model: Model, own: EncoderConfig) -> Json:

@@ -35,17 +35,6 @@ class PredictionHead(nn.Module):
         return self.norm(F.gelu(self.dense(vectors)))
 
 
-class Transform(nn.Module):
-    """Dense layer and GELU, the transform of ELECTRA's discriminator. (..., D) -> (..., D)."""
-
-    def __init__(self, config: AnyConfig) -> None:
-        super().__init__()
-        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
-
-    def forward(self, vectors: Tensor) -> Tensor:
-        return F.gelu(self.dense(vectors))
-
-
 class SpanHead(nn.Module):
     """Scores of each piece as the first and as the last one of a span. (..., D) -> (..., 2)."""
 

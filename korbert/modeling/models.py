@@ -120,7 +120,9 @@ class DetectionModel(_EncoderWithHead):
 
     def __init__(self, config: EncoderConfig, generator: torch.Generator | None = None) -> None:
         super().__init__(config, generator)
-        self.head = heads.PredictionHead(config) if config.architecture == "modern" else heads.Transform(config)
+        self.head = heads.PredictionHead(config)
+        if config.architecture == "bert":  # that of ELECTRA's discriminator has no norm
+            self.head.norm = nn.Identity()
         self.classifier = nn.Linear(config.hidden_size, 1)
         self.nsp = heads.NextSentenceHead(config)
         heads.initialize(self, config, generator)
