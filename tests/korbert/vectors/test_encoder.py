@@ -97,10 +97,13 @@ def test_every_kind_of_model_gives_the_same_vectors(config, tiny_tokenizer, tmp_
     """Their encoders have the same weights."""
     expected = encoder.embed(TEXTS, layer=-2, pooling="max")
     number = KINDS["regression"].kind_class(metrics=("pearson",), max_length=32, mean=0.0, deviation=1.0)
+    reading = KINDS["question-answering"].kind_class(metrics=("f1",))
+    spans = {"metrics": ("accuracy",), "max_length": 32, "tags": ("O", "B-PS"), "units": "characters", "stride": 8}
+    tagging = KINDS["token-classification"].kind_class(**spans)
     for can, network, *kind in (
         (("fill", "embed"), models.PretrainingModel(config)),
-        (("answer", "embed"), models.QuestionAnsweringModel(config)),
-        (("tag", "embed"), models.TokenClassificationModel(config, ["O", "B-PS", "I-PS"])),
+        (("answer", "embed"), reading.model(config), reading),
+        (("tag", "embed"), tagging.model(config), tagging),
         (("predict", "embed"), number.model(config), number),
         (("embed",), models.EmbeddingModel(config)),
         (("embed",), models.DetectionModel(config)),
