@@ -29,7 +29,7 @@ class PredictionHead(nn.Module):
         super().__init__()
         biased, width = config.architecture != "modern", width or config.hidden_size
         self.dense = nn.Linear(config.hidden_size, width, bias=biased)
-        self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps, bias=biased)
+        self.norm: nn.Module = nn.LayerNorm(width, eps=config.layer_norm_eps, bias=biased)
 
     def forward(self, vectors: Tensor) -> Tensor:
         return self.norm(F.gelu(self.dense(vectors)))
