@@ -1,4 +1,4 @@
-"""What every model can do: vectors of texts."""
+"""What every model can do: vectors of texts and of their parts."""
 
 import hashlib
 import json
@@ -29,7 +29,8 @@ from korbert.training.examples import Examples
 from korbert.training.scoring import NotFinite, Scoring, outputs
 from korbert.training.settings import InferencePrecision
 from korbert.vectors.encoder import hidden_of, unit
-from korbert.vectors.names import Side
+from korbert.vectors.names import Side, Unit
+from korbert.vectors.parts import Parts, parts_of
 from korbert.vectors.pooling import POOLINGS, weights_of
 from korbert.vectors.settings import Asked, VectorSettings
 
@@ -199,3 +200,19 @@ class Embedder:
         first, second = (unit(self.embed(texts, **asked)) for texts in (a, b))
         cosines = first @ second.T
         return float(cosines) if isinstance(a, str) and isinstance(b, str) else np.asarray(cosines)
+
+    @overload
+    def parts(self, texts: str, unit: Unit = "morpheme", **asked: Unpack[Asked]) -> Parts: ...  # type: ignore[overload-overlap]
+    @overload
+    def parts(self, texts: Iterable[str], unit: Unit = "morpheme", **asked: Unpack[Asked]) -> list[Parts]: ...
+    def parts(self, texts: str | Iterable[str], unit: Unit = "morpheme", **asked: Unpack[Asked]) -> Parts | list[Parts]:
+        """The vectors of the pieces, morphemes or eojeols of a text, with their spans; a list for many texts.
+
+        asked: layer and mix, as in `embed`. Parts beyond max_length are missing; one cut by max_length has the mean of
+        its pieces before the cut.
+        """
+        listed, single = as_texts(texts, "texts")
+        settings = self.vector_settings(**asked)
+        with self._named():
+            parts = parts_of(self.network, self.tokenizer, listed, unit, settings, self.max_length)
+        return parts[0] if single else parts

@@ -1,2 +1,3 @@
+from .parts import Parts as Parts
 from .pooling import POOLINGS as POOLINGS
 from .settings import VectorSettings as VectorSettings

@@ -4,9 +4,8 @@ The encoder's attention kernels do not return weights. They are recomputed from 
 attention, with its own projections, positions and window.
 """
 
-from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -18,12 +17,12 @@ from korbert.modeling.encoder import Encoder
 from korbert.modeling.transformers_encoder import TransformersEncoder
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import Encoding, Span, span_of
-from korbert.tokenization.morphemes import eojeols_after
 from korbert.training.devices import device_of
 from korbert.training.scoring import NotFinite
 from korbert.vectors.encoder import encode_whole
+from korbert.vectors.names import Unit
+from korbert.vectors.parts import owners_of
 
-Unit = Literal["piece", "morpheme", "eojeol"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
 
 
@@ -45,22 +44,8 @@ class Attention:
     keys: NDArray[np.float32] | None = None
 
     def groups(self, unit: Unit) -> NDArray[np.int64]:
-        """The unit of each piece, (T,), numbered from 0 in the order of the texts; each special token is its own.
-
-        eojeol: split by white space. morpheme: those of the tokenizer; for one of `transformers`, its words.
-        """
-        encoding, later = self.encoding, [eojeols_after(text) for text in self.texts]
-        numbers: dict[object, int] = {}
-        owners = []
-        for index, special in enumerate(encoding.special_tokens_mask):
-            segment = encoding.token_type_ids[index]
-            key: object = ("piece", index)
-            if not special and unit == "morpheme":
-                key = (segment, encoding.morphemes[index])
-            elif not special and unit == "eojeol":
-                key = (segment, bisect_right(later[segment], encoding.spans[index][0]))
-            owners.append(numbers.setdefault(key, len(numbers)))
-        return np.array(owners, dtype=np.int64)
+        """The unit of each piece, (T,), as owners_of numbers them."""
+        return np.array(owners_of(self.texts, self.encoding, unit), dtype=np.int64)
 
     def labels(self, unit: Unit) -> list[str]:
         """The text of each unit: its pieces (했: 하, 었), or its characters if the pieces are bytes."""

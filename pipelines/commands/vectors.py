@@ -21,7 +21,7 @@ from korbert.pipelines.commands.vector_options import Failed
 from korbert.progress import track
 from korbert.records.form import Form, Format
 from korbert.terminal import say
-from korbert.vectors.names import Side, Way
+from korbert.vectors.names import Side, Unit, Way
 
 _PATH = options.PathType()
 _PLACE = options.PlaceType()
@@ -39,11 +39,14 @@ _rerank = click.option(
 @click.option(
     "--side", type=click.Choice(get_args(Side)), help="Role of the texts in a search; its prompt is put before them."
 )
+@click.option(
+    "--parts", type=click.Choice(get_args(Unit)), help="Vectors of these units of each text, with their spans."
+)
 @vector_options.records
 @options.on_models
 def embed(
     model: Path, input: Any, output: Path | None, text: str | None, form: Format, device: str, debug: bool,
-    **given: Any,
+    parts: Unit | None, **given: Any,
 ) -> None:  # fmt: skip
     """Compute the vectors of the texts of INPUT.
 
@@ -57,23 +60,47 @@ def embed(
     if output is not None:
         files.check_ending(output)
         check_output(output, model, input.path, is_ours=inference.outputs.is_nothing_else)
+        if parts:
+            raise SettingsError("--parts: writes JSON lines only: leave --output out")
+    of_texts = ("pooling", "no_special_tokens", "size", "normalize", "side")
+    if parts:
+        why = "is for vectors of texts: leave it out, or leave --parts out"
+        asked = given | {"precision": given["precision"] not in ("auto", "fp32")}
+        for name in filter(asked.get, (*of_texts, "precision")):
+            raise SettingsError(f"--{name.replace('_', '-')}: {why}")
     embedding = files.Embedding(options.loaded(model, device, given["precision"]), vector_options.asked_for(given))
     failed = Failed(input.name)
     records = files.text_records(input.file, input.name, form, text, utf8=output is not None)
     if output is None:
         with nullcontext(lambda count: None) if sys.stdout.isatty() else track("embed", None, "texts") as advance:
-            for some in filter(None, records):
-                good = [one for one in some if not failed(one)]
-                for one, vector in zip(good, embedding([one["text"] for one in good]), strict=True):
-                    one["vector"] = vector.tolist()
-                click.echo(b"\n".join(map(inference.lines.as_json, some)))
-                advance(len(some))
+            _print_vectors(embedding, records, parts, failed, advance)
     else:
         with track("embed", None, "texts") as advance:
             rows, resumed = files.write_vectors(embedding, chain.from_iterable(records), output, failed, advance)
         earlier = f", {resumed:,} of them from an earlier run" if resumed else ""
         say(f"{output}: {rows:,} rows{earlier}", err=True)
     failed.end()
+
+
+def _print_vectors(
+    embedding: "inference.embedding.Embedding",
+    records: Iterator[list[Any]],
+    parts: Unit | None,
+    failed: Failed,
+    advance: Callable[[int], None],
+) -> None:
+    for some in filter(None, records):
+        good = [one for one in some if not failed(one)]
+        texts = [one["text"] for one in good]
+        if parts:
+            for one, own in zip(good, embedding.model.parts(texts, parts, **embedding.asked), strict=True):
+                columns = zip(own.names, own.spans, own.vectors.tolist(), strict=True)
+                one["parts"] = [{"name": name, "span": span, "vector": row} for name, span, row in columns]
+        else:
+            for one, vector in zip(good, embedding(texts), strict=True):
+                one["vector"] = vector.tolist()
+        click.echo(b"\n".join(map(inference.lines.as_json, some)))
+        advance(len(some))
 
 
 def _pairs(

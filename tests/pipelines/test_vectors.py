@@ -40,6 +40,11 @@ def test_vectors_as_json_lines(model, texts, command):
     asked = {"layer": (-2, -1), "mix": "concat", "pooling": "max", "normalize": True}
     expected = korbert.load(model, "cpu").embed(TEXTS, **asked)
     np.testing.assert_allclose([one["vector"] for one in found], expected, atol=1e-5)
+    out, _ = command("embed", model, texts, "--parts", "eojeol")
+    for line, text in zip(out.splitlines(), TEXTS, strict=True):
+        parts = json.loads(line)["parts"]
+        assert [one["name"] for one in parts] == [text[slice(*one["span"])] for one in parts] == text.split()
+        assert {len(one["vector"]) for one in parts} <= {16}
 
 
 @pytest.mark.parametrize("ending", ["npy", "parquet"])
@@ -130,8 +135,10 @@ def test_parts_of_other_settings_or_damaged_ones_are_made_anew(model, texts, tmp
 @pytest.mark.parametrize(("options", "error"), [
     ("--output x.csv", "x.csv: the extension chooses the format: use .npy or .parquet"),
     ("--output nowhere/x.npy", "nowhere/x.npy: there is no folder nowhere"),
+    ("--output x.npy --parts piece", "--parts: writes JSON lines only: leave --output out"),
     ("--layer 7", r"layer 7: take one from 0 (the embeddings) to 2; -1 is the last one"),
     ("--layer last", "'last': give layer numbers, as in -1 or -4,-3,-2,-1"),
+    ("--parts eojeol --size 2", "--size: is for vectors of texts"),
     ("--size 9999", "size 9999: the vectors have 16 numbers"),
 ])  # fmt: skip
 def test_options_that_are_refused(model, texts, options, error, command):

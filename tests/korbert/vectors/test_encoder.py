@@ -58,10 +58,10 @@ def test_batches_do_not_matter_and_order_is_kept(encoder, pooling, monkeypatch):
     np.testing.assert_allclose(encoder.embed(TEXTS[::-1], 2, **asked), alone[::-1], atol=1e-5)
     assert encoder.embed([], **asked).shape == (0, alone.shape[1])
     # The vector of a single piece is that piece.
-    layers, _ = layers_of(encoder, "영화")
+    (piece,) = encoder.parts("영화", "piece").vectors
     if pooling != "mean-max":
         found = encoder.embed("영화", pooling=pooling, special_tokens=False)
-        np.testing.assert_allclose(found, layers[-1, 1], atol=1e-5)
+        np.testing.assert_allclose(found, piece, atol=1e-5)
 
 
 def test_vectors_are_normalized_and_cut_and_no_numbers_are_named(encoder):
@@ -71,8 +71,9 @@ def test_vectors_are_normalized_and_cut_and_no_numbers_are_named(encoder):
     np.testing.assert_allclose(unit, whole[:, :5] / np.linalg.norm(whole[:, :5], axis=1, keepdims=True), atol=1e-5)
     assert encoder.similarity(TEXTS[0], TEXTS[2], size=5) == pytest.approx(float(unit[0] @ unit[2]), abs=1e-5)
     encoder.network.encoder.embeddings.norm.weight.data.fill_(math.nan)
-    with pytest.raises(ModelError, match="the model: its vectors are not finite"):
-        encoder.embed("가", layer=1)
+    for asked in (encoder.embed, encoder.parts):
+        with pytest.raises(ModelError, match="the model: its vectors are not finite"):
+            asked("가", layer=1)
 
 
 @pytest.mark.parametrize(
