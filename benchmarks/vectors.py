@@ -5,8 +5,8 @@
 Prints two tables in Markdown. The first: Spearman of cosines on KorSTS dev and test and KLUE-STS dev, and the accuracy
 on NSMC test of a logistic regression on frozen vectors (as many training rows, C chosen on a tenth of them), for each
 layer and pooling. The best on KorSTS dev is marked: choices are made only there. The second: retrieval of the
-counterpart of each question or sentence among all others, by BM25, by the default vectors of an index, by plain means,
-and by both. --trained adds rows of models that were trained for vectors.
+counterpart of each question or sentence among all others, by BM25, by the vectors of an index, and by both. --trained
+adds rows of models that were trained for vectors.
 """
 
 import argparse
@@ -27,7 +27,6 @@ from ranking import ndcg_at, recall_at, reciprocal_rank
 from sklearn.linear_model import LogisticRegression
 
 import korbert
-from korbert.errors import SettingsError
 from korbert.model import Model
 from korbert.search import Index
 from korbert.tasks import korquad
@@ -35,7 +34,7 @@ from korbert.tasks.metrics.regression import spearman
 from korbert.tasks.sets.loading import load
 from korbert.training.examples import Examples, by_length
 from korbert.training.scoring import model_inputs
-from korbert.vectors import POOLINGS, PieceCounts
+from korbert.vectors import POOLINGS
 from korbert.vectors.encoder import unit
 from korbert.vectors.pooling import weights_of
 
@@ -51,12 +50,11 @@ def sts(rows: Iterable[Any], count: int) -> Pairs:
     return [row["text"] for row in own], [row["pair"] for row in own], np.array([row["score"] for row in own])
 
 
-def ways(model: Model, counts: PieceCounts | None) -> Iterator[tuple[str, dict[str, Any]]]:
+def ways(model: Model) -> Iterator[tuple[str, dict[str, Any]]]:
     """Name and settings of each layer and pooling; combinations of layers only with the mean."""
     layers = range(model.network.config.num_hidden_layers + 1)
     for pooling, layer in product(POOLINGS, reversed(layers)):
-        if POOLINGS[pooling].counts is None or counts is not None:
-            yield f"{pooling}, layer {layer}", {"layer": layer, "pooling": pooling, "counts": counts}
+        yield f"{pooling}, layer {layer}", {"layer": layer, "pooling": pooling}
     last = tuple(layers)[-4:]
     for mix in ("mean", "concat"):
         yield f"mean, {mix} of layers {last[0]} to {last[-1]}", {"layer": last, "mix": mix}
@@ -75,14 +73,11 @@ def all_ways(model: Model, texts: Sequence[str], tried: Sequence[dict[str, Any]]
         with torch.inference_mode():
             layers = model.network.encoder.all_layers(**model_inputs(batch)).float()
         for way, asked in enumerate(tried):
-            settings = model.vector_settings(**{name: value for name, value in asked.items() if name != "counts"})
+            settings = model.vector_settings(**asked)
             own = layers[list(settings.places(len(layers) - 1))]
             hidden = torch.cat(list(own), dim=-1) if settings.mix == "concat" else own.mean(dim=0)
-            pooling = POOLINGS[settings.pooling]
-            weights = weights_of(
-                pooling, batch["input_ids"], batch["attention_mask"], settings.special_tokens, asked.get("counts")
-            )
-            for number, vector in zip(numbers, pooling.pool(hidden, weights).numpy(), strict=True):
+            weights = weights_of(batch["attention_mask"], settings.special_tokens)
+            for number, vector in zip(numbers, POOLINGS[settings.pooling].pool(hidden, weights).numpy(), strict=True):
                 found[way][number] = vector
     return [np.stack(own) for own in found]
 
@@ -105,7 +100,7 @@ def regression(train: tuple[Vectors, Any], test: tuple[Vectors, Any]) -> float:
     return 100 * float(fitted(best, x, y).score((test[0] - mean) / deviation, test[1]))
 
 
-def layers_and_poolings(model: Model, data: Path, rows: int, counts: PieceCounts | None) -> None:
+def layers_and_poolings(model: Model, data: Path, rows: int) -> None:
     """Prints the first table."""
     parts, dev = load("korsts", data), load("klue-sts", data)
     assert parts.valid is not None
@@ -114,7 +109,7 @@ def layers_and_poolings(model: Model, data: Path, rows: int, counts: PieceCounts
     whole = chain(dev.train, dev.valid, dev.test)
     korsts_dev, korsts, klue = sts(parts.valid, rows), sts(parts.test, rows), sts(whole, rows)
     tables = [read_reviews(data / "nsmc" / f"ratings_{part}.txt")[:rows] for part in ("train", "test")]
-    names, tried = map(list, zip(*ways(model, counts), strict=True))
+    names, tried = map(list, zip(*ways(model), strict=True))
     labels, scores = [own["label"].to_numpy() for own in tables], [pairs[2] for pairs in (korsts_dev, korsts, klue)]
     vectors = [all_ways(model, list(own["text"]), tried) for own in tables]
     sides = [[all_ways(model, side, tried) for side in pairs[:2]] for pairs in (korsts_dev, korsts, klue)]
@@ -217,17 +212,12 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     model = korbert.load(given.model, device="cpu")
-    try:
-        counts = PieceCounts.find(None, str(given.model), model.tokenizer)
-    except SettingsError:
-        counts = None
     if given.tables != "2":
-        layers_and_poolings(model, given.data, given.rows, counts)
+        layers_and_poolings(model, given.data, given.rows)
     if given.tables != "1":
         print("\n| set (queries of texts) | way | recall@1 | recall@10 | MRR | nDCG@10 |\n|---|---|---|---|---|---|")
         for name in given.sets:
             search(name, model, {}, given.data, given.rows, "vectors", words=True)
-            search(name, model, {"pooling": "mean"}, given.data, given.rows, "mean vectors")
             for folder in given.trained:
                 trained = korbert.load(folder, device="cpu")
                 search(name, trained, {}, given.data, given.rows, f"vectors of {folder.name}")

@@ -28,7 +28,6 @@ from korbert.training.devices import Batch, choose_precision, device_of
 from korbert.training.examples import Examples
 from korbert.training.scoring import NotFinite, Scoring, outputs
 from korbert.training.settings import InferencePrecision
-from korbert.vectors.counts import PieceCounts
 from korbert.vectors.encoder import hidden_of, unit
 from korbert.vectors.names import Side, Unit
 from korbert.vectors.parts import Parts, parts_of
@@ -136,19 +135,7 @@ class Embedder:
         """The prompt before texts of that side of a search; empty if there is none."""
         return ""
 
-    @cached_property
-    def piece_counts(self) -> PieceCounts:
-        """The counts in the model's folder, for "idf" and "bm25". SettingsError if there are none."""
-        return PieceCounts.find(None, self.name, self.tokenizer)
-
-    def embed(
-        self,
-        texts: str | Iterable[str],
-        batch_size: int = 64,
-        *,
-        counts: PieceCounts | None = None,
-        **asked: Unpack[Asked],
-    ) -> _Vectors:
+    def embed(self, texts: str | Iterable[str], batch_size: int = 64, **asked: Unpack[Asked]) -> _Vectors:
         """The vector of a text, (D,), or of many texts, (N, D), in order. Any text is valid, even an empty one.
 
         In `modern` encoders the outputs of layers below the last are not normalized: each layer normalizes its input.
@@ -156,7 +143,6 @@ class Embedder:
         Args:
             texts: A text, or several.
             batch_size: Texts at once in the model; up to rounding, vectors do not depend on it.
-            counts: Of the pieces, for the poolings "idf" and "bm25"; None: those in the model's folder.
             **asked: Fields of VectorSettings: layer, mix, pooling, special_tokens, normalize, side, size. Those left
                 out are the model's defaults.
 
@@ -170,22 +156,13 @@ class Embedder:
             part = listed[start : start + TEXTS_AT_ONCE]
             workers = cores() if len(part) > MANY_TEXTS else 0
             encodings = self.tokenizer.encode_batch(part, max_length=self.max_length, workers=workers)
-            parts.append(self.pooled(encodings, settings, batch_size, counts=counts))
+            parts.append(self.pooled(encodings, settings, batch_size))
         vectors = np.concatenate(parts)
         return vectors[0] if single else vectors
 
-    def pooled(
-        self,
-        encodings: Sequence[Encoding],
-        settings: VectorSettings,
-        batch_size: int = 64,
-        *,
-        counts: PieceCounts | None = None,
-    ) -> _Vectors:
+    def pooled(self, encodings: Sequence[Encoding], settings: VectorSettings, batch_size: int = 64) -> _Vectors:
         """As embed, for texts already encoded, truncated to `max_length`: (N, D), computed shortest first."""
         pooling, last = POOLINGS[settings.pooling], self.network.config.num_hidden_layers
-        if pooling.counts and counts is None:
-            counts = self.piece_counts
         if prompt := self.prompt(settings.side):
             pieces = self.tokenizer.encode_pieces(prompt)
             encodings = [behind(pieces, encoding, self.max_length) for encoding in encodings]
@@ -194,8 +171,7 @@ class Embedder:
 
         def vector_of(model: nn.Module, batch: Batch) -> Tensor:
             hidden = hidden_of(model, batch, settings, layers).float()
-            weights = weights_of(pooling, batch["input_ids"], batch["attention_mask"], settings.special_tokens, counts)
-            return pooling.pool(hidden, weights)  # (B, D)
+            return pooling.pool(hidden, weights_of(batch["attention_mask"], settings.special_tokens))  # (B, D)
 
         vectors = np.zeros((0, self.width(settings)), np.float32)
         if encodings:

@@ -9,7 +9,7 @@ from typing import Any
 from korbert.errors import ModelError
 from korbert.extras import package
 
-_FILES = ["config.json", "model.safetensors", "encoder.onnx", "piece_counts.parquet", "tokenizer/*"]
+_FILES = ["config.json", "model.safetensors", "encoder.onnx", "tokenizer/*"]
 _CARD = """---
 language: ko
 library_name: korbert

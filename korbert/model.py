@@ -22,7 +22,6 @@ from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.base import Kind, Prediction, Prepared
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.question_answering.answers import Answer
-from korbert.tasks.token_classification.bio import is_bio
 from korbert.tasks.token_classification.tagger import TaggedSpan
 from korbert.texts import as_texts
 from korbert.tokenization import AnyTokenizer, Encoding
@@ -57,7 +56,7 @@ class Model(Embedder):
     A model is pickled with its weights, and shows its kind, its size and what it can do.
 
     Attributes:
-        kind: The task; None: what the head of the network tells, nothing for a pretrained one.
+        kind: The task; None for a network that was not fine-tuned.
         name: Of the model in errors, its folder.
         folder: Where it was loaded from; None for one that was not.
         precision: Of the matrix products where many texts are processed at once; a text to fill or to look at is
@@ -76,14 +75,15 @@ class Model(Embedder):
         precision: InferencePrecision = "fp32",
     ) -> None:
         super().__init__(network, tokenizer, name, precision)
-        self.kind = _kind_of(network, {}, name) if kind is None else kind
+        self.kind = kind
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto", precision: InferencePrecision = "fp32") -> Self:
         """The model in a folder, as `korbert.load` opens it."""
         chosen = choose_device(device)
         network, tokenizer = load_model(folder, device=chosen)
-        kind = _kind_of(network, read_config(folder)["task"], str(folder))
+        task = read_config(folder)["task"]
+        kind = kind_of_task(task, str(folder)) if "kind" in task else None
         model = cls(network, tokenizer, kind, name=str(folder), precision=precision)
         model.folder = lasting(folder)
         return model
@@ -379,25 +379,6 @@ def _unpickled(
         model = kind.load(aside, precision=precision)
     model.name, model.folder = name, folder
     return model
-
-
-def _kind_of(network: models.Model, task: Mapping[str, Any], folder: str) -> Kind | None:
-    """The task in config.json; if it names no kind, what the head of the network tells."""
-    if "kind" in task:
-        return kind_of_task(task, folder)
-    longest = int(network.config.max_position_embeddings)
-    usual: dict[str, Any]
-    if isinstance(network, models.QuestionAnsweringModel):
-        usual = {"kind": "question-answering", "metrics": ("f1",)}
-    elif isinstance(network, models.EmbeddingModel):
-        usual = {"kind": "embedding", "metrics": ("spearman",), "max_length": longest, "learns": "scores"}
-    elif isinstance(network, models.TokenClassificationModel):
-        units, stride = "characters" if is_bio(network.labels) else "words", task.get("max_length", longest) // 4
-        usual = {"kind": "token-classification", "metrics": ("accuracy",), "max_length": longest}
-        usual |= {"tags": network.labels, "units": units, "stride": stride}
-    else:
-        return None
-    return kind_of_task({**usual, **task}, folder)
 
 
 def _is_pair(value: Any) -> bool:

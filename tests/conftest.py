@@ -135,3 +135,15 @@ def foreign(tmp_path_factory):
         return made[model_type]
 
     return folder
+
+
+@pytest.fixture(scope="session")
+def remote_code_aside(tmp_path_factory):
+    """transformers copies code that it trusts into a cache of the user: not in tests."""
+    import transformers
+
+    with pytest.MonkeyPatch.context() as patch:
+        cache = str(tmp_path_factory.mktemp("modules"))
+        patch.setattr(transformers.dynamic_module_utils, "HF_MODULES_CACHE", cache)
+        patch.setattr(sys, "path", [*sys.path, cache])
+        yield

@@ -6,7 +6,6 @@ Export, `export`:
 2. configs.py converts our config to theirs, or refuses; conversion.py renames the weights.
 3. tokenization_korbert.py becomes the tokenizer's code, with modules of korbert.tokenization in place of its imports;
    modeling_korbert.py is the code of encoders with embeddings that ModernBERT lacks.
-4. check.py loads the result as its users do, and compares ids and outputs with ours.
 
 Import, importing.py: `import_folder` keeps their encoder and tokenizer, behind adapters.
 """

@@ -10,8 +10,6 @@ from typing import Any
 
 from korbert.durable import may_write
 from korbert.errors import ModelError, SettingsError
-from korbert.extras import package
-from korbert.huggingface import check as checks
 from korbert.huggingface.configs import config_to_transformers
 from korbert.huggingface.conversion import to_transformers
 from korbert.modeling.config import EncoderConfig
@@ -29,26 +27,16 @@ from korbert.tokenization import Tokenizer, morphemes, pieces, repair, spans, vo
 
 _TOKENIZER_FILE = "tokenization_korbert.py"
 _MODEL_FILE = "modeling_korbert.py"  # only of encoders with embeddings that ModernBERT lacks
-_SENTENCE_FILES = (
-    "modules.json",
-    "sentence_bert_config.json",
-    "config_sentence_transformers.json",
-    "1_Pooling/config.json",
-)
 _INLINED = (repair, spans, morphemes, vocabulary, pieces)  # each imports only those before it
 Json = dict[str, Any]
 _OWN_IMPORT = re.compile(r"^from korbert\.tokenization\.\w+ import .*\n", re.MULTILINE)
 
 
-def export(model_folder: str | Path, folder: str | Path, check: bool = False) -> dict[str, float]:
-    """Writes `folder` for `transformers`; only the check needs that package.
-
-    check: load the new folder as users do, and compare its outputs with our model's. Returns the largest absolute
-    difference of each output, {} without check.
+def export(model_folder: str | Path, folder: str | Path) -> None:
+    """Writes `folder` for `transformers`, without that package.
 
     SettingsError for a folder that exists, or cannot be made. ModelError if nothing in `transformers` computes
-    the same as the model, and if the check finds a difference. The next sentence head of a `modern` model is left out:
-    ModernBERT has none.
+    the same as the model. The next sentence head of a `modern` model is left out: ModernBERT has none.
     """
     folder = Path(folder)
     if folder.resolve().is_relative_to(Path(model_folder).resolve()):
@@ -58,21 +46,17 @@ def export(model_folder: str | Path, folder: str | Path, check: bool = False) ->
     nearest = next(path for path in folder.absolute().parents if path.exists())
     if not nearest.is_dir() or not may_write(nearest, os.W_OK | os.X_OK):
         raise SettingsError(f"{folder}: cannot be made ({nearest} is not a writable folder): name another one")
-    if check:
-        package("transformers", "export: the check")  # raises early if it is missing
     model, tokenizer = load_model(model_folder)
     if not isinstance(tokenizer, Tokenizer) or not isinstance(model.config, EncoderConfig):
         raise ModelError(f"{model_folder}: is of transformers already: export writes only encoders of korbert")
     config = _config(model, model.config)  # refuses before anything is written
     task = read_config(model_folder).get("task") or {}
     with TemporaryDirectory(prefix=".export-", dir=nearest) as aside:
-        new = Path(aside) / (folder.resolve().name or "model")  # transformers names its copy of the code so
+        new = Path(aside) / "model"
         new.mkdir()
         _write(new, config, model, tokenizer, task)
-        differences = checks.compare(model, tokenizer, new) if check else {}
         folder.parent.mkdir(parents=True, exist_ok=True)
         new.rename(folder)
-    return differences
 
 
 def _write(folder: Path, config: Json, model: Model, tokenizer: Tokenizer, task: Json) -> None:
@@ -131,10 +115,14 @@ def sentence_files(model: EmbeddingModel, max_length: int, task: Json) -> Mappin
         "pooling_mode_max_tokens": False,
         "pooling_mode_mean_sqrt_len_tokens": False,
     }
-    bert = {"max_seq_length": max_length, "do_lower_case": False}
     prompts = {"query": task.get("query_prompt", ""), "document": task.get("passage_prompt", "")}
     more = {"similarity_fn_name": "cosine", **({"prompts": prompts} if any(prompts.values()) else {})}
-    return dict(zip(_SENTENCE_FILES, (modules, bert, more, pooling), strict=True))
+    return {
+        "modules.json": modules,
+        "sentence_bert_config.json": {"max_seq_length": max_length, "do_lower_case": False},
+        "config_sentence_transformers.json": more,
+        "1_Pooling/config.json": pooling,
+    }
 
 
 def _config(model: Model, own: EncoderConfig) -> Json:

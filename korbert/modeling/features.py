@@ -1,10 +1,9 @@
 """A head on chosen layers of a frozen encoder (Devlin et al. 2019, 5.3)."""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -29,13 +28,6 @@ class FeatureModel(nn.Module):
     """
 
     kind: ClassVar[str] = "features"
-    saved: ClassVar[Mapping[str, tuple[Any, Any]]] = {
-        "num_outputs": (Annotated[int, Field(ge=1)], ...),
-        "pooling": (Literal["mean", "first"] | None, ...),
-        "layers": (str, ...),
-        "head": (Literal["linear", "mlp"], ...),
-        "width": (Annotated[int, Field(ge=1)], ...),
-    }
     exported: ClassVar[str] = ""
     pipeline: ClassVar[str] = ""
     not_exported: ClassVar[str] = (
@@ -111,4 +103,4 @@ class FeatureModel(nn.Module):
 
     def head_settings(self) -> dict[str, Any]:
         """Constructor arguments besides the encoder's config."""
-        return {name: getattr(self, name) for name in self.saved}
+        return {name: getattr(self, name) for name in ("num_outputs", "pooling", "layers", "head", "width")}

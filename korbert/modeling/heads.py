@@ -29,21 +29,10 @@ class PredictionHead(nn.Module):
         super().__init__()
         biased, width = config.architecture != "modern", width or config.hidden_size
         self.dense = nn.Linear(config.hidden_size, width, bias=biased)
-        self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps, bias=biased)
+        self.norm: nn.Module = nn.LayerNorm(width, eps=config.layer_norm_eps, bias=biased)
 
     def forward(self, vectors: Tensor) -> Tensor:
         return self.norm(F.gelu(self.dense(vectors)))
-
-
-class Transform(nn.Module):
-    """Dense layer and GELU, the transform of ELECTRA's discriminator. (..., D) -> (..., D)."""
-
-    def __init__(self, config: AnyConfig) -> None:
-        super().__init__()
-        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
-
-    def forward(self, vectors: Tensor) -> Tensor:
-        return F.gelu(self.dense(vectors))
 
 
 class SpanHead(nn.Module):

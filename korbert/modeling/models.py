@@ -1,11 +1,10 @@
 """The models that are trained, saved and exported: an encoder with or without heads."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 import torch.nn.functional as F
-from pydantic import Field
 from torch import Tensor, nn
 
 from korbert.errors import ModelError
@@ -18,7 +17,6 @@ from korbert.modeling.transformers_encoder import TransformersEncoder, encoder_o
 
 Pooling = Literal["mean", "first"]
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
-Saved = Mapping[str, tuple[Any, Any]]
 
 
 class _EncoderWithHead(nn.Module):
@@ -26,13 +24,13 @@ class _EncoderWithHead(nn.Module):
 
     generator: draws the initial weights; None: torch's global generator. encoder: with weights; None: a new one.
 
-    kind: of the saved folder. saved: the constructor's arguments that are saved beside the config, each with its type
-    and default in the file (...: none). exported: how the name of its class in `transformers` ends. pipeline: its
-    pipeline there, "" for none. not_exported: why no class there computes the same.
+    kind: of the saved folder. saved: the constructor's arguments that are saved beside the config. exported: how the
+    name of its class in `transformers` ends. pipeline: its pipeline there, "" for none. not_exported: why no class
+    there computes the same.
     """
 
     kind: ClassVar[str]
-    saved: ClassVar[Saved] = {}
+    saved: ClassVar[tuple[str, ...]] = ()
     exported: ClassVar[str] = ""
     pipeline: ClassVar[str] = ""
     not_exported: ClassVar[str] = ""
@@ -78,7 +76,6 @@ class PretrainingModel(_EncoderWithHead):
     """
 
     kind: ClassVar[str] = "pretraining"
-    saved: ClassVar[Saved] = {"objectives": (list[str], ["mlm", "nsp"])}
     pipeline: ClassVar[str] = "fill-mask"
     config: EncoderConfig
     encoder: Encoder
@@ -123,7 +120,9 @@ class DetectionModel(_EncoderWithHead):
 
     def __init__(self, config: EncoderConfig, generator: torch.Generator | None = None) -> None:
         super().__init__(config, generator)
-        self.head = heads.PredictionHead(config) if config.architecture == "modern" else heads.Transform(config)
+        self.head = heads.PredictionHead(config)
+        if config.architecture == "bert":  # that of ELECTRA's discriminator has no norm
+            self.head.norm = nn.Identity()
         self.classifier = nn.Linear(config.hidden_size, 1)
         self.nsp = heads.NextSentenceHead(config)
         heads.initialize(self, config, generator)
@@ -147,12 +146,7 @@ class ClassificationModel(_EncoderWithHead):
     """
 
     kind: ClassVar[str] = "classification"
-    saved: ClassVar[Saved] = {
-        "num_labels": (Annotated[int, Field(ge=1)], ...),
-        "pooling": (Pooling, ...),
-        "labels": (list[str], ...),
-        "problem_type": (ProblemType, ...),
-    }
+    saved: ClassVar[tuple[str, ...]] = ("num_labels", "pooling", "labels", "problem_type")
     exported: ClassVar[str] = "ForSequenceClassification"
     pipeline: ClassVar[str] = "text-classification"
 
@@ -192,7 +186,7 @@ class MultipleChoiceModel(ClassificationModel):
     """
 
     kind: ClassVar[str] = "multiple-choice"
-    saved: ClassVar[Saved] = {"pooling": (Pooling, ...)}
+    saved: ClassVar[tuple[str, ...]] = ("pooling",)
     exported: ClassVar[str] = "ForMultipleChoice"
     pipeline: ClassVar[str] = "multiple-choice"
 
@@ -227,7 +221,7 @@ class TokenClassificationModel(_EncoderWithHead):
     """
 
     kind: ClassVar[str] = "token-classification"
-    saved: ClassVar[Saved] = {"labels": (list[str], ...)}
+    saved: ClassVar[tuple[str, ...]] = ("labels",)
     exported: ClassVar[str] = "ForTokenClassification"
     pipeline: ClassVar[str] = "token-classification"
 
@@ -254,7 +248,7 @@ class EmbeddingModel(_EncoderWithHead):
     """
 
     kind: ClassVar[str] = "embedding"
-    saved: ClassVar[Saved] = {"pooling": (Pooling, ...), "normalize": (bool, ...)}
+    saved: ClassVar[tuple[str, ...]] = ("pooling", "normalize")
     exported: ClassVar[str] = "Model"
 
     def __init__(

@@ -8,7 +8,6 @@
 
 import copy
 import os
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -31,7 +30,6 @@ from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.modeling.storage import ONNX_FILE, load_model, read_config, write_files
 from korbert.tokenization import AnyTokenizer, pad_batch
 from korbert.tokenization.vocabulary import FIRST_PIECE
-from korbert.vectors.counts import NoCounts, PieceCounts
 
 TOLERANCE = 1e-4  # absolute, for vectors in 32 bits; relative to the largest number if that is above 1
 
@@ -255,8 +253,7 @@ def quantized(model: Model) -> Model:
 def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 32) -> dict[str, float]:
     """Exports the model in `source` to a new `folder` whose encoder is an ONNX file, and compares the two.
 
-    A pretrained model becomes an encoder without a head, for vectors only. Its piece counts are copied, if there are
-    any (korbert.vectors.PieceCounts).
+    A pretrained model becomes an encoder without a head, for vectors only.
     bits: of matrix products, see graph_of.
     Returns the largest absolute difference between piece vectors, and the lowest cosine between text vectors, over
     sentences of different lengths.
@@ -286,8 +283,6 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
         tokenizer.save(new / "tokenizer")
         record = {"packs": True, "sha256": sha256_of(new / ONNX_FILE), "bits": bits}
         write_files(new, config | {"onnx": record}, heads)
-        with suppress(NoCounts):
-            PieceCounts.find(None, str(source), tokenizer).save(new)
         differences = _compare(encoder, load_model(new)[0].encoder, tokenizer, bits)
         new.rename(folder)
     return differences

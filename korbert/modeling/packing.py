@@ -5,7 +5,6 @@ A packed folder is read like any other (storage.load_model); in memory its weigh
 
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 import safetensors.torch
@@ -15,7 +14,6 @@ from torch import Tensor
 from korbert.errors import ModelError
 from korbert.folders import base_folder, model_folder
 from korbert.modeling.storage import SCALE, load_model, read_config, write_files
-from korbert.vectors.counts import NoCounts, PieceCounts
 
 _LARGE = 1 << 16  # matrices of at least this many numbers are stored in 8 bits
 
@@ -36,10 +34,9 @@ def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def pack(source: str | Path, folder: str | Path, base: str | Path | None = None) -> int:
     """Packs the model in `source` into a new `folder`. Returns its size in bytes.
 
-    Its piece counts are copied, if there are any (korbert.vectors.PieceCounts). base: a packed folder next to `folder`,
-    or the name of a bundled model; the tokenizer, counts and tensors that are equal in both are stored only there.
-    ModelError if the base lies elsewhere, is not packed, or has another tokenizer, and for a weight that float16
-    cannot hold.
+    base: a packed folder next to `folder`, or the name of a bundled model; the tokenizer and tensors that are equal in
+    both are stored only there. ModelError if the base lies elsewhere, is not packed, or has another tokenizer, and for
+    a weight that float16 cannot hold.
     """
     source, folder = model_folder(source), Path(folder)
     if os.path.lexists(folder):
@@ -63,8 +60,6 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
     else:
         tokenizer.save(folder / "tokenizer")
         write_files(folder, config | {"packed": {"base": None}}, tensors)
-        with suppress(NoCounts):
-            PieceCounts.find(None, str(source), tokenizer).save(folder)
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 

@@ -24,7 +24,6 @@ class HeadSettings(BaseModel, frozen=True, extra="forbid"):
         "full", description="softmax over all entries (full), or over the label and negatives (sampled), at less cost"
     )
     negatives: int = Field(4_096, ge=1, description="sampled: negatives per step, drawn by their frequency in the text")
-    z_loss: float = Field(0.0, ge=0, description="weight of (log Z)^2, which keeps logits from drifting; 1e-4 is usual")
 
 
 class MaskingSettings(BaseModel, frozen=True, extra="forbid"):

@@ -11,7 +11,6 @@ from typing import Self, Unpack, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from korbert.durable import sha256_of
 from korbert.embedder import TEXTS_AT_ONCE
 from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.folders import lasting
@@ -29,12 +28,9 @@ from korbert.tasks.passages import MANY_TEXTS
 from korbert.tasks.retrieval import fused, weight_among
 from korbert.texts import as_texts
 from korbert.tokenization import Encoding
-from korbert.vectors.counts import NoCounts, PieceCounts
 from korbert.vectors.names import Side, Way
-from korbert.vectors.pooling import POOLINGS
 from korbert.vectors.settings import Asked, VectorSettings
 
-_COUNTS = "piece_counts.parquet"
 _DEPTH = 100  # at least this many ranks of each ranking are fused
 _RERANKED = _REORDERED = 50  # hits that a reranker reads; that shared letters reorder
 
@@ -66,55 +62,40 @@ class Index:
         self.folder = folder
         self.model = model
         with store.reading(folder) as database:
-            facts = {key: store.read_meta(database, key) for key in ("model", "settings", "size", "files")}
+            facts = {key: store.read_meta(database, key) for key in ("model", "settings", "size")}
         if model.digest != facts["model"]["digest"]:
             raise ArtifactError(
                 f"{folder}: is an index of another model: {facts['model']['digest'][:12]} ({facts['model']['folder']}),"
                 f" but {model.name} is {model.digest[:12]}: give the model that it was made with, or make the index"
                 " again"
             )
-        for name, digest in facts["files"].items():
-            if not (folder / name).is_file() or sha256_of(folder / name) != digest:
-                raise ArtifactError(f"{folder / name}: was changed since it was written: make the index again")
         self.settings = VectorSettings.of(facts["settings"])
-        self._counts = PieceCounts.load(folder / _COUNTS, model.tokenizer) if _COUNTS in facts["files"] else None
         self._size: int = facts["size"]
         self._cache = VectorCache(self._size)
         self.way, self.why = default_way(model) if self._size else ("words", "the index has no vectors")
 
     @classmethod
-    def create(
-        cls, folder: str | Path, model: Model, *, counts: PieceCounts | None = None, words_only: bool = False,
-        **asked: Unpack[Asked],
-    ) -> Self:  # fmt: skip
+    def create(cls, folder: str | Path, model: Model, *, words_only: bool = False, **asked: Unpack[Asked]) -> Self:
         """Creates an empty index, or opens the one in the folder if model and settings match.
 
         Args:
             folder: Of the index; it is made if it is absent.
             model: Its tokenizer finds the words, its encoder makes the vectors.
-            counts: As in Model.embed, of a new index.
             words_only: A new index has no vectors, which take most of the time.
-            **asked: As in Model.embed, of a new index, but with the pooling of search_settings; vectors always have
-                length 1.
+            **asked: As in Model.embed, of a new index, but vectors always have length 1.
 
         Raises:
             ArtifactError: The folder holds an index of another model or other settings, or other files.
         """
         folder = Path(folder)
-        model.vector_settings(**asked)  # refuses what is no setting
+        settings = model.vector_settings(**asked).model_copy(update={"normalize": True})
         if store.is_index(folder):
             return cls(folder, model).matching(**asked)
-        completed, counts = search_settings(model, asked, counts)
-        settings = model.vector_settings(**completed).model_copy(update={"normalize": True})
         folder.mkdir(parents=True, exist_ok=True)
-        files = {}
-        if counts is not None:
-            files[_COUNTS] = sha256_of(counts.save(folder))
         facts = {
             "model": {"digest": model.digest, "folder": lasting(model.name)},
             "settings": settings.model_dump(mode="json"),
-            "size": 0 if words_only else model.pooled([], settings, counts=counts).shape[1],
-            "files": files,
+            "size": 0 if words_only else model.pooled([], settings).shape[1],
         }
         store.create(folder, facts)
         return cls(folder, model)
@@ -311,7 +292,7 @@ class Index:
         if not self._size:
             return np.zeros((len(encodings), 0), np.float32)
         settings = self.settings.model_copy(update={"side": side})
-        return self.model.pooled(encodings, settings, counts=self._counts)
+        return self.model.pooled(encodings, settings)
 
 
 def default_way(model: Model) -> tuple[Way, str]:
@@ -325,25 +306,6 @@ def default_way(model: Model) -> tuple[Way, str]:
     if model.kind.cosine_weight:
         return "both", "they found more than words alone on the pairs that the model was validated on"
     return "words", "vectors found nothing more on the pairs that the model was validated on"
-
-
-def search_settings(model: Model, asked: Asked, counts: PieceCounts | None = None) -> tuple[Asked, PieceCounts | None]:
-    """Settings of a new index, and the counts that its pooling needs.
-
-    The default pooling, for models trained without one, is "bm25" if there are piece counts, else "mean". With 4
-    layers of 256, "bm25" reaches a Spearman correlation of 0.57 ("mean": 0.39) on KorSTS test and 0.35 (0.01) on
-    KLUE-STS dev, and finds 13.7 % (5.2 %) of KorQuAD's paragraphs at rank 1.
-    """
-    completed: Asked = {**model.vector_defaults, **asked}
-    if "pooling" not in completed:
-        try:
-            counts = counts or PieceCounts.find(None, model.name, model.tokenizer)
-            completed["pooling"] = "bm25"
-        except NoCounts:
-            completed["pooling"] = "mean"
-    if not POOLINGS[completed["pooling"]].counts:
-        return completed, None
-    return completed, counts or PieceCounts.find(None, model.name, model.tokenizer)
 
 
 def reranked(reranker: Model, queries: Sequence[str], results: Sequence[list[Hit]]) -> list[list[Hit]]:

@@ -1,4 +1,3 @@
-from .counts import PieceCounts as PieceCounts
 from .parts import Parts as Parts
 from .pooling import POOLINGS as POOLINGS
 from .settings import VectorSettings as VectorSettings

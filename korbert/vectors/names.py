@@ -3,7 +3,7 @@
 from typing import Literal
 
 Mix = Literal["mean", "sum", "concat"]
-PoolingName = Literal["mean", "first", "max", "mean-max", "idf", "bm25"]
+PoolingName = Literal["mean", "first", "max", "mean-max"]
 Unit = Literal["piece", "morpheme", "eojeol"]
 Side = Literal["query", "passage"]
 Way = Literal["both", "vectors", "words"]

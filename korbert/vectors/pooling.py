@@ -1,24 +1,19 @@
 """Poolings: piece vectors -> one text vector."""
 
 from collections.abc import Callable, Mapping
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from korbert.vectors.counts import PieceCounts
 from korbert.vectors.names import PoolingName
 
 
 class Pooling(NamedTuple):
-    """pool: (vectors of pieces (B, T, D), 0 at padding; weights (B, T), some above 0 in each row) -> (B, width x D).
-
-    counts: how document frequencies weight a piece; None: all have weight 1.
-    """
+    """pool: (vectors of pieces (B, T, D), 0 at padding; weights (B, T), some above 0 in each row) -> (B, width x D)."""
 
     pool: Callable[[Tensor, Tensor], Tensor]
     width: int = 1
-    counts: Literal["idf", "bm25"] | None = None
 
 
 def _mean(hidden: Tensor, weights: Tensor) -> Tensor:
@@ -40,26 +35,19 @@ POOLINGS: Mapping[PoolingName, Pooling] = {
     "first": Pooling(_first),  # [CLS], unless special tokens are left out
     "max": Pooling(_max),
     "mean-max": Pooling(lambda *states: torch.cat([_mean(*states), _max(*states)], dim=-1), width=2),
-    "idf": Pooling(_mean, counts="idf"),
-    "bm25": Pooling(_mean, counts="bm25"),
 }
 
 
-def weights_of(
-    pooling: Pooling, input_ids: Tensor, attention_mask: Tensor, special_tokens: bool, counts: PieceCounts | None
-) -> Tensor:
-    """(B, T) float: the weight of each piece. input_ids, attention_mask: (B, T), rows of [CLS] text [SEP] and padding.
+def weights_of(attention_mask: Tensor, special_tokens: bool) -> Tensor:
+    """(B, T) float: the weight of each piece, 1 or 0. attention_mask: (B, T), rows of [CLS] text [SEP] and padding.
 
-    Padding has weight 0. Special tokens have weight 0 without special_tokens, and always with idf and BM25, whose
-    counts do not include them. In a text without other pieces they have weight 1, so that it has a vector.
+    Padding has weight 0, and so have special tokens without special_tokens; but in a text without other pieces they
+    have weight 1, so that it has a vector.
     """
     real = attention_mask.float()
+    if special_tokens:
+        return real
     inner = real.clone()
     inner[:, 0] = 0
     inner[torch.arange(len(real), device=real.device), attention_mask.sum(dim=1) - 1] = 0
-    if pooling.counts is None:
-        weights = real if special_tokens else inner
-    else:
-        assert counts is not None
-        weights = counts.weights(pooling.counts, input_ids, inner.bool())
-    return torch.where(weights.sum(dim=1, keepdim=True) > 0, weights, real)
+    return torch.where(inner.sum(dim=1, keepdim=True) > 0, inner, real)

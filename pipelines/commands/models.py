@@ -136,14 +136,13 @@ def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: boo
 @click.command()
 @options.model
 @click.argument("folder", type=options.Output())
-@click.option("--check", is_flag=True, help="Load the result with transformers and compare the outputs.")
 @click.option("--onnx", is_flag=True, help="Write a korbert model that runs in ONNX Runtime, and compare outputs.")
 @click.option(
     "--bits", type=click.Choice(["8", "32"]), help="With --onnx; 8 is faster and slightly less exact.  [default: 32]"
 )
 @options.accept_kiwi
 @options.debug
-def export(model: Path, folder: Path, check: bool, onnx: bool, bits: str | None) -> None:
+def export(model: Path, folder: Path, onnx: bool, bits: str | None) -> None:
     """Export MODEL for Hugging Face transformers or ONNX Runtime.
 
     MODEL is an artifact with a model, or its model/. FOLDER is created. An artifact's records also become README.md, a
@@ -153,8 +152,6 @@ def export(model: Path, folder: Path, check: bool, onnx: bool, bits: str | None)
     last layer and no MLM head, and cannot be trained. Other programs can use its encoder.onnx to compute piece vectors.
     """
     if onnx:
-        if check:
-            raise click.UsageError("--check is for exports to Hugging Face: --onnx always compares the outputs")
         compared = modeling.export_onnx(model, folder, 8 if bits == "8" else 32)
         say(f"piece vectors: largest difference {compared['vectors']:.2e}")
         say(f"text vectors: smallest cosine {compared['cosine']:.6f}")
@@ -162,8 +159,7 @@ def export(model: Path, folder: Path, check: bool, onnx: bool, bits: str | None)
         return
     if bits:
         raise click.UsageError("--bits needs --onnx")
-    for name, difference in huggingface.export(model, folder, check=check).items():
-        say(f"{name}: largest difference {difference:.2e}")
+    huggingface.export(model, folder)
     if card := reports.cards.write_card(model, folder):
         say(f"{card}: add a licence before you publish it")
     say(folder)

@@ -250,8 +250,7 @@ layers = together(
 vectors = together(
     layers,
     click.option("--pooling", type=click.Choice(get_args(PoolingName)),
-                 help="How piece vectors are pooled into one text vector.  [default: the model's, else mean; for an "
-                 "index bm25, if piece counts are available]"),
+                 help="How piece vectors are pooled into one text vector.  [default: the model's, else mean]"),
     click.option("--no-special-tokens", is_flag=True, help="Leave [CLS] and [SEP] out of the pooling."),
     click.option("--size", type=click.IntRange(min=1), help="Keep only the first N dimensions."),
     precision,

@@ -31,7 +31,6 @@ from korbert.records.form import Format
 from korbert.records.inputs import Source
 from korbert.scratch import claim, remove
 from korbert.search.texts import is_utf8, json_of
-from korbert.vectors import POOLINGS
 from korbert.vectors.settings import Asked
 
 PART_ROWS = 4_096  # an interrupted run loses at most one part
@@ -52,13 +51,8 @@ class Embedding:
 
     def digest(self) -> "hashlib._Hash":
         """Digest of everything that determines the vectors, except the texts."""
-        settings = self.model.vector_settings(**self.asked)
-        digest = hashlib.sha256(f"{self.model.digest} {settings.model_dump_json()} {self.model.precision}".encode())
-        if POOLINGS[settings.pooling].counts:
-            counts = self.model.piece_counts
-            digest.update(counts.frequencies.tobytes())
-            digest.update(f"{counts.documents} {counts.mean_length}".encode())
-        return digest
+        settings = self.model.vector_settings(**self.asked).model_dump_json()
+        return hashlib.sha256(f"{self.model.digest} {settings} {self.model.precision}".encode())
 
 
 def text_files(folder: Path) -> dict[str, Path]:

@@ -13,7 +13,6 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect
 
-from korbert import vectors
 from korbert.errors import SettingsError
 from korbert.pipelines.reports.page import filled
 from korbert.pipelines.service import schemas
@@ -107,7 +106,7 @@ async def embeddings(body: schemas.Embeddings, request: Request) -> schemas.Embe
     """Vectors of texts, in OpenAI format."""
     service = _service(request)
     served, texts = service.model(body.model), _listed(body.input)
-    settings = await _vector_settings(served, body)
+    settings = _vector_settings(served, body)
     operation = service.operation(served, "embed", "gives no vectors")
     job = await service.ask(request, operation, [(text, settings) for text in texts], "input", body.input)
     data = []
@@ -119,7 +118,7 @@ async def embeddings(body: schemas.Embeddings, request: Request) -> schemas.Embe
     return schemas.EmbeddingsAnswer(data=data, model=served.name, usage=usage)
 
 
-async def _vector_settings(served: Served, body: schemas.Embeddings) -> VectorSettings:
+def _vector_settings(served: Served, body: schemas.Embeddings) -> VectorSettings:
     """The requested settings, else the model's defaults. Refusal 422 for settings that the model does not support."""
     asked = {name: value for name in ("layer", "pooling", "side") if (value := getattr(body, name)) is not None}
     try:
@@ -131,13 +130,6 @@ async def _vector_settings(served: Served, body: schemas.Embeddings) -> VectorSe
             message = f"dimensions: {body.dimensions}, the vectors of {served.name} have {width:,}"
             raise Refusal(422, message, "dimensions")
         settings = settings.model_copy(update={"size": body.dimensions})
-    if vectors.POOLINGS[settings.pooling].counts:
-        try:
-            await asyncio.to_thread(getattr, served.model, "piece_counts")  # read from a file, once
-        except SettingsError:  # its text names a folder
-            others = ", ".join(name for name, pooling in vectors.POOLINGS.items() if not pooling.counts)
-            lacks = f"{served.name} has no piece counts, which {settings.pooling} needs"
-            raise Refusal(422, f"pooling: {lacks}: use {others}", "pooling") from None
     return settings
 
 

@@ -53,8 +53,8 @@ class Embeddings(Body, json_schema_extra=_example(input=["신용 대출을 신�
     )
     pooling: PoolingName | None = Field(
         None,
-        description="extension of OpenAI's API: how piece vectors are pooled into one text vector; idf and bm25 "
-        "need piece counts in the model's folder; default: as the model was trained, else mean",
+        description="extension of OpenAI's API: how piece vectors are pooled into one text vector; default: as the "
+        "model was trained, else mean",
     )
     side: Side | None = Field(
         None, description="extension of OpenAI's API: role of the texts in a search; its prompt is put before them"

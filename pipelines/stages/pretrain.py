@@ -141,13 +141,13 @@ def model_and_loss(
         detector = ReplacementModel(config, settings.rtd, generator)
         detector.generator.nsp.requires_grad_(False)
         detector.nsp.requires_grad_(pairing is not None)
-        return detector, ReplacementLoss(settings.rtd, pairing, settings.head.z_loss)
+        return detector, ReplacementLoss(settings.rtd, pairing)
     model = PretrainingModel(config, generator, settings.objectives)
     model.nsp.requires_grad_(not {"nsp", "sop"}.isdisjoint(settings.objectives))
     if teacher and settings.distill.begin:
         take_layers(model, teacher)
     distillation = Distillation(teacher, settings.distill) if teacher else None
-    return model, PretrainingLoss(settings.objectives, settings.head.z_loss, distillation)
+    return model, PretrainingLoss(settings.objectives, distillation)
 
 
 def _check_teacher(tokenizer: AnyTokenizer, its_tokenizer: AnyTokenizer, folder: Path) -> None:

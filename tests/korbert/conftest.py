@@ -1,22 +1,9 @@
 """What the tests of korbert share."""
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-
-@pytest.fixture(scope="session")
-def remote_code_aside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """transformers copies code that it trusts into a cache of the user: not in tests."""
-    import transformers
-
-    with pytest.MonkeyPatch.context() as patch:
-        cache = str(tmp_path_factory.mktemp("modules"))
-        patch.setattr(transformers.dynamic_module_utils, "HF_MODULES_CACHE", cache)
-        patch.setattr(sys, "path", [*sys.path, cache])
-        yield
 
 
 @pytest.fixture(scope="session")

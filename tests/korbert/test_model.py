@@ -9,8 +9,14 @@ from korbert.modeling import models as networks
 from korbert.modeling import save_model
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.classification import Classification, Label
+from korbert.tasks.kinds.question_answering import QuestionAnswering
+from korbert.tasks.kinds.token_classification import TokenClassification
 
 MOOD = Classification(metrics=("accuracy",), max_length=32, labels=("부정", "긍정"))
+READING = QuestionAnswering(metrics=("f1",))
+SPANS = TokenClassification(
+    metrics=("accuracy",), max_length=32, tags=("O", "B-PS", "I-PS"), units="characters", stride=8
+)
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +25,8 @@ def models(tiny_tokenizer, tiny_config):
     return {
         "mood": Model(MOOD.model(config), tiny_tokenizer, MOOD, name="models/mood"),
         "gaps": Model(networks.PretrainingModel(config), tiny_tokenizer, name="models/gaps"),
-        "answers": Model(networks.QuestionAnsweringModel(config), tiny_tokenizer, name="models/answers"),
-        "spans": Model(networks.TokenClassificationModel(config, ["O", "B-PS", "I-PS"]), tiny_tokenizer),
+        "answers": Model(READING.model(config), tiny_tokenizer, READING, name="models/answers"),
+        "spans": Model(SPANS.model(config), tiny_tokenizer, SPANS),
         "no task": Model(networks.ClassificationModel(config, 2), tiny_tokenizer, name="models/other"),
     }
 
@@ -53,11 +59,9 @@ def test_a_saved_model_is_the_same_when_loaded(models, tmp_path):
     result = loaded.predict("정말 좋다")
     assert isinstance(result, Label)
     assert result.probabilities == pytest.approx(models["mood"].predict("정말 좋다").probabilities)
-    # A folder without a kind of task is used as its head tells.
-    answers, settings = models["answers"], {"max_length": 48, "stride": 8, "max_query_pieces": 12}
-    save_model(tmp_path / "model", answers.network, answers.tokenizer, settings)
-    loaded = Model.load(tmp_path / "model", "cpu")
-    assert (loaded.can, loaded.kind.max_length) == (("answer", "embed"), 48)
+    # A folder without a task has vectors.
+    save_model(tmp_path / "model", models["answers"].network, models["answers"].tokenizer)
+    assert Model.load(tmp_path / "model", "cpu").can == ("embed",)
 
 
 def test_a_damaged_entry_of_a_task_is_named():

@@ -10,7 +10,7 @@ from korbert.pipelines.cli import run_command
 from korbert.pipelines.stages import Inputs
 from korbert.pretraining import SpecialIds
 from korbert.pretraining.shards import write_random_shards
-from korbert.tasks.question_answering.settings import WindowSettings
+from korbert.tasks.kinds.question_answering import QuestionAnswering
 from tests.running import own_data, units_here
 
 
@@ -78,6 +78,6 @@ def untrained_reader(tmp_path_factory, tiny_tokenizer, tiny_config):
     """The folder of a question answering model that knows nothing: not to be changed."""
     path = tmp_path_factory.mktemp("reader") / "model"
     reader = QuestionAnsweringModel(tiny_config(num_hidden_layers=1), torch.Generator().manual_seed(0))
-    task = WindowSettings(max_length=40, stride=8, max_query_pieces=8).model_dump()
-    save_model(path, reader, tiny_tokenizer, task=task)
+    kind = QuestionAnswering(metrics=("f1",), max_length=40, stride=8, max_query_pieces=8)
+    save_model(path, reader, tiny_tokenizer, kind.task())
     return path

@@ -16,6 +16,7 @@ from korbert.modeling import ClassificationModel, PretrainingModel, QuestionAnsw
 from korbert.pipelines.inference import lines
 from korbert.pipelines.inference.predicting import MAX_CHARS, chosen, predict_lines
 from korbert.tasks.kinds.classification import Classification
+from korbert.tasks.kinds.question_answering import QuestionAnswering
 
 CONTEXT = "서울은 한국의 수도이다."
 
@@ -30,8 +31,9 @@ def folders(tiny_tokenizer, tiny_config, tmp_path_factory):
     labels = ["부정", "긍정"]
     task = Classification(metrics=("accuracy",), max_length=128, labels=labels).task()
     classifier = ClassificationModel(config, 2, labels=labels, generator=generator)
+    reading = QuestionAnswering(metrics=("f1",)).task()
     save_model(root / "nsmc" / "model", classifier, tiny_tokenizer, task)
-    save_model(root / "korquad" / "model", QuestionAnsweringModel(config, generator), tiny_tokenizer)
+    save_model(root / "korquad" / "model", QuestionAnsweringModel(config, generator), tiny_tokenizer, reading)
     return root
 
 

@@ -1,7 +1,6 @@
 """`korbert embed`, `index`, `similar`: what they print and write, and what a bad line or a kill costs."""
 
 import json
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +14,6 @@ from korbert.modeling import PretrainingModel, save_model
 from korbert.pipelines.inference import embedding
 from korbert.scratch import claim
 from korbert.search import Index
-from korbert.vectors import PieceCounts
 
 TEXTS = ["대출을 신청하고 싶어요", "영화가 정말 재미있다", "카드를 잃어버렸어요", "내일 비가 온다", ""]
 
@@ -134,22 +132,12 @@ def test_parts_of_other_settings_or_damaged_ones_are_made_anew(model, texts, tmp
         np.testing.assert_allclose(np.load(output), korbert.load(model, "cpu").embed(TEXTS, **asked), atol=1e-5)
 
 
-def test_counts_of_pieces(model, texts, tmp_path, tiny_tokenizer, command):
-    counts, output = PieceCounts.of_texts(TEXTS, tiny_tokenizer), tmp_path / "weighted.npy"
-    counted = shutil.copytree(model, tmp_path / "counted")
-    counts.save(counted)
-    command("embed", counted, texts, "--output", output, "--pooling", "bm25")
-    vectors = korbert.load(model, "cpu").embed(TEXTS, pooling="bm25", counts=counts)
-    np.testing.assert_allclose(np.load(output), vectors, atol=1e-3)
-
-
 @pytest.mark.parametrize(("options", "error"), [
     ("--output x.csv", "x.csv: the extension chooses the format: use .npy or .parquet"),
     ("--output nowhere/x.npy", "nowhere/x.npy: there is no folder nowhere"),
     ("--output x.npy --parts piece", "--output: is for vectors of texts: leave it out, or leave --parts out"),
     ("--layer 7", r"layer 7: take one from 0 (the embeddings) to 2; -1 is the last one"),
     ("--layer last", "'last': give layer numbers, as in -1 or -4,-3,-2,-1"),
-    ("--pooling idf", "idf and bm25 need counts of pieces"),
     ("--parts eojeol --size 2", "--size: is for vectors of texts"),
     ("--size 9999", "size 9999: the vectors have 16 numbers"),
 ])  # fmt: skip

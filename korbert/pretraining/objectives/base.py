@@ -1,5 +1,7 @@
 """The interface of an objective, and the objectives that need only a head."""
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -13,19 +15,20 @@ _SCORED_AT_ONCE = 256  # predicted pieces; their scores over the vocabulary are 
 
 
 class Objective:
-    """A loss on encoder vectors. name: prefix of its figures and of its count in a batch."""
+    """A loss on encoder vectors. name: prefix of its figures and of its count in a batch. weight: in the whole loss."""
 
     name: str
+    weight: float = 1.0
 
     def places(self, batch: Batch, rows: Rows) -> Tensor | None:
         """Positions of the vectors that the loss needs, (M,) int64 among the N pieces; None: all."""
         return None
 
-    def loss(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+    def loss(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         """The sum of the losses of all labels. vectors: (M, D), at `places`."""
         raise NotImplementedError
 
-    def score(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+    def score(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         """Sum of losses, correct predictions, labels: (3,) float64."""
         raise NotImplementedError
 
@@ -35,9 +38,6 @@ class Prediction(Objective):
 
     name = "mlm"
 
-    def __init__(self, z_loss: float = 0.0) -> None:
-        self._z_loss = z_loss
-
     def places(self, batch: Batch, rows: Rows) -> Tensor:
         return batch["label_places"]
 
@@ -45,9 +45,9 @@ class Prediction(Objective):
         """Over the whole vocabulary, or over the batch's negatives; entries are its vectors of labels and negatives."""
         hidden, labels = model.mlm.transform(vectors), batch["labels"]
         if "entries" not in batch:
-            return full_loss(hidden, model.decoder_weight, model.mlm.bias, labels, self._z_loss)
+            return full_loss(hidden, model.decoder_weight, model.mlm.bias, labels)
         drawn = batch["entries"], model.mlm.bias, labels, batch["negatives"], batch["log_expected"]
-        return sampled_loss(hidden, *drawn, self._z_loss)
+        return sampled_loss(hidden, *drawn)
 
     def score(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         total = torch.zeros(3, dtype=torch.float64)

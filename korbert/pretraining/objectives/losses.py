@@ -1,7 +1,7 @@
 """Losses of pretraining, and held-out figures with the unigram baseline."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,75 +19,73 @@ from korbert.training.devices import Batch, moved
 from korbert.training.distributed import add_over_world
 from korbert.world import connected
 
+Part = tuple[Objective, Any, Tensor]
+"""An objective, the model with its head, and the vectors that it needs."""
 
-class Loss(Protocol):
-    """The loss of training, and the scores of `evaluate`.
 
-    A call gives `loss`, and each objective's own, as shares of the step's. scores: objective -> see `sums`.
+class Loss:
+    """The loss of training, and the scores of `evaluate`, of a model's objectives. Waits for nothing on the device.
+
+    Each objective's loss is a mean over its labels, or 0 without labels. Sums are divided by the labels of the whole
+    step, so that the losses of its micro-batches add up.
     """
 
-    def __call__(self, model: Any, batch: Batch) -> dict[str, Tensor]: ...
-    def scores(self, model: Any, batch: Batch) -> dict[str, Tensor]: ...
+    def encoded(self, model: Any, batch: Batch, rows: Rows) -> tuple[Batch, list[Part]]:
+        """One pass over a batch of PretrainingRows: the batch, with what objectives read beside it, and their parts."""
+        raise NotImplementedError
+
+    def __call__(self, model: Any, batch: Batch) -> dict[str, Tensor]:
+        """`loss`, the weighted sum of all objectives' losses, and NAME_loss of each."""
+        rows = Rows(batch["lengths"], batch["input_ids"].device)
+        batch, parts = self.encoded(model, batch, rows)
+        losses, weighted = {}, []
+        for objective, own, vectors in parts:
+            labels = batch[f"{objective.name}_count"].clamp(min=1)
+            losses[f"{objective.name}_loss"] = loss = objective.loss(own, vectors, batch, rows) / labels
+            weighted.append(objective.weight * loss)
+        return {"loss": torch.stack(weighted).sum(), **losses}
+
+    def scores(self, model: Any, batch: Batch) -> dict[str, Tensor]:
+        """Objective -> sum of losses, correct predictions, labels: (3,) float64."""
+        rows = Rows(batch["lengths"], batch["input_ids"].device)
+        batch, parts = self.encoded(model, batch, rows)
+        return {objective.name: objective.score(own, vectors, batch, rows) for objective, own, vectors in parts}
 
 
-class PretrainingLoss:
-    """loss = the sum of all objectives' losses, each a mean over its labels, or 0 without labels.
+class PretrainingLoss(Loss):
+    """The loss of a PretrainingModel with heads for the objectives.
 
-    model: a PretrainingModel with heads for the objectives; batch: of PretrainingRows. Sums are divided by the labels
-    of the whole step, so that the losses of its micro-batches add up. A batch with negatives is scored over these alone
-    (`sampled_loss`). z_loss: see `full_loss`. distillation: with "distill", the one with the teacher. Waits for nothing
-    on the device.
+    A batch with negatives is scored over these alone (`sampled_loss`). distillation: with "distill", the one with the
+    teacher.
     """
 
     def __init__(
-        self,
-        objectives: Sequence[ObjectiveName] = ("mlm", "nsp"),
-        z_loss: float = 0.0,
-        distillation: Distillation | None = None,
+        self, objectives: Sequence[ObjectiveName] = ("mlm", "nsp"), distillation: Distillation | None = None
     ) -> None:
         known: dict[str, Objective] = {
-            "mlm": Prediction(z_loss),
+            "mlm": Prediction(),
             "nsp": Pairing("nsp"),
             "sop": Pairing("sop"),
             "spans": SpanSelection(),
         } | ({"distill": distillation} if distillation else {})
-        self.objectives = [known[name] for name in objectives]
+        self._objectives = [known[name] for name in objectives]
 
-    def __call__(self, model: PretrainingModel, batch: Batch) -> dict[str, Tensor]:
+    def encoded(self, model: PretrainingModel, batch: Batch, rows: Rows) -> tuple[Batch, list[Part]]:
+        """Of the last layer, only the vectors that some objective needs are computed."""
         vectors, batch = looked_up(batch, model.decoder_weight)
-        rows = Rows(batch["lengths"], batch["input_ids"].device)
-        losses = {}
-        encodings = encoded(model, batch, rows, self.objectives, vectors)
-        for objective, hidden in zip(self.objectives, encodings, strict=True):
-            labels = batch[f"{objective.name}_count"].clamp(min=1)
-            losses[f"{objective.name}_loss"] = objective.loss(model, hidden, batch, rows) / labels
-        return {"loss": torch.stack(list(losses.values())).sum(), **losses}
-
-    def scores(self, model: PretrainingModel, batch: Batch) -> dict[str, Tensor]:
-        """Objective -> sum of losses, correct predictions, labels: (3,) float64."""
-        rows = Rows(batch["lengths"], batch["input_ids"].device)
-        pairs = zip(self.objectives, encoded(model, batch, rows, self.objectives), strict=True)
-        return {objective.name: objective.score(model, hidden, batch, rows) for objective, hidden in pairs}
+        places = [objective.places(batch, rows) for objective in self._objectives]
+        inputs = batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"]
+        some = [its for its in places if its is not None]
+        if len(some) < len(places):
+            hidden = model.encoder.flat(*inputs, vectors=vectors)
+            needed = [hidden if its is None else hidden[its] for its in places]
+        else:
+            wanted = model.encoder.flat(*inputs, vectors=vectors, wanted=torch.cat(some))
+            needed = list(torch.split(wanted, [len(its) for its in some]))
+        return batch, [(objective, model, own) for objective, own in zip(self._objectives, needed, strict=True)]
 
 
 pretraining_loss = PretrainingLoss()
-
-
-def encoded(
-    model: PretrainingModel, batch: Batch, rows: Rows, objectives: Sequence[Objective], vectors: Tensor | None = None
-) -> Sequence[Tensor]:
-    """The vectors that each objective needs, from one pass of the encoder; its last layer computes no others.
-
-    vectors: (N, E), token embeddings of the batch that are already looked up.
-    """
-    places = [objective.places(batch, rows) for objective in objectives]
-    inputs = batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"]
-    some = [its for its in places if its is not None]
-    if len(some) < len(places):
-        hidden = model.encoder.flat(*inputs, vectors=vectors)
-        return [hidden if its is None else hidden[its] for its in places]
-    wanted = model.encoder.flat(*inputs, vectors=vectors, wanted=torch.cat(some))
-    return torch.split(wanted, [len(its) for its in some])
 
 
 @torch.no_grad()

@@ -15,7 +15,8 @@ from korbert.modeling.config import EncoderConfig
 from korbert.modeling.models import DetectionModel, PretrainingModel
 from korbert.modeling.rows import Rows
 from korbert.modeling.storage import without_weights
-from korbert.pretraining.objectives.base import Pairing, Prediction, sums
+from korbert.pretraining.objectives.base import Objective, Pairing, Prediction, sums
+from korbert.pretraining.objectives.losses import Loss, Part
 from korbert.pretraining.settings import ReplacementSettings
 from korbert.training.devices import Batch
 
@@ -65,50 +66,36 @@ class ReplacementModel(DetectionModel):
         return model
 
 
-class ReplacementLoss:
-    """loss = mlm_loss of the generator + weight x rtd_loss of all pieces, and nsp_loss or sop_loss of the encoder.
+class Detection(Objective):
+    """Whether each piece was replaced, from the vectors of all pieces."""
 
-    model: a ReplacementModel; batch: of PretrainingRows with "rtd", whose lots decide what the generator draws.
+    name = "rtd"
+
+    def __init__(self, weight: float) -> None:
+        self.weight = weight
+
+    def loss(self, model: DetectionModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+        scores = model.detect(vectors).float()
+        return F.binary_cross_entropy_with_logits(scores, batch["replaced"], reduction="sum")
+
+    def score(self, model: DetectionModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+        right = (model.detect(vectors) > 0) == batch["replaced"].bool()
+        return sums(self.loss(model, vectors, batch, rows), right)
+
+
+class ReplacementLoss(Loss):
+    """The loss of a ReplacementModel: of its generator (mlm), weighted of its detector (rtd), and of pairs (nsp, sop).
+
+    batch: of PretrainingRows with "rtd", whose lots decide what the generator draws.
     """
 
-    def __init__(self, settings: ReplacementSettings, pairing: str | None = None, z_loss: float = 0.0) -> None:
-        self._weight = settings.weight
-        self._prediction = Prediction(z_loss)
+    def __init__(self, settings: ReplacementSettings, pairing: str | None = None) -> None:
+        self._detection = Detection(settings.weight)
         self._pairing = Pairing(pairing) if pairing else None
 
-    def __call__(self, model: ReplacementModel, batch: Batch) -> dict[str, Tensor]:
-        rows = Rows(batch["lengths"], batch["input_ids"].device)
-        generated, scores, targets, first = self._passed(model, batch, rows)
-        mlm_loss = self._prediction.loss(model.generator, generated, batch, rows) / batch["mlm_count"].clamp(min=1)
-        rtd_sum = F.binary_cross_entropy_with_logits(scores, targets, reduction="sum")
-        rtd_loss = rtd_sum / batch["rtd_count"].clamp(min=1)
-        losses = {"mlm_loss": mlm_loss, "rtd_loss": rtd_loss}
-        loss = mlm_loss + self._weight * rtd_loss
-        if self._pairing:
-            name = self._pairing.name
-            pairs = self._pairing.loss(model, first, batch, rows) / batch[f"{name}_count"].clamp(min=1)
-            losses[f"{name}_loss"] = pairs
-            loss = loss + pairs
-        return {"loss": loss, **losses}
-
-    def scores(self, model: ReplacementModel, batch: Batch) -> dict[str, Tensor]:
-        """Objective -> sum of losses, correct predictions, labels: (3,) float64."""
-        rows = Rows(batch["lengths"], batch["input_ids"].device)
-        generated, scores, targets, first = self._passed(model, batch, rows)
-        loss = F.binary_cross_entropy_with_logits(scores, targets, reduction="sum")
-        figures = {
-            "mlm": self._prediction.score(model.generator, generated, batch, rows),
-            "rtd": sums(loss, (scores > 0) == targets.bool()),
-        }
-        if self._pairing:
-            figures[self._pairing.name] = self._pairing.score(model, first, batch, rows)
-        return figures
-
-    def _passed(self, model: ReplacementModel, batch: Batch, rows: Rows) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Runs generator and detector. Returns the generator's vectors at the gaps (M, D'), the detector's scores and
-        targets (N,), both float32, and the encoder's vectors of first pieces (R, D).
-
-        A gap for which the generator draws the original piece counts as original.
+    def encoded(self, model: ReplacementModel, batch: Batch, rows: Rows) -> tuple[Batch, list[Part]]:
+        """Runs generator and encoder. The batch gets `replaced`, (N,) float32: a gap for which the generator draws the
+        original piece counts as original.
         """
         inputs = rows, batch["token_type_ids"], batch["boundaries"]
         gaps = batch["label_places"]
@@ -116,7 +103,10 @@ class ReplacementLoss:
         original = batch["input_ids"].index_copy(0, gaps, batch["labels"])
         shown = original.index_copy(0, gaps, self._drawn(model.generator, generated.detach(), batch))
         hidden = model.encoder.flat(shown, *inputs)
-        return generated, model.detect(hidden).float(), (shown != original).float(), hidden[rows.first]
+        parts: list[Part] = [(Prediction(), model.generator, generated), (self._detection, model, hidden)]
+        if self._pairing:
+            parts.append((self._pairing, model, hidden[rows.first]))
+        return {**batch, "replaced": (shown != original).float()}, parts
 
     @torch.no_grad()
     def _drawn(self, generator: PretrainingModel, hidden: Tensor, batch: Batch) -> Tensor:

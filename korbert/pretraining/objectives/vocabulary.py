@@ -19,24 +19,22 @@ from korbert.training.devices import Batch
 _ROWS_AT_ONCE = 512  # rows whose vocabulary scores are in memory: 200 MB for 102,400 entries
 
 
-def full_loss(vectors: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, z_loss: float = 0.0) -> Tensor:
-    """Sum over rows of the cross-entropy of their labels, and of z_loss x (log Z)^2, Z the sum of all exp(scores).
+def full_loss(vectors: Tensor, weight: Tensor, bias: Tensor, labels: Tensor) -> Tensor:
+    """Sum over rows of the cross-entropy of their labels.
 
-    vectors: (M, E), the output of the head's transform; weight: (V, E); bias: (V,); labels: (M,) int64. z_loss keeps
-    the scores from drifting (Chowdhery et al. 2022, 5). Under autocast the products are in its type, sums in float32.
+    vectors: (M, E), the output of the head's transform; weight: (V, E); bias: (V,); labels: (M,) int64. Under autocast
+    the products are in its type, sums in float32.
     """
     kind = torch.get_autocast_dtype(vectors.device.type) if torch.is_autocast_enabled(vectors.device.type) else None
     kind = kind or vectors.dtype
-    return _FullLoss.apply(vectors, weight, bias, labels, z_loss, kind)  # type: ignore[no-untyped-call]
+    return _FullLoss.apply(vectors, weight, bias, labels, kind)  # type: ignore[no-untyped-call]
 
 
 class _FullLoss(torch.autograd.Function):
     """Computes gradients together with the loss, while the scores are in memory."""
 
     @staticmethod
-    def forward(
-        ctx: Any, vectors: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, z_loss: float, kind: torch.dtype
-    ) -> Tensor:
+    def forward(ctx: Any, vectors: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, kind: torch.dtype) -> Tensor:
         vectors, cast = vectors.detach(), weight.detach().to(kind)
         loss = torch.zeros((), dtype=torch.float32, device=vectors.device)
         needed = any(ctx.needs_input_grad)
@@ -46,18 +44,13 @@ class _FullLoss(torch.autograd.Function):
             part = slice(start, start + _ROWS_AT_ONCE)
             own, wanted = vectors[part].to(kind), labels[part, None]
             scores = torch.addmm(bias.detach().to(kind), own, cast.T).float()  # (m, V)
-            right = scores.gather(1, wanted)
             # In place: log probabilities, then probabilities, then the gradient of the scores.
             probabilities = torch.log_softmax(scores, dim=1, out=scores)
-            log_probability = probabilities.gather(1, wanted)
-            log_z = right - log_probability  # (m, 1)
-            loss += z_loss * log_z.square().sum() - log_probability.sum()
+            loss -= probabilities.gather(1, wanted).sum()
             if not needed:
                 continue
             probabilities.exp_()
-            if z_loss:
-                probabilities *= 1 + 2 * z_loss * log_z
-            probabilities.scatter_add_(1, wanted, torch.full_like(log_probability, -1))
+            probabilities.scatter_add_(1, wanted, torch.full_like(wanted, -1, dtype=probabilities.dtype))
             slope = probabilities.to(kind)
             to_vectors[part] = slope @ cast
             if ctx.needs_input_grad[1]:  # frozen embeddings need none
@@ -77,20 +70,15 @@ class _FullLoss(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         to_vectors, to_weight, to_bias = ctx.saved_tensors
         to_weight = None if to_weight is None else to_weight.mul_(gradient)
-        return (to_vectors * gradient).to(ctx.kind), to_weight, to_bias.mul_(gradient), None, None, None
+        return (to_vectors * gradient).to(ctx.kind), to_weight, to_bias.mul_(gradient), None, None
 
 
 def sampled_loss(
-    vectors: Tensor,
-    entries: Tensor,
-    bias: Tensor,
-    labels: Tensor,
-    negatives: Tensor,
-    log_expected: Tensor,
-    z_loss: float = 0.0,
+    vectors: Tensor, entries: Tensor, bias: Tensor, labels: Tensor, negatives: Tensor, log_expected: Tensor
 ) -> Tensor:
-    """As full_loss, with Z estimated from the label and a sample of entries (importance sampling, Bengio and Senécal
-    2003): exp(score of the label) + sum over negatives other than it of exp(score) / expected.
+    """As full_loss, with Z, the sum of all exp(scores), estimated from the label and a sample of entries (importance
+    sampling, Bengio and Senécal 2003): exp(score of the label) + sum over negatives other than it of exp(score) /
+    expected.
 
     entries: (M + S, E), the vocabulary's vectors of labels and negatives. negatives: (S,) int64, all different;
     log_expected: (S,) float32, the log of how often each was to be drawn, divided by how often it was (Negatives). The
@@ -101,7 +89,7 @@ def sampled_loss(
     scores = F.linear(vectors, others, bias[negatives]).float() - log_expected  # (M, S)
     scores = scores.masked_fill(labels[:, None] == negatives, float("-inf"))
     log_z = torch.logaddexp(scores.logsumexp(dim=1), right)
-    return (log_z - right + z_loss * log_z.square()).sum()
+    return (log_z - right).sum()
 
 
 def looked_up(batch: Batch, weight: Tensor) -> tuple[Tensor | None, Batch]:

@@ -1,14 +1,12 @@
 import errno
 import json
-import sys
 
 import pytest
 import torch
 import transformers
-from exported import saved, small, tokenizer_of
+from exported import TOLERANCE, compared, differences, saved, small, tokenizer_of
 
 from korbert.errors import ModelError, SettingsError
-from korbert.huggingface.check import TOLERANCE
 from korbert.huggingface.exporting import export
 from korbert.modeling.growing import take_weights
 from korbert.modeling.models import DetectionModel, PretrainingModel
@@ -16,7 +14,6 @@ from korbert.modeling.onnx_export import TEXTS
 from korbert.modeling.storage import save_model
 from korbert.tokenization import AnalyzerOptions
 from korbert.tokenization.extending import extended
-from tests.korbert.tiny import model_with
 
 
 def files_below(folder):
@@ -28,8 +25,7 @@ def files_below(folder):
 def test_other_shapes_of_encoders_are_exported(tiny_tokenizer, tmp_path, others):
     family = "modernbert" if "global_attn_every_n_layers" in others else "bert"
     model = PretrainingModel(small(tiny_tokenizer, family, **others))
-    differences = export(saved(tmp_path / "ours", model, tiny_tokenizer), tmp_path / "theirs", check=True)
-    assert max(differences.values()) <= TOLERANCE
+    compared(tmp_path, model, tiny_tokenizer)
     encoder = transformers.AutoModel.from_pretrained(tmp_path / "theirs").eval()
     ids = torch.arange(384, 424)[None]
     torch.testing.assert_close(encoder(ids).last_hidden_state, model.encoder(ids), atol=TOLERANCE, rtol=0)
@@ -37,7 +33,7 @@ def test_other_shapes_of_encoders_are_exported(tiny_tokenizer, tmp_path, others)
 
 @pytest.mark.parametrize("family", ["bert", "modernbert"])
 def test_a_model_with_added_words_is_exported(tiny_tokenizer, tmp_path, family):
-    """It is grown, saved and exported; the check compares ids and scores of sentences that have the words, too."""
+    """It is grown, saved and exported, and compared by ids and scores of sentences that have the words, too."""
     source = saved(tmp_path / "source", PretrainingModel(small(tiny_tokenizer, family)), tiny_tokenizer)
     tokenizer = extended(tiny_tokenizer, ["반갑", "인구", "강추", "삐까뻔쩍체"], AnalyzerOptions())
     added = set(range(tiny_tokenizer.vocab_size, tokenizer.vocab_size))
@@ -45,14 +41,14 @@ def test_a_model_with_added_words_is_exported(tiny_tokenizer, tmp_path, family):
     model = PretrainingModel(small(tokenizer, family))
     take_weights(model, tokenizer, source)
     save_model(tmp_path / "ours", model, tokenizer)
-    differences = export(tmp_path / "ours", tmp_path / "theirs", check=True)
-    assert max(differences.values()) <= TOLERANCE
+    export(tmp_path / "ours", tmp_path / "theirs")
+    differences(model.eval(), tokenizer, tmp_path / "theirs")
 
 
 def test_boundaries_are_not_lost_in_silence(tiny_tokenizer, tmp_path):
     """Without the code in the folder nothing loads, and what Trainer saves is loaded like the export."""
     model = PretrainingModel(small(tiny_tokenizer, "modernbert", boundary_embedding=True))
-    export(saved(tmp_path / "ours", model, tiny_tokenizer), tmp_path / "theirs", check=True)
+    compared(tmp_path, model, tiny_tokenizer)
     load = transformers.AutoModelForMaskedLM.from_pretrained
     with pytest.raises(ValueError, match="trust_remote_code"):
         load(tmp_path / "theirs", trust_remote_code=False)
@@ -71,8 +67,7 @@ def test_boundaries_are_not_lost_in_silence(tiny_tokenizer, tmp_path):
 @pytest.mark.parametrize("width", [None, 8], ids=["wide", "narrow"])
 def test_a_detector_becomes_electra(tiny_tokenizer, tmp_path, width):
     model = DetectionModel(small(tiny_tokenizer, "bert", embedding_size=width))
-    source = saved(tmp_path / "ours", model, tiny_tokenizer)
-    assert export(source, tmp_path / "theirs", check=True)["logits"] < 1e-5
+    assert compared(tmp_path, model, tiny_tokenizer)["logits"] < 1e-5
     theirs = json.loads((tmp_path / "theirs" / "config.json").read_text(encoding="utf-8"))
     assert (theirs["architectures"], theirs["model_type"]) == (["ElectraForPreTraining"], "electra")
     modern = saved(tmp_path / "modern", DetectionModel(small(tiny_tokenizer, "modernbert")), tiny_tokenizer)
@@ -136,7 +131,7 @@ def test_an_export_that_fails_leaves_what_was_there(ours, tmp_path, monkeypatch)
     """The same model has the same bytes, and its folder is left alone."""
     source = files_below(ours)
     for name in ("earlier", "again"):
-        assert export(ours, tmp_path / name) == {}
+        export(ours, tmp_path / name)
     assert files_below(tmp_path / "earlier") == files_below(tmp_path / "again")
     before = files_below(tmp_path)
 
@@ -146,33 +141,5 @@ def test_an_export_that_fails_leaves_what_was_there(ours, tmp_path, monkeypatch)
     monkeypatch.setattr("korbert.huggingface.exporting._write_json", full)
     with pytest.raises(OSError, match="No space left"):
         export(ours, tmp_path / "new")
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(SettingsError, match=r"the check needs transformers: pip install 'korbert\[hf\]'"):
-        export("nowhere", tmp_path / "new", check=True)  # before the work
     assert (files_below(tmp_path), files_below(ours)) == (before, source)
     assert not (tmp_path / "new").exists()
-
-
-@pytest.mark.parametrize(
-    ("head", "changes", "said"),  # of entries; ... removes one; none renames the weights
-    [
-        ("pretraining", {"split_special_tokens": ...}, r"its tokenizer encodes .*\[MASK\]"),
-        ("question-answering", {"layer_norm_eps": 0.1}, r"start_logits differs by \d\.\de-\d\d from the model's"),
-        ("question-answering", {}, r"BertForQuestionAnswering does not take all weights: .*x\.classifier\.bias"),
-    ],
-)
-def test_the_check_finds_what_differs(tiny_tokenizer, tmp_path, monkeypatch, head, changes, said):
-    source = saved(tmp_path / "ours", model_with(head, small(tiny_tokenizer, "bert")), tiny_tokenizer)
-
-    def altered(path, content):
-        content = {name: changes.get(name, value) for name, value in content.items()}
-        path.write_text(json.dumps({name: value for name, value in content.items() if value is not ...}))
-
-    def renamed(tensors, config, kind):
-        return {f"x.{name}": tensor for name, tensor in tensors.items()}
-
-    name, change = ("_write_json", altered) if changes else ("to_transformers", renamed)
-    monkeypatch.setattr(f"korbert.huggingface.exporting.{name}", change)
-    with pytest.raises(ModelError, match=said):
-        export(source, tmp_path / "theirs", check=True)
-    assert not (tmp_path / "theirs").exists()

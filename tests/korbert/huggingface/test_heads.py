@@ -5,10 +5,9 @@ from copy import deepcopy
 import pytest
 import torch
 import transformers
-from exported import FAMILIES, exported, saved, small, tokenizer_of
+from exported import FAMILIES, TOLERANCE, compared, exported, small, tokenizer_of
 
 from korbert.errors import ModelError
-from korbert.huggingface.check import TOLERANCE
 from korbert.huggingface.exporting import export
 from korbert.huggingface.importing import import_folder
 from korbert.modeling.models import ClassificationModel, MultipleChoiceModel, init_encoder_from
@@ -38,13 +37,11 @@ def rows_of(tokenizer, texts, pairs):
     ],
 )
 def test_an_exported_model_computes_the_same(tiny_tokenizer, tmp_path, family, head):
-    """The check compares what `transformers` computes."""
     model = model_with(head, small(tiny_tokenizer, family))
-    differences = export(saved(tmp_path / "ours", model, tiny_tokenizer), tmp_path / "theirs", check=True)
+    differences = compared(tmp_path, model, tiny_tokenizer)
     names = {"pretraining": {"mlm_logits"}, "question-answering": {"start_logits", "end_logits"}}
     second = {"nsp_logits"} if head == "pretraining" and not family.endswith("modernbert") else set()
     assert differences.keys() == names.get(head, {"logits"}) | second
-    assert max(differences.values()) <= TOLERANCE
     theirs = transformers.AutoConfig.from_pretrained(tmp_path / "theirs", trust_remote_code=True)
     assert theirs.model_type == family
     if head not in ("pretraining", "multiple-choice", "question-answering"):
@@ -95,9 +92,7 @@ def test_choices_are_scored_as_rows_of_choices(tiny_tokenizer, tmp_path, family)
 @pytest.mark.parametrize("kind", [ClassificationModel, MultipleChoiceModel])
 def test_mean_pooling_is_exported_with_modernbert_only(tiny_tokenizer, tmp_path, kind):
     """ModernBERT has it, the others are refused."""
-    model = kind(small(tiny_tokenizer, "modernbert"), pooling="mean")
-    differences = export(saved(tmp_path / "modern", model, tiny_tokenizer), tmp_path / "theirs", check=True)
-    assert differences["logits"] <= TOLERANCE
+    compared(tmp_path, kind(small(tiny_tokenizer, "modernbert"), pooling="mean"), tiny_tokenizer)
     name = "ForMultipleChoice" if kind is MultipleChoiceModel else "ForSequenceClassification"
     for family, theirs in (("bert", "Bert"), ("albert", "Albert")):
         save_model(tmp_path / family, kind(small(tiny_tokenizer, family), pooling="mean"), tiny_tokenizer)

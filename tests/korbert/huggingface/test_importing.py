@@ -141,15 +141,9 @@ def test_a_model_folder_that_was_changed_is_refused(foreign, tmp_path, monkeypat
     with pytest.raises(ModelError, match="is of transformers already: export writes only"):
         export(target, tmp_path / "exported")
     encoder = read_config(target)["encoder"]
-    for key, value, message in [
-        ("hidden_size", 32, "config.json: was changed since the model was saved"),
-        ("num_hidden_layers", 10**9, "num_hidden_layers: Input should be less than or equal to 1000"),
-        ("transformers", {"model_type": "gpt2"}, "model_type 'gpt2' is not supported"),
-        ("surprise", 1, "surprise: Extra inputs are not permitted"),
-    ]:
-        change_config(target, encoder=encoder | {key: value})
-        with pytest.raises(ModelError, match=message):
-            load_model(target)
+    change_config(target, encoder=encoder | {"hidden_size": 32})
+    with pytest.raises(ModelError, match=r"config.json: was changed since the model was saved"):
+        load_model(target)
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(ModelError, match=r"config.json: an encoder of architecture bert needs transformers: pip"):
         load_model(tmp_path / "whole")

@@ -9,8 +9,9 @@ import transformers
 from exported import exported, small, tokenizer_of
 
 from korbert.model import Model
-from korbert.modeling.models import PretrainingModel, QuestionAnsweringModel, TokenClassificationModel
+from korbert.modeling.models import PretrainingModel, QuestionAnsweringModel
 from korbert.tasks import korquad
+from korbert.tasks.kinds.token_classification import TokenClassification
 from tests.korbert.tiny import model_with
 
 TEXT = "어제 이걸 학교에서 봤다!"
@@ -45,9 +46,11 @@ def test_a_collator_masks_what_is_no_special_token(tmp_path, tiny_tokenizer, sam
 @pytest.fixture(scope="module", params=["modernbert", "korbert-modernbert"])
 def tagger(tmp_path_factory, tiny_tokenizer, request):
     """The pipeline of an export, and our model."""
-    model = TokenClassificationModel(small(tiny_tokenizer, request.param), ["ADJ", "NOUN", "VERB"])  # no BIO
+    tags = ("ADJ", "NOUN", "VERB")  # no BIO
+    kind = TokenClassification(metrics=("accuracy",), max_length=320, tags=tags, units="words", stride=80)
+    model = kind.model(small(tiny_tokenizer, request.param))
     folder = exported(tmp_path_factory.mktemp("tagger"), model, tiny_tokenizer)
-    return pipeline("token-classification", folder), Model.load(folder.parent / "ours", "cpu")
+    return pipeline("token-classification", folder), Model(model, tiny_tokenizer, kind)
 
 
 def test_the_token_classification_pipeline_labels_as_ours_does(tagger):

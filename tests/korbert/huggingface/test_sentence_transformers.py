@@ -6,23 +6,24 @@ from itertools import combinations
 import numpy as np
 import pytest
 import torch
-from exported import FAMILIES, small
+from exported import FAMILIES, TOLERANCE, differences, small
 
-from korbert.huggingface.check import TOLERANCE
 from korbert.huggingface.exporting import export
 from korbert.model import Model
 from korbert.modeling.models import EmbeddingModel
 from korbert.modeling.onnx_export import TEXTS
 from korbert.modeling.storage import save_model
+from korbert.tasks.kinds.embedding import Embedding
 
 
 def checked(folder, tokenizer, family, pooling, normalize):
     """The export of a new model, compared through AutoModel, and ours in use."""
     config = small(tokenizer, family, initializer_range=0.4)
+    kind = Embedding(metrics=("spearman",), max_length=40, learns="scores", pooling=pooling, normalize=normalize)
     model = EmbeddingModel(config, pooling, normalize, generator=torch.Generator().manual_seed(5))
-    save_model(folder / "ours", model, tokenizer, {"max_length": 40})
-    ((name, difference),) = export(folder / "ours", folder / "theirs", check=True).items()
-    assert (name, difference <= TOLERANCE) == ("last_hidden_state", True)
+    save_model(folder / "ours", model, tokenizer, kind.task())
+    export(folder / "ours", folder / "theirs")
+    assert list(differences(model.eval(), tokenizer, folder / "theirs")) == ["last_hidden_state"]
     assert json.loads((folder / "theirs" / "config.json").read_text())["model_type"] == family
     return folder / "theirs", Model.load(folder / "ours", "cpu")
 

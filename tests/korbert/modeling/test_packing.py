@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+import safetensors.torch
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from korbert import folders
 from korbert.errors import ModelError
 from korbert.modeling import ClassificationModel, PretrainingModel, init_encoder_from, load_model, packing, save_model
 from korbert.modeling.packing import pack, packed
-from korbert.modeling.storage import unpacked
+from korbert.modeling.storage import read_config, unpacked, write_files
 from tests.korbert.tiny import same_weights, tiny_config
 
 
@@ -94,10 +95,9 @@ def test_a_base_elsewhere_is_refused(models, tmp_path):
     with pytest.raises(ModelError, match="already exists"):
         pack(classifier, tmp_path / "other" / "base")
     pack(classifier, tmp_path / "packed")
-    record = json.loads((tmp_path / "packed" / "config.json").read_text())
-    record["packed"]["base"] = "../elsewhere"
-    (tmp_path / "packed" / "config.json").write_text(json.dumps(record))
-    with pytest.raises(ModelError, match=r"packed\.base"):
+    config = read_config(tmp_path / "packed") | {"packed": {"base": "../other/base", "base_sha256": "0"}}
+    write_files(tmp_path / "packed", config, safetensors.torch.load_file(tmp_path / "packed" / "model.safetensors"))
+    with pytest.raises(ModelError, match=r"packed\.base '../other/base' is no name"):
         load_model(tmp_path / "packed")
 
 

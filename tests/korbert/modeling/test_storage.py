@@ -12,7 +12,7 @@ import torch
 
 from korbert.errors import ModelError
 from korbert.modeling.config import EncoderConfig
-from korbert.modeling.storage import load_model, read_config, save_model
+from korbert.modeling.storage import _own_digest, load_model, read_config, save_model
 from tests.korbert.tiny import HEADS, LABELS, model_with, tiny_config
 
 IDS = torch.tensor([[2, 400, 401, 402, 3]])
@@ -38,8 +38,10 @@ def copy(written, tmp_path):
 
 
 def change_config(folder, **changes):
+    """As if the model had been saved so."""
     path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | changes), encoding="utf-8")
+    config = json.loads(path.read_text(encoding="utf-8")) | changes
+    path.write_text(json.dumps(config | {"config_sha256": _own_digest(config)}), encoding="utf-8")
 
 
 @pytest.mark.parametrize("architecture", ["bert", "modern"])
@@ -93,8 +95,7 @@ def test_another_kind_and_another_tokenizer_are_refused(tiny_tokenizer, copy, tm
         ("config.json", '{"model_type": "bert"}', r"`korbert_format` is missing, so this is not a korbert model"),
         ("config.json", '{"korbert_format": 9}', r"korbert_format 9, this version reads 1: use the version"),
         ("config.json", '{"korbert_format": true}', r"korbert_format True, this version reads 1"),
-        ("config.json", '{"korbert_format": 1, "kind": ["x"]}', r"config\.json: kind \['x'\] is none of pretraining"),
-        ("config.json", '{"korbert_format": 1, "kind": "question-answering"}', "encoder: Field required"),
+        ("config.json", '{"korbert_format": 1}', r"config\.json: was changed since the model was saved: restore it"),
         ("config.json", "[1, 2]", r"config\.json: `korbert_format` is missing"),
         ("config.json", '{"korbert_format": "\udcff"}', r"config\.json: cannot be read \(.*utf-8.*\): write the model"),
         (
@@ -154,23 +155,15 @@ def test_a_flipped_bit_in_the_weights_is_refused(copy):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"encoder": []}, r"encoder: Input should be a valid dictionary"),
         ({"encoder": {}}, r"invalid encoder config: vocab_size: Field required"),
-        ({"encoder": {"hidden_size": 10**40}}, r"config\.json: .*[Oo]verflow"),
-        ({"encoder": {"hidden_size": 2**40, "num_attention_heads": 1}}, r"config\.json: "),
-        ({"encoder": {"num_hidden_layers": 1000}}, r"config\.json: num_hidden_layers 1000: the weights file has few"),
-        ({"encoder": {"num_hidden_layers": 1000, "layer_groups": 500}}, r"layer_groups 500: the weights file has"),
         ({"encoder": {"hiden_size": 3}}, r"invalid encoder config: hiden_size: Extra inputs"),
-        ({"head": None}, r"config\.json: head"),
-        ({"head": {"labels": ["O"]}}, r"config\.json: head .*O.* does not fit a classification model: restore"),
+        ({"head": {"lables": ["O"]}}, r"config\.json: .* unexpected keyword argument 'lables'"),
         ({"head": HEAD | {"problem_type": "regression"}}, r"regression with 3 labels: set num_labels to 1"),
-        ({"head": HEAD | {"num_labels": "2"}}, r"config\.json: head"),
         ({"head": HEAD | {"labels": ["가"]}}, r"1 names for 3 labels: give one name per label"),
-        ({"weights_sha256": "0" * 63}, r"config\.json: weights_sha256: String should match pattern"),
-        ({"note": "mine"}, r"config\.json: note: Extra inputs are not permitted: put the file back as it was written"),
+        ({"kind": "oracle"}, r"config\.json: kind 'oracle' is none of pretraining, detection, classification"),
     ],
 )
-def test_invalid_entries_of_config_json_are_refused(copy, changes, message):
+def test_entries_that_this_version_does_not_know_are_refused(copy, changes, message):
     if changes.get("encoder"):
         changes = {"encoder": read_config(copy)["encoder"] | changes["encoder"]}
     change_config(copy, **changes)
@@ -206,14 +199,7 @@ def near(value):
 
 
 @pytest.mark.parametrize("file", ["config.json", "tokenizer/korbert_tokenizer.json"])
-@pytest.mark.parametrize("older", [False, True])
-def test_every_altered_entry_is_refused_or_harmless(copy, tiny_tokenizer, monkeypatch, file, older):
-    """A folder of an older korbert has no digest of its records: there an entry may be read, but breaks nothing."""
-    if older:
-        config = read_config(copy)
-        kept = {name: value for name, value in config.items() if not name.startswith(("config_", "tokenizer_record"))}
-        (copy / "config.json").write_text(json.dumps(kept), encoding="utf-8")
-        load_model(copy)
+def test_every_altered_entry_is_refused(copy, tiny_tokenizer, monkeypatch, file):
     if file == "config.json":  # its tokenizer is as it was
         monkeypatch.setattr("korbert.modeling.storage.load_tokenizer", lambda folder: tiny_tokenizer)
     record = json.loads((copy / file).read_text(encoding="utf-8"))
@@ -223,9 +209,6 @@ def test_every_altered_entry_is_refused_or_harmless(copy, tiny_tokenizer, monkey
             if changed == record:
                 continue
             (copy / file).write_text(json.dumps(changed), encoding="utf-8")
-            fault = "" if older else "nothing\n"
-            try:
+            with pytest.raises(ModelError) as refused:
                 load_model(copy)
-            except ModelError as error:
-                fault = str(error)
-            assert "\n" not in fault, (place, changed)
+            assert "\n" not in str(refused.value), (place, changed)

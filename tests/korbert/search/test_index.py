@@ -25,7 +25,6 @@ from korbert.modeling import EmbeddingModel, PretrainingModel, save_model
 from korbert.search import Index, database, index, nearest, postings
 from korbert.search.hits import shared_letters
 from korbert.search.terms import read_texts, terms_of_tags
-from korbert.vectors import PieceCounts
 from korbert.vectors.names import Way
 
 TEXTS = ["대출을 신청하고 싶어요", "신용 대출 신청은 어떻게 하나요?", "카드를 잃어버렸어요", "영화가 정말 재미있다"]
@@ -147,21 +146,16 @@ def test_a_text_with_a_known_id_replaces(filled):
 
 
 def test_settings_of_the_vectors(encoder, tmp_path):
-    """They travel with the index, and so does what weighs."""
-    counts = PieceCounts.of_texts(TEXTS, encoder.tokenizer)
-    asked = {"layer": [1, -1], "mix": "concat", "pooling": "idf", "size": 4}
-    made = Index.create(tmp_path / "index", encoder, counts=counts, **asked)
+    """They travel with the index."""
+    asked = {"layer": [1, -1], "mix": "concat", "pooling": "max", "size": 4}
+    made = Index.create(tmp_path / "index", encoder, **asked)
     made.add(PAIRS)
-    vectors = encoder.embed(TEXTS, counts=counts, normalize=True, **asked)
+    vectors = encoder.embed(TEXTS, normalize=True, **asked)
     expected = pytest.approx(np.sort(vectors @ vectors[0])[::-1].tolist(), abs=1e-5)
     for opened in (made, Index.load(tmp_path / "index", encoder)):
         assert [hit.score for hit in opened.search(TEXTS[0], way="vectors")[0]] == expected
     with pytest.raises(ArtifactError, match=r"index: size: 5 here, 4 in the index: leave the option out, or name"):
-        Index.create(tmp_path / "index", encoder, counts=counts, **{**asked, "size": 5})
-    path = tmp_path / "index" / "piece_counts.parquet"
-    path.write_bytes(path.read_bytes()[:-1] + b"?")
-    with pytest.raises(ArtifactError, match=r"piece_counts.parquet: was changed since it was written"):
-        Index.load(tmp_path / "index", encoder)
+        Index.create(tmp_path / "index", encoder, **{**asked, "size": 5})
 
 
 def test_other_models_are_refused(filled, config, encoder, tmp_path):
@@ -179,16 +173,12 @@ def test_other_models_are_refused(filled, config, encoder, tmp_path):
         filled.search("가", way="all")
 
 
-def test_a_model_without_trained_vectors_is_weighted_where_counts_are_at_hand(encoder, tmp_path):
-    """Those of its folder; vectors of `embed` stay what they are."""
+def test_an_index_has_the_vectors_of_its_model(encoder, tmp_path):
     save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
-    PieceCounts.of_texts(TEXTS, encoder.tokenizer).save(tmp_path / "model")
-    model = Model.load(tmp_path / "model", "cpu")
-    made = Index.create(tmp_path / "index", model)
+    made = Index.create(tmp_path / "index", Model.load(tmp_path / "model", "cpu"))
     made.add(PAIRS)
-    assert (made.settings.pooling, model.vector_settings().pooling) == ("bm25", "mean")
+    assert made.settings.pooling == "mean"
     assert made.search(TEXTS[0], 1, "vectors")[0][0].score == pytest.approx(1, abs=1e-5)
-    assert Index.create(tmp_path / "mean", model, pooling="mean").settings.pooling == "mean"
     trained = Model(EmbeddingModel(encoder.network.config, "first"), encoder.tokenizer)
     assert Index.create(tmp_path / "trained", trained).settings.pooling == "first"
     # An index knows its model.

@@ -3,11 +3,8 @@
 import math
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import torch
-from sklearn.feature_extraction.text import TfidfTransformer
 
 import korbert
 from korbert.errors import ModelError, SettingsError
@@ -15,11 +12,10 @@ from korbert.huggingface.exporting import export
 from korbert.huggingface.importing import import_folder
 from korbert.model import Model
 from korbert.modeling import models, save_model
-from korbert.modeling.packing import pack
 from korbert.modeling.storage import load_model
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.embedding import Embedding
-from korbert.vectors import POOLINGS, PieceCounts
+from korbert.vectors import POOLINGS
 
 TEXTS = ["아버지가 방에 들어가신다.", "", "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!"]
 TEXTS += ["서울", "ㅋㅋㅋ " * 40]
@@ -52,10 +48,9 @@ def test_each_layer_and_pooling(encoder):
 
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_batches_do_not_matter_and_order_is_kept(encoder, pooling, monkeypatch):
-    counts = PieceCounts.of_texts(TEXTS, encoder.tokenizer)
-    asked = {"pooling": pooling, "layer": [-1, 1], "mix": "concat", "counts": counts}
+    asked = {"pooling": pooling, "layer": [-1, 1], "mix": "concat"}
     alone = np.stack([encoder.embed(text, **asked) for text in TEXTS])
-    width = encoder.width(encoder.vector_settings(pooling=pooling, layer=[-1, 1], mix="concat"))
+    width = encoder.width(encoder.vector_settings(**asked))
     assert (alone.dtype, alone.shape[1]) == (np.float32, width)
     monkeypatch.setattr("korbert.embedder.TEXTS_AT_ONCE", 2)
     for size in (1, 2, 64):
@@ -65,7 +60,7 @@ def test_batches_do_not_matter_and_order_is_kept(encoder, pooling, monkeypatch):
     # The vector of a single piece is that piece.
     (piece,) = encoder.parts("영화", "piece").vectors
     if pooling != "mean-max":
-        found = encoder.embed("영화", pooling=pooling, special_tokens=False, counts=counts)
+        found = encoder.embed("영화", pooling=pooling, special_tokens=False)
         np.testing.assert_allclose(found, piece, atol=1e-5)
 
 
@@ -92,7 +87,6 @@ def test_vectors_are_normalized_and_cut_and_no_numbers_are_named(encoder):
         ({"size": 17}, "size 17: the vectors have 16 numbers"),
         ({"size": 0}, "size: Input should be greater than or equal to 1"),
         ({"poling": "mean"}, "poling: Extra inputs are not permitted"),
-        ({"pooling": "idf"}, r"idf and bm25 need counts of pieces, .* or take another pooling"),
     ],
 )
 def test_settings_that_are_refused(encoder, asked, said):
@@ -100,79 +94,17 @@ def test_settings_that_are_refused(encoder, asked, said):
         encoder.embed("가", **asked)
 
 
-def test_pieces_are_weighed_as_scikit_learn_and_bm25s_do(encoder, tiny_tokenizer):
-    texts = [text for text in TEXTS if text]
-    ids = [tiny_tokenizer.encode_pieces(text).ids for text in texts]
-    table = np.stack([np.bincount(own, minlength=tiny_tokenizer.vocab_size) for own in ids])
-    idf = TfidfTransformer(smooth_idf=True).fit(table).idf_
-    counts = PieceCounts.of_texts(texts, tiny_tokenizer)
-    layers, row = layers_of(encoder, texts[1])
-    weights = idf[row.input_ids[1:-1]]
-    expected = (layers[-1, 1:-1] * weights[:, None]).sum(0) / weights.sum()
-    np.testing.assert_allclose(encoder.embed(texts[1], pooling="idf", counts=counts), expected, atol=1e-5)
-    # What a piece weighs in all its places together is the score of the text for that piece, but for a factor.
-    bm25s = pytest.importorskip("bm25s")
-    texts = [text[:20] for text in TEXTS if text]
-    ids = [tiny_tokenizer.encode_pieces(text).ids for text in texts]
-    ranker = bm25s.BM25(k1=1.2, b=0.75, method="lucene")
-    ranker.index([[str(id) for id in own] for own in ids], show_progress=False)
-    counts = PieceCounts.of_texts(texts, tiny_tokenizer)
-    for number, own in enumerate(ids):
-        rows = torch.tensor([own])
-        found = counts.weights("bm25", rows, torch.ones_like(rows, dtype=torch.bool))[0]
-        for id in set(own):
-            together = float(found[rows[0] == id].sum())
-            assert together == pytest.approx(float(ranker.get_scores([str(id)])[number]), rel=1e-4)
-
-
-def test_counts_travel_with_the_model(encoder, tmp_path):
-    counts = PieceCounts.of_texts(TEXTS, encoder.tokenizer)
-    save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
-    path = counts.save(tmp_path / "model")
-    found = korbert.load(tmp_path / "model", "cpu").embed(TEXTS, pooling="bm25")
-    np.testing.assert_allclose(found, encoder.embed(TEXTS, pooling="bm25", counts=counts), atol=1e-6)
-    pack(tmp_path / "model", tmp_path / "packed")
-    pack(tmp_path / "model", tmp_path / "beside", tmp_path / "packed")
-    for folder in ("packed", "beside"):
-        found = PieceCounts.find(None, str(tmp_path / folder), encoder.tokenizer)
-        assert (found.frequencies == counts.frequencies).all()
-    again = PieceCounts.load(path, encoder.tokenizer)
-    assert (again.documents, again.mean_length) == (counts.documents, counts.mean_length)
-    assert (again.frequencies == counts.frequencies).all()
-    path.write_bytes(b"no table")
-    with pytest.raises(SettingsError, match=r"piece_counts.parquet: cannot be read .*: give a file of piece"):
-        PieceCounts.load(path, encoder.tokenizer)
-
-
-def test_counts_of_a_vocab_artifact(encoder, tmp_path):
-    """Those of morphemes become those of pieces; the artifact beside the model's is found without being named."""
-    rows = [("영화", "NNP", 5, 5, 3), ("영화", "NNG", 1, 1, 1), ("이", "JKS", 40, 0, 9), ("뷁뷁", "NNG", 2, 2, 2)]
-    names, vocab = ["form", "tag", "count", "initial", "documents"], tmp_path / "vocab"
-    encoder.tokenizer.save(vocab / "tokenizer")
-    pq.write_table(pa.table(list(map(pa.array, zip(*rows, strict=True))), names), vocab / "counts.parquet")
-    (vocab / "stage.json").write_text('{"counts": {"documents": 8}}')
-    save_model(tmp_path / "pretrain" / "model", encoder.network, encoder.tokenizer)
-    counts = PieceCounts.find(None, str(tmp_path / "pretrain"), encoder.tokenizer)
-
-    (film,), (particle,), rare = map(encoder.tokenizer.ids_of, ("영화", "이", "뷁뷁"))
-    found = counts.documents, counts.frequencies[film], counts.frequencies[particle]
-    assert found == (8, 4, 8)  # no more than there are documents
-    assert set(counts.frequencies[list(rare)]) == {2}
-    assert counts.mean_length == pytest.approx((6 + 40 + 2 * len(rare)) / 8)
-    assert counts.frequencies.sum() == 4 + 8 + 2 * len(set(rare))
-    assert korbert.load(tmp_path / "pretrain", "cpu").embed("영화가", pooling="idf").shape == (16,)
-    with pytest.raises(SettingsError, match=r"counts.parquet: cannot be read .*: name counts.parquet of a vocab"):
-        PieceCounts.find(tmp_path, "", encoder.tokenizer)
-
-
 def test_every_kind_of_model_gives_the_same_vectors(config, tiny_tokenizer, tmp_path, encoder):
     """Their encoders have the same weights."""
     expected = encoder.embed(TEXTS, layer=-2, pooling="max")
     number = KINDS["regression"].kind_class(metrics=("pearson",), max_length=32, mean=0.0, deviation=1.0)
+    reading = KINDS["question-answering"].kind_class(metrics=("f1",))
+    spans = {"metrics": ("accuracy",), "max_length": 32, "tags": ("O", "B-PS"), "units": "characters", "stride": 8}
+    tagging = KINDS["token-classification"].kind_class(**spans)
     for can, network, *kind in (
         (("fill", "embed"), models.PretrainingModel(config)),
-        (("answer", "embed"), models.QuestionAnsweringModel(config)),
-        (("tag", "embed"), models.TokenClassificationModel(config, ["O", "B-PS", "I-PS"])),
+        (("answer", "embed"), reading.model(config), reading),
+        (("tag", "embed"), tagging.model(config), tagging),
         (("predict", "embed"), number.model(config), number),
         (("embed",), models.EmbeddingModel(config)),
         (("embed",), models.DetectionModel(config)),

@@ -20,6 +20,7 @@ from korbert.modeling import EncoderModel, PretrainingModel, models, save_model
 from korbert.pipelines.reports.look.data import look_data, stretches_of
 from korbert.pipelines.reports.look.page import page
 from korbert.tasks.kinds.classification import Classification
+from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tokenization import Pieces
 from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.vectors.attention import attention
@@ -139,7 +140,8 @@ def test_a_label_that_is_not_explained_says_why(classifier, monkeypatch):
 
 
 def test_a_reader_shows_its_answers(tiny_tokenizer, config, stirred):
-    reader = Model(stirred(models.QuestionAnsweringModel(config, torch.Generator().manual_seed(3))), tiny_tokenizer)
+    network = models.QuestionAnsweringModel(config, torch.Generator().manual_seed(3))
+    reader = Model(stirred(network), tiny_tokenizer, QuestionAnswering(metrics=("f1",)))
     context, question = "세종은 1443년에 한글을 만들었다.", "한글은 언제 만들어졌나?"
     reading = look_data(reader, question, context)["reading"]
     best = reading["answers"][0]

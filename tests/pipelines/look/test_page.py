@@ -13,6 +13,7 @@ from korbert.modeling import ClassificationModel, QuestionAnsweringModel
 from korbert.pipelines.reports.look.data import look_data
 from korbert.pipelines.reports.look.page import page
 from korbert.tasks.kinds.classification import Classification
+from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.vectors.attention import attention
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -270,7 +271,8 @@ def test_entities_are_marked_in_the_text(window, filler, tmp_path):
 
 
 def test_a_reader_answers_in_large_type_and_in_the_context(window, tiny_tokenizer, config, stirred, tmp_path):
-    reader = Model(stirred(QuestionAnsweringModel(config, torch.Generator().manual_seed(3))), tiny_tokenizer)
+    network = QuestionAnsweringModel(config, torch.Generator().manual_seed(3))
+    reader = Model(stirred(network), tiny_tokenizer, QuestionAnswering(metrics=("f1",)))
     question, path = "한글은 언제 만들어졌나?", tmp_path / "reading.html"
     path.write_text(page(look_data(reader, question, SENTENCE)), encoding="utf-8")
     one = window()

@@ -1,12 +1,16 @@
 """Tiny models of every kind, and one service with all of them."""
 
+from typing import Any
+
 import pytest
 import torch
 
 from korbert.modeling import models as heads
 from korbert.modeling import save_model
 from korbert.tasks.kinds.classification import Classification
-from korbert.vectors import PieceCounts
+from korbert.tasks.kinds.embedding import Embedding
+from korbert.tasks.kinds.question_answering import QuestionAnswering
+from korbert.tasks.kinds.token_classification import TokenClassification
 from tests.pipelines.service.started import started
 
 
@@ -17,20 +21,21 @@ def models(tmp_path_factory, tiny_tokenizer, tiny_config):
     random = torch.Generator().manual_seed(3)
     task = Classification(metrics=("accuracy",), max_length=32, labels=("같다", "다르다"), pair=True)
     mood = Classification(metrics=("accuracy",), max_length=32, labels=("부정", "긍정"))
-    tags, windows = ["O", "B-PS", "I-PS"], {"max_length": 48, "stride": 8}
+    vectors = Embedding(metrics=("spearman",), max_length=32, learns="scores", normalize=True)
+    windows: Any = {"max_length": 48, "stride": 8}
+    names = TokenClassification(metrics=("accuracy",), tags=("O", "B-PS", "I-PS"), units="characters", **windows)
+    answers = QuestionAnswering(metrics=("f1",), max_query_pieces=12, **windows)
     made = {
-        "vectors": (heads.EmbeddingModel(config, "mean", True, generator=random), {"max_length": 32}),
+        "vectors": (vectors.model(config, random), vectors.task()),
         "gaps": (heads.PretrainingModel(config, random), {}),
         "mood": (mood.model(config, random), mood.task()),
         "pairs": (task.model(config, random), task.task()),
-        "names": (heads.TokenClassificationModel(config, tags, generator=random), windows),
-        "answers": (heads.QuestionAnsweringModel(config, random), windows | {"max_query_pieces": 12}),
+        "names": (names.model(config, random), names.task()),
+        "answers": (answers.model(config, random), answers.task()),
     }
     folder = tmp_path_factory.mktemp("models")
     for name, (model, facts) in made.items():
         save_model(folder / name, model, tiny_tokenizer, facts)
-    texts = ["학교에 간다", "대출을 신청하고 싶어요", "한 남자가 춤을 춘다"]
-    PieceCounts.of_texts(texts, tiny_tokenizer).save(folder / "gaps")
     return {name: folder / name for name in made}
 
 

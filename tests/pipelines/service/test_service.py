@@ -93,20 +93,12 @@ def test_models_of_other_kinds_embed_with_the_mean_of_their_last_layer(service, 
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        {"layer": 0}, {"layer": [-2, -1], "pooling": "max"}, {"pooling": "mean-max", "dimensions": 20},
-        {"pooling": "idf"},
-    ],
+    [{"layer": 0}, {"layer": [-2, -1], "pooling": "max"}, {"pooling": "mean-max", "dimensions": 20}],
     ids=str,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("name", ["gaps", "mood"])
 def test_layer_and_pooling_are_those_of_embed(settings, name, service, loaded):
     reply = service.ask("/v1/embeddings", {"input": TEXTS, "model": name, **settings})
-    if settings.get("pooling") == "idf" and name != "gaps":  # the only folder with piece counts
-        assert (reply.code, reply.error["param"]) == (422, "pooling")
-        expected = f"pooling: {name} has no piece counts, which idf needs: use mean, first, max, mean-max"
-        assert reply.error["message"] == expected
-        return
     vectors = np.array([one["embedding"] for one in reply.json["data"]])
     named = {"size" if key == "dimensions" else key: value for key, value in settings.items()}
     np.testing.assert_allclose(vectors, loaded[name].embed(TEXTS, **named), atol=1e-5)
@@ -171,7 +163,7 @@ def test_answer_gives_the_answers_of_the_model(service, loaded):
     ("/v1/embeddings", {"input": "글", "layer": 3}, 422, "layer", "layer 3: take one from 0 .* to 2; -1"),
     ("/v1/embeddings", {"input": "글", "layer": [0, "1"]}, 422, "layer[1]", "should be a valid integer"),
     ("/v1/embeddings", {"input": "글", "layer": [1, 1]}, 422, "layer", "name each layer once"),
-    ("/v1/embeddings", {"input": "글", "pooling": "cls"}, 422, "pooling", "'first', 'max', 'mean-max', 'idf' or"),
+    ("/v1/embeddings", {"input": "글", "pooling": "cls"}, 422, "pooling", "'mean', 'first', 'max' or 'mean-max'"),
     ("/v1/embeddings", {"input": "글", "pooling": "mean-max", "dimensions": 33}, 422, "dimensions", "have 32"),
     ("/v1/embeddings", {"input": "글", "model": "no"}, 404, "model", "available are vectors, gaps"),
     ("/v1/embeddings", {"input": ["글"] * 2_049}, 413, "input", "2,049 texts, at most 2,048"),
@@ -241,7 +233,6 @@ def test_absolute_targets_and_head_are_understood(service):
 def test_answers_and_logs_reveal_no_folder_and_no_text(service, models):
     paths = "/openapi.json", "/health", "/v1/models", "/", "/docs", "/metrics"
     replies = [*map(service.ask, paths), service.ask("/attention", {"text": "비밀"})]
-    replies.append(service.ask("/v1/embeddings", {"input": "비밀", "pooling": "idf"}))
     replies.append(service.ask("/fill", {"input": "비밀", "model": "gaps"}))
     assert not any(str(models["gaps"].parent) in reply.body.decode() for reply in replies)
     assert "비밀" not in replies[-1].body.decode()

@@ -133,8 +133,8 @@ def test_tags_are_legal_whatever_the_model_says(tiny_tokenizer):
     """The score of a span is the mean probability of the tags of its pieces."""
     model = _network(tiny_tokenizer.vocab_size)
     torch.nn.init.normal_(model.classifier.weight, std=3, generator=torch.Generator().manual_seed(2))
-    tagger = Model(model, tiny_tokenizer)  # windows by the number of positions
-    assert (tagger.max_length, tagger.kind.stride) == (64, 16)
+    how = {"metrics": ("accuracy",), "max_length": 64, "stride": 16}
+    tagger = Model(model, tiny_tokenizer, TokenClassification(tags=LABELS, units="characters", **how))
     (passage,) = encode_passages(tiny_tokenizer, ["배우의 연기가 좋았지만 이야기는 지루했다. 그래도 볼 만하다."])
     scores = np.full((len(passage.ids), len(LABELS)), -9.0, dtype=np.float32)
     scores[:, LABELS.index("I-PS")] = np.log(0.9)
