@@ -111,7 +111,7 @@ def finetune(
         workers: Processes that analyse texts; None: one for each core.
         rebuild: Train anew even if `output` holds the same, or another, artifact.
         **settings: Columns by role (text, pair, label, score, question, ..: a name, or several), and any setting of a
-            recipe's task: epochs, learning_rates, features, lora, several, validation_share, ..
+            recipe's task: epochs, learning_rates, features, several, validation_share, ..
 
     Returns:
         The result, with the scores and the model.

@@ -92,8 +92,6 @@ class Ready:
 def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -> Ready:
     """Reads the model and the files, and turns all rows into examples."""
     require_rows("batch_size", min(settings.batch_size))
-    if settings.lora:
-        package("peft", "lora")
     if len(settings.seeds) > 1:
         package("scipy.stats", "more than one seed")  # an interval over seeds
     torch.set_num_threads(settings.threads)

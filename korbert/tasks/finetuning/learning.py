@@ -15,7 +15,6 @@ from korbert.errors import SettingsError
 from korbert.modeling.encoder import Encoder
 from korbert.tasks.finetuning.best_epoch import Best, keep_best, load_best, read_best
 from korbert.tasks.finetuning.layerwise import decayed, freeze
-from korbert.tasks.finetuning.lora import add_adapters, merge, merged
 from korbert.tasks.finetuning.seen import learning_seen
 from korbert.tasks.finetuning.settings import LearningSettings, Way
 from korbert.training.checkpoints import newest_step, remove_all
@@ -44,7 +43,7 @@ def finetune(
     """
     batches = Batches(examples, way.batch_size, seed)
     from_first(lambda: _remove_checkpoints_without_the_best(work, batches.steps_per_epoch))
-    _prepare(model, settings, seed)
+    _prepare(model, settings)
     plan = TrainingPlan(
         steps=way.epochs * batches.steps_per_epoch, optimizer=settings.optimizer(way.learning_rate), seed=seed,
         precision=settings.precision, log_every=settings.log_every, evaluate_every=batches.steps_per_epoch,
@@ -52,9 +51,9 @@ def finetune(
     )  # fmt: skip
 
     def evaluate(model: nn.Module, step: int) -> dict[str, float]:
-        own, epoch = merged(model) if settings.lora else model, step // batches.steps_per_epoch
-        score, figures = (float(epoch), {}) if measure is None else measure(own)
-        from_first(lambda: keep_best(work, own, Best(epoch, score)))
+        epoch = step // batches.steps_per_epoch
+        score, figures = (float(epoch), {}) if measure is None else measure(model)
+        from_first(lambda: keep_best(work, model, Best(epoch, score)))
         return {"epoch": epoch, **figures}
 
     output = TrainingOutput(
@@ -62,8 +61,6 @@ def finetune(
     )
     with learning_seen(model, examples):
         fit(model, batches, loss, plan, device=device, output=output, evaluate=evaluate, description=description)
-        if settings.lora:
-            merge(model)  # so that the weights of the best epoch, which are kept merged, fit
         return load_best(work, model)
 
 
@@ -74,8 +71,8 @@ def _remove_checkpoints_without_the_best(work: Path, steps_per_epoch: int) -> No
         remove_all(work / "checkpoints")
 
 
-def _prepare(model: nn.Module, settings: LearningSettings, seed: int) -> None:
-    """Sets piece dropout, adds adapters and freezes layers as configured."""
+def _prepare(model: nn.Module, settings: LearningSettings) -> None:
+    """Sets piece dropout and freezes layers as configured."""
     if settings.piece_dropout:  # word dropout (Iyyer et al. 2015, 3.1)
         encoder = model.encoder
         if not isinstance(encoder, Encoder):
@@ -84,8 +81,6 @@ def _prepare(model: nn.Module, settings: LearningSettings, seed: int) -> None:
                 "in config.json: leave piece_dropout out"
             )
         encoder.embeddings.piece_dropout = settings.piece_dropout
-    if settings.lora:
-        add_adapters(model, settings.lora, seed)
     if settings.frozen_embeddings:
         model.encoder.token_weight.requires_grad_(False)  # type: ignore[union-attr]
     if settings.frozen_layers:

@@ -64,9 +64,6 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
         lt=1,
         description="share of the pieces whose embeddings are zeroed in a step; 0.2 helps with few rows",
     )
-    lora: int = Field(
-        0, ge=0, description="LoRA rank: train low-rank adapters instead of the encoder; 0: off; needs korbert[lora]"
-    )
     max_length: int = Field(128, ge=3, description="pieces per row, special tokens included; longer rows are truncated")
     precision: PrecisionName = Field("auto", description="training precision; auto: bf16 where it is faster, else fp32")
     threads: int = Field(2, ge=1, description="CPU threads for training; a different number gives different bytes")
@@ -79,12 +76,6 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
             values = getattr(self, name)
             if len(set(values)) < len(values):
                 raise ValueError(f"{name} {list(values)} has duplicates: give each value once")
-        return self
-
-    @model_validator(mode="after")
-    def _adapters_learn(self) -> Self:
-        if self.lora and self.frozen_layers == -1:
-            raise ValueError(f"lora {self.lora} with frozen_layers -1: no adapter would learn: leave one of them out")
         return self
 
     def ways(self) -> Iterator[Way]:
