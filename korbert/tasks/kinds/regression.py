@@ -93,9 +93,8 @@ class Regression(Kind, frozen=True):
 
         known, held = (np.array([self.target(row) for row in rows]) for rows in (parts.train, parts.valid))
         yield Baseline("mean", {}, [float(known.mean())] * len(parts.scored))
-        learned, choosing, tested = morphemes_of(parts, self.texts, morphemes)
-        by = _METRICS[self.metrics[0]]
-        best = baselines.fit_scores((learned, known), (choosing, held), tested, choose_by=by)
+        inputs, of = morphemes_of(parts, self.texts, morphemes), _METRICS[self.metrics[0]]
+        best = baselines.fit_scores(inputs, known, lambda predicted: of(held, predicted))
         yield Baseline("tfidf", {"alpha": best.chosen}, best.predictions.tolist())
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:

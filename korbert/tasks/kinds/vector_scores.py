@@ -85,7 +85,7 @@ class BySimilarity(VectorScores):
         from korbert.tasks.baselines.features import tfidf_features
 
         sides = ([morphemes[row[role]] for row in rows] for role in ("text", "pair"))
-        _, first, second = tfidf_features([morphemes[text] for text in train], *sides)
+        first, second = tfidf_features([morphemes[text] for text in train], *sides)
         yield Baseline("tfidf", {}, np.asarray(first.multiply(second).sum(axis=1)).ravel().tolist())
 
 
