@@ -21,7 +21,7 @@ from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.question_answering.answers import Answer, Found, found_in
 from korbert.tasks.question_answering.rows import right_answers
 from korbert.tasks.question_answering.settings import WindowSettings
-from korbert.tasks.question_answering.windows import Scored, WindowExamples, choice_logits, cut_windows, reading_loss
+from korbert.tasks.question_answering.windows import WindowExamples, choice_logits, cut_windows, reading_loss
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
@@ -29,7 +29,6 @@ from korbert.training.scoring import Scoring, outputs
 
 _NOT_CHOSEN = 1e30  # a threshold by which every question is answered
 _NOTHING = Answer("", 0, 0, 0.0)  # in a context of white space
-_WINDOWS_AT_ONCE = 65_536  # whose scores are in memory
 
 
 class QuestionAnswering(WindowSettings, Kind, frozen=True):
@@ -129,12 +128,8 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
             """(B, 2 T): log probabilities of each piece as start and end, interleaved."""
             return torch.stack([part.log_softmax(dim=-1) for part in choice_logits(model, batch)], dim=-1).flatten(1)
 
-        def scored() -> Iterator[Scored]:
-            for start in range(0, len(examples), _WINDOWS_AT_ONCE):
-                part = examples.some(slice(start, start + _WINDOWS_AT_ONCE))
-                yield from part.scored(outputs(model, part, ends, batch_size=64, **how))
-
-        return found_in(scored(), len(prepared.rows), self)
+        scored = examples.scored(outputs(model, examples, ends, batch_size=64, **how))
+        return found_in(scored, len(prepared.rows), self)
 
     def best_answers(self, answers: Found) -> list[Answer]:
         """The n_best answers of a row; the empty one comes first if its score is above the threshold."""

@@ -107,11 +107,7 @@ def make_examples(
     return TaggedExamples.of_rows(rows, np.concatenate(labels), tokenizer.pad_id), windows
 
 
-def by_text(
-    scores: NDArray[np.float32], examples: TaggedExamples, windows: Sequence[Window]
-) -> Iterator[NDArray[np.float32]]:
-    """Collects the scores of each text's P pieces, (P, C), from those of all rows, (offsets[-1], C)."""
-    for _, group in groupby(zip(examples.offsets.tolist(), windows, strict=False), lambda pair: pair[1].text):
-        yield np.concatenate(
-            [scores[offset + 1 + low - first : offset + 1 + high - first] for offset, (_, first, _, low, high) in group]
-        )
+def by_text(scores: NDArray[np.float32], windows: Sequence[Window]) -> Iterator[NDArray[np.float32]]:
+    """Collects the scores of each text's P pieces, (P, C), from those of all rows, (N, T, C)."""
+    for _, group in groupby(zip(scores, windows, strict=True), lambda pair: pair[1].text):
+        yield np.concatenate([row[1 + low - first : 1 + high - first] for row, (_, first, _, low, high) in group])
