@@ -37,19 +37,16 @@ _SCHEMA = """
 
 
 def is_index(folder: Path) -> bool:
-    """Whether there is an index in the folder, and not only the beginnings of one. ArtifactError as check_folder."""
-    check_folder(folder)
-    if not (folder / FILE).is_file():
-        return False
-    with _connected(folder, "ro") as database:
-        return _has_schema(database)
+    """Whether there is an index in the folder, and not only the beginnings of one.
 
-
-def check_folder(folder: Path) -> None:
-    """ArtifactError for a file, a broken link, an index of an earlier format, and a folder with other files."""
-    is_new = not folder.is_symlink() and not folder.exists()
-    if not is_new and not (folder.is_dir() and ((folder / FILE).is_file() or not any(folder.iterdir()))):
+    ArtifactError for a file, a broken link, an index of an earlier format, and a folder with other files.
+    """
+    if (folder / FILE).is_file():
+        with _connected(folder, "ro") as database:
+            return _has_schema(database)
+    if (folder.is_symlink() or folder.exists()) and not (folder.is_dir() and not any(folder.iterdir())):
         raise _no_index(folder, "exists and is not an index: name a new folder")
+    return False
 
 
 def _no_index(folder: Path, what: str) -> ArtifactError:

@@ -110,7 +110,7 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
     task, rows = read_parts(settings, inputs, runtime.data)
     said = [f"{task.name}: {task.about()}", *rows.read, *rows.notes]
     by_part = {name: part.rows for name, part in rows.by_name().items()}
-    texts = rows.distinct(task.texts)
+    texts = list(dict.fromkeys(text for part in by_part.values() for row in part for text in task.texts(row)))
     if share := getattr(settings, "spacing_noise", 0.0):
         changes = [wrong_spaces(task.texts(row), share, settings.seeds[0]) for row in rows.train]
         by_part["train"] = [

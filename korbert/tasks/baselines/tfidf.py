@@ -11,7 +11,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,18 +34,13 @@ Floats = NDArray[np.float64]
 Inputs = Sequence[Texts | Pairs]
 Predict = Callable[[Matrix], Floats]
 Measure = Callable[[Floats], float | None]
-
-
-class Baseline(NamedTuple):
-    """Predictions for the test rows, and the value with the best validation score, the smallest among ties."""
-
-    predictions: Floats
-    chosen: float
+Fitted = tuple[Floats, float]
+"""Predictions for the test rows, and the value with the best validation score, the smallest among ties."""
 
 
 def fit_labels(
     inputs: Inputs, targets: NDArray[np.int64], score: Measure, num_labels: int, values: Sequence[float] = VALUES
-) -> Baseline:
+) -> Fitted:
     """One label per row. Predictions: (N, num_labels), probabilities that sum to 1; 0 for a label without a row.
 
     Up to 20 labels, one-vs-rest; with more, one multinomial model.
@@ -75,7 +70,7 @@ def fit_labels(
 def fit_multilabel(
     inputs: Inputs, targets: NDArray[np.bool_], score: Measure, values: Sequence[float] = VALUES, *,
     learned_from: Texts | None = None,
-) -> Baseline:  # fmt: skip
+) -> Fitted:  # fmt: skip
     """Any number of labels per row, (N, labels), a binary model each. Predictions: (N, labels), their probabilities.
 
     A label that all or no training rows have keeps probability 1 or 0.
@@ -94,7 +89,7 @@ def fit_multilabel(
     return _best(inputs, fit, score, values, learned_from)
 
 
-def fit_scores(inputs: Inputs, targets: Floats, score: Measure, values: Sequence[float] = VALUES) -> Baseline:
+def fit_scores(inputs: Inputs, targets: Floats, score: Measure, values: Sequence[float] = VALUES) -> Fitted:
     """Ridge regression: one number per row, (N,)."""
 
     def fit(features: Matrix, alpha: float) -> Predict:
@@ -107,7 +102,7 @@ def fit_scores(inputs: Inputs, targets: Floats, score: Measure, values: Sequence
 def _best(
     inputs: Inputs, fit: Callable[[Matrix, float], Predict], score: Measure, values: Sequence[float],
     learned_from: Texts | None = None,
-) -> Baseline:  # fmt: skip
+) -> Fitted:  # fmt: skip
     with track("TF-IDF baseline", total=1 + len(values), unit="steps") as advance:
         own = chain(*inputs[0]) if isinstance(inputs[0], Pairs) else inputs[0]
         train, validation, test = tfidf_features(own if learned_from is None else learned_from, *inputs)
@@ -120,7 +115,7 @@ def _best(
             scores.append(-np.inf if validation_score is None else validation_score)
             advance(1)
     chosen = list(models)[int(np.argmax(scores))]  # the first among ties
-    return Baseline(models[chosen](test), chosen)
+    return models[chosen](test), chosen
 
 
 def sentences(text: str) -> list[tuple[int, int]]:

@@ -43,13 +43,8 @@ class SeenEmbedding(nn.Module):
         return torch.where((places < 0)[..., None], F.embedding(ids, self.others), known)  # type: ignore[arg-type]
 
     @torch.no_grad()
-    def whole(self) -> nn.Embedding:
-        """The full embedding, as a plain nn.Embedding."""
-        weight = self._all()
-        return nn.Embedding(len(weight), weight.shape[1], _weight=weight)
-
-    @torch.no_grad()
-    def _all(self) -> Tensor:
+    def whole(self) -> Tensor:
+        """All vectors, (V, E)."""
         others: Any = self.others
         weight: Tensor = others.index_copy(0, self.seen, self.weight)
         return weight
@@ -57,7 +52,7 @@ class SeenEmbedding(nn.Module):
     # State dicts hold the full embedding, so that a model has one format inside and outside learning_seen.
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        destination[f"{prefix}weight"] = self._all()
+        destination[f"{prefix}weight"] = self.whole()
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
         with torch.no_grad():
@@ -80,4 +75,5 @@ def learning_seen(model: Any, examples: Examples) -> Iterator[None]:
     try:
         yield
     finally:
-        embeddings.token = embeddings.token.whole()  # type: ignore[operator]
+        weight: Tensor = embeddings.token.whole()  # type: ignore[operator]
+        embeddings.token = nn.Embedding(len(weight), weight.shape[1], _weight=weight)

@@ -217,10 +217,6 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         """The merit of each prediction, (N,): 1 right, 0 wrong; if graded, the negative error; nan if unknown."""
         return np.full(len(rows), np.nan)
 
-    def as_prediction(self, target: Any) -> Prediction:
-        """The prediction that is a target, for display."""
-        return target
-
     @property
     def example(self) -> tuple[str, str]:
         """For the usage of a model: the name of a file to read, and the arguments of `operation` in Python."""

@@ -182,13 +182,13 @@ class Classification(Kind, frozen=True):
         inputs, metric, count = morphemes_of(parts, self.texts, morphemes), self.metrics[0], len(self.labels)
         if self.several:
             of_many = among(_OF_MANY, metric)
-            best = baselines.fit_multilabel(inputs, there, lambda shares: of_many(held.astype(bool), shares > 0.5))
+            best, c = baselines.fit_multilabel(inputs, there, lambda shares: of_many(held.astype(bool), shares > 0.5))
         else:
             of_one = METRICS.get(metric, METRICS["accuracy"])
-            best = baselines.fit_labels(
+            best, c = baselines.fit_labels(
                 inputs, known, lambda shares: of_one(confusion(held, shares.argmax(axis=1), count)), count
             )
-        yield Baseline("tfidf", {"c": best.chosen}, [self.prediction(row) for row in best.predictions])
+        yield Baseline("tfidf", {"c": c}, [self.prediction(row) for row in best])
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         """(N, 2) ids of gold and predicted labels; (N, 2, C) bool for several."""

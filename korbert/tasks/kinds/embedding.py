@@ -129,7 +129,7 @@ class Embedding(Kind, frozen=True):
         scores = next(able, BY_SIMILARITY)
         if scores is BY_RETRIEVAL:
             package("sklearn", "a model that finds texts")  # `completed` compares with words
-        return self if self.metrics[0] in scores.metrics else self.model_copy(update={"metrics": scores.usual})
+        return self if self.metrics[0] in scores.metrics else self.model_copy(update={"metrics": tuple(scores.metrics)})
 
     @property
     def _scores(self) -> VectorScores:

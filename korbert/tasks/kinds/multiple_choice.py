@@ -135,8 +135,8 @@ class MultipleChoice(Kind, frozen=True):
             return self.scores(parts.valid.rows, predictions(probabilities, parts.valid))[self.metrics[0]]
 
         texts = [morphemes[text] for row in parts.train for text in self.texts(row)]
-        best = baselines.fit_multilabel(inputs, right[:, None], score, learned_from=texts)
-        yield Baseline("tfidf", {"c": best.chosen}, predictions(best.predictions, parts.scored))
+        best, c = baselines.fit_multilabel(inputs, right[:, None], score, learned_from=texts)
+        yield Baseline("tfidf", {"c": c}, predictions(best, parts.scored))
 
     def _predictions(self, probabilities: Iterable[NDArray[Any]], rows: Iterable[Row]) -> list[Prediction]:
         """probabilities: of each row, one per choice or more."""
@@ -150,9 +150,6 @@ class MultipleChoice(Kind, frozen=True):
 
     def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         return equal_in_run(self.run(rows, predictions))
-
-    def as_prediction(self, target: int) -> Prediction:
-        return {"choice": target}
 
     def score(self, metric: str) -> Score:
         of = among(METRICS, metric)

@@ -30,12 +30,11 @@ def needed(row: Row, role: Literal["pair", "score", "vector"]) -> Any:
 class VectorScores(ABC):
     """What the target of a row is, what is predicted for it, and how far the two agree.
 
-    metrics: functions of a run, the array that `run` returns. usual: those of a task that names none. role: the role
-    of the rows that can be scored so. compared: the role of what the vector of a row's first text is compared with.
+    metrics: functions of a run, the array that `run` returns. role: the role of the rows that can be scored so.
+    compared: the role of what the vector of a row's first text is compared with.
     """
 
     metrics: ClassVar[Metrics]
-    usual: ClassVar[tuple[str, ...]]
     role: ClassVar[str]
     compared: ClassVar[str] = "pair"
 
@@ -68,7 +67,6 @@ class BySimilarity(VectorScores):
         "spearman": lambda run: regression.spearman(run[:, 0], run[:, 1]),
         "pearson": lambda run: regression.pearson(run[:, 0], run[:, 1]),
     }
-    usual = ("spearman", "pearson")
     role = "score"
 
     def target(self, row: Row) -> float | str:
@@ -94,7 +92,6 @@ class ByRetrieval(VectorScores):
     1}; a run is (N,), ranks."""
 
     metrics: ClassVar[Metrics] = retrieval.METRICS
-    usual = tuple(retrieval.METRICS)
     role = "pair"
 
     def target(self, row: Row) -> float | str:
@@ -133,7 +130,6 @@ class ByTeacher(VectorScores):
     the model's; a run is (N,), cosines."""
 
     metrics: ClassVar[Metrics] = {"teacher_cosine": lambda run: float(run.mean())}
-    usual = ("teacher_cosine",)
     role = "vector"
     compared = "vector"
 

@@ -90,7 +90,9 @@ def test_labels_of_texts(fit, labels, options, average):
         predicted = probabilities > 0.5 if fit is fit_multilabel else probabilities.argmax(axis=1)
         return f1_score(labels[VALIDATION], predicted, average=average)
 
-    best = fit([A[part] for part in (TRAIN, VALIDATION, TEST)], labels[TRAIN], score, values=VALUES, **options)
+    predictions, chosen = fit(
+        [A[part] for part in (TRAIN, VALIDATION, TEST)], labels[TRAIN], score, values=VALUES, **options
+    )
 
     def trained(c):
         rest = OneVsRestClassifier(LogisticRegression(C=c, solver="liblinear"))
@@ -100,8 +102,8 @@ def test_labels_of_texts(fit, labels, options, average):
         return f1_score(labels[VALIDATION], model.predict(_joined(A[VALIDATION])), average=average)
 
     value, model = _chosen(trained, scored)
-    assert best.chosen == value
-    np.testing.assert_allclose(best.predictions, model.predict_proba(_joined(A[TEST])), rtol=1e-12)
+    assert chosen == value
+    np.testing.assert_allclose(predictions, model.predict_proba(_joined(A[TEST])), rtol=1e-12)
 
 
 @pytest.mark.parametrize("fit", [fit_labels, fit_scores])
@@ -110,17 +112,19 @@ def test_pairs(fit):
     inputs = [Pairs(A[part], B[part]) for part in (TRAIN, VALIDATION, TEST)]
     if fit is fit_labels:
         targets, model_of, predict, close = (BOTH > 1).astype(np.int64), _linear, "predict_proba", 1e-3
-        best = fit_labels(inputs, targets[TRAIN], _accuracy(targets[VALIDATION]), 2, VALUES)
+        predictions, chosen = fit_labels(inputs, targets[TRAIN], _accuracy(targets[VALIDATION]), 2, VALUES)
     else:
         targets, model_of, predict, close = BOTH / 3, _ridge, "predict", 1e-4
-        best = fit_scores(inputs, targets[TRAIN], lambda found: np.corrcoef(targets[VALIDATION], found)[0, 1], VALUES)
+        predictions, chosen = fit_scores(
+            inputs, targets[TRAIN], lambda found: np.corrcoef(targets[VALIDATION], found)[0, 1], VALUES
+        )
     score = accuracy_score if fit is fit_labels else lambda one, other: np.corrcoef(one, other)[0, 1]
     value, model = _chosen(
         lambda value: model_of(value).fit(rows[TRAIN], targets[TRAIN]),
         lambda model: score(targets[VALIDATION], model.predict(rows[VALIDATION])),
     )
-    assert best.chosen == value
-    np.testing.assert_allclose(best.predictions, getattr(model, predict)(rows[TEST]), atol=close)
+    assert chosen == value
+    np.testing.assert_allclose(predictions, getattr(model, predict)(rows[TEST]), atol=close)
 
 
 def test_scores_of_single_texts_chosen_by_another_score():
@@ -130,7 +134,7 @@ def test_scores_of_single_texts_chosen_by_another_score():
         return -float(np.abs(scores[VALIDATION] - predictions).mean())
 
     inputs = [A[part] for part in (TRAIN, VALIDATION, TEST)]
-    assert fit_scores(inputs, scores[TRAIN], closeness, [100.0, 0.1]).chosen == 0.1
+    assert fit_scores(inputs, scores[TRAIN], closeness, [100.0, 0.1])[1] == 0.1
 
 
 def test_choices():
@@ -176,27 +180,27 @@ def test_a_pair_of_equal_texts_and_one_of_strangers():
 def test_equal_and_undefined_scores():
     labels = np.array([1, 0] * 20)
     inputs = [GOOD, BAD] * 20, [GOOD, BAD], [GOOD, BAD, []]
-    best = fit_labels(inputs, labels, _accuracy([1, 0]), 2, [4.0, 1.0])
-    assert best.chosen == 1.0
-    assert best.predictions[0, 1] > 0.7 > 0.3 > best.predictions[1, 1]
+    predictions, chosen = fit_labels(inputs, labels, _accuracy([1, 0]), 2, [4.0, 1.0])
+    assert chosen == 1.0
+    assert predictions[0, 1] > 0.7 > 0.3 > predictions[1, 1]
     texts, scores = [GOOD, BAD] * 5, np.array([1.0, 0.0] * 5)
-    best = fit_scores((texts, texts[:1], texts), scores, lambda found: None, [2.0, 1.0])
-    assert best.chosen == 1.0
+    predictions, chosen = fit_scores((texts, texts[:1], texts), scores, lambda found: None, [2.0, 1.0])
+    assert chosen == 1.0
 
 
 def test_labels_that_all_texts_have_or_none(monkeypatch):
     texts, labels = [GOOD, BAD, ["그저", "그렇", "다"]], np.array([3, 0, 1])
-    best = fit_labels((texts * 20, texts, texts), np.tile(labels, 20), _accuracy(labels), 4, [4.0])
-    assert best.predictions.argmax(axis=1).tolist() == [3, 0, 1]
-    assert best.predictions.sum(axis=1) == pytest.approx([1, 1, 1])
-    assert best.predictions[:, 2].tolist() == [0, 0, 0]
+    predictions, _ = fit_labels((texts * 20, texts, texts), np.tile(labels, 20), _accuracy(labels), 4, [4.0])
+    assert predictions.argmax(axis=1).tolist() == [3, 0, 1]
+    assert predictions.sum(axis=1) == pytest.approx([1, 1, 1])
+    assert predictions[:, 2].tolist() == [0, 0, 0]
     texts, labels = [GOOD, BAD] * 5, np.full(10, 2)
-    best = fit_labels((texts, texts, texts[:2]), labels, _accuracy(labels), 3, [1.0])
-    assert best.predictions.tolist() == [[0, 0, 1]] * 2
+    predictions, _ = fit_labels((texts, texts, texts[:2]), labels, _accuracy(labels), 3, [1.0])
+    assert predictions.tolist() == [[0, 0, 1]] * 2
     texts, targets = [GOOD, BAD] * 20, np.array([[1, 1, 0], [0, 1, 0]] * 20, bool)
-    best = fit_multilabel((texts, texts[:2], [GOOD, BAD]), targets, lambda found: None, [4.0])
-    assert best.predictions[:, 1:].tolist() == [[1, 0], [1, 0]]
-    assert (best.predictions[:, 0] > 0.5).tolist() == [True, False]
+    predictions, _ = fit_multilabel((texts, texts[:2], [GOOD, BAD]), targets, lambda found: None, [4.0])
+    assert predictions[:, 1:].tolist() == [[1, 0], [1, 0]]
+    assert (predictions[:, 0] > 0.5).tolist() == [True, False]
     steps = []  # each is told
     monkeypatch.setattr("korbert.tasks.baselines.tfidf.track", lambda *told, **more: nullcontext(steps.append))
     fit_labels(([GOOD, BAD] * 5, [GOOD], [BAD]), np.array([1, 0] * 5), _accuracy([1]), 2, [1.0, 2.0])
@@ -213,11 +217,11 @@ def test_many_labels_are_one_model_for_each_value(monkeypatch):
     monkeypatch.setattr(LogisticRegression, "fit", lambda self, *data: fits.append(self.C) or fit(self, *data))
     labels = np.repeat(np.arange(30), 6)
     texts = [[f"말{label}", "다"] for label in labels]
-    best = fit_labels((texts, texts, texts[::6]), labels, _accuracy(labels), 31, [30.0, 300.0])
-    assert (fits, best.predictions.shape) == ([30.0, 300.0], (30, 31))
-    assert best.predictions.argmax(axis=1).tolist() == list(range(30))
-    assert best.predictions.sum(axis=1) == pytest.approx(1)
-    assert (best.predictions[:, 30] == 0).all()  # has no row
+    predictions, _ = fit_labels((texts, texts, texts[::6]), labels, _accuracy(labels), 31, [30.0, 300.0])
+    assert (fits, predictions.shape) == ([30.0, 300.0], (30, 31))
+    assert predictions.argmax(axis=1).tolist() == list(range(30))
+    assert predictions.sum(axis=1) == pytest.approx(1)
+    assert (predictions[:, 30] == 0).all()  # has no row
 
 
 def test_the_nearest_sentence():
