@@ -43,7 +43,18 @@ def finetune(
     """
     batches = Batches(examples, way.batch_size, seed)
     from_first(lambda: _remove_checkpoints_without_the_best(work, batches.steps_per_epoch))
-    _prepare(model, settings)
+    if settings.piece_dropout:  # word dropout (Iyyer et al. 2015, 3.1)
+        encoder = model.encoder
+        if not isinstance(encoder, Encoder):
+            raise SettingsError(
+                f"piece_dropout {settings.piece_dropout}: an encoder of transformers has dropout settings of its own, "
+                "in config.json: leave piece_dropout out"
+            )
+        encoder.embeddings.piece_dropout = settings.piece_dropout
+    if settings.frozen_embeddings:
+        model.encoder.token_weight.requires_grad_(False)  # type: ignore[union-attr]
+    if settings.frozen_layers:
+        freeze(model, settings.frozen_layers)
     plan = TrainingPlan(
         steps=way.epochs * batches.steps_per_epoch, optimizer=settings.optimizer(way.learning_rate), seed=seed,
         precision=settings.precision, log_every=settings.log_every, evaluate_every=batches.steps_per_epoch,
@@ -69,19 +80,3 @@ def _remove_checkpoints_without_the_best(work: Path, steps_per_epoch: int) -> No
     if read_best(work) is None and (newest_step(work / "checkpoints") or 0) >= steps_per_epoch:
         _logger.warning("%s: the weights of the best epoch are lost: training from the start", work)
         remove_all(work / "checkpoints")
-
-
-def _prepare(model: nn.Module, settings: LearningSettings) -> None:
-    """Sets piece dropout and freezes layers as configured."""
-    if settings.piece_dropout:  # word dropout (Iyyer et al. 2015, 3.1)
-        encoder = model.encoder
-        if not isinstance(encoder, Encoder):
-            raise SettingsError(
-                f"piece_dropout {settings.piece_dropout}: an encoder of transformers has dropout settings of its own, "
-                "in config.json: leave piece_dropout out"
-            )
-        encoder.embeddings.piece_dropout = settings.piece_dropout
-    if settings.frozen_embeddings:
-        model.encoder.token_weight.requires_grad_(False)  # type: ignore[union-attr]
-    if settings.frozen_layers:
-        freeze(model, settings.frozen_layers)

@@ -85,12 +85,8 @@ class Rerank(Kind, frozen=True):
 
     def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
         """BM25 over morphemes."""
-        passages = list(dict.fromkeys(passage for row in parts.scored for passage in self.texts(row)[1:]))
-        numbers = {passage: number for number, passage in enumerate(passages)}
-        scores = retrieval.bm25(
-            [morphemes[text] for text in passages], [morphemes[row["text"]] for row in parts.scored]
-        )
-        predictions = []
+        searched, predictions = retrieval.Retrieval.of(parts.scored.rows), []
+        numbers, scores = {text: number for number, text in enumerate(searched.passages)}, searched.by_words(morphemes)
         for number, row in enumerate(parts.scored):
             own = scores(slice(number, number + 1))[0, [numbers[passage] for passage in self.texts(row)[1:]]]
             predictions.append({"score": float(own[0]), "rank": int((own >= own[0]).sum())})

@@ -13,7 +13,7 @@ from korbert.tasks import retrieval
 from korbert.tasks.files import Row
 from korbert.tasks.kinds.base import Baseline, Morphemes, Prediction
 from korbert.tasks.metrics import regression
-from korbert.tasks.retrieval import Retrieval, bm25
+from korbert.tasks.retrieval import Retrieval
 from korbert.vectors.encoder import unit
 
 Vectors = NDArray[np.float32]
@@ -120,8 +120,7 @@ class ByRetrieval(VectorScores):
 
     def baselines(self, train: Sequence[str], rows: Sequence[Row], morphemes: Morphemes) -> Iterator[Baseline]:
         searched = Retrieval.of(rows)
-        passages, queries = ([morphemes[text] for text in own] for own in (searched.passages, searched.queries))
-        ranks = searched.ranks(bm25(passages, queries))
+        ranks = searched.ranks(searched.by_words(morphemes))
         yield Baseline("bm25", {}, [{"cosine": None, "rank": rank} for rank in ranks.tolist()])
 
 

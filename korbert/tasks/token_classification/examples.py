@@ -85,12 +85,12 @@ def encode_tags(tags: Iterable[str | None], labels: Sequence[str]) -> NDArray[np
 
 
 def make_examples(
-    passages: Sequence[Passage], targets: Sequence[NDArray[np.int64]] | None, tokenizer: AnyTokenizer, *,
+    passages: Sequence[Passage], targets: Sequence[NDArray[np.int64]], tokenizer: AnyTokenizer, *,
     max_length: int, stride: int,
 ) -> tuple[TaggedExamples, list[Window]]:  # fmt: skip
     """One row per window, [CLS] pieces [SEP], text by text; and the windows.
 
-    targets: (P,) for each text, from encode_tags; None: no targets.
+    targets: (P,) for each text, from encode_tags.
     """
     windows = [
         window
@@ -100,8 +100,7 @@ def make_examples(
     rows, labels = [], [np.empty(0, dtype=np.int64)]
     for text, first, last, low, high in windows:
         own = np.full(last - first + _SPECIAL_TOKENS, IGNORED)
-        if targets is not None:
-            own[low - first + 1 : high - first + 1] = targets[text][low:high]
+        own[low - first + 1 : high - first + 1] = targets[text][low:high]
         labels.append(own)
         rows.append(framed(tokenizer.frame, passages[text].part(first, last))[:2])
     return TaggedExamples.of_rows(rows, np.concatenate(labels), tokenizer.pad_id), windows

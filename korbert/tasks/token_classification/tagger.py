@@ -1,9 +1,4 @@
-"""Tagging: the loss, scores of many rows, and the labels of a text.
-
-1. Texts become pieces with spans (../passages.py) and windows (examples.py); labels become targets (labels.py).
-2. The model scores each piece; `log_probabilities` does so for many rows, shortest first.
-3. `best_path` chooses the most probable tags that BIO allows, labels.py maps them back to characters of the text.
-"""
+"""Tagging: the loss, scores of many rows, and the labels of a text: the most probable tags that BIO allows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

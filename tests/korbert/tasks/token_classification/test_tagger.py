@@ -97,7 +97,8 @@ def test_a_long_text_is_labelled_to_its_end(learned):
     assert len(set(found) & set(spans)) > 0.8 * len(spans)
     assert set(found[-2:]) & set(spans[-3:])
     (passage,) = encode_passages(tagger.tokenizer, [text])
-    examples, windows = make_examples([passage], None, tagger.tokenizer, max_length=12, stride=3)
+    targets = [np.full(len(passage.ids), IGNORED)]
+    examples, windows = make_examples([passage], targets, tagger.tokenizer, max_length=12, stride=3)
     (scores,) = by_text(log_probabilities(tagger.network, examples, len(LABELS), device=CPU), windows)
     assert scores.shape == (len(passage.ids), len(LABELS))
     assert len(windows) > 20
