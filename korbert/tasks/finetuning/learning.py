@@ -1,8 +1,4 @@
-"""Fine-tuning for any task: trains a model and keeps the epoch that is best on validation examples.
-
-1. A Way is one combination of learning rate, batch size and epochs; `LearningSettings.ways` lists those to try.
-2. `finetune` trains a model with one Way and one seed.
-"""
+"""Fine-tuning for any task: trains a model in one way and keeps the epoch that is best on validation examples."""
 
 import logging
 from collections.abc import Callable

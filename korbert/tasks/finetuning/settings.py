@@ -8,8 +8,6 @@ from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
-WORDS = ("rate", "batch", "epochs")  # for the fields of Way, in the names of trainings
-
 
 class Way(NamedTuple):
     """One combination of hyperparameters to try."""
@@ -21,7 +19,8 @@ class Way(NamedTuple):
 
 def training_name(facts: Mapping[str, Any]) -> str:
     """The name of a training, used for its folder and its curve in metrics/, from the facts of its result."""
-    chosen = [f"{word}-{facts[key]:g}" for key, word in zip(Way._fields, WORDS, strict=True) if key in facts]
+    words = zip(Way._fields, ("rate", "batch", "epochs"), strict=True)
+    chosen = [f"{word}-{facts[key]:g}" for key, word in words if key in facts]
     return "-".join([facts["name"], *chosen, f"seed-{facts['seed']}"])
 
 

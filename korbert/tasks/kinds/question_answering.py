@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self, Unpack
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 
 from korbert.errors import CorpusError
@@ -55,12 +55,6 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
 
     unanswerable: bool = False
     threshold: float = Field(0.0, allow_inf_nan=False)
-
-    @model_validator(mode="after")
-    def _threshold_is_used(self) -> Self:
-        if self.threshold and not self.unanswerable:
-            raise ValueError(f"threshold {self.threshold} is for unanswerable = true: set it, or leave threshold out")
-        return self
 
     @classmethod
     def learned_from(cls, rows: Rows, settings: QuestionAnsweringSection) -> Self:
