@@ -17,11 +17,6 @@ from korbert.modeling.encoder import Encoder
 from korbert.training.examples import Examples
 
 
-def seen_pieces(examples: Examples) -> Tensor:
-    """Distinct ids in the batches of these examples, ascending, (U,) int64."""
-    return torch.from_numpy(np.unique(np.append(examples.input_ids, examples.pad_id)).astype(np.int64))
-
-
 class SeenEmbedding(nn.Module):
     """An embedding of V pieces of which U are trained (`weight`) and the others frozen. ids -> (..., E)."""
 
@@ -71,7 +66,8 @@ def learning_seen(model: Any, examples: Examples) -> Iterator[None]:
         yield
         return
     embeddings = encoder.embeddings
-    embeddings.token = SeenEmbedding(embeddings.token, seen_pieces(examples))  # type: ignore[assignment]
+    seen = torch.from_numpy(np.unique(np.append(examples.input_ids, examples.pad_id)).astype(np.int64))
+    embeddings.token = SeenEmbedding(embeddings.token, seen)  # type: ignore[assignment]
     try:
         yield
     finally:
