@@ -92,7 +92,7 @@ def writing(folder: Path) -> Iterator[sqlite3.Connection]:
         database.execute("PRAGMA cache_size = -262144")  # 256 MiB: a commit of 4,096 texts
         database.execute("BEGIN IMMEDIATE")
         yield database
-        change_meta(database, "version", read_meta(database, "version") + 1)
+        add_to_meta(database, version=1)
         database.execute("COMMIT")
 
 
@@ -101,9 +101,9 @@ def read_meta(database: sqlite3.Connection, key: str) -> Any:
     return json.loads(database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()[0])
 
 
-def change_meta(database: sqlite3.Connection, key: str, value: Any) -> None:
-    """Replaces a fact about the index."""
-    database.execute("UPDATE meta SET value = ? WHERE key = ?", (json.dumps(value), key))
+def add_to_meta(database: sqlite3.Connection, **more: int) -> None:
+    """Adds to numbers among the facts: SQLite would count all texts and terms one by one."""
+    database.executemany("UPDATE meta SET value = value + ? WHERE key = ?", ((n, key) for key, n in more.items()))
 
 
 def _has_schema(database: sqlite3.Connection) -> bool:
