@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from importlib.util import find_spec
-from typing import Any, Unpack, get_args, overload
+from typing import Unpack, get_args, overload
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from korbert.modeling import EmbeddingModel
 from korbert.modeling import Model as Network
 from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.modeling.onnx_export import quantizable, quantized
+from korbert.modeling.storage import digest_of
 from korbert.processor import cores
 from korbert.tasks.passages import MANY_TEXTS
 from korbert.texts import as_texts
@@ -121,15 +122,10 @@ class Embedder:
         prompts = [self.prompt(side) for side in get_args(Side)]
         facts = [self.network.config.model_dump(mode="json"), self.tokenizer.digest, self.max_length]
         facts += prompts if any(prompts) else []
-        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
-        encoder: Any = self.network.encoder
+        made_from, encoder = json.dumps(facts, sort_keys=True), self.network.encoder
         if isinstance(encoder, OnnxEncoder):
-            digest.update(encoder.sha256.encode())
-            return digest.hexdigest()
-        for name, tensor in sorted(encoder.state_dict().items()):
-            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-        return digest.hexdigest()
+            return hashlib.sha256(f"{made_from}{encoder.sha256}".encode()).hexdigest()
+        return digest_of(made_from.encode(), encoder.state_dict())
 
     def prompt(self, side: Side | None) -> str:
         """The prompt before texts of that side of a search; empty if there is none."""

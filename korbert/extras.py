@@ -10,7 +10,6 @@ from korbert.errors import SettingsError
 EXTRAS = {  # extra -> what it installs, as imported
     "hf": ("huggingface_hub", "sentence_transformers", "tokenizers", "transformers"),
     "look": ("captum",),
-    "lora": ("peft",),
     "onnx": ("onnx", "onnxruntime"),
     "pipeline": (
         "datasets", "duckdb", "fsspec", "google", "matplotlib", "mwparserfromhell", "pandas", "pebble",
@@ -35,7 +34,7 @@ def package(name: str, reason: str) -> Any:
 def needed_for(reason: str) -> Iterator[None]:
     """Turns the failed import of a package of an extra into a MissingPackage that says what to install.
 
-    reason: what needs it, as in "lora needs peft: pip install 'korbert[lora]'". Decorates functions, too.
+    reason: what needs it, as in "clean needs duckdb: pip install 'korbert[pipeline]'". Decorates functions, too.
     """
     try:
         yield

@@ -103,7 +103,7 @@ def finetune(
         seeds: Number of seeds to train with, or the seeds themselves.
         device, workers, rebuild: As in `run`.
         **settings: Columns by role (text, pair, label, score, question, ..: a name, or several), and any setting of a
-            recipe's task: epochs, learning_rates, features, lora, several, validation_share, ..
+            recipe's task: epochs, learning_rates, features, several, validation_share, ..
 
     Raises:
         SettingsError: A setting, or a value of a row, that there is not.

@@ -25,7 +25,7 @@ def test_extras_name_the_packages_that_pip_installs():
         asked = {_normal(one) for one in PROJECT["project"]["optional-dependencies"][extra]} - {"korbert"}
         named = [{_normal(one) for one in distributions[name]} for name in packages]
         assert all(own & asked for own in named), extra
-        assert extra == "lora" or asked <= set().union(*named), extra  # peft needs transformers, which we do not import
+        assert asked <= set().union(*named), extra
 
 
 def test_what_is_missing_is_named_with_its_extra(monkeypatch):

@@ -84,6 +84,15 @@ def serialize(tensors: Mapping[str, Tensor]) -> bytes:
     return safetensors.torch.save(plain, metadata={"format": "pt"})
 
 
+def digest_of(facts: bytes, tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 (hex) over some facts, and over all tensors with their names, types and shapes."""
+    digest = hashlib.sha256(facts)
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
 def read_config(folder: str | Path) -> dict[str, Any]:
     """config.json of a model folder: korbert_format, kind, encoder, head, task, tokenizer_digest, weights_sha256.
 

@@ -37,19 +37,16 @@ _SCHEMA = """
 
 
 def is_index(folder: Path) -> bool:
-    """Whether there is an index in the folder, and not only the beginnings of one. ArtifactError as check_folder."""
-    check_folder(folder)
-    if not (folder / FILE).is_file():
-        return False
-    with _connected(folder, "ro") as database:
-        return _has_schema(database)
+    """Whether there is an index in the folder, and not only the beginnings of one.
 
-
-def check_folder(folder: Path) -> None:
-    """ArtifactError for a file, a broken link, an index of an earlier format, and a folder with other files."""
-    is_new = not folder.is_symlink() and not folder.exists()
-    if not is_new and not (folder.is_dir() and ((folder / FILE).is_file() or not any(folder.iterdir()))):
+    ArtifactError for a file, a broken link, an index of an earlier format, and a folder with other files.
+    """
+    if (folder / FILE).is_file():
+        with _connected(folder, "ro") as database:
+            return _has_schema(database)
+    if (folder.is_symlink() or folder.exists()) and not (folder.is_dir() and not any(folder.iterdir())):
         raise _no_index(folder, "exists and is not an index: name a new folder")
+    return False
 
 
 def _no_index(folder: Path, what: str) -> ArtifactError:
@@ -95,7 +92,7 @@ def writing(folder: Path) -> Iterator[sqlite3.Connection]:
         database.execute("PRAGMA cache_size = -262144")  # 256 MiB: a commit of 4,096 texts
         database.execute("BEGIN IMMEDIATE")
         yield database
-        change_meta(database, "version", read_meta(database, "version") + 1)
+        add_to_meta(database, version=1)
         database.execute("COMMIT")
 
 
@@ -104,9 +101,9 @@ def read_meta(database: sqlite3.Connection, key: str) -> Any:
     return json.loads(database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()[0])
 
 
-def change_meta(database: sqlite3.Connection, key: str, value: Any) -> None:
-    """Replaces a fact about the index."""
-    database.execute("UPDATE meta SET value = ? WHERE key = ?", (json.dumps(value), key))
+def add_to_meta(database: sqlite3.Connection, **more: int) -> None:
+    """Adds to numbers among the facts: SQLite would count all texts and terms one by one."""
+    database.executemany("UPDATE meta SET value = value + ? WHERE key = ?", ((n, key) for key, n in more.items()))
 
 
 def _has_schema(database: sqlite3.Connection) -> bool:

@@ -1,11 +1,13 @@
 """How well an index finds the texts that are known to answer queries."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple, get_args
 
 import numpy as np
 
 from korbert.model import Model
+from korbert.search.hits import Hit
 from korbert.search.index import Index
 from korbert.tasks.metrics.statistics import bootstrap_interval
 from korbert.vectors.names import Way
@@ -44,30 +46,28 @@ def evaluate(
 
     Texts behind the first 100 count as not found. All relevant texts of a query are alike (nDCG with gains 0 and 1).
     """
-    measured: dict[str, Measured] = {way: _measured(index, queries, relevant, way) for way in ways}
+    asked: dict[str, tuple[Way | None, Model | None]] = {way: (way, None) for way in ways}
     if reranker:
-        measured["reranked"] = _measured(index, queries, relevant, None, reranker)
-    return measured
+        asked["reranked"] = None, reranker
+    parts = [queries[start : start + _AT_ONCE] for start in range(0, len(queries), _AT_ONCE)]
+    return {
+        name: _measured(
+            chain.from_iterable(index.search(part, DEPTH, way, reranker=reader) for part in parts), relevant
+        )
+        for name, (way, reader) in asked.items()
+    }
 
 
-def _measured(
-    index: Index,
-    queries: Sequence[str],
-    relevant: Sequence[Collection[str]],
-    way: Way | None,
-    reranker: Model | None = None,
-) -> Measured:
+def _measured(results: Iterable[Sequence[Hit]], relevant: Sequence[Collection[str]]) -> Measured:
     rows, firsts = [], list[int | None]()  # the METRICS of each query, and the rank of its first right text
     gains = 1 / np.log2(np.arange(2, 12))
-    for start in range(0, len(queries), _AT_ONCE):
-        results = index.search(queries[start : start + _AT_ONCE], DEPTH, way, reranker=reranker)
-        for hits, ids in zip(results, relevant[start : start + _AT_ONCE], strict=True):
-            ranks = np.array([rank for rank, hit in enumerate(hits, 1) if hit.id in ids], np.int64)
-            count = len(set(ids))
-            recalls = [np.count_nonzero(ranks <= depth) / count for depth in (1, 10, 100)]
-            ndcg = gains[ranks[ranks <= 10] - 1].sum() / gains[:count].sum()
-            rows.append([*recalls, 1 / ranks[0] if len(ranks) else 0.0, float(ndcg)])
-            firsts.append(int(ranks[0]) if len(ranks) else None)
+    for hits, ids in zip(results, relevant, strict=True):
+        ranks = np.array([rank for rank, hit in enumerate(hits, 1) if hit.id in ids], np.int64)
+        count = len(set(ids))
+        recalls = [np.count_nonzero(ranks <= depth) / count for depth in (1, 10, 100)]
+        ndcg = gains[ranks[ranks <= 10] - 1].sum() / gains[:count].sum()
+        rows.append([*recalls, 1 / ranks[0] if len(ranks) else 0.0, float(ndcg)])
+        firsts.append(int(ranks[0]) if len(ranks) else None)
     figures = {}
     for metric, values in zip(METRICS, np.array(rows).T, strict=True):
         interval = bootstrap_interval(values, rng=np.random.default_rng(0)) if len(values) > 1 else None

@@ -31,11 +31,8 @@ def shared_letters(query: str, texts: Iterable[str]) -> list[float]:
 
     Counts what terms miss: endings, misspelt words, and words with other spacing.
     """
-    asked, scores = _letter_pairs(query), []
-    for text in texts:
-        pairs = _letter_pairs(text)
-        scores.append(2 * len(asked & pairs) / max(len(asked) + len(pairs), 1))
-    return scores
+    asked = _letter_pairs(query)
+    return [2 * len(asked & own) / max(len(asked) + len(own), 1) for own in map(_letter_pairs, texts)]
 
 
 def _letter_pairs(text: str) -> set[str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from korbert.search.database import change_meta, read_meta
+from korbert.search.database import add_to_meta, read_meta
 
 _K1, _B = 1.2, 0.75  # Robertson and Zaragoza 2009, 3.2
 _BUCKET = 65_536
@@ -39,7 +39,7 @@ def add_postings(database: sqlite3.Connection, texts: Iterable[tuple[int, Sequen
         " ON CONFLICT (term, bucket) DO UPDATE SET entries = CAST(entries || excluded.entries AS BLOB)",
         rows,
     )
-    _count(database, added, length)
+    add_to_meta(database, texts=added, length=length)
 
 
 def remove_postings(database: sqlite3.Connection, numbers: Iterable[int]) -> None:
@@ -64,7 +64,7 @@ def remove_postings(database: sqlite3.Connection, numbers: Iterable[int]) -> Non
             database.execute("UPDATE postings SET entries = ? WHERE rowid = ?", (left.tobytes(), row))
         else:
             database.execute("DELETE FROM postings WHERE rowid = ?", (row,))
-    _count(database, -removed, -length)
+    add_to_meta(database, texts=-removed, length=-length)
 
 
 def word_scores(database: sqlite3.Connection, terms: Sequence[str]) -> NDArray[np.float32]:
@@ -83,9 +83,3 @@ def word_scores(database: sqlite3.Connection, terms: Sequence[str]) -> NDArray[n
             weights = times * idf * counts / (counts + _K1 * (1 - _B + _B * own["length"] / mean))
             scores[bucket * _BUCKET + own["offset"].astype(np.int64)] += weights  # a number is there once
     return scores
-
-
-def _count(database: sqlite3.Connection, texts: int, length: int) -> None:
-    """Keeps count of all texts and terms: SQLite would count them one by one."""
-    for key, more in (("texts", texts), ("length", length)):
-        change_meta(database, key, read_meta(database, key) + more)

@@ -82,6 +82,10 @@ class Retrieval:
         fits = {number: several[query] for number, query in enumerate(queries) if query in several}
         return cls(queries, list(numbers), np.array([numbers[row["pair"]] for row in rows], np.int64), fits)
 
+    def by_words(self, morphemes: Mapping[str, Sequence[str]]) -> Callable[[slice], NDArray[np.float64]]:
+        """The `bm25` of the passages. morphemes: of every text."""
+        return bm25([morphemes[text] for text in self.passages], [morphemes[text] for text in self.queries])
+
     def ranks(self, scores: Callable[[slice], NDArray[Any]]) -> NDArray[np.int64]:
         """(N,) ranks, from 1, of each query's own passage among those that do not fit it; the last one of a tie.
 

@@ -31,10 +31,6 @@ class Parts:
         named = {"train": self.train, "valid": self.valid, "test": self.test, "warm_up": self.warm_up}
         return {name: rows for name, rows in named.items() if rows is not None}
 
-    def distinct(self, texts: Callable[[Row], Sequence[str]]) -> list[str]:
-        """The texts of all rows, each once."""
-        return list(dict.fromkeys(text for rows in self.by_name().values() for row in rows for text in texts(row)))
-
 
 def cut(rows: Rows, share: float, texts: Callable[[Row], Sequence[str]]) -> tuple[Rows, Rows]:
     """Splits off a share of the rows by a hash of their texts; equal texts stay together. Returns (rest, share).

@@ -22,7 +22,6 @@ from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.stages import Inputs
 from korbert.tasks.files import ROLES, Role, Rows, read_rows, refuse_unseen_labels, renamed
 from korbert.tasks.finetuning.encoded import EncodedTexts
-from korbert.tasks.finetuning.layerwise import keep_layers
 from korbert.tasks.finetuning.vectors import Keeping, KeptVectors, keep_vectors
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.base import Kind, Prepared
@@ -92,8 +91,6 @@ class Ready:
 def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -> Ready:
     """Reads the model and the files, and turns all rows into examples."""
     require_rows("batch_size", min(settings.batch_size))
-    if settings.lora:
-        package("peft", "lora")
     if len(settings.seeds) > 1:
         package("scipy.stats", "more than one seed")  # an interval over seeds
     torch.set_num_threads(settings.threads)
@@ -101,8 +98,6 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
     pretrained = inputs.artifacts.get("pretrain")
     source = pretrained / "model" if pretrained else inputs.folder("init", "config.json")
     start, tokenizer = load_model(source)
-    if settings.num_hidden_layers is not None:
-        keep_layers(start, settings.num_hidden_layers)
     if settings.max_length > (positions := start.config.max_position_embeddings):
         raise SettingsError(
             f"max_length {settings.max_length} is more than the {positions} positions of {source}: lower it"
@@ -112,7 +107,7 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
     task, rows = read_parts(settings, inputs, runtime.data)
     said = [f"{task.name}: {task.about()}", *rows.read, *rows.notes]
     by_part = {name: part.rows for name, part in rows.by_name().items()}
-    texts = rows.distinct(task.texts)
+    texts = list(dict.fromkeys(text for part in by_part.values() for row in part for text in task.texts(row)))
     if share := getattr(settings, "spacing_noise", 0.0):
         changes = [wrong_spaces(task.texts(row), share, settings.seeds[0]) for row in rows.train]
         by_part["train"] = [

@@ -198,7 +198,7 @@ def example_elements(comparison: TaskComparison) -> Iterator[Element]:
 
 def example(comparison: TaskComparison, number: int, sides: Sequence[Side]) -> Entry:
     row, task = comparison.rows[number], comparison.task
-    facts = [("right", in_words(row, task.as_prediction(task.target(row))))]
+    facts = [("right", in_words(row, task.target(row)))]
     for side in sides:
         facts.append((side.name, " · ".join(in_words(row, of_seed[number]) for of_seed in side.predictions)))
     return Entry(str(row.get("id") or ""), " / ".join(task.texts(row)) or "(empty)", facts)

@@ -21,6 +21,8 @@ def in_words(row: Row, value: Any) -> str:
             return f"{name} ({formatting.percent(value['probabilities'][key])})" if "probabilities" in value else name
         case {"labels": labels}:
             return ", ".join(labels) or "none"
+        case int():
+            return str(row["choices"][value])
         case float():
             return f"{value:.3f}"
         case list():

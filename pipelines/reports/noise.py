@@ -60,7 +60,7 @@ def changes(kind: Kind, found: Evaluation) -> Iterator[Folded]:
                 )
                 facts = [
                     (t("text as given"), beginning(*kind.texts(given))),
-                    (t("true"), in_words(given, kind.as_prediction(kind.target(given)))),
+                    (t("true"), in_words(given, kind.target(given))),
                     (t("predicted from it"), in_words(given, given["prediction"])),
                     (t("predicted here"), in_words(changed, changed["prediction"])),
                 ]

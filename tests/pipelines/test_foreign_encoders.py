@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from functools import partial
 
 import pytest
@@ -116,15 +115,3 @@ def test_lower_layers_learn_less_or_not_at_all(learn, tmp_path, model_type):
     if count == 3:
         assert 0 < 10 * steps[1] < steps[2]
     assert {name for name, step in moved.items() if step} <= {"final_norm.weight"}
-
-
-@pytest.mark.parametrize("model_type", ["roberta", slow("albert")])
-def test_adapters_leave_a_plain_model(learn, monkeypatch, model_type):
-    folder = learn(model_type, "classification", *LABELS, lora=4, epochs=3, baselines=True)
-    assert list(scores_of(folder)) == ["pretrained", "majority", "tfidf"]
-    monkeypatch.setitem(sys.modules, "peft", None)
-    found = korbert.load(folder, "cpu").predict(TEXTS)
-    kept = [line["predictions"]["pretrained"][0]["probabilities"] for line in json_lines(folder / "predictions.jsonl")]
-    for one, probabilities in zip(found, kept, strict=True):
-        assert one.probabilities == pytest.approx(probabilities, abs=1e-5)
-    assert not [name for name in load_model(folder)[0].state_dict() if "lora" in name or "base_layer" in name]

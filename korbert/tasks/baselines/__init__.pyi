@@ -1,7 +1,4 @@
-from .features import Choices as Choices
 from .features import Pairs as Pairs
-from .tfidf import Baseline as Baseline
-from .tfidf import fit_choices as fit_choices
 from .tfidf import fit_labels as fit_labels
 from .tfidf import fit_multilabel as fit_multilabel
 from .tfidf import fit_scores as fit_scores

@@ -1,19 +1,17 @@
 """Keeps the weights of the best epoch during training, and loads them at the end."""
 
-import hashlib
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import safetensors
 import safetensors.torch
-import torch
 from safetensors import SafetensorError
-from torch import Tensor, nn
+from torch import nn
 
 from korbert.durable import write_whole
 from korbert.errors import ModelError
+from korbert.modeling.storage import digest_of
 
 _logger = logging.getLogger(__name__)
 
@@ -38,7 +36,11 @@ def keep_best(work: Path, model: nn.Module, now: Best) -> None:
     if best and not (now.score, -now.epoch) > (best.score, -best.epoch):
         return
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    record = {"epoch": str(now.epoch), "score": repr(now.score), "sha256": _digest(weights, now)}
+    record = {
+        "epoch": str(now.epoch),
+        "score": repr(now.score),
+        "sha256": digest_of(repr(now).encode(), weights),
+    }
     write_whole(work / WEIGHTS, safetensors.torch.save(weights, metadata=record))
 
 
@@ -60,7 +62,7 @@ def read_best(work: Path) -> Best | None:
             record = file.metadata() or {}
             weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
         best = Best(int(record["epoch"]), float(record["score"]))
-        if record["sha256"] != _digest(weights, best):
+        if record["sha256"] != digest_of(repr(best).encode(), weights):
             raise ValueError("was changed since it was written")
     except FileNotFoundError:
         return None
@@ -68,12 +70,3 @@ def read_best(work: Path) -> Best | None:
         _logger.warning("%s: damaged (%s)", path, error)
         return None
     return best
-
-
-def _digest(weights: Mapping[str, Tensor], best: Best) -> str:
-    """SHA-256 of epoch, score, and all tensors with their names."""
-    digest = hashlib.sha256(repr(best).encode())
-    for name in sorted(weights):
-        digest.update(f"{name} {weights[name].dtype} {tuple(weights[name].shape)}".encode())
-        digest.update(weights[name].reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()

@@ -1,8 +1,4 @@
-"""Fine-tuning for any task: trains a model and keeps the epoch that is best on validation examples.
-
-1. A Way is one combination of learning rate, batch size and epochs; `LearningSettings.ways` lists those to try.
-2. `finetune` trains a model with one Way and one seed.
-"""
+"""Fine-tuning for any task: trains a model in one way and keeps the epoch that is best on validation examples."""
 
 import logging
 from collections.abc import Callable
@@ -15,7 +11,6 @@ from korbert.errors import SettingsError
 from korbert.modeling.encoder import Encoder
 from korbert.tasks.finetuning.best_epoch import Best, keep_best, load_best, read_best
 from korbert.tasks.finetuning.layerwise import decayed, freeze
-from korbert.tasks.finetuning.lora import add_adapters, merge, merged
 from korbert.tasks.finetuning.seen import learning_seen
 from korbert.tasks.finetuning.settings import LearningSettings, Way
 from korbert.training.checkpoints import newest_step, remove_all
@@ -44,38 +39,6 @@ def finetune(
     """
     batches = Batches(examples, way.batch_size, seed)
     from_first(lambda: _remove_checkpoints_without_the_best(work, batches.steps_per_epoch))
-    _prepare(model, settings, seed)
-    plan = TrainingPlan(
-        steps=way.epochs * batches.steps_per_epoch, optimizer=settings.optimizer(way.learning_rate), seed=seed,
-        precision=settings.precision, log_every=settings.log_every, evaluate_every=batches.steps_per_epoch,
-        rate_factors=decayed(model, settings.layer_decay) if settings.layer_decay < 1 else {},
-    )  # fmt: skip
-
-    def evaluate(model: nn.Module, step: int) -> dict[str, float]:
-        own, epoch = merged(model) if settings.lora else model, step // batches.steps_per_epoch
-        score, figures = (float(epoch), {}) if measure is None else measure(own)
-        from_first(lambda: keep_best(work, own, Best(epoch, score)))
-        return {"epoch": epoch, **figures}
-
-    output = TrainingOutput(
-        Checkpointing(work / "checkpoints", settings.checkpoint_every), metrics, timing=work / "timing.jsonl"
-    )
-    with learning_seen(model, examples):
-        fit(model, batches, loss, plan, device=device, output=output, evaluate=evaluate, description=description)
-        if settings.lora:
-            merge(model)  # so that the weights of the best epoch, which are kept merged, fit
-        return load_best(work, model)
-
-
-def _remove_checkpoints_without_the_best(work: Path, steps_per_epoch: int) -> None:
-    """Makes a run that has lost the weights of its best epoch start anew."""
-    if read_best(work) is None and (newest_step(work / "checkpoints") or 0) >= steps_per_epoch:
-        _logger.warning("%s: the weights of the best epoch are lost: training from the start", work)
-        remove_all(work / "checkpoints")
-
-
-def _prepare(model: nn.Module, settings: LearningSettings, seed: int) -> None:
-    """Sets piece dropout, adds adapters and freezes layers as configured."""
     if settings.piece_dropout:  # word dropout (Iyyer et al. 2015, 3.1)
         encoder = model.encoder
         if not isinstance(encoder, Encoder):
@@ -84,9 +47,32 @@ def _prepare(model: nn.Module, settings: LearningSettings, seed: int) -> None:
                 "in config.json: leave piece_dropout out"
             )
         encoder.embeddings.piece_dropout = settings.piece_dropout
-    if settings.lora:
-        add_adapters(model, settings.lora, seed)
     if settings.frozen_embeddings:
         model.encoder.token_weight.requires_grad_(False)  # type: ignore[union-attr]
     if settings.frozen_layers:
         freeze(model, settings.frozen_layers)
+    plan = TrainingPlan(
+        steps=way.epochs * batches.steps_per_epoch, optimizer=settings.optimizer(way.learning_rate), seed=seed,
+        precision=settings.precision, log_every=settings.log_every, evaluate_every=batches.steps_per_epoch,
+        rate_factors=decayed(model, settings.layer_decay) if settings.layer_decay < 1 else {},
+    )  # fmt: skip
+
+    def evaluate(model: nn.Module, step: int) -> dict[str, float]:
+        epoch = step // batches.steps_per_epoch
+        score, figures = (float(epoch), {}) if measure is None else measure(model)
+        from_first(lambda: keep_best(work, model, Best(epoch, score)))
+        return {"epoch": epoch, **figures}
+
+    output = TrainingOutput(
+        Checkpointing(work / "checkpoints", settings.checkpoint_every), metrics, timing=work / "timing.jsonl"
+    )
+    with learning_seen(model, examples):
+        fit(model, batches, loss, plan, device=device, output=output, evaluate=evaluate, description=description)
+        return load_best(work, model)
+
+
+def _remove_checkpoints_without_the_best(work: Path, steps_per_epoch: int) -> None:
+    """Makes a run that has lost the weights of its best epoch start anew."""
+    if read_best(work) is None and (newest_step(work / "checkpoints") or 0) >= steps_per_epoch:
+        _logger.warning("%s: the weights of the best epoch are lost: training from the start", work)
+        remove_all(work / "checkpoints")

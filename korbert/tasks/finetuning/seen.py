@@ -17,11 +17,6 @@ from korbert.modeling.encoder import Encoder
 from korbert.training.examples import Examples
 
 
-def seen_pieces(examples: Examples) -> Tensor:
-    """Distinct ids in the batches of these examples, ascending, (U,) int64."""
-    return torch.from_numpy(np.unique(np.append(examples.input_ids, examples.pad_id)).astype(np.int64))
-
-
 class SeenEmbedding(nn.Module):
     """An embedding of V pieces of which U are trained (`weight`) and the others frozen. ids -> (..., E)."""
 
@@ -43,13 +38,8 @@ class SeenEmbedding(nn.Module):
         return torch.where((places < 0)[..., None], F.embedding(ids, self.others), known)  # type: ignore[arg-type]
 
     @torch.no_grad()
-    def whole(self) -> nn.Embedding:
-        """The full embedding, as a plain nn.Embedding."""
-        weight = self._all()
-        return nn.Embedding(len(weight), weight.shape[1], _weight=weight)
-
-    @torch.no_grad()
-    def _all(self) -> Tensor:
+    def whole(self) -> Tensor:
+        """All vectors, (V, E)."""
         others: Any = self.others
         weight: Tensor = others.index_copy(0, self.seen, self.weight)
         return weight
@@ -57,7 +47,7 @@ class SeenEmbedding(nn.Module):
     # State dicts hold the full embedding, so that a model has one format inside and outside learning_seen.
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        destination[f"{prefix}weight"] = self._all()
+        destination[f"{prefix}weight"] = self.whole()
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
         with torch.no_grad():
@@ -76,8 +66,10 @@ def learning_seen(model: Any, examples: Examples) -> Iterator[None]:
         yield
         return
     embeddings = encoder.embeddings
-    embeddings.token = SeenEmbedding(embeddings.token, seen_pieces(examples))  # type: ignore[assignment]
+    seen = torch.from_numpy(np.unique(np.append(examples.input_ids, examples.pad_id)).astype(np.int64))
+    embeddings.token = SeenEmbedding(embeddings.token, seen)  # type: ignore[assignment]
     try:
         yield
     finally:
-        embeddings.token = embeddings.token.whole()  # type: ignore[operator]
+        weight: Tensor = embeddings.token.whole()  # type: ignore[operator]
+        embeddings.token = nn.Embedding(len(weight), weight.shape[1], _weight=weight)

@@ -8,8 +8,6 @@ from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
-WORDS = ("rate", "batch", "epochs")  # for the fields of Way, in the names of trainings
-
 
 class Way(NamedTuple):
     """One combination of hyperparameters to try."""
@@ -21,7 +19,8 @@ class Way(NamedTuple):
 
 def training_name(facts: Mapping[str, Any]) -> str:
     """The name of a training, used for its folder and its curve in metrics/, from the facts of its result."""
-    chosen = [f"{word}-{facts[key]:g}" for key, word in zip(Way._fields, WORDS, strict=True) if key in facts]
+    words = zip(Way._fields, ("rate", "batch", "epochs"), strict=True)
+    chosen = [f"{word}-{facts[key]:g}" for key, word in words if key in facts]
     return "-".join([facts["name"], *chosen, f"seed-{facts['seed']}"])
 
 
@@ -51,7 +50,6 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
     weight_decay: float = Field(0.01, ge=0, description="decoupled, times the learning rate; not of norms and biases")
     warmup_share: float = Field(0.06, ge=0, lt=1, description="share of steps used for learning rate warmup")
     layer_decay: float = Field(1.0, gt=0, le=1, description="learning rate of a layer relative to that of the next one")
-    num_hidden_layers: int | None = Field(None, ge=1, description="first layers of the encoder to keep; none: all")
     frozen_layers: int = Field(
         0, ge=-1, description="lowest layers to freeze, with the embeddings; -1: the whole encoder"
     )
@@ -63,9 +61,6 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
         ge=0,
         lt=1,
         description="share of the pieces whose embeddings are zeroed in a step; 0.2 helps with few rows",
-    )
-    lora: int = Field(
-        0, ge=0, description="LoRA rank: train low-rank adapters instead of the encoder; 0: off; needs korbert[lora]"
     )
     max_length: int = Field(128, ge=3, description="pieces per row, special tokens included; longer rows are truncated")
     precision: PrecisionName = Field("auto", description="training precision; auto: bf16 where it is faster, else fp32")
@@ -79,12 +74,6 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
             values = getattr(self, name)
             if len(set(values)) < len(values):
                 raise ValueError(f"{name} {list(values)} has duplicates: give each value once")
-        return self
-
-    @model_validator(mode="after")
-    def _adapters_learn(self) -> Self:
-        if self.lora and self.frozen_layers == -1:
-            raise ValueError(f"lora {self.lora} with frozen_layers -1: no adapter would learn: leave one of them out")
         return self
 
     def ways(self) -> Iterator[Way]:

@@ -118,8 +118,8 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 
     @property
     def reads_pairs(self) -> bool:
-        """Whether the encoder reads two texts as one row of pieces."""
-        return False
+        """Whether the encoder reads two texts as one row of pieces; by default, if a field `pair` says so."""
+        return bool(getattr(self, "pair", False))
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -216,10 +216,6 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         """The merit of each prediction, (N,): 1 right, 0 wrong; if graded, the negative error; nan if unknown."""
         return np.full(len(rows), np.nan)
-
-    def as_prediction(self, target: Any) -> Prediction:
-        """The prediction that is a target, for display."""
-        return target
 
     @property
     def example(self) -> tuple[str, str]:

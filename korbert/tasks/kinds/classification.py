@@ -109,10 +109,6 @@ class Classification(Kind, frozen=True):
         labels = f"{'any' if self.several else 'one'} of {len(self.labels)} labels ({shown})"
         return f"{labels} for {'two texts' if self.pair else 'a text'}"
 
-    @property
-    def reads_pairs(self) -> bool:
-        return self.pair
-
     def target(self, row: Row) -> Any:
         label = row["label"]
         self.texts(row)
@@ -179,16 +175,16 @@ class Classification(Kind, frozen=True):
         known, held = (self._numbers([self.target(row) for row in rows]) for rows in (parts.train, parts.valid))
         there = known.astype(bool) if self.several else np.eye(len(self.labels), dtype=bool)[known]
         yield Baseline("majority", {}, [self.prediction(there.mean(axis=0)) for _ in parts.scored])
-        learned, choosing, tested = morphemes_of(parts, self.texts, morphemes)
-        metric = self.metrics[0]
+        inputs, metric, count = morphemes_of(parts, self.texts, morphemes), self.metrics[0], len(self.labels)
         if self.several:
-            by, targets = among(_OF_MANY, metric), held.astype(bool)
-            best = baselines.fit_multilabel((learned, there), (choosing, targets), tested, choose_by=by)
+            of_many = among(_OF_MANY, metric)
+            best, c = baselines.fit_multilabel(inputs, there, lambda shares: of_many(held.astype(bool), shares > 0.5))
         else:
-            how: dict[str, Any] = {"choose_by": metric if metric in METRICS else "accuracy"}
-            how["num_labels"] = len(self.labels)
-            best = baselines.fit_labels((learned, known), (choosing, held), tested, **how)
-        yield Baseline("tfidf", {"c": best.chosen}, [self.prediction(row) for row in best.predictions])
+            of_one = METRICS.get(metric, METRICS["accuracy"])
+            best, c = baselines.fit_labels(
+                inputs, known, lambda shares: of_one(confusion(held, shares.argmax(axis=1), count)), count
+            )
+        yield Baseline("tfidf", {"c": c}, [self.prediction(row) for row in best])
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         """(N, 2) ids of gold and predicted labels; (N, 2, C) bool for several."""
@@ -210,8 +206,7 @@ class Classification(Kind, frozen=True):
         return lambda run, counts: of_one(confusion(run[:, 0], run[:, 1], len(self.labels), counts))
 
 
-_OF_ONE: dict[str, Callable[[NDArray[np.int64]], float]] = {"f1": f1_of}
-_OF_ONE.update(METRICS.items())
+_OF_ONE: dict[str, Callable[[NDArray[np.int64]], float]] = {"f1": f1_of, **METRICS}
 _OF_MANY: dict[str, Callable[[NDArray[np.bool_], NDArray[np.bool_]], float]] = {
     "micro_f1": multilabel.micro_f1,
     "macro_f1": multilabel.macro_f1,

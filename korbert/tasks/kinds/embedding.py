@@ -44,7 +44,7 @@ from korbert.tasks.kinds.texts import Groups
 from korbert.tasks.kinds.vector_scores import ALL_SCORES, BY_RETRIEVAL, BY_SIMILARITY, VectorScores, needed
 from korbert.tasks.metrics.statistics import Score, repeated
 from korbert.tasks.passages import encode_passages
-from korbert.tasks.retrieval import bm25, fused, weight_among
+from korbert.tasks.retrieval import fused, weight_among
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
@@ -129,7 +129,7 @@ class Embedding(Kind, frozen=True):
         scores = next(able, BY_SIMILARITY)
         if scores is BY_RETRIEVAL:
             package("sklearn", "a model that finds texts")  # `completed` compares with words
-        return self if self.metrics[0] in scores.metrics else self.model_copy(update={"metrics": scores.usual})
+        return self if self.metrics[0] in scores.metrics else self.model_copy(update={"metrics": tuple(scores.metrics)})
 
     @property
     def _scores(self) -> VectorScores:
@@ -273,8 +273,7 @@ class Embedding(Kind, frozen=True):
         queries, others = _vectors(model, valid, **how)
         searched, passages = BY_RETRIEVAL.searched(valid.rows, others)
         forms = read_morphemes()
-        words = bm25([forms[text] for text in searched.passages], [forms[text] for text in searched.queries])
-
+        words = searched.by_words(forms)
         terms = _TERMS_PER_MORPHEME * float(np.mean([len(forms[text]) for text in searched.passages]))
 
         def mean_reciprocal_rank(weight: float) -> float:

@@ -111,7 +111,7 @@ class MultipleChoice(Kind, frozen=True):
     def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
         from korbert.tasks import baselines
 
-        known, held = (np.array([self.target(row) for row in rows], np.int64) for rows in (parts.train, parts.valid))
+        known = np.array([self.target(row) for row in parts.train], np.int64)
         most = max([int(known.max()) + 1, *(len(row["choices"]) for row in parts.scored)])
         frequencies = np.bincount(known, minlength=most).astype(np.float64)
         shares = []  # how often each index was right in training; all are equally likely if none of them ever was
@@ -119,16 +119,24 @@ class MultipleChoice(Kind, frozen=True):
             own = frequencies[: len(row["choices"])]
             shares.append(own / own.sum() if own.any() else np.full(len(own), 1 / len(own)))
         yield Baseline("majority", {}, self._predictions(shares, parts.scored))
-        learned, choosing, tested = (
-            baselines.Choices(
-                [morphemes[row["text"]] for row in rows],
-                [[morphemes[choice] for choice in row["choices"]] for row in rows],
-            )
-            for rows in (parts.train, parts.valid, parts.scored)
-        )
-        by: Any = self.metrics[0]
-        best = baselines.fit_choices((learned, known), (choosing, held), tested, choose_by=by)
-        yield Baseline("tfidf", {"c": best.chosen}, self._predictions(best.predictions, parts.scored))
+        # A binary model scores each choice with its text; the probabilities of a row are scaled to sum to 1.
+        inputs = []
+        for rows in (parts.train, parts.valid, parts.scored):
+            pairs = [(morphemes[row["text"]], morphemes[choice]) for row in rows for choice in row["choices"]]
+            inputs.append(baselines.Pairs(*zip(*pairs, strict=True)))
+        counts = [len(row["choices"]) for row in parts.train]
+        right = np.concatenate([np.arange(count) == index for count, index in zip(counts, known, strict=True)])
+
+        def predictions(probabilities: NDArray[np.float64], rows: Rows) -> list[Prediction]:
+            ends = np.cumsum([len(row["choices"]) for row in rows])
+            return self._predictions((own / own.sum() for own in np.split(probabilities[:, 0], ends[:-1])), rows)
+
+        def score(probabilities: NDArray[np.float64]) -> float | None:
+            return self.scores(parts.valid.rows, predictions(probabilities, parts.valid))[self.metrics[0]]
+
+        texts = [morphemes[text] for row in parts.train for text in self.texts(row)]
+        best, c = baselines.fit_multilabel(inputs, right[:, None], score, learned_from=texts)
+        yield Baseline("tfidf", {"c": c}, predictions(best, parts.scored))
 
     def _predictions(self, probabilities: Iterable[NDArray[Any]], rows: Iterable[Row]) -> list[Prediction]:
         """probabilities: of each row, one per choice or more."""
@@ -143,11 +151,8 @@ class MultipleChoice(Kind, frozen=True):
     def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         return equal_in_run(self.run(rows, predictions))
 
-    def as_prediction(self, target: int) -> Prediction:
-        return {"choice": target}
-
     def score(self, metric: str) -> Score:
-        of = among(dict(METRICS.items()), metric)
+        of = among(METRICS, metric)
         return lambda run, counts: of(confusion(run[:, 0], run[:, 1], int(run.max()) + 1, counts))
 
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self, Unpack
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 
 from korbert.errors import CorpusError
@@ -21,7 +21,7 @@ from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.question_answering.answers import Answer, Found, found_in
 from korbert.tasks.question_answering.rows import right_answers
 from korbert.tasks.question_answering.settings import WindowSettings
-from korbert.tasks.question_answering.windows import Scored, WindowExamples, choice_logits, cut_windows, reading_loss
+from korbert.tasks.question_answering.windows import WindowExamples, choice_logits, cut_windows, reading_loss
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
@@ -29,7 +29,6 @@ from korbert.training.scoring import Scoring, outputs
 
 _NOT_CHOSEN = 1e30  # a threshold by which every question is answered
 _NOTHING = Answer("", 0, 0, 0.0)  # in a context of white space
-_WINDOWS_AT_ONCE = 65_536  # whose scores are in memory
 
 
 class QuestionAnswering(WindowSettings, Kind, frozen=True):
@@ -56,12 +55,6 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
 
     unanswerable: bool = False
     threshold: float = Field(0.0, allow_inf_nan=False)
-
-    @model_validator(mode="after")
-    def _threshold_is_used(self) -> Self:
-        if self.threshold and not self.unanswerable:
-            raise ValueError(f"threshold {self.threshold} is for unanswerable = true: set it, or leave threshold out")
-        return self
 
     @classmethod
     def learned_from(cls, rows: Rows, settings: QuestionAnsweringSection) -> Self:
@@ -129,12 +122,8 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
             """(B, 2 T): log probabilities of each piece as start and end, interleaved."""
             return torch.stack([part.log_softmax(dim=-1) for part in choice_logits(model, batch)], dim=-1).flatten(1)
 
-        def scored() -> Iterator[Scored]:
-            for start in range(0, len(examples), _WINDOWS_AT_ONCE):
-                part = examples.some(slice(start, start + _WINDOWS_AT_ONCE))
-                yield from part.scored(outputs(model, part, ends, batch_size=64, **how))
-
-        return found_in(scored(), len(prepared.rows), self)
+        scored = examples.scored(outputs(model, examples, ends, batch_size=64, **how))
+        return found_in(scored, len(prepared.rows), self)
 
     def best_answers(self, answers: Found) -> list[Answer]:
         """The n_best answers of a row; the empty one comes first if its score is above the threshold."""

@@ -58,10 +58,6 @@ class Regression(Kind, frozen=True):
     def about(self) -> str:
         return f"a number (mean {self.mean:.3g} ± {self.deviation:.3g}) for {'two texts' if self.pair else 'a text'}"
 
-    @property
-    def reads_pairs(self) -> bool:
-        return self.pair
-
     def target(self, row: Row) -> float:
         self.texts(row)
         return float(row["score"])
@@ -93,10 +89,9 @@ class Regression(Kind, frozen=True):
 
         known, held = (np.array([self.target(row) for row in rows]) for rows in (parts.train, parts.valid))
         yield Baseline("mean", {}, [float(known.mean())] * len(parts.scored))
-        learned, choosing, tested = morphemes_of(parts, self.texts, morphemes)
-        by = _METRICS[self.metrics[0]]
-        best = baselines.fit_scores((learned, known), (choosing, held), tested, choose_by=by)
-        yield Baseline("tfidf", {"alpha": best.chosen}, best.predictions.tolist())
+        inputs, of = morphemes_of(parts, self.texts, morphemes), _METRICS[self.metrics[0]]
+        best, alpha = baselines.fit_scores(inputs, known, lambda predicted: of(held, predicted))
+        yield Baseline("tfidf", {"alpha": alpha}, best.tolist())
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         """(N, 2) right and predicted number."""

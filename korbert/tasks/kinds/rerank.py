@@ -85,12 +85,9 @@ class Rerank(Kind, frozen=True):
 
     def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
         """BM25 over morphemes."""
-        passages = list(dict.fromkeys(passage for row in parts.scored for passage in self.texts(row)[1:]))
-        numbers = {passage: number for number, passage in enumerate(passages)}
-        scores = retrieval.bm25(
-            [morphemes[text] for text in passages], [morphemes[row["text"]] for row in parts.scored]
-        )
-        predictions = []
+        searched, predictions = retrieval.Retrieval.of(parts.scored.rows), []
+        numbers = {passage: number for number, passage in enumerate(searched.passages)}
+        scores = searched.by_words(morphemes)
         for number, row in enumerate(parts.scored):
             own = scores(slice(number, number + 1))[0, [numbers[passage] for passage in self.texts(row)[1:]]]
             predictions.append({"score": float(own[0]), "rank": int((own >= own[0]).sum())})
@@ -100,9 +97,8 @@ class Rerank(Kind, frozen=True):
         return np.array([prediction["rank"] == 1 for prediction in predictions])
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
-        """(N, 1) rank."""
-        return np.array([[prediction["rank"]] for prediction in predictions], np.int64)
+        """(N,) ranks."""
+        return np.array([prediction["rank"] for prediction in predictions], np.int64)
 
     def score(self, metric: str) -> Score:
-        of = among(retrieval.METRICS, metric)
-        return repeated(lambda run: of(run[:, 0]))
+        return repeated(among(retrieval.METRICS, metric))

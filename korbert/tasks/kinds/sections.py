@@ -83,10 +83,10 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
     @model_validator(mode="after")
     def _features_stay(self) -> Self:
         of_encoder = self.layer_decay < 1 or self.frozen_layers or self.frozen_embeddings or self.piece_dropout
-        if self.features is not None and (of_encoder or self.lora):
+        if self.features is not None and of_encoder:
             raise ValueError(
-                "features: the whole encoder is frozen then: leave layer_decay, frozen_layers, frozen_embeddings, "
-                "piece_dropout and lora out"
+                "features: the whole encoder is frozen then: leave layer_decay, frozen_layers, frozen_embeddings and "
+                "piece_dropout out"
             )
         return self
 

@@ -1,6 +1,6 @@
 """Shared by several kinds: rows of pieces for one or two texts, and groups of rows."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -23,14 +23,13 @@ def equal_in_run(run: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray((run[:, 0] == run[:, 1]).reshape(len(run), -1).all(axis=1), dtype=np.float64)
 
 
-def morphemes_of(
-    parts: Parts, texts_of: Callable[[Row], Sequence[str]], morphemes: Morphemes
-) -> Iterator[Texts | Pairs]:
+def morphemes_of(parts: Parts, texts_of: Callable[[Row], Sequence[str]], morphemes: Morphemes) -> list[Texts | Pairs]:
     """The morphemes of training, validation and scored rows, of one or two texts each, as baselines expect them."""
+    inputs: list[Texts | Pairs] = []
     for rows in (parts.train, parts.valid, parts.scored):
-        first, *second = zip(*map(texts_of, rows), strict=True)
-        sides = [[morphemes[text] for text in side] for side in (first, *second)]
-        yield Pairs(*sides) if second else sides[0]
+        sides = [[morphemes[text] for text in side] for side in zip(*map(texts_of, rows), strict=True)]
+        inputs.append(Pairs(*sides) if len(sides) == 2 else sides[0])
+    return inputs
 
 
 def examples_of(

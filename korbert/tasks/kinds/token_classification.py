@@ -21,7 +21,7 @@ from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.noise import SPACINGS, moved
 from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Parts
-from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels, is_bio, write_bio
+from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels, is_bio, read_bio, write_bio
 from korbert.tasks.token_classification.examples import IGNORED, by_text, encode_tags, make_examples
 from korbert.tasks.token_classification.labels import eojeols, join_words, piece_tags, spans_of_words, word_tags
 from korbert.tasks.token_classification.tagger import (
@@ -197,7 +197,7 @@ class TokenClassification(Kind, frozen=True):
         """Units, pieces, and log probabilities of the pieces (P, C), of each row."""
         examples: Any = prepared.examples
         units, passages, windows = prepared.more
-        scores = by_text(log_probabilities(model, examples, **how), examples, windows)
+        scores = by_text(log_probabilities(model, examples, len(self.tags), **how), windows)
         yield from zip(units, passages, scores, strict=True)
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
@@ -250,27 +250,21 @@ class TokenClassification(Kind, frozen=True):
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         """(N, types + tags, 3): right, predicted and gold counts, of entities by label, then of units by tag."""
-        lengths = [len(self._units(row).text) for row in rows]
-        gold = [self._sequence(self.target(row), length) for row, length in zip(rows, lengths, strict=True)]
-        predicted = [self._sequence(tags, length) for tags, length in zip(predictions, lengths, strict=True)]
-        types = self._span_labels
-        counts = np.zeros((len(gold), len(types) + len(self.tags), 3), dtype=np.int64)
-        if types:
-            labels, entities = metrics.entity_counts(gold, predicted)
-            counts[:, [types.index(label) for label in labels]] = entities
-        columns = {tag: number for number, tag in enumerate(self.tags, len(types))}
-        for row, true, given in zip(counts, gold, predicted, strict=True):
-            for right, tag in zip(true, given, strict=True):
-                row[columns[tag], 1] += 1
-                row[columns[right], 2] += 1
-                row[columns[right], 0] += right == tag
-        return counts
+        gold, predicted = self._tags(rows, map(self.target, rows)), self._tags(rows, predictions)
 
-    def _sequence(self, value: Sequence[Any], length: int) -> list[str]:
-        """One tag per unit. length: of the text in characters."""
+        def counts(spans_of: Callable[[list[str]], metrics.Spans], labels: Sequence[str]) -> NDArray[Any]:
+            return metrics.span_counts(list(map(spans_of, gold)), list(map(spans_of, predicted)), labels)
+
+        of_units = counts(lambda tags: [(at, at + 1, tag) for at, tag in enumerate(tags)], self.tags)
+        types = self._span_labels
+        return np.concatenate([counts(read_bio, types), of_units], axis=1) if types else of_units
+
+    def _tags(self, rows: Sequence[Row], values: Iterable[Sequence[Any]]) -> list[list[str]]:
+        """One tag per unit of each row. values: targets or predictions."""
         if self.units == "words":
-            return list(value)
-        return write_bio([(start, end, label) for start, end, label in value], length)
+            return list(map(list, values))
+        lengths = (len(self._units(row).text) for row in rows)
+        return [write_bio(map(tuple, spans), length) for spans, length in zip(values, lengths, strict=True)]
 
     def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         """Compares spans in any order, labels of words in order."""

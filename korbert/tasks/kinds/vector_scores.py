@@ -13,7 +13,7 @@ from korbert.tasks import retrieval
 from korbert.tasks.files import Row
 from korbert.tasks.kinds.base import Baseline, Morphemes, Prediction
 from korbert.tasks.metrics import regression
-from korbert.tasks.retrieval import Retrieval, bm25
+from korbert.tasks.retrieval import Retrieval
 from korbert.vectors.encoder import unit
 
 Vectors = NDArray[np.float32]
@@ -30,12 +30,11 @@ def needed(row: Row, role: Literal["pair", "score", "vector"]) -> Any:
 class VectorScores(ABC):
     """What the target of a row is, what is predicted for it, and how far the two agree.
 
-    metrics: functions of a run, the array that `run` returns. usual: those of a task that names none. role: the role
-    of the rows that can be scored so. compared: the role of what the vector of a row's first text is compared with.
+    metrics: functions of a run, the array that `run` returns. role: the role of the rows that can be scored so.
+    compared: the role of what the vector of a row's first text is compared with.
     """
 
     metrics: ClassVar[Metrics]
-    usual: ClassVar[tuple[str, ...]]
     role: ClassVar[str]
     compared: ClassVar[str] = "pair"
 
@@ -68,7 +67,6 @@ class BySimilarity(VectorScores):
         "spearman": lambda run: regression.spearman(run[:, 0], run[:, 1]),
         "pearson": lambda run: regression.pearson(run[:, 0], run[:, 1]),
     }
-    usual = ("spearman", "pearson")
     role = "score"
 
     def target(self, row: Row) -> float | str:
@@ -85,7 +83,7 @@ class BySimilarity(VectorScores):
         from korbert.tasks.baselines.features import tfidf_features
 
         sides = ([morphemes[row[role]] for row in rows] for role in ("text", "pair"))
-        _, first, second = tfidf_features([morphemes[text] for text in train], *sides)
+        first, second = tfidf_features([morphemes[text] for text in train], *sides)
         yield Baseline("tfidf", {}, np.asarray(first.multiply(second).sum(axis=1)).ravel().tolist())
 
 
@@ -94,7 +92,6 @@ class ByRetrieval(VectorScores):
     1}; a run is (N,), ranks."""
 
     metrics: ClassVar[Metrics] = retrieval.METRICS
-    usual = tuple(retrieval.METRICS)
     role = "pair"
 
     def target(self, row: Row) -> float | str:
@@ -123,8 +120,7 @@ class ByRetrieval(VectorScores):
 
     def baselines(self, train: Sequence[str], rows: Sequence[Row], morphemes: Morphemes) -> Iterator[Baseline]:
         searched = Retrieval.of(rows)
-        passages, queries = ([morphemes[text] for text in own] for own in (searched.passages, searched.queries))
-        ranks = searched.ranks(bm25(passages, queries))
+        ranks = searched.ranks(searched.by_words(morphemes))
         yield Baseline("bm25", {}, [{"cosine": None, "rank": rank} for rank in ranks.tolist()])
 
 
@@ -133,7 +129,6 @@ class ByTeacher(VectorScores):
     the model's; a run is (N,), cosines."""
 
     metrics: ClassVar[Metrics] = {"teacher_cosine": lambda run: float(run.mean())}
-    usual = ("teacher_cosine",)
     role = "vector"
     compared = "vector"
 

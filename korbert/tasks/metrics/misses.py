@@ -11,11 +11,8 @@ from korbert.tasks.metrics.question_answering import KORQUAD, answer_scores
 from korbert.tasks.passages import Passage, pieces_of_span, span_of_pieces
 from korbert.tasks.question_answering.rows import right_answers
 
-Cause = Literal["unreachable", "boundary", "overlap", "elsewhere"]
-"""Why an answer is wrong: see miss_cause."""
-
-NoAnswerCause = Literal["invented", "unanswered"]
-"""Only if some questions have no answer: one is invented, or an existing one is not given."""
+Cause = Literal["unreachable", "boundary", "overlap", "elsewhere", "invented", "unanswered"]
+"""Why an answer is wrong: see miss_cause. The last two only if some questions have no answer."""
 
 _FEW_CHARS = 3  # off at both ends together: a particle (조사), a unit, a quote
 _MISSES_SHOWN = 200
@@ -39,41 +36,29 @@ def explained(
         for answers, context in zip(golds, contexts, strict=True)
     ]
     halves = not all(golds)
-    misses = [
-        _miss(rows[number], golds[number], predictions[number], reachable=reachable[number], halves=halves)
-        for number in np.flatnonzero(exact == 0).tolist()
-    ]
+    misses = []
+    for number in np.flatnonzero(exact == 0).tolist():
+        row, answers, prediction = rows[number], golds[number], predictions[number]
+        right = answers[0].span if answers else None
+        span = (prediction["start"], prediction["end"]) if prediction["answer"] else None
+        miss = {
+            "id": row.get("id"),
+            "question": row["question"],
+            "prediction": prediction["answer"],
+            "answers": [answer.text for answer in answers],
+            "answer_span": right,
+            "prediction_span": span,
+            "snippets": snippets(row["context"], filter(None, (right, span))),
+            "cause": miss_cause(span, answers, reachable=reachable[number], halves=halves),
+        }
+        misses.append(miss)
     causes = Counter(miss["cause"] for miss in misses)
-    possible = (*get_args(Cause), *(get_args(NoAnswerCause) if halves else ()))
     return {
         "gold_unreachable": reachable.count(False),
-        "by_cause": {cause: causes[cause] for cause in possible},
+        "by_cause": {cause: causes[cause] for cause in get_args(Cause)[: None if halves else 4]},
         "misses": misses[:_MISSES_SHOWN],
         "answer_chars": np.bincount([len(answers[0].text) if answers else 0 for answers in golds]).tolist(),
         "prediction_chars": np.bincount(list(map(len, predicted))).tolist(),
-    }
-
-
-def _miss(
-    row: Row, answers: Sequence[Answer], prediction: Mapping[str, Any], *, reachable: bool, halves: bool
-) -> dict[str, Any]:
-    """Record of a wrong answer. halves: whether some questions have no answer."""
-    span = (prediction["start"], prediction["end"]) if prediction["answer"] else None
-    right = answers[0].span if answers else None
-    cause: Cause | NoAnswerCause = miss_cause(span, answers, reachable=reachable)
-    if right is None:
-        cause = "invented"
-    elif span is None and halves and reachable:
-        cause = "unanswered"
-    return {
-        "id": row.get("id"),
-        "question": row["question"],
-        "prediction": prediction["answer"],
-        "answers": [answer.text for answer in answers],
-        "answer_span": right,
-        "prediction_span": span,
-        "snippets": snippets(row["context"], filter(None, (right, span))),
-        "cause": cause,
     }
 
 
@@ -90,17 +75,23 @@ def snippets(context: str, spans: Iterable[tuple[int, int]]) -> list[dict[str, A
     return [{"start": start, "text": context[start:end]} for start, end in ranges]
 
 
-def miss_cause(predicted: tuple[int, int] | None, answers: Sequence[Answer], *, reachable: bool) -> Cause:
+def miss_cause(
+    predicted: tuple[int, int] | None, answers: Sequence[Answer], *, reachable: bool, halves: bool = False
+) -> Cause:
     """Why a wrong answer is wrong; spans are half-open, in code points of the context.
 
+    invented: there is no answer;
     unreachable: no gold answer can be extracted exactly along piece boundaries, so the model could not have given it;
+    unanswered: an answer is not given, where some questions have none (halves);
     boundary: it overlaps a gold answer, off by at most three characters in total (학교에 for 학교);
     overlap: it shares at least one character with a gold answer; elsewhere: it does not.
     """
+    if not answers:
+        return "invented"
     if not reachable:
         return "unreachable"
     if predicted is None:
-        return "elsewhere"
+        return "unanswered" if halves else "elsewhere"
     start, end = predicted
     overlapping = [answer.span for answer in answers if start < answer.span[1] and answer.span[0] < end]
     if any(abs(start - a) + abs(end - b) <= _FEW_CHARS for a, b in overlapping):

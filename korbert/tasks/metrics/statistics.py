@@ -57,16 +57,16 @@ def bootstrap_interval(
     examples: a run of two or more examples. None if the score is undefined, or on any resample.
     """
     rows, counts = _distinct(examples)
-    total, scores = int(counts.sum()), [_scores(score, rows, counts[None])]
+    total, scores = int(counts.sum()), [score(rows, counts)]
     for size in _sizes(resamples, len(counts)):
         if total > len(counts):
             drawn = rng.multinomial(total, counts / total, size=size)
         else:
             drawn = np.stack([np.bincount(row, minlength=total) for row in rng.integers(total, size=(size, total))])
-        scores.append(_scores(score, rows, drawn))
-    resampled = np.concatenate(scores[1:])
-    if np.isnan([*scores[0], *resampled]).any():
+        scores += [score(rows, own) for own in drawn]
+    if None in scores:
         return None
+    resampled = np.array(scores[1:], np.float64)
     low, high = np.quantile(resampled, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
     return Interval(float(low), float(high), float(resampled.std(ddof=1)))
 
@@ -83,11 +83,6 @@ def _sizes(resamples: int, width: int) -> list[int]:
     """The resamples of each batch. width: counts in a resample."""
     batch = max(1, _BATCH // width)
     return [min(batch, resamples - begin) for begin in range(0, resamples, batch)]
-
-
-def _scores(score: Score, rows: Rows, drawn: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(R,) float: the score for each row of counts in drawn, (R, rows); nan if undefined."""
-    return np.array([np.nan if (value := score(rows, counts)) is None else value for counts in drawn], np.float64)
 
 
 class Spread(NamedTuple):
@@ -125,24 +120,24 @@ def permutation_p_value(
     """
     pairs, counts = _distinct(np.stack([a, b], axis=1))
     rows = np.concatenate([pairs[:, 0], pairs[:, 1]])
-    scores = _scores(score, rows, _sides(counts[None], counts))
-    if np.isnan(scores).any():
+
+    def gap(kept: Counts) -> float | None:
+        """The difference of the scores of both sides, where `kept` examples of each pair stay in place."""
+        swapped = counts - kept
+        sides = (np.concatenate([kept, swapped]), np.concatenate([swapped, kept]))
+        one, other = (score(rows, side) for side in sides)
+        return None if one is None or other is None else abs(one - other)
+
+    observed, extreme = gap(counts), 0
+    if observed is None:
         return None
-    extreme = 0
     for size in _sizes(resamples, len(counts)):
         if counts.sum() > len(counts):
             kept = rng.binomial(counts, 0.5, size=(size, len(counts)))
         else:
             kept = rng.integers(2, size=(size, len(counts)), dtype=np.int8).astype(np.int64)
-        drawn = _scores(score, rows, _sides(kept, counts)).reshape(2, -1)
-        extreme += int((~(np.abs(drawn[0] - drawn[1]) < abs(scores[0] - scores[1]) - _EQUAL)).sum())
+        extreme += sum(found is None or not found < observed - _EQUAL for found in map(gap, kept))
     return (1 + extreme) / (1 + resamples)
-
-
-def _sides(kept: NDArray[np.int64], counts: Counts) -> NDArray[np.int64]:
-    """(2 R, 2 rows): counts of both runs' rows on each side, once `kept` (R, rows) stay in place."""
-    stay, go = kept, counts - kept
-    return np.concatenate([np.concatenate([stay, go], axis=1), np.concatenate([go, stay], axis=1)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,37 +1,29 @@
-"""Tagging metrics: entity F1 as in seqeval, and F1 of tags, as in KLUE-NER on characters.
-
-A sequence is a list of BIO tags, one per character or word; gold and predicted ones correspond.
-"""
+"""Tagging metrics: entity F1 as in seqeval, and F1 of tags, as in KLUE-NER on characters."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from korbert.tasks.token_classification.bio import read_bio
-
-Tags = Sequence[str]
+Spans = Sequence[tuple[int, int, str]]
 
 
-def entity_counts(gold: Sequence[Tags], predicted: Sequence[Tags]) -> tuple[list[str], NDArray[np.int64]]:
-    """The types found on either side, sorted, and (N, types, 3) int64: correct, predicted and gold entities of each
-    sequence and type.
+def span_counts(gold: Sequence[Spans], predicted: Sequence[Spans], labels: Sequence[str]) -> NDArray[np.int64]:
+    """(N, labels, 3) int64: correct, predicted and gold spans of each text and label.
 
-    An entity is correct only if both ends and the type match.
+    A span is correct only if both ends and the label match. A tag is a span of one unit.
     """
-    entities = [[read_bio(tags) for tags in pair] for pair in zip(gold, predicted, strict=True)]
-    types = sorted({entity.label for pair in entities for side in pair for entity in side})
-    column = {name: i for i, name in enumerate(types)}
-    counts = np.zeros((len(entities), len(types), 3), np.int64)
-    for row, (true, predicted_entities) in zip(counts, entities, strict=True):
-        for i, side in enumerate((set(true) & set(predicted_entities), predicted_entities, true)):
-            for entity in side:
-                row[column[entity.label], i] += 1
-    return types, counts
+    column = {label: number for number, label in enumerate(labels)}
+    counts = np.zeros((len(gold), len(labels), 3), np.int64)
+    for row, right, given in zip(counts, gold, predicted, strict=True):
+        for number, side in enumerate((set(right) & set(given), given, right)):
+            for *_, label in side:
+                row[column[label], number] += 1
+    return counts
 
 
 def entity_f1(counts: NDArray[np.int64]) -> float:
-    """F1 over all entities, of `entity_counts` summed over sequences: (types, 3). 0 if there are none (seqeval)."""
+    """F1 over all entities, of `span_counts` summed over texts: (types, 3). 0 if there are none (seqeval)."""
     right, predicted, gold = counts.sum(axis=0).tolist()
     return 2 * right / (predicted + gold) if predicted + gold else 0.0
 

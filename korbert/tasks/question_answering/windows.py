@@ -83,11 +83,6 @@ class WindowExamples(Examples):
                 labels[number] = np.array(window.gold) - window.first + seconds[number]
         return replace(cls.of_rows(rows, labels, tokenizer.pad_id, seconds), windows=windows)
 
-    def some(self, rows: slice) -> Self:
-        """Those of a range of windows."""
-        offsets, seconds = self.offsets[rows.start : rows.stop + 1], self.seconds[rows]
-        return replace(self, offsets=offsets, labels=self.labels[rows], seconds=seconds, windows=self.windows[rows])
-
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]:
         """As Examples.batch; but for labels, start_positions and end_positions: (B,) int64, the answer's first and last
         piece; and choices: (B, T) bool, True on [CLS] and on pieces of the context.

@@ -85,12 +85,12 @@ def encode_tags(tags: Iterable[str | None], labels: Sequence[str]) -> NDArray[np
 
 
 def make_examples(
-    passages: Sequence[Passage], targets: Sequence[NDArray[np.int64]] | None, tokenizer: AnyTokenizer, *,
+    passages: Sequence[Passage], targets: Sequence[NDArray[np.int64]], tokenizer: AnyTokenizer, *,
     max_length: int, stride: int,
 ) -> tuple[TaggedExamples, list[Window]]:  # fmt: skip
     """One row per window, [CLS] pieces [SEP], text by text; and the windows.
 
-    targets: (P,) for each text, from encode_tags; None: no targets.
+    targets: (P,) for each text, from encode_tags.
     """
     windows = [
         window
@@ -100,18 +100,13 @@ def make_examples(
     rows, labels = [], [np.empty(0, dtype=np.int64)]
     for text, first, last, low, high in windows:
         own = np.full(last - first + _SPECIAL_TOKENS, IGNORED)
-        if targets is not None:
-            own[low - first + 1 : high - first + 1] = targets[text][low:high]
+        own[low - first + 1 : high - first + 1] = targets[text][low:high]
         labels.append(own)
         rows.append(framed(tokenizer.frame, passages[text].part(first, last))[:2])
     return TaggedExamples.of_rows(rows, np.concatenate(labels), tokenizer.pad_id), windows
 
 
-def by_text(
-    scores: NDArray[np.float32], examples: TaggedExamples, windows: Sequence[Window]
-) -> Iterator[NDArray[np.float32]]:
-    """Collects the scores of each text's P pieces, (P, C), from those of all rows, (offsets[-1], C)."""
-    for _, group in groupby(zip(examples.offsets.tolist(), windows, strict=False), lambda pair: pair[1].text):
-        yield np.concatenate(
-            [scores[offset + 1 + low - first : offset + 1 + high - first] for offset, (_, first, _, low, high) in group]
-        )
+def by_text(scores: NDArray[np.float32], windows: Sequence[Window]) -> Iterator[NDArray[np.float32]]:
+    """Collects the scores of each text's P pieces, (P, C), from those of all rows, (N, T, C)."""
+    for _, group in groupby(zip(scores, windows, strict=True), lambda pair: pair[1].text):
+        yield np.concatenate([row[1 + low - first : 1 + high - first] for row, (_, first, _, low, high) in group])

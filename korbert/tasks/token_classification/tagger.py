@@ -1,9 +1,4 @@
-"""Tagging: the loss, scores of many rows, and the labels of a text.
-
-1. Texts become pieces with spans (../passages.py) and windows (examples.py); labels become targets (labels.py).
-2. The model scores each piece; `log_probabilities` does so for many rows, shortest first.
-3. `best_path` chooses the most probable tags that BIO allows, labels.py maps them back to characters of the text.
-"""
+"""Tagging: the loss, scores of many rows, and the labels of a text: the most probable tags that BIO allows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +6,6 @@ from functools import lru_cache
 from typing import Unpack
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -22,11 +16,7 @@ from korbert.tasks.token_classification.examples import IGNORED, TaggedExamples
 from korbert.tasks.token_classification.labels import first_pieces, owners
 from korbert.tokenization.pieces import Span
 from korbert.training.devices import Batch
-from korbert.training.distributed import add_over_world
-from korbert.training.scoring import Scoring, check_finite, model_inputs, scored
-from korbert.world import connected, greatest
-
-_SCORING_BATCH_SIZE = 64
+from korbert.training.scoring import Scoring, model_inputs, outputs
 
 
 @dataclass(frozen=True)
@@ -58,27 +48,16 @@ def tagging_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
     return {"loss": sums / (len(batch["labels"]) * batch["targets_per_row"]).clamp(min=1e-9)}
 
 
-def log_probabilities(model: nn.Module, examples: TaggedExamples, **how: Unpack[Scoring]) -> NDArray[np.float32]:
-    """Log probabilities of the labels for each piece of all rows: (offsets[-1], C).
+def log_probabilities(
+    model: nn.Module, examples: TaggedExamples, num_labels: int, **how: Unpack[Scoring]
+) -> NDArray[np.float32]:
+    """Log probabilities of the labels for each piece: (N, T, num_labels), zeros behind the end of a row."""
 
-    With several connected processes, all get all. NotFinite for NaN.
-    """
-
-    def of_pieces(model: nn.Module, batch: Batch) -> Tensor:
-        """Those of a batch, row after row."""
+    def of_rows(model: nn.Module, batch: Batch) -> Tensor:
         scores: Tensor = model(**model_inputs(batch)).float().log_softmax(dim=-1)  # (B, T, C)
-        return scores[batch["attention_mask"].bool()]
+        return scores.flatten(1)
 
-    batches = scored(model, examples, of_pieces, _SCORING_BATCH_SIZE, **how)
-    labels = greatest(batches[0][1].shape[1] if batches else 0)
-    result = np.zeros((int(examples.offsets[-1]), labels), dtype=np.float32)
-    for numbers, found in batches:
-        ends = np.cumsum(examples.lengths[numbers])
-        for number, part in zip(numbers, np.split(found, ends[:-1]), strict=True):
-            result[examples.offsets[number] : examples.offsets[number + 1]] = part
-    add_over_world(torch.from_numpy(result), connected())  # one number plus zeros: bit-exact
-    check_finite(result)
-    return result
+    return outputs(model, examples, of_rows, batch_size=64, **how).reshape(len(examples), -1, num_labels)
 
 
 @lru_cache

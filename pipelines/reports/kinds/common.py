@@ -29,7 +29,7 @@ class Scored:
     def entry(self, index: int) -> Entry:
         """A row with its target and its prediction."""
         row = self.rows[index]
-        target = in_words(row, self.kind.as_prediction(self.kind.target(row)))
+        target = in_words(row, self.kind.target(row))
         facts = (("true", target), ("predicted", in_words(row, self.predictions[index])))
         return Entry("", beginning(*self.kind.texts(row)), facts)
 

@@ -432,14 +432,14 @@ def test_a_text_that_another_writer_changes_meanwhile(filled, encoder, monkeypat
 
 
 def test_a_full_disk_loses_only_what_was_being_added(filled, monkeypatch):
-    writing = database.change_meta
+    writing = database.add_to_meta
 
-    def filled_up(file, *given):
+    def filled_up(file, **given):
         file.execute(f"PRAGMA max_page_count = {file.execute('PRAGMA page_count').fetchone()[0]}")
         file.execute("INSERT INTO vectors VALUES (0, zeroblob(1000000))")
-        writing(file, *given)
+        writing(file, **given)
 
-    monkeypatch.setattr(postings, "change_meta", filled_up)
+    monkeypatch.setattr(postings, "add_to_meta", filled_up)
     with pytest.raises(OSError, match="database or disk is full") as error:
         filled.add([("x", "눈")])
     monkeypatch.undo()

@@ -31,7 +31,7 @@ def test_rows_are_those_of_their_own_tokenizer(foreign, model_type):
     encoded = {QUESTION: question, CONTEXT: context}
     for texts, row in (([CONTEXT], alone), ([QUESTION, CONTEXT], pair)):
         assert examples_of([texts], np.zeros(1), encoded, tokenizer, 64).input_ids.tolist() == row
-    tagged, _ = make_examples([context], None, tokenizer, max_length=64, stride=8)
+    tagged, _ = make_examples([context], [np.zeros(len(context.ids), int)], tokenizer, max_length=64, stride=8)
     assert tagged.input_ids.tolist() == alone
 
     settings = WindowSettings(max_length=64, stride=8, max_query_pieces=32)

@@ -1,12 +1,10 @@
 """Which parameters learn, and how fast."""
 
 import pytest
-import torch
 
 from korbert.errors import SettingsError
 from korbert.modeling import ClassificationModel
-from korbert.tasks.finetuning.layerwise import decayed, freeze, keep_layers
-from korbert.tasks.finetuning.lora import add_adapters
+from korbert.tasks.finetuning.layerwise import decayed, freeze
 from tests.korbert.tiny import tiny_config
 
 
@@ -22,28 +20,9 @@ def test_layers_that_share_their_weights_are_refused():
 
 def test_an_overlap_embedding_learns_as_a_head_does():
     """It is new when a pretrained encoder is fine-tuned."""
-    config = tiny_config(num_hidden_layers=4, overlap_embedding=True)
-    model = ClassificationModel(config)
+    model = ClassificationModel(tiny_config(num_hidden_layers=4, overlap_embedding=True))
     slower = " ".join(decayed(model, 0.5))
     assert ("token" in slower, "overlap" in slower) == (True, False)
     freeze(model, 2)
     assert model.encoder.embeddings.overlap.weight.requires_grad
     assert not model.encoder.embeddings.token.weight.requires_grad
-    adapted = ClassificationModel(config)
-    add_adapters(adapted, 2, seed=0)
-    learning = {name for name, parameter in adapted.encoder.named_parameters() if parameter.requires_grad}
-    assert "embeddings.overlap.weight" in learning
-    assert all("lora" in name for name in learning - {"embeddings.overlap.weight"})
-
-
-def test_the_first_layers_alone_compute_what_they_did_inside_the_whole():
-    model = ClassificationModel(tiny_config(num_hidden_layers=4, global_attn_every_n_layers=3))
-    ids = torch.randint(5, 90, (2, 9))
-    whole = model.encoder.final_norm(model.encoder.all_layers(ids, only=[2])[0])
-    keep_layers(model, 2)
-    assert model.config.num_hidden_layers == 2
-    torch.testing.assert_close(model.encoder(ids), whole)
-    with pytest.raises(SettingsError, match="num_hidden_layers 2: the encoder has 2 layers: take fewer"):
-        keep_layers(model, 2)
-    with pytest.raises(SettingsError, match="the layers of this encoder share their weights"):
-        keep_layers(ClassificationModel(tiny_config(num_hidden_layers=4, layer_groups=2)), 2)

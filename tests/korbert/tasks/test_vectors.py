@@ -94,29 +94,6 @@ def test_they_are_found_again_and_a_changed_weight_is_noticed(tmp_path):
     assert (computed(), computed(), sorted(tmp_path.iterdir())) == (40, 0, files)
 
 
-def test_parts_are_finished_one_by_one(tmp_path, monkeypatch):
-    monkeypatch.setattr("korbert.tasks.finetuning.vectors._PART_ROWS", 16)
-    whole, encoder = _examples(), _encoder()
-
-    def cut_off(*args, **more):
-        if encoder.rows >= 20:
-            raise KeyboardInterrupt
-        return Counting.all_layers(encoder, *args, **more)
-
-    with monkeypatch.context() as patch:
-        patch.setattr("korbert.tasks.finetuning.vectors._BATCH_PIECES", 64)
-        patch.setattr(encoder, "all_layers", cut_off)
-        with pytest.raises(KeyboardInterrupt):
-            keep_vectors(encoder, [whole], _keeping(tmp_path))
-    encoder.rows = 0
-    kept = keep_vectors(encoder, [whole], _keeping(tmp_path, numbers="float16"))
-    assert encoder.rows == 24  # without the 16 of the first part
-    batch = whole.batch(np.arange(40))
-    with torch.no_grad():
-        direct = Encoder.all_layers(encoder, **model_inputs(batch))[[3]]
-    assert torch.allclose(kept.all_layers(**model_inputs(batch), only=(3,)), direct, atol=2e-2)
-
-
 def test_rows_and_layers_that_are_not_kept_are_refused(tmp_path):
     kept = keep_vectors(_encoder(), [_examples()], _keeping(tmp_path))
     other = _examples(3, seed=9).batch(np.arange(3))

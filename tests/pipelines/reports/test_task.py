@@ -12,6 +12,7 @@ from sklearn.metrics import f1_score, precision_recall_fscore_support
 
 from korbert.pipelines.reports import index, render, task
 from korbert.pipelines.reports.record import Artifact
+from korbert.tasks.token_classification.bio import write_bio
 from tests.pipelines.reports.conftest import Reader, change, elements, plain
 from tests.pipelines.reports.task_artifacts import KINDS, labelled, several, tagged, write_task
 
@@ -136,7 +137,7 @@ def test_entities_have_scores_and_errors_by_cause(tmp_path):
     kind, rows, models = tagged()
     shown = _elements(folder := write_task(tmp_path, "ner", (kind, rows, models)))
     gold, predicted = (
-        [kind._sequence(spans, len(row["text"])) for spans, row in zip(side, rows, strict=True)]
+        [write_bio(spans, len(row["text"])) for spans, row in zip(side, rows, strict=True)]
         for side in ([row["spans"] for row in rows], models["pretrained"][0])
     )
     report = classification_report(gold, predicted, output_dict=True, zero_division=0)

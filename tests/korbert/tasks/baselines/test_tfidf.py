@@ -12,9 +12,12 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 
 from korbert.errors import CorpusError
-from korbert.tasks.baselines import Choices, Pairs, fit_choices, fit_labels, fit_multilabel, fit_scores
+from korbert.tasks.baselines import Pairs, fit_labels, fit_multilabel, fit_scores, tfidf
 from korbert.tasks.baselines.features import tfidf_features
 from korbert.tasks.baselines.tfidf import nearest_sentences, sentences
+from korbert.tasks.files import Rows
+from korbert.tasks.kinds.multiple_choice import MultipleChoice
+from korbert.tasks.splits import Parts
 
 GOOD, BAD = ["정말", "재밌", "다"], ["너무", "지루", "하", "다"]
 VALUES = [0.3, 3.0]
@@ -69,17 +72,27 @@ def _ridge(alpha):
 SEVERAL = np.array([[f"말{number}" in text for number in (2, 3, 5)] for text in A])
 
 
+def _accuracy(labels):
+    """As a function of probabilities."""
+    return lambda probabilities: accuracy_score(labels, probabilities.argmax(axis=1))
+
+
 @pytest.mark.parametrize(
     ("fit", "labels", "options", "average"),
     [
-        (fit_labels, LABELS % 2, {"num_labels": 2, "choose_by": "macro_f1"}, "macro"),
-        (fit_labels, LABELS, {"num_labels": 3, "choose_by": "macro_f1"}, "macro"),
+        (fit_labels, LABELS % 2, {"num_labels": 2}, "macro"),
+        (fit_labels, LABELS, {"num_labels": 3}, "macro"),
         (fit_multilabel, SEVERAL, {}, "micro"),
     ],
 )
 def test_labels_of_texts(fit, labels, options, average):
-    parts = [(A[part], labels[part]) for part in (TRAIN, VALIDATION)]
-    best = fit(*parts, A[TEST], VALUES, **options)
+    def score(probabilities):
+        predicted = probabilities > 0.5 if fit is fit_multilabel else probabilities.argmax(axis=1)
+        return f1_score(labels[VALIDATION], predicted, average=average)
+
+    predictions, chosen = fit(
+        [A[part] for part in (TRAIN, VALIDATION, TEST)], labels[TRAIN], score, values=VALUES, **options
+    )
 
     def trained(c):
         rest = OneVsRestClassifier(LogisticRegression(C=c, solver="liblinear"))
@@ -89,65 +102,74 @@ def test_labels_of_texts(fit, labels, options, average):
         return f1_score(labels[VALIDATION], model.predict(_joined(A[VALIDATION])), average=average)
 
     value, model = _chosen(trained, scored)
-    assert best.chosen == value
-    np.testing.assert_allclose(best.predictions, model.predict_proba(_joined(A[TEST])), rtol=1e-12)
+    assert chosen == value
+    np.testing.assert_allclose(predictions, model.predict_proba(_joined(A[TEST])), rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("fit", "targets", "model_of", "score", "predict", "close"),
-    [
-        (fit_labels, (BOTH > 1).astype(np.int64), _linear, accuracy_score, "predict_proba", 1e-3),
-        (fit_scores, BOTH / 3, _ridge, lambda one, other: np.corrcoef(one, other)[0, 1], "predict", 1e-4),
-    ],
-    ids=["labels", "scores"],
-)
-def test_pairs(fit, targets, model_of, score, predict, close):
+@pytest.mark.parametrize("fit", [fit_labels, fit_scores])
+def test_pairs(fit):
     rows = _of_two(_joined(A), _joined(B), _joined(A[TRAIN] + B[TRAIN]))
-    train, validation = ((Pairs(A[part], B[part]), targets[part]) for part in (TRAIN, VALIDATION))
-    best = fit(train, validation, Pairs(A[TEST], B[TEST]), VALUES)
+    inputs = [Pairs(A[part], B[part]) for part in (TRAIN, VALIDATION, TEST)]
+    if fit is fit_labels:
+        targets, model_of, predict, close = (BOTH > 1).astype(np.int64), _linear, "predict_proba", 1e-3
+        predictions, chosen = fit_labels(inputs, targets[TRAIN], _accuracy(targets[VALIDATION]), 2, VALUES)
+    else:
+        targets, model_of, predict, close = BOTH / 3, _ridge, "predict", 1e-4
+        predictions, chosen = fit_scores(
+            inputs, targets[TRAIN], lambda found: np.corrcoef(targets[VALIDATION], found)[0, 1], VALUES
+        )
+    score = accuracy_score if fit is fit_labels else lambda one, other: np.corrcoef(one, other)[0, 1]
     value, model = _chosen(
         lambda value: model_of(value).fit(rows[TRAIN], targets[TRAIN]),
         lambda model: score(targets[VALIDATION], model.predict(rows[VALIDATION])),
     )
-    assert best.chosen == value
-    np.testing.assert_allclose(best.predictions, getattr(model, predict)(rows[TEST]), atol=close)
+    assert chosen == value
+    np.testing.assert_allclose(predictions, getattr(model, predict)(rows[TEST]), atol=close)
 
 
 def test_scores_of_single_texts_chosen_by_another_score():
-    def closeness(targets, predictions):
-        return -float(np.abs(targets - predictions).mean())
-
     scores = np.array([float("말0" in text) for text in A])
-    parts = [(A[part], scores[part]) for part in (TRAIN, VALIDATION)]
-    assert fit_scores(*parts, A[TEST], [100.0, 0.1], choose_by=closeness).chosen == 0.1
+
+    def closeness(predictions):
+        return -float(np.abs(scores[VALIDATION] - predictions).mean())
+
+    inputs = [A[part] for part in (TRAIN, VALIDATION, TEST)]
+    assert fit_scores(inputs, scores[TRAIN], closeness, [100.0, 0.1])[1] == 0.1
 
 
 def test_choices():
     """Two to four choices a row; the right one shares most words with the text."""
     endings = [list(row)[: 2 + i % 3] for i, row in enumerate(zip(B, *map(_texts, (5, 6, 7)), strict=True))]
     places = np.array([int(np.argmax([len(set(a) & set(e)) for e in row])) for a, row in zip(A, endings, strict=True)])
-    train, validation, test = (Choices(A[part], endings[part]) for part in (TRAIN, VALIDATION, TEST))
-    best = fit_choices((train, places[TRAIN]), (validation, places[VALIDATION]), test, VALUES)
+    rows = [
+        {"text": " ".join(a), "choices": _joined(row), "label": str(place)}
+        for a, row, place in zip(A, endings, places, strict=True)
+    ]
+    morphemes = {text: text.split() for row in rows for text in (row["text"], *row["choices"])}
+    kind = MultipleChoice(metrics=("accuracy",), max_length=32, most=4)
+    parts = Parts(*(Rows(rows[part], [None] * len(rows[part])) for part in (TRAIN, VALIDATION, TEST)))
+    _, best = kind.baselines(parts, morphemes)
 
     numbers = [i for i, row in enumerate(endings) for _ in row]
     flat = [ending for row in endings for ending in row]
     right = [place == places[i] for i, row in enumerate(endings) for place in range(len(row))]
     learned = sum(number < 120 for number in numbers)
-    rows = _of_two(_joined([A[i] for i in numbers]), _joined(flat), _joined(A[TRAIN] + flat[:learned]))
+    features = _of_two(_joined([A[i] for i in numbers]), _joined(flat), _joined(A[TRAIN] + flat[:learned]))
 
     def likeliest(c):
-        likely = _linear(c).fit(rows[:learned], right[:learned]).predict_proba(rows)[:, 1]
+        likely = _linear(c).fit(features[:learned], right[:learned]).predict_proba(features)[:, 1]
         return np.array([likely[np.array(numbers) == i].argmax() for i in range(200)])
 
-    value, chosen = _chosen(likeliest, lambda chosen: accuracy_score(places[VALIDATION], chosen[VALIDATION]))
-    assert (best.chosen, best.predictions.shape) == (value, (30, 4))
-    assert best.predictions.argmax(axis=1).tolist() == chosen[TEST].tolist()
-    assert best.predictions.sum(axis=1) == pytest.approx(np.ones(30))
-    assert [int((row > 0).sum()) for row in best.predictions] == test.counts
+    models = {c: likeliest(c) for c in tfidf.VALUES}
+    value = max(models, key=lambda c: accuracy_score(places[VALIDATION], models[c][VALIDATION]))
+    assert best.facts == {"c": value}
+    assert [found["choice"] for found in best.predictions] == models[value][TEST].tolist()
+    assert [sum(found["probabilities"]) for found in best.predictions] == pytest.approx(np.ones(30))
+    assert [len(found["probabilities"]) for found in best.predictions] == list(map(len, endings[TEST]))
 
 
 def test_a_pair_of_equal_texts_and_one_of_strangers():
-    train, pairs = tfidf_features([GOOD, BAD] * 2, Pairs([GOOD, GOOD, []], [GOOD, ["너무"], GOOD]))
+    train, pairs = tfidf_features([GOOD, BAD] * 2, [GOOD, BAD] * 2, Pairs([GOOD, GOOD, []], [GOOD, ["너무"], GOOD]))
     width = train.shape[1]
     equal, strange, empty = pairs.toarray()
     assert not equal[2 * width : -1].any()
@@ -157,36 +179,36 @@ def test_a_pair_of_equal_texts_and_one_of_strangers():
 
 def test_equal_and_undefined_scores():
     labels = np.array([1, 0] * 20)
-    best = fit_labels(([GOOD, BAD] * 20, labels), ([GOOD, BAD], np.array([1, 0])), [GOOD, BAD, []], [4.0, 1.0])
-    assert best.chosen == 1.0
-    assert best.predictions[0, 1] > 0.7 > 0.3 > best.predictions[1, 1]
+    inputs = [GOOD, BAD] * 20, [GOOD, BAD], [GOOD, BAD, []]
+    predictions, chosen = fit_labels(inputs, labels, _accuracy([1, 0]), 2, [4.0, 1.0])
+    assert chosen == 1.0
+    assert predictions[0, 1] > 0.7 > 0.3 > predictions[1, 1]
     texts, scores = [GOOD, BAD] * 5, np.array([1.0, 0.0] * 5)
-    best = fit_scores((texts, scores), (texts[:1], scores[:1]), texts, [2.0, 1.0])  # one row has no correlation
-    assert best.chosen == 1.0
+    predictions, chosen = fit_scores((texts, texts[:1], texts), scores, lambda found: None, [2.0, 1.0])
+    assert chosen == 1.0
 
 
 def test_labels_that_all_texts_have_or_none(monkeypatch):
     texts, labels = [GOOD, BAD, ["그저", "그렇", "다"]], np.array([3, 0, 1])
-    best = fit_labels((texts * 20, np.tile(labels, 20)), (texts, labels), texts, [4.0], num_labels=4)
-    assert best.predictions.argmax(axis=1).tolist() == [3, 0, 1]
-    assert best.predictions.sum(axis=1) == pytest.approx([1, 1, 1])
-    assert best.predictions[:, 2].tolist() == [0, 0, 0]
+    predictions, _ = fit_labels((texts * 20, texts, texts), np.tile(labels, 20), _accuracy(labels), 4, [4.0])
+    assert predictions.argmax(axis=1).tolist() == [3, 0, 1]
+    assert predictions.sum(axis=1) == pytest.approx([1, 1, 1])
+    assert predictions[:, 2].tolist() == [0, 0, 0]
     texts, labels = [GOOD, BAD] * 5, np.full(10, 2)
-    best = fit_labels((texts, labels), (texts, labels), texts[:2], [1.0], num_labels=3)
-    assert best.predictions.tolist() == [[0, 0, 1]] * 2
+    predictions, _ = fit_labels((texts, texts, texts[:2]), labels, _accuracy(labels), 3, [1.0])
+    assert predictions.tolist() == [[0, 0, 1]] * 2
     texts, targets = [GOOD, BAD] * 20, np.array([[1, 1, 0], [0, 1, 0]] * 20, bool)
-    best = fit_multilabel((texts, targets), (texts[:2], targets[:2]), [GOOD, BAD], [4.0])
-    assert best.predictions[:, 1:].tolist() == [[1, 0], [1, 0]]
-    assert (best.predictions[:, 0] > 0.5).tolist() == [True, False]
+    predictions, _ = fit_multilabel((texts, texts[:2], [GOOD, BAD]), targets, lambda found: None, [4.0])
+    assert predictions[:, 1:].tolist() == [[1, 0], [1, 0]]
+    assert (predictions[:, 0] > 0.5).tolist() == [True, False]
     steps = []  # each is told
     monkeypatch.setattr("korbert.tasks.baselines.tfidf.track", lambda *told, **more: nullcontext(steps.append))
-    fit_labels(([GOOD, BAD] * 5, np.array([1, 0] * 5)), ([GOOD], np.array([1])), [BAD], [1.0, 2.0])
+    fit_labels(([GOOD, BAD] * 5, [GOOD], [BAD]), np.array([1, 0] * 5), _accuracy([1]), 2, [1.0, 2.0])
     assert steps == [1, 1, 1]
     # Texts with nothing in common are refused.
-    apart = [["가"], ["나"]]
-    for inputs in (apart, Pairs([["가"], []], [["나"], ["다"]]), Choices(apart, [[["다"]], [["라"]]])):
+    for inputs in ([["가"], ["나"]], Pairs([["가"], []], [["나"], ["다"]])):
         with pytest.raises(CorpusError, match="no two training texts share a morpheme: give more texts to learn from"):
-            tfidf_features(inputs)
+            fit_labels([inputs] * 3, np.array([1, 0]), _accuracy([1, 0]), 2)
 
 
 def test_many_labels_are_one_model_for_each_value(monkeypatch):
@@ -195,11 +217,11 @@ def test_many_labels_are_one_model_for_each_value(monkeypatch):
     monkeypatch.setattr(LogisticRegression, "fit", lambda self, *data: fits.append(self.C) or fit(self, *data))
     labels = np.repeat(np.arange(30), 6)
     texts = [[f"말{label}", "다"] for label in labels]
-    best = fit_labels((texts, labels), (texts, labels), texts[::6], [30.0, 300.0], num_labels=31)
-    assert (fits, best.predictions.shape) == ([30.0, 300.0], (30, 31))
-    assert best.predictions.argmax(axis=1).tolist() == list(range(30))
-    assert best.predictions.sum(axis=1) == pytest.approx(1)
-    assert (best.predictions[:, 30] == 0).all()  # has no row
+    predictions, _ = fit_labels((texts, texts, texts[::6]), labels, _accuracy(labels), 31, [30.0, 300.0])
+    assert (fits, predictions.shape) == ([30.0, 300.0], (30, 31))
+    assert predictions.argmax(axis=1).tolist() == list(range(30))
+    assert predictions.sum(axis=1) == pytest.approx(1)
+    assert (predictions[:, 30] == 0).all()  # has no row
 
 
 def test_the_nearest_sentence():

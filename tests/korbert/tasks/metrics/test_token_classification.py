@@ -8,7 +8,7 @@ from seqeval.metrics import f1_score as seqeval_f1
 from seqeval.metrics.sequence_labeling import get_entities
 from sklearn.metrics import f1_score
 
-from korbert.tasks.metrics.token_classification import entity_counts, entity_f1, tag_f1
+from korbert.tasks.metrics.token_classification import entity_f1, span_counts, tag_f1
 from korbert.tasks.token_classification.bio import read_bio, write_bio
 
 BIO = ["O", "B-PS", "I-PS", "B-LC", "I-LC"]
@@ -21,8 +21,12 @@ def _sides(pairs):
     return [[pair[0] for pair in row] for row in pairs], [[pair[1] for pair in row] for row in pairs]
 
 
+def _counts(gold, predicted):
+    return span_counts(list(map(read_bio, gold)), list(map(read_bio, predicted)), ["LC", "PS"])
+
+
 def _f1(gold, predicted, of=entity_f1):
-    return of(entity_counts(gold, predicted)[1].sum(axis=0))
+    return of(_counts(gold, predicted).sum(axis=0))
 
 
 @given(tags=st.lists(st.sampled_from(BIO), max_size=12))
@@ -36,13 +40,13 @@ def test_entities_are_those_of_seqeval(tags):
 def test_scores_are_those_of_seqeval_and_counts_add_up(pairs):
     gold, predicted = _sides(pairs)
     assert _f1(gold, predicted) == pytest.approx(seqeval_f1(gold, predicted, zero_division=0))
-    if entity_counts(gold, predicted)[0]:
+    if _counts(gold, predicted).any():
         expected = seqeval_f1(gold, predicted, average="macro", zero_division=0)
         assert _f1(gold, predicted, tag_f1) == pytest.approx(expected)
     else:
         assert _f1(gold, predicted, tag_f1) is None
-    types, counts = entity_counts(gold, predicted)
-    assert counts.shape == (len(gold), len(types), 3)
+    counts = _counts(gold, predicted)
+    assert counts.shape == (len(gold), 2, 3)
     assert (counts[..., 0] <= counts[..., 1:].min(axis=-1)).all()
     assert entity_f1(counts[1:].sum(axis=0)) == _f1(gold[1:], predicted[1:])
 

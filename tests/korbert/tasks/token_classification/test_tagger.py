@@ -18,6 +18,7 @@ from korbert.tasks.token_classification.bio import bio_labels, read_bio, write_b
 from korbert.tasks.token_classification.examples import IGNORED, by_text, encode_tags, make_examples
 from korbert.tasks.token_classification.labels import piece_tags
 from korbert.tasks.token_classification.tagger import best_path, best_spans, log_probabilities, tagging_loss
+from korbert.training import scoring
 from korbert.training.examples import Batches
 from korbert.training.loop import fit
 from korbert.training.plan import TrainingPlan
@@ -96,8 +97,9 @@ def test_a_long_text_is_labelled_to_its_end(learned):
     assert len(set(found) & set(spans)) > 0.8 * len(spans)
     assert set(found[-2:]) & set(spans[-3:])
     (passage,) = encode_passages(tagger.tokenizer, [text])
-    examples, windows = make_examples([passage], None, tagger.tokenizer, max_length=12, stride=3)
-    (scores,) = by_text(log_probabilities(tagger.network, examples, device=CPU), examples, windows)
+    targets = [np.full(len(passage.ids), IGNORED)]
+    examples, windows = make_examples([passage], targets, tagger.tokenizer, max_length=12, stride=3)
+    (scores,) = by_text(log_probabilities(tagger.network, examples, len(LABELS), device=CPU), windows)
     assert scores.shape == (len(passage.ids), len(LABELS))
     assert len(windows) > 20
     for row, window in enumerate(windows):
@@ -156,16 +158,19 @@ def test_processes_share_the_rows(tiny_tokenizer, monkeypatch):
     """What each of three scores, added up, is what one scores."""
     examples = _examples(tiny_tokenizer)
     model, told = _network(tiny_tokenizer.vocab_size).train(), []
-    monkeypatch.setattr("korbert.tasks.token_classification.tagger._SCORING_BATCH_SIZE", 3)
-    whole = log_probabilities(model, examples, device=CPU, advance=told.append)
+
+    def scores(model, batch):
+        return model(**scoring.model_inputs(batch)).flatten(1)
+
+    whole = scoring.outputs(model, examples, scores, 3, device=CPU, advance=told.append)
     assert model.training  # as it was
     assert sum(told) == len(examples)
-    monkeypatch.setattr("korbert.tasks.token_classification.tagger.add_over_world", lambda tensor, here: None)
+    monkeypatch.setattr(scoring, "add_over_world", lambda tensor, here: None)
+    monkeypatch.setattr(scoring, "greatest", lambda width: whole.shape[1])
     parts = []
     for rank in range(3):
-        for module in ("korbert.training.scoring", "korbert.tasks.token_classification.tagger"):
-            monkeypatch.setattr(f"{module}.connected", lambda rank=rank: World(rank, 3))
-        parts.append(log_probabilities(model, examples, device=CPU))
+        monkeypatch.setattr(scoring, "connected", lambda rank=rank: World(rank, 3))
+        parts.append(scoring.outputs(model, examples, scores, 3, device=CPU))
     assert not any((part == whole).all() for part in parts)
     np.testing.assert_array_equal(sum(parts), whole)
 
@@ -179,9 +184,9 @@ def test_the_loss_weighs_every_piece_alike(tiny_tokenizer):
         parts = [rows[:5], rows[5:7], rows[7:]]
         shares = [tagging_loss(model, examples.batch(part))["loss"].item() * len(part) / len(rows) for part in parts]
     assert sum(shares) == pytest.approx(whole, rel=1e-5)  # as processes that share a batch add up
-    scores = log_probabilities(model, examples, device=CPU)
-    learned = examples.labels != IGNORED
-    mean = -scores[learned, examples.labels[learned]].mean()
+    scores, labels = log_probabilities(model, examples, len(LABELS), device=CPU), examples.batch(rows)["labels"].numpy()
+    learned = np.nonzero(labels != IGNORED)
+    mean = -scores[(*learned, labels[learned])].mean()
     assert whole == pytest.approx(float(mean), rel=1e-5)
 
 
