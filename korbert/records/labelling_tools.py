@@ -98,8 +98,7 @@ def _label_studio(record: _Record) -> Iterator[_Record | Fault]:
 
     Of several annotations those marked as ground truth count; others have to agree.
     """
-    every = record.get("annotations") or record.get("completions") or ()
-    annotations = [annotation for annotation in every if not annotation.get("was_cancelled")]
+    annotations = [annotation for annotation in record["annotations"] or () if not annotation.get("was_cancelled")]
     annotations = [annotation for annotation in annotations if annotation.get("ground_truth")] or annotations
     results = [_results(annotation["result"]) for annotation in annotations]
     if not results:
@@ -172,7 +171,6 @@ def _holds(column: str, kind: type, key: str | None = None) -> Callable[[Cells],
 
 EXPORTS: tuple[Export, ...] = (
     Export("Label Studio", ("data", "annotations"), _label_studio, _holds("data", dict)),
-    Export("Label Studio", ("data", "completions"), _label_studio, _holds("data", dict)),
     Export(
         "doccano", ("data", "label"), lambda record: [{"text": record["data"], "label": record["label"]}],
         _holds("data", str),
@@ -187,18 +185,6 @@ EXPORTS: tuple[Export, ...] = (
         _holds("qas", list),
     ),
     Export("모두의 말뭉치", ("sentence",), _modu, _holds("sentence", list, "form")),
-    Export(
-        "KLUE-TC", ("guid", "title", "label"),
-        lambda record: [{"id": record["guid"], "text": record["title"], "label": record["label"]}],
-    ),
-    Export(
-        "KLUE-STS", ("guid", "sentence1", "sentence2", "labels"),
-        lambda record: [
-            {"id": record["guid"], "score": record["labels"]["label"]}
-            | {name: record[name] for name in ("sentence1", "sentence2")}
-        ],
-        _holds("labels", dict, "label"),
-    ),
     Export("KLUE-RE", ("sentence", "subject_entity", "object_entity"), _klue_relation),
 )  # fmt: skip
 """The forms that are changed; the first that fits is taken."""

@@ -12,7 +12,7 @@ A faulty record is dropped and counted by reason, with the first places; a fault
 | empty file; only a header or brackets; no usable row in any file | refused |
 | missing or duplicate column; several candidate columns for a role | refused, listing the columns |
 | UTF-16 without BOM or truncated; a truncated file (gz, Parquet, JSON list) | refused |
-| undecodable bytes in a needed cell | dropped: `bad_ROLE` (in Arrow: `bad_encoding`) |
+| undecodable bytes in a needed cell | dropped: `bad_ROLE` |
 | the same in the header or in a cell that is not needed | ignored |
 | a NUL byte or half a surrogate pair in a text | dropped: `bad_ROLE` |
 | too few fields; too many, unless those beyond are empty | dropped: `bad_fields` (in CoNLL the sentence) |
