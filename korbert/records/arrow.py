@@ -1,6 +1,5 @@
 """Reads Parquet files, Arrow files and folders saved by `datasets`. Class ids of `datasets` become class names."""
 
-import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from korbert.errors import CorpusError
-from korbert.records.compression import PACKED, File, open_bytes, open_file
+from korbert.records.compression import File, open_file
 from korbert.records.encodings import decoded
 from korbert.records.jsons import cell_of
 from korbert.records.table import Records, Table
@@ -87,13 +86,9 @@ def _opened(path: File) -> Any:
     """An open Arrow stream or file."""
     import pyarrow as pa
 
-    with open_bytes(path) as file:
-        is_stream = file.read(4) == _STREAM_MARK
-    source: Any
-    if path.suffix.lower() in PACKED:
-        source = open_bytes(path)
-    else:
-        source = pa.memory_map(str(path)) if isinstance(path, Path) else open_file(path)
+    source: Any = pa.memory_map(str(path)) if isinstance(path, Path) else open_file(path)
+    is_stream = source.read(4) == _STREAM_MARK
+    source.seek(0)
     return pa.ipc.open_stream(source) if is_stream else pa.ipc.open_file(source)
 
 
@@ -132,17 +127,6 @@ def rows_in(batch: Any, wanted: Sequence[str], names: Mapping[str, list[str]]) -
         values = columns[held] if column == held else [cell_of({held: value}, column) for value in columns[held]]
         cells.append([_class_name(value, names[column]) for value in values] if column in names else values)
     yield from map(list, zip(*cells, strict=True))
-
-
-def stream_of(batches: Sequence[Any]) -> bytes:
-    """Batches as an Arrow stream."""
-    import pyarrow as pa
-
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-    return sink.getvalue()
 
 
 def _held(column: str, schema: Any) -> str:

@@ -107,29 +107,6 @@ def test_a_signal_while_workers_start_ends_them_silently(tmp_path, number):
     assert ended == (number + 100, "")
 
 
-@pytest.mark.slow
-def test_a_starting_worker_is_ended_silently_while_another_is_slow_to_end(tmp_path):
-    first, works = tmp_path / "first", tmp_path / "works"
-    ended = _run_program(
-        tmp_path,
-        "if __name__ == '__mp_main__':  # in a worker, before it has what it shares with the others",
-        "    try:",
-        f"        open({str(first)!r}, 'x').close()",
-        "    except FileExistsError:",
-        "        time.sleep(2)",
-        "",
-        "def interrupt():",
-        f"    while not os.path.exists({str(works)!r}):",
-        "        time.sleep(0.01)",
-        "    os.kill(os.getpid(), signal.SIGINT)",
-        "",
-        "if __name__ == '__main__':",
-        "    threading.Thread(target=interrupt).start()",
-        f"    run(faults.does_not_heed_sigterm, {str(works)!r})",
-    )
-    assert ended == (signal.SIGINT + 100, "")
-
-
 def _run_program(folder, *lines):
     """Runs a program of those lines and ends it by a signal. Its `run` gives two units to two workers."""
     before = (

@@ -5,7 +5,6 @@ from unicodedata import normalize
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import zstandard
 from reading import put, read
 
 from korbert.corpus.readers import chunks, rows
@@ -155,14 +154,6 @@ def test_parquet_with_any_type_of_strings(tmp_path, type_):
     assert (empty.id, empty.text, empty.reason) == (2, "", "bad_text")
     assert empty.detail == "a.parquet row 2: 'text' is missing, not a text"
     assert [row.id for row in read(path, id="")] == ["1", "2", "3"]
-
-
-def test_a_compressed_arrow_stream_is_read(tmp_path):
-    sink, table = pa.BufferOutputStream(), pa.table({"id": range(3_000), "text": ["가"] * 3_000})
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    path = put(tmp_path, "a.arrow.zst", zstandard.compress(sink.getvalue()))
-    assert [(row.id, row.place) for row in read(path, 1)] == [(n, f"a.arrow.zst row {n + 1}") for n in range(3_000)]
 
 
 def test_undecodable_texts_and_ids_in_parquet_are_dropped(tmp_path):
