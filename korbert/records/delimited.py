@@ -32,7 +32,7 @@ class Delimited:
     columns: tuple[str, ...]
     header_lines: int
 
-    def records(self, lines: Iterable[str | Fault], longest: int) -> _Fields:
+    def records(self, lines: Iterable[str], longest: int) -> _Fields:
         """Each non-blank record of lines below the header. longest: characters of a field."""
         width = len(self.columns)
         for before, text, fields in _fields(lines, self.delimiter, self.quoted, longest):
@@ -59,9 +59,9 @@ def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -
     if delimiter == "," and ";" in first and "," not in first:
         delimiter = ";"
     if quoted is None:
-        quoted = are_quoted(text.bounded(), delimiter, text.longest)
+        quoted = are_quoted(text.lines(), delimiter, text.longest)
 
-    rows = _fields(text.bounded(), delimiter, quoted, text.longest)
+    rows = _fields(text.lines(), delimiter, quoted, text.longest)
     before, header, columns = next(rows, (0, "", Fault("", "holds only blank lines")))
     if isinstance(columns, Fault):
         raise CorpusError(f"{text.path}, line {before + 1}, which names the columns: {columns.what}: mend it")
@@ -70,7 +70,7 @@ def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -
 
     def read(wanted: Sequence[str]) -> Records:
         indices = [names.index(column) for column in wanted]
-        lines = islice(text.bounded(), layout.header_lines, None)
+        lines = islice(text.lines(), layout.header_lines, None)
         for before, _, fields in layout.records(lines, text.longest):
             number = layout.header_lines + before + 1
             yield number, fields if isinstance(fields, Fault) else [fields[index] for index in indices]
@@ -79,7 +79,7 @@ def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -
     return Table(names, named, text.encoding, "line", read, delimited=layout)
 
 
-def _fields(lines: Iterable[str | Fault], delimiter: str, quoted: bool, longest: int) -> _Fields:
+def _fields(lines: Iterable[str], delimiter: str, quoted: bool, longest: int) -> _Fields:
     """Each non-blank record."""
     if quoted:
         for before, record, fields in _csv_records(lines, longest, delimiter):
@@ -87,28 +87,24 @@ def _fields(lines: Iterable[str | Fault], delimiter: str, quoted: bool, longest:
                 yield before, record, fields
         return
     for before, line in enumerate(lines):
-        if isinstance(line, Fault):
-            yield before, "", line
-        elif delimiter in line or line.strip():
+        if delimiter in line or line.strip():
             yield before, line, line.rstrip("\r\n").split(delimiter)
 
 
-def _csv_records(lines: Iterable[str | Fault], longest_field: int, delimiter: str) -> _Fields:
+def _csv_records(lines: Iterable[str], longest_field: int, delimiter: str) -> _Fields:
     """Each record in order, blank ones included.
 
-    lines: with their ends, read no further than the record needs; a fault stands for a line that cannot be read. Such a
-    line is a record of its own, with the fault for fields. So is a line whose quoted field does not end, goes on after
-    its quote, or is longer than `longest_field` characters; the next record begins at the line after.
+    lines: with their ends, read no further than the record needs. A line whose quoted field does not end, goes on after
+    its quote, or is longer than `longest_field` characters is a record of its own, with a fault for fields; the next
+    record begins at the line after.
     """
     source = iter(lines)
-    again: deque[str | Fault] = deque()  # lines read after a mistaken quote
-    taken: list[str | Fault] = []  # lines of the record that is read
+    again: deque[str] = deque()  # lines read after a mistaken quote
+    taken: list[str] = []  # lines of the record that is read
 
     def feed() -> Iterator[str]:
         while (line := again.popleft() if again else next(source, "")) != "":
             taken.append(line)
-            if isinstance(line, Fault):
-                raise csv.Error
             yield line
 
     before = 0
@@ -123,17 +119,19 @@ def _csv_records(lines: Iterable[str | Fault], longest_field: int, delimiter: st
             again.extendleft(reversed(taken[1:]))
             del taken[1:]
             reader = csv.reader(feed(), delimiter=delimiter, strict=True)
-            fields = taken[0] if isinstance(taken[0], Fault) else Fault("bad_quotes", _MALFORMED, raw=taken[0])
+            fields = Fault("bad_quotes", _MALFORMED, raw=taken[0])
+            if len(taken[0]) > longest_field:
+                fields = Fault("too_long", f"is longer than {longest_field:,} characters", raw=taken[0])
         finally:
             csv.field_size_limit(limit)
-        text = "".join(line for line in taken if isinstance(line, str))
+        text = "".join(taken)
         number = len(taken)
         taken.clear()
         yield before, text, fields
         before += number
 
 
-def are_quoted(lines: Iterable[str | Fault], delimiter: str = "\t", longest: int = LONGEST) -> bool:
+def are_quoted(lines: Iterable[str], delimiter: str = "\t", longest: int = LONGEST) -> bool:
     """Whether a TSV file was written by a program that quotes fields, so that quotes are not part of the text.
 
     Such a program (pandas, Excel, Python's csv) quotes every field that contains a quote, a tab or a line end, and
