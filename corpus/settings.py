@@ -13,13 +13,21 @@ FileKind = Literal["jsonl", "json", "text", "csv", "tsv", "tsv-plain", "tsv-quot
                    "parquet", "arrow", "wikipedia", "korquad"]  # fmt: skip
 Kind = Literal["auto", FileKind]
 Encoding = Literal["auto", "utf-8", "cp949", "euc-kr", "utf-16"]
+_LARGEST = 1 << 31
 _NAME = r"^[a-z0-9][a-z0-9_-]*$"
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class _Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
-    """Base of all settings of the corpus."""
+    """Base of all settings of the corpus: strict, and without absurdly large numbers."""
+
+    @model_validator(mode="after")
+    def check_numbers(self) -> Self:
+        for name, value in self:
+            if isinstance(value, int) and value > _LARGEST:
+                raise ValueError(f"{name} is more than {_LARGEST:,}: lower it")
+        return self
 
 
 class SourceSettings(_Settings):

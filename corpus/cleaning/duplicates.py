@@ -9,13 +9,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from korbert.corpus.cleaning.features import Features
 from korbert.corpus.cleaning.minhash import BANDS, SIGNATURE_BYTES, signatures, similarity
 from korbert.corpus.execution.database import Database, write_query
-from korbert.corpus.execution.parts import named_in_errors
 from korbert.errors import CorpusError
 
 # Hashes are grouped before any text is read, so that memory depends on the number of repeats, not of documents.
@@ -138,9 +136,3 @@ def find_near(database: Database, min_similarity: float, path: Path, output: Pat
     _, clusters = connected_components(graph, directed=False)
     database.register("clusters", pa.table({"node": nodes, "cluster": clusters}))
     return write_query(database, _KEPT, _SCHEMA, path, output)
-
-
-def rows_of_part(path: Path, part: int) -> pa.Table:
-    """The rows of one part in a file that is ordered by part; only the row groups that hold them are read."""
-    with named_in_errors(path):
-        return pq.read_table(path, filters=[("part", "=", part)])

@@ -8,6 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
@@ -178,7 +179,7 @@ def run_parts(
     `run_units`.
     """
     pending, totals = unfinished(work)
-    units = [(function, part, *work[part]) for part in pending]
+    units = [partial(function, part, *work[part]) for part in pending]
     with track(description, total=len(work), unit="parts", done=len(work) - len(pending)) as advance:
         for outcome in run_units(_call, units, workers=workers, initializer=initializer, initargs=initargs):
             totals.update(outcome.results[0])
@@ -186,10 +187,8 @@ def run_parts(
     return totals
 
 
-def _call(unit: tuple[Any, ...]) -> Counts:
-    function, *arguments = unit
-    counts: Counts = function(*arguments)
-    return counts
+def _call(unit: Callable[[], Counts]) -> Counts:
+    return unit()
 
 
 @dataclass(frozen=True, eq=False)

@@ -135,15 +135,8 @@ def are_quoted(lines: Iterable[str], delimiter: str = "\t", longest: int = LONGE
     """Whether a TSV file was written by a program that quotes fields, so that quotes are not part of the text.
 
     Such a program (pandas, Excel, Python's csv) quotes every field that contains a quote, a tab or a line end, and
-    doubles the quotes inside. So each record with a quote votes:
-
-    - for: a quoted field with a doubled quote inside; or tabs or line ends inside quotes, without which the record
-      would not have as many fields as the first line;
-    - against: a quote in a field that is not quoted as a whole; or lines that each have the right fields without
-      quoting, and would be one record with it;
-    - neither: a quoted field that needs no quotes.
-
-    Quotes are honoured if more records vote for than against, or if the whole first line is quoted.
+    doubles the quotes inside. So each record with a quote votes, as `_vote` says. Quotes are honoured if more records
+    vote for than against, or if the whole first line is quoted.
     """
     records = _csv_records(lines, longest, delimiter)
     first = next((text.rstrip("\r\n") for _, text, _ in records if text.strip()), "")
@@ -161,11 +154,11 @@ def are_quoted(lines: Iterable[str], delimiter: str = "\t", longest: int = LONGE
 
 
 def _vote(record: str, fields: list[str] | Fault, delimiter: str, width: int) -> int:
-    """1 for quoting, -1 against, 0 for neither. fields: of the record, parsed as CSV."""
+    """1 for quoting, -1 against, 0 for a quoted field that needs no quotes. fields: of the record, parsed as CSV."""
     if isinstance(fields, Fault):
         return -1
     lines = [line.split(delimiter) for line in record.split("\n")]
-    if any(len(line) != width for line in lines):
+    if any(len(line) != width for line in lines):  # without tabs or line ends in quotes they are not as many
         return int(len(fields) == width)
     if not all(_QUOTED.fullmatch(field) for field in lines[0] if '"' in field):
         return -1

@@ -157,34 +157,22 @@ def _klue_relation(record: _Record) -> Iterator[_Record]:
     yield {"text": text}
 
 
-def _holds(column: str, kind: type, key: str | None = None) -> Callable[[Cells], bool]:
-    """Whether all cells of a column are of a type; key: and have it, or their first parts do."""
-
-    def marks(cells: Cells) -> bool:
-        inner = [cell[0] if isinstance(cell, list) and cell else cell for cell in cells[column]]
-        return all(isinstance(cell, kind) for cell in cells[column]) and (
-            key is None or all(isinstance(cell, dict) and key in cell for cell in inner if cell)
-        )
-
-    return marks
+def _are_sentences(cells: Sequence[Any]) -> bool:
+    """Whether they are lists of objects with a `form`, as in 모두의 말뭉치."""
+    firsts = [cell[0] for cell in cells if isinstance(cell, list) and cell]
+    return bool(firsts) and all(isinstance(first, dict) and "form" in first for first in firsts)
 
 
 EXPORTS: tuple[Export, ...] = (
-    Export("Label Studio", ("data", "annotations"), _label_studio, _holds("data", dict)),
     Export(
-        "doccano", ("data", "label"), lambda record: [{"text": record["data"], "label": record["label"]}],
-        _holds("data", str),
+        "Label Studio", ("data", "annotations"), _label_studio,
+        lambda cells: all(isinstance(cell, dict) for cell in cells["data"]),
     ),
     Export(
         "Prodigy", ("answer",), _prodigy,
         lambda cells: all(isinstance(cell, str) and cell in _ANSWERS for cell in cells["answer"]),
     ),
-    Export(
-        "KorQuAD 2", ("context", "qas"),
-        lambda record: ({"context": record["context"], **question} for question in record["qas"]),
-        _holds("qas", list),
-    ),
-    Export("모두의 말뭉치", ("sentence",), _modu, _holds("sentence", list, "form")),
+    Export("모두의 말뭉치", ("sentence",), _modu, lambda cells: _are_sentences(cells["sentence"])),
     Export("KLUE-RE", ("sentence", "subject_entity", "object_entity"), _klue_relation),
 )  # fmt: skip
 """The forms that are changed; the first that fits is taken."""

@@ -12,12 +12,11 @@ from korbert.corpus.cleaning.duplicates import (
     find_equal,
     find_near,
     refuse_repeated_ids,
-    rows_of_part,
     signature_table,
     text_hash,
 )
 from korbert.corpus.execution.database import connect
-from korbert.corpus.execution.parts import write_parquet
+from korbert.corpus.execution.parts import read_table, write_parquet
 from korbert.errors import CorpusError
 
 
@@ -48,7 +47,7 @@ def kept_by_id(path, documents, per_part, number):
     """Id of a dropped document -> id of the one that is kept."""
     kept = {}
     for part, first in enumerate(range(0, len(documents), per_part)):
-        for row in rows_of_part(path, part).to_pylist():
+        for row in read_table(path, filters=[("part", "=", part)]).to_pylist():
             assert row["part"] == part
             kept[documents[first + row["position"]][0]] = row["kept"]
     assert len(kept) == number

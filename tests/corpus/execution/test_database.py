@@ -13,7 +13,7 @@ import pytest
 from programs import started
 
 from korbert.corpus.cleaning.contamination import load_index
-from korbert.corpus.cleaning.duplicates import find_equal, rows_of_part
+from korbert.corpus.cleaning.duplicates import find_equal
 from korbert.corpus.execution.database import connect
 from korbert.corpus.execution.parts import read_table
 from korbert.corpus.morphemes import read_morphemes
@@ -51,7 +51,7 @@ def query(path):
 
 READ = {
     "rows": read_table,
-    "rows of a part": lambda path: rows_of_part(path, 0),
+    "rows of a part": lambda path: read_table(path, filters=[("part", "=", 0)]),
     "morphemes": lambda path: read_morphemes(path, seed=0, heldout_share=0.0),
     "index": load_index,
     "query": query,

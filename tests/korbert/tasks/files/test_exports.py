@@ -63,7 +63,6 @@ ENTITIES = [
     ("label-studio-min.json", [{"id": 1, "text": TEXT, "label": one, "annotator": 1} for one in ([PS, LC], [])]),
     ("label-studio.csv", 'id,text,label\n1,{0},"{1}"\n2,{0},[]'.format(TEXT, json.dumps([PS, LC]).replace('"', '""'))),
     ("doccano.jsonl", [DOCCANO | {"label": one} for one in ([[0, 2, "PS"], [4, 6, "LC"]], [])]),
-    ("doccano-old.jsonl", [{"id": 1, "data": TEXT, "label": one} for one in ([[0, 2, "PS"], [4, 6, "LC"]], [])]),
     ("doccano-relations.jsonl", [DOCCANO | RELATIONS, DOCCANO | {"entities": [], "relations": []}]),
     ("prodigy.jsonl", [PRODIGY | {"tokens": TOKENS, "spans": QUOTED}, PRODIGY | {"tokens": TOKENS}]),
     ("spacy.json", SPACY),
@@ -162,18 +161,11 @@ QAS = [
     {"question_id": 1, "question": "무엇?", "is_impossible": False, "answers": RIGHT},
     {"question_id": 2, "question": "왜?", "is_impossible": True, "answers": RIGHT},
 ]
-QAS_2 = [
-    {"id": "1", "question": "무엇?", "answer": RIGHT | {"html_answer_start": 23, "html_answer_text": "배"}},
-    {"id": "2", "question": "왜?", "answer": {"text": "", "answer_start": -1}},
-]
-ARTICLES = [
-    {"doc_id": 1, "doc_title": "배", "paragraphs": [{"context_id": 1, "context": CONTEXT, "qas": QAS}]},  # AI Hub
-    {"title": "배", "context": CONTEXT, "raw_html": f"<p>{CONTEXT}</p>", "qas": QAS_2},  # KorQuAD 2
-]
 
 
-@pytest.mark.parametrize("article", ARTICLES)
-def test_questions(tmp_path, article):
+def test_questions(tmp_path):
+    """As in the files of AI Hub."""
+    article = {"doc_id": 1, "doc_title": "배", "paragraphs": [{"context_id": 1, "context": CONTEXT, "qas": QAS}]}
     kind, rows = read(written(tmp_path, "a.json", {"version": "1", "data": [article]}))
     assert kind == "question-answering"
     task = KINDS[kind].kind_class.learned_from(rows, KINDS[kind].section_class(train="a"))
