@@ -65,8 +65,8 @@ class Actors:
         return self._threads.submit(self._run, function, unit, seconds)
 
     def _run(self, function: Callable[[U], R], unit: U, seconds: float | None) -> R:
-        deaths = 0
-        while True:
+        why = ""
+        for _ in range(_TRIES):
             actor = self._free.get()
             if actor is None:
                 self._free.put(None)  # for the other threads
@@ -80,15 +80,13 @@ class Actors:
                 self._replace(actor)
                 raise TimeoutError("the unit took too long", seconds) from None
             except RayError as error:
-                deaths += 1
                 self._replace(actor)
-                if deaths == _TRIES:
-                    why = f"workers died {_TRIES} times over it: {_last_line(error)}"
-                    raise ProcessExpired(why) from None  # type: ignore[no-untyped-call]
-                _logger.warning("a worker died, and its part is done again: %s", _last_line(error))
+                why = _last_line(error)
+                _logger.warning("a worker died, and its part is done again: %s", why)
             else:
                 self._free.put(actor)
                 return result
+        raise ProcessExpired(f"workers died {_TRIES} times over it: {why}")  # type: ignore[no-untyped-call]
 
     def _replace(self, actor: Any) -> None:
         self._actors.discard(actor)

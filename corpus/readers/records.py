@@ -98,6 +98,10 @@ class SourceRow:
     detail: str = ""
     undecodable: int = 0
 
+    def document_id(self, source: str) -> str | None:
+        """Its id in the corpus, wiki:kowiki-9; None if unreadable."""
+        return None if self.id is None else f"{source}:{self.id}"
+
 
 def faulty_row(place: str, local: str | int | None, raw: str, reason: str, fault: str) -> SourceRow:
     """The row of a record that is not a document. local: its id, if readable. fault: the details, for messages."""

@@ -9,13 +9,14 @@ import pyarrow as pa
 import pytest
 
 from korbert.corpus.cleaning.duplicates import (
-    find_equal,
+    EQUAL_TEXTS,
+    KEPT_SCHEMA,
     find_near,
     refuse_repeated_ids,
     signature_table,
     text_hash,
 )
-from korbert.corpus.execution.database import connect
+from korbert.corpus.execution.database import connect, write_query
 from korbert.corpus.execution.parts import read_table, write_parquet
 from korbert.errors import CorpusError
 
@@ -35,7 +36,7 @@ def write_parts(folder, documents, per_part):
 
 def equal(folder, paths, threads=1):
     with connect(folder, threads, read=paths) as database:
-        return find_equal(database, folder / "equal.parquet", folder)
+        return write_query(database, EQUAL_TEXTS, KEPT_SCHEMA, folder / "equal.parquet", folder)
 
 
 def found(folder, documents, per_part, threads):
