@@ -126,7 +126,7 @@ def _table_segments(
         )
         yield from _record_segments(records, name, 1, part_bytes, longest, table.encoding)
         return
-    columns = needed_columns(source, table.columns, path)
+    columns = tuple(needed_columns(source, table.columns, path))
     first, size = 1, 0
     held: list[Cells] = []
     for batch in table.batches(columns):
