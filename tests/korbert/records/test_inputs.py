@@ -49,7 +49,7 @@ def test_a_file_and_a_pipe_of_every_format_are_read_alike(tmp_path, content, nam
     data = PACK.get(packing, bytes)(content.encode())
     path = tmp_path / (name + packing)
     path.write_bytes(data)
-    for read in (_texts(path, str(path)), _texts(io.BytesIO(data), name)):
+    for read in (_texts(path, str(path)), _texts(io.BytesIO(content.encode()), name)):
         assert [line[: len(text)] for line, text in zip(read, texts, strict=True)] == texts
 
 
