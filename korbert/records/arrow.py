@@ -71,11 +71,8 @@ def read_arrow(paths: Sequence[File], form: str) -> Table:
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
         for path in paths:
-            with _named_in_errors(path), _opened(path) as file:  # files have indexed batches, streams are iterated
-                numbered = hasattr(file, "num_record_batches")
-                for batch in map(file.get_batch, range(file.num_record_batches)) if numbered else file:
-                    for begin in range(0, batch.num_rows, _BATCH_ROWS):
-                        yield batch.select(list(columns)).slice(begin, _BATCH_ROWS)
+            with _named_in_errors(path), _opened(path) as file:  # mapped, not read
+                yield from file.read_all().select(list(columns)).to_batches(_BATCH_ROWS)
 
     with _named_in_errors(paths[0]), _opened(paths[0]) as file:
         schema = file.schema
