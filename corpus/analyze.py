@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from korbert.corpus.execution import parts
 from korbert.corpus.execution.parts import Counts, Part
@@ -41,9 +42,13 @@ class _Slice(RecordUnit):
     documents: Path
 
     def read(self) -> pa.Table:
-        """The documents."""
+        """The documents. Only the row groups that hold them are read."""
         assert self.stop is not None
-        return parts.read_table(self.documents).slice(self.first, self.stop - self.first)
+        with parts.named_in_errors(self.documents), pq.ParquetFile(self.documents) as file:
+            group_rows = file.metadata.row_group(0).num_rows  # of all row groups but the last
+            first = self.first // group_rows
+            rows = file.read_row_groups([*range(first, -(-self.stop // group_rows))])
+            return rows.slice(self.first - first * group_rows, self.stop - self.first)
 
     def finish(self, morphemes: pa.Table, failed: pa.Table) -> Counts:
         """Writes the files and the record of the part."""

@@ -38,6 +38,7 @@ _READ_SCHEMA = pa.schema(
     | {"hash_high": pa.uint64(), "hash_low": pa.uint64()}
 )
 _MEASURE_ROWS = 1 << 13  # DuckDB holds whole row groups
+_HIT_ROWS = 1 << 20
 
 # A part that takes longer is halved, down to the record that hangs. About ten times what wikitext, the slowest kind,
 # takes on a busy machine.
@@ -93,7 +94,7 @@ class _ReadUnit(RecordUnit):
         """Writes the tables and the record of the part."""
         files = []
         for kind, table in tables.items():
-            group_rows = ROW_GROUP_ROWS if kind == "read" else _MEASURE_ROWS
+            group_rows = {"read": ROW_GROUP_ROWS, "hits": _HIT_ROWS}.get(kind, _MEASURE_ROWS)
             path = self.part.scratch(kind)
             files.append(write_parquet(path, table.combine_chunks(), self.part.output, group_rows, scratch=True))
         return self.part.finish(files, counts | {f"{self.chunk.source.name}.bytes": self.chunk.size})

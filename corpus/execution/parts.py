@@ -26,7 +26,7 @@ from korbert.versions import installed_version
 
 Counts = dict[str, int]
 
-ROW_GROUP_ROWS = 1 << 10  # of texts
+ROW_GROUP_ROWS = 1 << 10  # of texts: `analyze` reads only the row groups of its slice
 
 _REPAIR = (
     "`korbert status RECIPE --verify` says what of its artifact is; make that stage anew with "
