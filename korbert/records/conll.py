@@ -4,7 +4,7 @@ A row is a sentence. Its place is its first line.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import dropwhile, islice, pairwise
 from typing import Any
 
 from korbert.errors import CorpusError
@@ -22,10 +22,12 @@ def read_conll(text: TextFile) -> Table:
 
     Columns are separated by tabs if the first line of a token has one, else by white space. A first column that counts
     the words or eojeol of every sentence holds no tokens: those are in the second. No tokens are lines of -DOCSTART-,
-    and lines that begin with "## ", or with # and do not have as many columns, or whose first column begins with "# ".
+    lines that begin with # and do not have as many columns, or whose first column begins with "# " or "## ", and the
+    sentence and its marked form at the head of each block: `; ...` and `$...`, or several of `## ...` (KMOU).
     """
     head = [lines for _, lines in islice(_blocks(text), _LOOKED_AT)]
-    first = next((line for lines in head for line in lines if not line.startswith(("#", _DOCUMENT))), "")
+    inner = _without_heads(head)
+    first = next((line for lines in map(inner, head) for line in lines if not line.startswith(("#", _DOCUMENT))), "")
     delimiter = "\t" if "\t" in first else None
     width = len(first.split(delimiter))
     if width < 2:
@@ -33,10 +35,10 @@ def read_conll(text: TextFile) -> Table:
 
     def tokens(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
         """The lines of tokens, and their fields."""
-        for line in lines:
+        for line in inner(lines):
             fields = line.split(delimiter)
-            is_comment = line[0] == "#" and (len(fields) != width or fields[0].startswith("# "))
-            if not is_comment and not line.startswith(("## ", _DOCUMENT)):
+            is_comment = line[0] == "#" and (len(fields) != width or fields[0].startswith(("# ", "## ")))
+            if not is_comment and not line.startswith(_DOCUMENT):
                 yield line, fields
 
     rows_of_head = ([fields for _, fields in tokens(lines)] for lines in head)
@@ -57,6 +59,15 @@ def read_conll(text: TextFile) -> Table:
 
     form = "CoNLL with a column that counts words" if is_counted else "CoNLL"
     return _table(text, form, ("tokens", "tags", *numbers), sentence)
+
+
+def _without_heads(head: Sequence[Sequence[str]]) -> Callable[[Sequence[str]], Sequence[str]]:
+    """Takes the sentence and its marked form from the head of a block, if all the first blocks have them (KMOU)."""
+    if all(len(lines) > 1 and lines[0][0] == ";" and lines[1][0] == "$" for lines in head):
+        return lambda lines: lines[2:]
+    if all(lines[0].startswith("## ") for lines in head):
+        return lambda lines: list(dropwhile(lambda line: line.startswith("## "), lines))
+    return lambda lines: lines
 
 
 def _counts_words(columns: Iterable[Sequence[str]]) -> bool:

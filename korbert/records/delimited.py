@@ -17,6 +17,7 @@ from korbert.records.table import Fault, Records, Table, TextFile
 
 _MALFORMED = "a quoted field does not end or goes on after its quote, or a carriage return stands outside quotes"
 _VOTES = 1_000  # at most this many records with a quote are examined
+_SEPARATOR = re.compile(r"sep=(.)")  # a first line that Excel writes and reads
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _REST = re.compile(rb'(?:[^"]|"")*+"(?!")')  # of a quoted field, with its last quote
 
@@ -52,16 +53,19 @@ class Delimited:
 def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -> Table:
     """The records below a line that names the columns.
 
-    delimiter: "," also stands for the semicolons of Excel, if the first line has them instead of commas.
+    delimiter: "," also stands for the semicolons of Excel, if the first line has them instead of commas, or is sep=;.
     quoted: whether quotes delimit fields, or are plain characters; None: detected by are_quoted.
     """
     first = next(filter(str.strip, text.head), "")
-    if delimiter == "," and ";" in first and "," not in first:
+    separator = _SEPARATOR.fullmatch(first)
+    if separator:
+        delimiter = separator[1]
+    elif delimiter == "," and ";" in first and "," not in first:
         delimiter = ";"
     if quoted is None:
         quoted = are_quoted(text.lines(), delimiter, text.longest)
 
-    rows = _fields(text.lines(), delimiter, quoted, text.longest)
+    rows = islice(_fields(text.lines(), delimiter, quoted, text.longest), 1 if separator else 0, None)
     before, header, columns = next(rows, (0, "", Fault("", "holds only blank lines")))
     if isinstance(columns, Fault):
         raise CorpusError(f"{text.path}, line {before + 1}, which names the columns: {columns.what}: mend it")

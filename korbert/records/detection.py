@@ -169,5 +169,5 @@ def _is_conll(lines: Sequence[str]) -> bool:
     last = max((number for number, line in enumerate(lines) if line.strip()), default=0)
     ends_inside = any(not line.strip() for line in lines[:last])
     delimiter = "\t" if any("\t" in line for line in filled) else None
-    widths = {len(line.split(delimiter)) for line in filled if not line.startswith(("# ", "## "))}
+    widths = {len(line.split(delimiter)) for line in filled if not line.startswith(("# ", "## ", ";", "$"))}
     return ends_inside and len(widths) == 1 and min(widths) > 1

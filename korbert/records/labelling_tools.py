@@ -98,7 +98,8 @@ def _label_studio(record: _Record) -> Iterator[_Record | Fault]:
 
     Of several annotations those marked as ground truth count; others have to agree.
     """
-    annotations = [annotation for annotation in record["annotations"] or () if not annotation.get("was_cancelled")]
+    every = record.get("annotations") or record.get("completions") or ()
+    annotations = [annotation for annotation in every if not annotation.get("was_cancelled")]
     annotations = [annotation for annotation in annotations if annotation.get("ground_truth")] or annotations
     results = [_results(annotation["result"]) for annotation in annotations]
     if not results:
@@ -157,22 +158,42 @@ def _klue_relation(record: _Record) -> Iterator[_Record]:
     yield {"text": text}
 
 
-def _are_sentences(cells: Sequence[Any]) -> bool:
-    """Whether they are lists of objects with a `form`, as in 모두의 말뭉치."""
-    firsts = [cell[0] for cell in cells if isinstance(cell, list) and cell]
-    return bool(firsts) and all(isinstance(first, dict) and "form" in first for first in firsts)
+def _holds(column: str, kind: type, key: str | None = None) -> Callable[[Cells], bool]:
+    """Whether all cells of a column are of a type; key: and have it, or their first parts do."""
+
+    def marks(cells: Cells) -> bool:
+        inner = [cell[0] if isinstance(cell, list) and cell else cell for cell in cells[column]]
+        return all(isinstance(cell, kind) for cell in cells[column]) and (
+            key is None or all(isinstance(cell, dict) and key in cell for cell in inner if cell)
+        )
+
+    return marks
 
 
 EXPORTS: tuple[Export, ...] = (
+    Export("Label Studio", ("data", "annotations"), _label_studio, _holds("data", dict)),
+    Export("Label Studio", ("data", "completions"), _label_studio, _holds("data", dict)),
     Export(
-        "Label Studio", ("data", "annotations"), _label_studio,
-        lambda cells: all(isinstance(cell, dict) for cell in cells["data"]),
+        "doccano", ("data", "label"), lambda record: [{"text": record["data"], "label": record["label"]}],
+        _holds("data", str),
     ),
     Export(
         "Prodigy", ("answer",), _prodigy,
         lambda cells: all(isinstance(cell, str) and cell in _ANSWERS for cell in cells["answer"]),
     ),
-    Export("모두의 말뭉치", ("sentence",), _modu, lambda cells: _are_sentences(cells["sentence"])),
+    Export("모두의 말뭉치", ("sentence",), _modu, _holds("sentence", list, "form")),
+    Export(
+        "KLUE-TC", ("guid", "title", "label"),
+        lambda record: [{"id": record["guid"], "text": record["title"], "label": record["label"]}],
+    ),
+    Export(
+        "KLUE-STS", ("guid", "sentence1", "sentence2", "labels"),
+        lambda record: [
+            {"id": record["guid"], "score": record["labels"]["label"]}
+            | {name: record[name] for name in ("sentence1", "sentence2")}
+        ],
+        _holds("labels", dict, "label"),
+    ),
     Export("KLUE-RE", ("sentence", "subject_entity", "object_entity"), _klue_relation),
 )  # fmt: skip
 """The forms that are changed; the first that fits is taken."""

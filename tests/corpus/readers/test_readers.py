@@ -227,7 +227,7 @@ def test_only_a_malformed_line_is_lost(tmp_path, line, reason, detail):
 @pytest.mark.parametrize("part_bytes", [1, 1 << 20])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_header_lines_are_skipped_in_parts_of_any_size(tmp_path, part_bytes, end):
-    lines = ["\ufeff", "", 'id;"te', 'xt"', "", "1;가", '2;"나', ';"', "3;다"]
+    lines = ["\ufeffsep=;", "", 'id;"te', 'xt"', "", "1;가", '2;"나', ';"', "3;다"]
     rows = read(put(tmp_path, "a.csv", end.join(lines)), part_bytes, text=f"te{end}xt")
     assert [(row.id, row.text.split(), row.place) for row in rows] == [
         ("1", ["가"], "a.csv line 6"),

@@ -48,12 +48,18 @@ def test_a_sentence_with_a_short_line_is_dropped(tmp_path):
 
 
 NAVER = "1\t하늘는\tPER_B\n2\t지난\t-\n3\t봄에\tDAT_B\n4\t갔다\tDAT_I\n\n1\t네\t-\n"
+COMPETITION = (
+    "; 하늘은 서울에 갔다.\n$<하늘:PS>은 <서울:LC>에 갔다.\n"
+    "1\t하늘\tNNP\tB_PS\n1\t은\tJX\tO\n2\t서울\tNNP\tB_LC\n2\t에\tJKB\tO\n3\t;\tSP\tO\n\n"
+    "; 네, 나래.\n$네, <나래:PS>.\n1\t네\tIC\tO\n2\t나래\tNNP\tB_PS\n\n"
+)
 KMOU = (
     "## 0\n## 하늘은 서울에 갔다\n## <하늘:PER>은 <서울:LOC>에 갔다\n"
     "하늘\t하늘\tNNP\tB-PER\n은\t은\tJX\tO\n\n## 1\n## #은\n## #은\n#\t#\tSW\tO\n은\t은\tJX\tO\n\n"
 )
 PIECES = "## doc-0\t<하늘:PS>은\n하늘\tB-PS\n##은\tO\n\n## doc-1\t갔다\n갔\tO\n##다\tO\n"
 OUTSIDE = ["O", "O"]
+RIVALS = [["하늘", "은", "서울", "에", ";"], ["네", "나래"]]
 NAVER_TAGS = [["B-PER", "O", "B-DAT", "I-DAT"], ["O"]]
 FROM_0 = str.maketrans("1234", "0123")
 
@@ -64,6 +70,8 @@ FROM_0 = str.maketrans("1234", "0123")
     [
         (NAVER, [["하늘는", "지난", "봄에", "갔다"], ["네"]], NAVER_TAGS),
         (NAVER.translate(FROM_0), [["하늘는", "지난", "봄에", "갔다"], ["네"]], NAVER_TAGS),
+        (COMPETITION, RIVALS, [["B-PS", "O", "B-LC", "O", "O"], ["O", "B-PS"]]),
+        (COMPETITION.replace("\t", " "), RIVALS, None),
         (KMOU, [["하늘", "은"], ["#", "은"]], [["B-PER", "O"], OUTSIDE]),
         (KMOU.replace("\t", " "), [["하늘", "은"], ["#", "은"]], None),
         (PIECES, [["하늘", "##은"], ["갔", "##다"]], [["B-PS", "O"], OUTSIDE]),

@@ -32,7 +32,7 @@ def _texts(source, name="<stdin>"):
         ("가\n\n나", "a.txt", ["가", "", "나"]), ("[속보] 가\n{나", "a.txt", ["[속보] 가", "{나"]),
         ("가, 나\n다\t라", "a", ["가, 나", "다\t라"]), ("text\tlabel\n가\t1\n", "ratings.txt", ["가"]),
         ("문장,label\n가,1\n", "<stdin>", ["가"]), ("Text\n가\n", "a.csv", ["가"]),
-        ("text;n\n가,나;1\n", "a.csv", ["가,나"]),
+        ("sep=;\ntext;n\n가,나;1\n", "a.csv", ["가,나"]), ("text;n\n가,나;1\n", "a.csv", ["가,나"]),
         ('text\tn\n"그는 ""네"" 했다"\t1\n', "a.tsv", ['그는 "네" 했다']),
         ('[{"text": "가"},\n\n{"text": "나"}]', "a.json", ["가", "나"]),
         ('[{"text": "가"}, {"text": "나"}]', "<stdin>", ["가", "나"]),

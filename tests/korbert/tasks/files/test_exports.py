@@ -60,9 +60,11 @@ CHOICES = [_region({"choices": BOTH}, "choices", "sentiment")]
 ENTITIES = [
     ("label-studio.json", [_task(NER), _task([])]),
     ("label-studio.json", [_task(NER, NER[::-1]), _task([])]),  # two annotators who agree
+    ("label-studio-old.json", [{"data": {"text": TEXT}, "completions": [{"result": one}]} for one in (NER, [])]),
     ("label-studio-min.json", [{"id": 1, "text": TEXT, "label": one, "annotator": 1} for one in ([PS, LC], [])]),
     ("label-studio.csv", 'id,text,label\n1,{0},"{1}"\n2,{0},[]'.format(TEXT, json.dumps([PS, LC]).replace('"', '""'))),
     ("doccano.jsonl", [DOCCANO | {"label": one} for one in ([[0, 2, "PS"], [4, 6, "LC"]], [])]),
+    ("doccano-old.jsonl", [{"id": 1, "data": TEXT, "label": one} for one in ([[0, 2, "PS"], [4, 6, "LC"]], [])]),
     ("doccano-relations.jsonl", [DOCCANO | RELATIONS, DOCCANO | {"entities": [], "relations": []}]),
     ("prodigy.jsonl", [PRODIGY | {"tokens": TOKENS, "spans": QUOTED}, PRODIGY | {"tokens": TOKENS}]),
     ("spacy.json", SPACY),
@@ -97,6 +99,7 @@ LABELS = [
     ("prodigy.jsonl", [PRODIGY | OPTIONS | {"accept": one} for one in (BOTH, [])], True, [BOTH, []]),
     ("spacy.json", [[TEXT, {"cats": {"긍정": 1.0, "부정": 0.0}}]], False, ["긍정"]),
     ("spacy.json", [[TEXT, {"cats": {"욕설": one, "지역": 1}}] for one in (0, 1)], True, [["지역"], BOTH]),
+    ("klue-tc.json", [{"guid": "t-0", "title": TEXT, "label": "생활", "annotations": {}, "url": "-"}], False, ["생활"]),
 ]
 
 
@@ -173,7 +176,7 @@ def test_questions(tmp_path):
     assert not rows.dropped
 
 
-def test_relations_of_klue(tmp_path):
+def test_relations_and_similarities_of_klue(tmp_path):
     ends = [{"word": TEXT[start : end + 1], "start_idx": start, "end_idx": end} for start, end in ((0, 1), (4, 5))]
     record = {"guid": "r-0", "sentence": TEXT, "subject_entity": ends[0], "object_entity": ends[1], "label": "visit"}
     path = written(tmp_path, "re.json", [record])
@@ -181,6 +184,10 @@ def test_relations_of_klue(tmp_path):
     assert (kind, rows.rows[0]["text"]) == ("classification", "<subj>하늘</subj>은 <obj>서울</obj>에 갔다")
     given = read(path, columns={"text": ["sentence"], "label": ["label"]})[1]
     assert given.rows[0]["text"] == TEXT
+    labels = {"label": 3.7, "real-label": 3.714, "binary-label": 1}
+    record = {"guid": "s-0", "sentence1": TEXT, "sentence2": "네", "labels": labels}
+    kind, rows = read(written(tmp_path, "sts.json", [record]))
+    assert (kind, rows.rows[0]["score"], rows.rows[0]["pair"]) == ("regression", 3.7, "네")
 
 
 def test_names_of_classes_of_datasets(tmp_path):
