@@ -46,15 +46,18 @@ def utf8(file: BufferedReader, encoding: str, path: File) -> AbstractContextMana
 
 def decoded(data: bytes, encoding: str) -> str:
     """The text of bytes of such a stream. Undecodable ones become U+DC80 to U+DCFF. encoding: of the file."""
-    return data.decode(errors=_errors_of(encoding))
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode(errors=errors_of(encoding))
 
 
 def beginning_of(data: bytes, encoding: str) -> str:
     """As `decoded`, for bytes that may end inside a character, which is left out."""
-    return codecs.getincrementaldecoder("utf-8")(_errors_of(encoding)).decode(data)
+    return codecs.getincrementaldecoder("utf-8")(errors_of(encoding)).decode(data)
 
 
-def _errors_of(encoding: str) -> str:
+def errors_of(encoding: str) -> str:
     """How the stream of a file is decoded, so that an undecodable byte is a lone surrogate."""
     return "surrogateescape" if encoding == "utf-8" else "surrogatepass"
 

@@ -17,6 +17,8 @@ from korbert.records.table import Fault, Records, Table, TextFile, type_name
 
 _LOOKED_AT = 1_000  # records whose keys become the columns
 _SPACE = re.compile(r"[ \t\r\n]*")
+_LONGEST_TOKEN = 32  # characters of a token other than a string, of which the end of a block may hold a part
+_LONGEST_VALUE = 1 << 28  # characters: an object with a list, such as a whole KorQuAD file, is one value
 _DECODER = json.JSONDecoder()
 
 Numbered: TypeAlias = Iterator[tuple[int, Any]]
@@ -38,7 +40,8 @@ def read_json(text: TextFile) -> Table:
     """A list of objects, an object with one such list (`{"data": [...]}`), or objects one after another.
 
     In SQuAD format (KorQuAD, KLUE-MRC), a list of articles, each question is a record, with its context and title.
-    Raises CorpusError for other JSON, and for invalid JSON, with the line. The text is held in memory.
+    Raises CorpusError for other JSON, and for invalid JSON, with the line. Only an object with a list is held in
+    memory.
     """
     values = _Values(text)
     if values.next() == "[":
@@ -62,7 +65,7 @@ def read_json(text: TextFile) -> Table:
 
 def read_value(text: TextFile) -> Any:
     """The one value of a file. Raises CorpusError for invalid JSON and undecodable bytes, with the line."""
-    content = text.content()
+    content = "".join(text.blocks())
     try:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -151,33 +154,43 @@ def object_of(value: Any) -> Any:
 
 
 class _Values:
-    """The JSON values of a text, parsed one by one.
+    """The JSON values of a text, one by one, of which it holds one at a time.
 
-    at: the position in it. line: the line of that position.
+    data: what is held of the text. at: the position in it. line: the line of that position.
     """
 
     def __init__(self, text: TextFile) -> None:
-        self._path, self.data = text.path, text.content()
-        self.at, self.line = 0, 1
+        self._path, self._blocks = text.path, text.blocks()
+        self.data, self.at, self.line = "", 0, 1
 
     def next(self) -> str:
         """The next character that is no space, where it now is; "" at the end."""
-        match = _SPACE.match(self.data, self.at)
-        self.go(match.end() if match else self.at)
-        return self.data[self.at : self.at + 1]
+        while True:
+            match = _SPACE.match(self.data, self.at)
+            self.go(match.end() if match else self.at)
+            if self.at < len(self.data):
+                return self.data[self.at]
+            if not self._more():
+                return ""
 
     def go(self, to: int) -> None:
         self.line += self.data.count("\n", self.at, to)
         self.at = to
 
     def value(self) -> Any:
-        """The value that begins here. CorpusError if it is invalid or cut off."""
-        try:
-            value, end = _DECODER.raw_decode(self.data, self.at)
-        except (ValueError, RecursionError) as error:
-            self.refuse(getattr(error, "pos", self.at), getattr(error, "msg", str(error)))
-        self.go(end)
-        return value
+        """The value that begins here. CorpusError if it is invalid, cut off or too long."""
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self.data, self.at)
+            except (ValueError, RecursionError) as error:
+                at, cause = getattr(error, "pos", self.at), getattr(error, "msg", str(error))
+                is_cut = cause.startswith("Unterminated") or at > len(self.data) - _LONGEST_TOKEN
+                if not (is_cut and self._more()):
+                    self.refuse(at, cause)
+            else:
+                if end < len(self.data) or not self._more():  # a number may go on
+                    self.go(end)
+                    return value
 
     def items(self) -> Numbered:
         """The items of the list that begins here, each with its line."""
@@ -204,6 +217,19 @@ class _Values:
 
     def shown(self) -> str:
         return repr(self.data[self.at : self.at + 20]) if self.at < len(self.data) else "the end of the file"
+
+    def _more(self) -> bool:
+        """Reads as much as it holds, so that a value of many blocks is parsed a few times. False at the end."""
+        left = self.data[self.at :]
+        if len(left) > _LONGEST_VALUE:
+            raise CorpusError(f"{self._path}, line {self.line}: a value is longer than {_LONGEST_VALUE:,} characters")
+        new = [left]
+        size = 0
+        while size <= len(left) and (block := next(self._blocks, "")):
+            new.append(block)
+            size += len(block)
+        self.data, self.at = "".join(new), 0
+        return size > 0
 
 
 def _not_json(path: File, line: int, cause: str) -> CorpusError:

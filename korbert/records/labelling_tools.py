@@ -228,7 +228,7 @@ def read_standoff(files: Sequence[File]) -> Table:
     def documents() -> Numbered:
         for number, file in enumerate(files, 1):
             text = file.with_suffix(".txt")
-            document = {"id": file.stem, "text": open_text(text).content() if _is_filled(text) else ""}
+            document = {"id": file.stem, "text": "".join(open_text(text).blocks()) if _is_filled(text) else ""}
             try:
                 yield number, {**document, "spans": _text_bound(file)}
             except ValueError as error:

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from korbert.errors import CorpusError
 from korbert.records.compression import File, open_bytes
-from korbert.records.encodings import HEAD_BYTES, decoded, encoding_in, utf8
+from korbert.records.encodings import HEAD_BYTES, decoded, encoding_in, errors_of, utf8
 from korbert.records.lines import LONGEST
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _LOOKED_AT = 100  # records whose cells tell what the columns hold
 _HEAD_LINES = 200
+_BLOCK_BYTES = 1 << 18
 _BLANK = codecs.BOM_UTF8 + codecs.BOM_UTF16 + b"\0 \t\r\n"
 _NUL_SHARE = 0.2  # of the head of a file: in UTF-16 half of Latin text is NUL, a third of Korean text with markup
 _JSON_NAMES = {
@@ -116,10 +117,15 @@ class TextFile:
                 data = data if number else data.removeprefix(codecs.BOM_UTF8)
                 yield decoded(data.removesuffix(b"\n"), self.encoding) + "\n"
 
-    def content(self) -> str:
-        """All of it, without its byte-order mark."""
+    def blocks(self) -> Iterator[str]:
+        """The content without its byte-order mark, in blocks that may end anywhere."""
+        decoder = codecs.getincrementaldecoder("utf-8")(errors_of(self.encoding))
         with self.open() as file:
-            return decoded(file.read(), self.encoding).removeprefix("\ufeff")
+            mark = "\ufeff"
+            while data := file.read(_BLOCK_BYTES):
+                yield decoder.decode(data).removeprefix(mark)
+                mark = ""
+            yield decoder.decode(b"", final=True)
 
 
 def open_text(path: File) -> TextFile:

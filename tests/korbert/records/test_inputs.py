@@ -102,6 +102,15 @@ def test_a_long_line_of_a_table_is_read_but_for_csv_where_a_quote_may_be_amiss(t
         assert cells[1] == ["나" * 9_000_000]
 
 
+def test_a_list_of_json_is_read_in_little_memory(tmp_path):
+    item = '{"text": "' + "가" * 1_000 + '"}'
+    (tmp_path / "a.json").write_text(f"[{','.join([item] * 5_000)}]", "utf-8")
+    tracemalloc.start()
+    assert sum(cells == ["가" * 1_000] for _, cells in open_table(tmp_path / "a.json").read(["text"])) == 5_000
+    assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    tracemalloc.stop()
+
+
 @given(st.lists(st.text("가a \r\x85\u2028", max_size=5), max_size=8), st.booleans())
 def test_lines_are_those_of_the_file(texts, ended):
     data = ("\n".join(texts) + "\n" * ended).encode()
