@@ -4,6 +4,7 @@ import io
 import lzma
 import os
 import threading
+import tracemalloc
 
 import datasets
 import pyarrow as pa
