@@ -98,12 +98,10 @@ def frequent_cut_forms(
 def coverage(
     morphemes: Path, tokenizer: Tokenizer, output: Path, *, seed: int, heldout_share: float, workers: int | Workers
 ) -> dict[str, Any]:
-    """The content of `coverage.json`: figures of the held-out documents.
+    """The content of `coverage.json`, as docs/formats.md describes it: figures of the held-out documents, of all and by
+    source, and the morphemes with most pieces beyond their first. Shares are 0 if nothing is held out.
 
-    {"all": M, "by_source": {source: M}, "most_split": {"all", source: [{form, tag, count, pieces}]}}. M: the numbers of
-    documents, morphemes, eojeols and pieces; whole_morpheme_share, of morphemes that are a single piece;
-    pieces_per_morpheme; pieces_per_eojeol; and byte_share, of pieces that are bytes. Shares are 0 if nothing is held
-    out. most_split: the morphemes with most pieces beyond their first, over all occurrences. output: for scratch files.
+    output: for scratch files.
     """
     paths, totals = _count_parts(morphemes, output, seed, heldout_share, workers, heldout=True)
     documents = {name.partition(".")[2]: number for name, number in totals.items() if "." in name}

@@ -1,19 +1,10 @@
-"""Document ids, the held-out rule, and batches of texts."""
+"""The held-out rule, and batches of texts."""
 
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from typing import TypeVar
 
 T = TypeVar("T")
-
-
-def document_id(source: str, local: str | int | None) -> str | None:
-    """The id of a document in the corpus. local: its id in its source, or its line number there; None if unreadable.
-
-    >>> document_id("wiki", "kowiki-9")
-    'wiki:kowiki-9'
-    """
-    return None if local is None else f"{source}:{local}"
 
 
 def is_heldout(id: str, seed: int, share: float) -> bool:

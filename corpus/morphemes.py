@@ -55,7 +55,7 @@ class Morphemes:
 def read_morphemes(path: Path, *, seed: int, heldout_share: float) -> Morphemes:
     """One part, without the spans."""
     columns = ["id", "source", "form", "tag", "sentence", "eojeol"]
-    table = read_table(path, columns, ["form.list.element", "tag.list.element"])
+    table = read_table(path, columns, read_dictionary=["form.list.element", "tag.list.element"])
     arrays = {name: table[name].combine_chunks() for name in columns}
     bounds = arrays["form"].offsets.to_numpy().astype(np.int64)
     bounds -= bounds[0]

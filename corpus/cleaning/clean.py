@@ -21,7 +21,6 @@ from korbert.corpus.cleaning.features import measured
 from korbert.corpus.cleaning.hashing import Hashes
 from korbert.corpus.cleaning.screening import Screened, screen
 from korbert.corpus.cleaning.writing import write_documents
-from korbert.corpus.documents import document_id
 from korbert.corpus.execution.parts import ROW_GROUP_ROWS, Counts, Part, key_of, read_table, write_parquet
 from korbert.corpus.execution.workers import Lost, Outcome, RecordUnit, Workers, local_threads, run_units
 from korbert.corpus.readers import Chunk, SourceRow, chunks, count_records, rows
@@ -73,7 +72,7 @@ class _ReadUnit(RecordUnit):
         pairs = zip(source_rows, screened, strict=True)
         hashes = [(0, 0) if row.reason else text_hash(result.text) for row, result in pairs]
         columns = {
-            "id": [document_id(source, row.id) for row in source_rows],
+            "id": [row.document_id(source) for row in source_rows],
             "source": pa.repeat(source, len(source_rows)),
             "text": [result.text for result in screened],
             "reason": [result.reason for result in screened],

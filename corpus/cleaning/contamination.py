@@ -25,7 +25,7 @@ from korbert.errors import CorpusError
 from korbert.records.compression import File
 
 _NO_TEXT = (None, "bad_text", "redirect", "not_an_article")  # reasons of records that have no text to look for
-_SIEVE_BITS = 22  # upper bits of a hash: an array of flags rules most hashes out before any search
+_SIEVE_BITS = 24  # upper bits of a hash: an array of flags rules most hashes out before any search
 _SIEVE_SHIFT = np.uint64(64 - _SIEVE_BITS)
 
 
@@ -54,37 +54,30 @@ class TextCounts(NamedTuple):
 class Index:
     """The n-grams of all evaluation sets.
 
-    names: of the sets. hashes: (R,) of the n-grams, sorted. owners: (R,) the text of each n-gram. beginnings: hashes of
-    the first terms of n-grams, as many as the shortest n-gram has, sorted; little of a corpus matches one. sets: (T,)
-    the set of each text. sizes: lengths of the n-grams in terms, the shortest first.
+    names: of the sets. hashes: (R,) of the n-grams, sorted. owners: (R,) the text of each n-gram. sets: (T,) the set of
+    each text. sizes: lengths of the n-grams in terms, the shortest first.
     """
 
     names: NDArray[np.str_]
     hashes: Hashes
     owners: Ints
-    beginnings: Hashes
     sets: Ints
     sizes: Ints
 
     @cached_property
     def sieve(self) -> Bools:
-        """Whether a beginning has those upper bits."""
+        """Whether an n-gram has those upper bits."""
         sieve = np.zeros(1 << _SIEVE_BITS, bool)
-        sieve[self.beginnings >> _SIEVE_SHIFT] = True
+        sieve[self.hashes >> _SIEVE_SHIFT] = True
         return sieve
 
     def find(self, features: Features) -> list[Leak | None]:
         """What each text shares with the sets, in order. features: of the texts."""
-
-        def may_begin(keys: Hashes) -> Ints:
-            """Indices of the keys with which n-grams of the index begin."""
-            candidates = np.flatnonzero(self.sieve[keys >> _SIEVE_SHIFT])
-            return candidates[is_in(keys[candidates], self.beginnings)]
-
         # Shared n-grams, as (first term, last term, hash), by text.
         shared: dict[int, list[tuple[int, int, int]]] = {}
-        for size, keys, starts in features.term_ngrams(*self.sizes.tolist(), only=may_begin):
-            for index in np.flatnonzero(is_in(keys, self.hashes)):
+        for size, keys, starts in features.term_ngrams(*self.sizes.tolist()):
+            candidates = np.flatnonzero(self.sieve[keys >> _SIEVE_SHIFT])
+            for index in candidates[is_in(keys[candidates], self.hashes)]:
                 first = int(starts[index])
                 ngrams = shared.setdefault(int(features.terms.texts[first]), [])
                 ngrams.append((first, first + size - 1, int(keys[index])))
@@ -147,10 +140,10 @@ def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> 
             )
         texts += mask(normalize_many(readable, settings.normalize), settings.personal)[0]
         sets += [number] * len(readable)
-    hashes, owners, beginnings, sizes = _ngrams(texts, settings.decontamination)
+    hashes, owners, sizes = _ngrams(texts, settings.decontamination)
     order = np.argsort(hashes, kind="stable")
     names = np.array([evaluation.name for evaluation in settings.evaluation])
-    index = Index(names, hashes[order], owners[order], beginnings, np.array(sets), sizes)
+    index = Index(names, hashes[order], owners[order], np.array(sets), sizes)
     for name, counts in index.text_counts(np.empty(0, np.uint64)).items():
         if not counts.looked_for:
             raise CorpusError(f"evaluation set {name!r}: no text is long enough: see [clean.decontamination]")
@@ -164,17 +157,14 @@ def load_index(path: Path) -> Index:
         return Index(**arrays)
 
 
-def _ngrams(texts: Sequence[str], settings: DecontaminationSettings) -> tuple[Hashes, Ints, Hashes, Ints]:
-    """Hashes, owners, beginnings and sizes, as Index takes them; the hashes are not sorted yet."""
-    hashes, owners, beginnings, sizes = [], [], [], [settings.min_terms]
+def _ngrams(texts: Sequence[str], settings: DecontaminationSettings) -> tuple[Hashes, Ints, Ints]:
+    """Hashes, owners and sizes, as Index takes them; the hashes are not sorted yet."""
+    hashes, owners, sizes = [], [], [settings.min_terms]
     done = 0
     for batch in grouped(texts, BATCH_CHARS, len):
         features = Features(batch)
         terms, counts = features.terms, features.count(features.terms)
-        begun = np.zeros(len(terms.starts), np.uint64)
         for size, keys, starts in features.term_ngrams(*range(settings.min_terms, settings.terms + 1)):
-            if size == settings.min_terms:
-                begun[starts] = keys
             texts_of = terms.texts[starts]
             # Every n-gram of a long text, and shorter texts as a whole.
             chosen = (counts[texts_of] >= size) if size == settings.terms else (counts[texts_of] == size)
@@ -185,9 +175,7 @@ def _ngrams(texts: Sequence[str], settings: DecontaminationSettings) -> tuple[Ha
             chosen &= 2 * (1 + (in_order[:, 1:] != in_order[:, :-1]).sum(axis=1)) > size
             hashes.append(keys[chosen])
             owners.append(texts_of[chosen] + done)
-            beginnings.append(begun[starts[chosen]])
             if chosen.any():
                 sizes.append(size)
         done += len(batch)
-    all_sizes = np.unique(np.array(sizes, np.int64))
-    return np.concatenate(hashes), np.concatenate(owners), np.unique(np.concatenate(beginnings)), all_sizes
+    return np.concatenate(hashes), np.concatenate(owners), np.unique(np.array(sizes, np.int64))

@@ -4,11 +4,18 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from korbert.corpus.cleaning.duplicates import find_equal, find_near, refuse_repeated_ids, signature_table
+from korbert.corpus.cleaning.duplicates import (
+    EQUAL_TEXTS,
+    KEPT_SCHEMA,
+    find_near,
+    refuse_repeated_ids,
+    signature_table,
+)
 from korbert.corpus.cleaning.features import Features, Measure
 from korbert.corpus.cleaning.frequent_lines import find_frequent, line_table
 from korbert.corpus.cleaning.hashing import repeats
@@ -22,7 +29,8 @@ from korbert.progress import track
 _TERMS = 5
 _ONE_IN = 4
 
-_TEMPLATES = """
+# Documents of which more than $share of the n-grams occur in more than $max_documents documents.
+TEMPLATES = """
     WITH frequent AS (SELECT hash FROM ngrams GROUP BY hash HAVING count(*) > $max_documents),
     counted AS (
         SELECT part, position, count(*) AS number, count(frequent.hash) AS shared
@@ -33,7 +41,7 @@ _TEMPLATES = """
     ) AS detail FROM counted WHERE shared > $share * number ORDER BY part, position
 """
 _NGRAM_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("hash", pa.uint64())])
-_TEMPLATE_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("detail", pa.string())])
+TEMPLATE_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("detail", pa.string())])
 
 
 def measures(settings: DuplicateSettings) -> dict[str, Measure]:
@@ -64,24 +72,26 @@ def deduplicate(settings: CleanSettings, parts: Sequence[Part], output: Path, th
         views = {kind: [part.scratch(kind) for part in parts] for kind in kinds}
         return connect(output, threads, without=list(files.values()), **views)
 
-    def once(reason: str, check: str, kinds: Sequence[str], find: Callable[..., int], *arguments: float | Path) -> None:
+    def once(
+        reason: str, check: str, kinds: Sequence[str], find: Callable[..., int], *arguments: Any, **parameters: float
+    ) -> None:
         part = Part(output, "deduplicate", check, key)
         path, *others = part.scratch(), *(each for each in arguments if isinstance(each, Path))
         if part.finished() is None:
             with track(f"clean: {check}", total=None), database(*kinds) as tables:
-                find(tables, *arguments, path, output)
+                find(tables, *arguments, path, output, **parameters)
                 part.finish([path, *others], {})
         files[reason] = path
 
     with track("clean: ids", total=None), database("read") as tables:
         refuse_repeated_ids(tables)
     if limits.equal:
-        once("exact_duplicate", "equal", ["read"], find_equal)
+        once("exact_duplicate", "equal", ["read"], write_query, EQUAL_TEXTS, KEPT_SCHEMA)
     if limits.near:
         once("near_duplicate", "near", ["signatures"], find_near, limits.near)
     if limits.template_share < 1:
-        template = limits.template_documents, limits.template_share
-        once("template_made", "templates", ["ngrams"], find_templates, *template)
+        least = {"max_documents": limits.template_documents, "share": limits.template_share}
+        once("template_made", "templates", ["ngrams"], write_query, TEMPLATES, TEMPLATE_SCHEMA, **least)
     if limits.line_documents:
         texts = output / "frequent" / "part-00000.parquet"
         once("frequent_lines", "lines", ["lines", "read"], find_frequent, limits.line_documents, texts)
@@ -100,13 +110,3 @@ def ngram_table(rows: pa.Table, features: Features, min_terms: int) -> pa.Table:
     chosen = chosen[~repeats(keys[chosen], owners[chosen])]
     columns = {name: rows[name].combine_chunks().take(pa.array(owners[chosen])) for name in ("part", "position")}
     return pa.table(columns | {"hash": keys[chosen]}).cast(_NGRAM_SCHEMA)
-
-
-def find_templates(database: Database, max_documents: int, share: float, path: Path, output: Path) -> int:
-    """Writes (part, position, detail) of documents made from a template; returns how many.
-
-    In those, more than `share` of the n-grams occur in more than `max_documents` documents. database: has the n-gram
-    tables of the documents that have not been dropped, in the view `ngrams`.
-    """
-    limits = {"max_documents": max_documents, "share": share}
-    return write_query(database, _TEMPLATES, _TEMPLATE_SCHEMA, path, output, **limits)

@@ -9,13 +9,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from korbert.corpus.cleaning.features import Features
 from korbert.corpus.cleaning.minhash import BANDS, SIGNATURE_BYTES, signatures, similarity
 from korbert.corpus.execution.database import Database, write_query
-from korbert.corpus.execution.parts import named_in_errors
 from korbert.errors import CorpusError
 
 # Hashes are grouped before any text is read, so that memory depends on the number of repeats, not of documents.
@@ -25,7 +23,8 @@ _REPEATED_IDS = """
     FROM read WHERE hash(id) IN (SELECT h FROM suspects)
     GROUP BY id HAVING count(*) > 1 ORDER BY id LIMIT 1
 """
-_EQUAL_TEXTS = """
+# Documents whose text also occurs under a smaller id, `kept`. Rows with a reason have been dropped before.
+EQUAL_TEXTS = """
     WITH repeated AS (
         SELECT hash_high, hash_low FROM read WHERE reason IS NULL GROUP BY ALL HAVING count(*) > 1
     ), members AS (
@@ -35,7 +34,7 @@ _EQUAL_TEXTS = """
     SELECT part, position, kept FROM members JOIN kept USING (hash_high, hash_low)
     WHERE id <> kept ORDER BY part, position
 """
-_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("kept", pa.string())])
+KEPT_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("kept", pa.string())])
 
 # Candidate pairs. All pairs of a band that many texts share would be quadratic: each text is paired with the longest
 # one and with its neighbour in length.
@@ -80,14 +79,6 @@ def refuse_repeated_ids(database: Database) -> None:
             f"{first} and {second}: both have the id {identifier!r}: make ids unique, "
             'or set id = "" for the source so that lines are numbered'
         )
-
-
-def find_equal(database: Database, path: Path, output: Path) -> int:
-    """Writes (part, position, kept) of each document whose text also occurs under a smaller id; returns how many.
-
-    kept: that id. Rows with a reason are left out, having been dropped before.
-    """
-    return write_query(database, _EQUAL_TEXTS, _SCHEMA, path, output)
 
 
 def signature_table(rows: pa.Table, features: Features, min_terms: int) -> pa.Table:
@@ -137,10 +128,4 @@ def find_near(database: Database, min_similarity: float, path: Path, output: Pat
     graph = coo_array((np.ones(len(first), bool), (first, second)), shape=(len(nodes), len(nodes)))
     _, clusters = connected_components(graph, directed=False)
     database.register("clusters", pa.table({"node": nodes, "cluster": clusters}))
-    return write_query(database, _KEPT, _SCHEMA, path, output)
-
-
-def rows_of_part(path: Path, part: int) -> pa.Table:
-    """The rows of one part in a file that is ordered by part; only the row groups that hold them are read."""
-    with named_in_errors(path):
-        return pq.read_table(path, filters=[("part", "=", part)])
+    return write_query(database, _KEPT, KEPT_SCHEMA, path, output)

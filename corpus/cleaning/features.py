@@ -124,13 +124,10 @@ class Features:
         capital = (self.codes >= _CAPITALS[0]) & (self.codes <= _CAPITALS[1])
         return np.where(capital, self.codes + _TO_SMALL, self.codes)
 
-    def term_ngrams(
-        self, *sizes: int, hashes: Hashes | None = None, only: Callable[[Hashes], Ints] | None = None
-    ) -> Iterator[tuple[int, Hashes, Ints]]:
+    def term_ngrams(self, *sizes: int, hashes: Hashes | None = None) -> Iterator[tuple[int, Hashes, Ints]]:
         """(size, hashes, first terms) of the n-grams of each size, the smallest first. Equal n-grams have equal hashes.
 
-        hashes: (T,) of each term; None: term_hashes. only: given the hashes of the smallest size, the indices of those
-        to keep and to extend to larger sizes; None: all.
+        hashes: (T,) of each term; None: term_hashes.
         """
         hashes = self.term_hashes if hashes is None else hashes
         starts = np.arange(len(self.terms.texts))
@@ -141,9 +138,6 @@ class Features:
             whole = whole[self.terms.texts[starts[whole] + size - 1] == self.terms.texts[starts[whole]]]
             starts = starts[whole]
             keys = hashing.mixed(keys[whole], hashes[starts + size - 1])
-            if size == min(sizes) and only is not None:
-                wanted = only(keys)
-                keys, starts = keys[wanted], starts[wanted]
             if size in sizes:
                 yield size, keys, starts
 

@@ -59,17 +59,9 @@ class Filter(NamedTuple):
         return beyond, measure
 
 
-def repeated_words(features: Features, settings: FilterSettings) -> Floats:
-    """The largest ratio of a top n-gram's share to its limit, n from 2 to 4."""
-    limits = enumerate(settings.max_top_ngram_shares, 2)
-    ratios: Floats = np.max([features.top_ngram_share(n) / max(limit, 1e-9) for n, limit in limits], axis=0)
-    return ratios
-
-
-def repeated_passages(features: Features, settings: FilterSettings) -> Floats:
-    """The largest ratio of the share of repeated n-grams to its limit, n from 5 to 10."""
-    limits = enumerate(settings.max_repeated_ngram_shares, 5)
-    ratios: Floats = np.max([features.repeated_ngram_share(n) / max(limit, 1e-9) for n, limit in limits], axis=0)
+def largest_ratio(share: Callable[[int], Floats], limits: Sequence[float], first: int) -> Floats:
+    """The largest ratio of the share of n-grams to its limit. limits: of n-grams of `first` words and more."""
+    ratios: Floats = np.max([share(n) / max(limit, 1e-9) for n, limit in enumerate(limits, first)], axis=0)
     return ratios
 
 
@@ -122,8 +114,10 @@ FILTERS = (
            lambda texts, _: texts.visible / np.maximum(texts.count(texts.words), 1), "max_word_chars"),
     Filter("repeated_lines", "{:.2f} of the characters are in lines that stood before",
            lambda texts, _: texts.line_char_share(texts.repeated_lines), "max_repeated_line_share"),
-    Filter("repeated_words", "one run of 2 to 4 words takes {:.2f} of its limit", repeated_words, 1.0),
-    Filter("repeated_passages", "repeated runs of 5 to 10 words take {:.2f} of their limit", repeated_passages, 1.0),
+    Filter("repeated_words", "one run of 2 to 4 words takes {:.2f} of its limit",
+           lambda texts, limits: largest_ratio(texts.top_ngram_share, limits.max_top_ngram_shares, 2), 1.0),
+    Filter("repeated_passages", "repeated runs of 5 to 10 words take {:.2f} of their limit",
+           lambda texts, limits: largest_ratio(texts.repeated_ngram_share, limits.max_repeated_ngram_shares, 5), 1.0),
     Filter("boilerplate", "{:.2f} of the characters are in lines of a page's frame", boilerplate,
            "max_boilerplate_share"),
     Filter("list_like", "{:.2f} of the lines end as sentences do",

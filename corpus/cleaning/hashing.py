@@ -69,9 +69,7 @@ def repeated(keys: Hashes) -> Bools:
 
 def repeats(keys: Hashes, texts: Ints) -> Bools:
     """(N,) which keys occurred earlier in their text."""
-    keys = keyed_by(texts, keys)
-    again = repeated(keys)
-    indices = np.flatnonzero(again)
-    _, first = np.unique(keys[indices], return_index=True)
-    again[indices[first]] = False
+    _, first = np.unique(keyed_by(texts, keys), return_index=True)
+    again = np.ones(len(keys), bool)
+    again[first] = False
     return again

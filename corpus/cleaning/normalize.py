@@ -18,7 +18,6 @@ _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )  # any of these
 _SPACES = re.compile(r" [^\S\n]+|[^\S\n ][^\S\n]*")  # all but a single plain space
-_ODD_SPACE = re.compile(r"[^\S\n ]|  ")
 _SPACES_AT_LINE_ENDS = re.compile(" \n ?|\n ")
 _BLANK_LINES = re.compile("\n{3,}")
 _AMPERSANDS = re.compile("&(?:amp;)+", re.IGNORECASE)  # escaped several times
@@ -61,8 +60,7 @@ def normalize(text: str, settings: NormalizeSettings) -> str:
             text = _INLINE_TAG.sub("", _BLOCK_TAG.sub("\n", text))
         changed = text != with_html
         if settings.spaces:
-            if _ODD_SPACE.search(text):
-                text = _SPACES.sub(" ", text)
+            text = _SPACES.sub(" ", text)
             if " \n" in text or "\n " in text:
                 text = _SPACES_AT_LINE_ENDS.sub("\n", text)
             if "\n\n\n" in text:

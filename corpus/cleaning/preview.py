@@ -8,7 +8,6 @@ from itertools import islice
 
 from korbert.corpus.cleaning.contamination import make_index
 from korbert.corpus.cleaning.screening import screen
-from korbert.corpus.documents import document_id
 from korbert.corpus.readers import SourceRow, chunks, rows
 from korbert.corpus.settings import CleanSettings
 from korbert.errors import CorpusError
@@ -78,6 +77,7 @@ def preview(settings: CleanSettings, sources: Mapping[str, Sequence[File]], coun
             if name.startswith("masked."):
                 masked[name.removeprefix("masked.")] += number
         for row, result in zip(sample, screened, strict=True):
-            id = document_id(source.name, row.id)
-            shown.append(Shown(id, row.place, row.text, result.text, result.reason, result.detail))
+            shown.append(
+                Shown(row.document_id(source.name), row.place, row.text, result.text, result.reason, result.detail)
+            )
     return Preview(shown, masked, read)

@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from korbert.corpus.cleaning.duplicates import rows_of_part
 from korbert.corpus.cleaning.filters import too_short
 from korbert.corpus.cleaning.frequent_lines import without_lines
 from korbert.corpus.execution.parts import ROW_GROUP_ROWS, Counts, Part, keep_only, key_of, read_table, write_parquet
@@ -40,7 +39,7 @@ def _write_part(part: Part, number: int, removals: Mapping[str, Path], settings:
     table = read_table(part.scratch("read"))
     cut: Counts = {}
     for reason, path in removals.items():
-        removed = rows_of_part(path, number)
+        removed = read_table(path, filters=[("part", "=", number)])  # only the row groups that hold the part are read
         if reason == "frequent_lines":
             table, cut = _without_lines(table, removed, settings)
         else:

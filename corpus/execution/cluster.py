@@ -28,7 +28,7 @@ from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 U = TypeVar("U")
 R = TypeVar("R")
 
-_TRIES = 2  # attempts per unit whose worker died; losing a machine does not count
+_TRIES = 3  # of a unit whose worker, or its machine, died
 _MAX_FAILED_STARTS = 3  # of actors, in a row
 
 _logger = logging.getLogger(__name__)
@@ -37,10 +37,8 @@ _logger = logging.getLogger(__name__)
 class _Worker:
     """The class of the actors."""
 
-    def start(self, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> str:
-        """Prepares for units; returns the id of the machine."""
+    def start(self, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> None:
         prepare(initializer, initargs)
-        return str(ray.get_runtime_context().get_node_id())
 
     def call(self, function: Callable[[U], R], unit: U) -> R:
         return function(unit)
@@ -56,7 +54,7 @@ class Actors:
         self._started_by = (initializer, initargs)
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="actors")
         self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()  # idle actors; None: the pool is stopped
-        self._nodes: dict[Any, str] = {}  # actor -> id of its machine; "" while it starts
+        self._actors: set[Any] = set()
         self._failed_starts = 0
         self._stopped: Exception | None = None
         for _ in range(workers):
@@ -67,8 +65,8 @@ class Actors:
         return self._threads.submit(self._run, function, unit, seconds)
 
     def _run(self, function: Callable[[U], R], unit: U, seconds: float | None) -> R:
-        deaths = 0
-        while True:
+        why = ""
+        for _ in range(_TRIES):
             actor = self._free.get()
             if actor is None:
                 self._free.put(None)  # for the other threads
@@ -82,19 +80,16 @@ class Actors:
                 self._replace(actor)
                 raise TimeoutError("the unit took too long", seconds) from None
             except RayError as error:
-                nodes_up = {node["NodeID"] for node in ray.nodes() if node["Alive"]}  # type: ignore[no-untyped-call]
-                deaths += self._nodes[actor] in nodes_up
                 self._replace(actor)
-                if deaths == _TRIES:
-                    why = f"workers died {_TRIES} times over it: {_last_line(error)}"
-                    raise ProcessExpired(why) from None  # type: ignore[no-untyped-call]
-                _logger.warning("a worker died, and its part is done again: %s", _last_line(error))
+                why = _last_line(error)
+                _logger.warning("a worker died, and its part is done again: %s", why)
             else:
                 self._free.put(actor)
                 return result
+        raise ProcessExpired(f"workers died {_TRIES} times over it: {why}")  # type: ignore[no-untyped-call]
 
     def _replace(self, actor: Any) -> None:
-        del self._nodes[actor]
+        self._actors.discard(actor)
         ray.kill(actor)
         threading.Thread(target=self._start, daemon=True).start()
 
@@ -102,13 +97,13 @@ class Actors:
         """Starts an actor, and waits until it is ready."""
         while self._stopped is None:
             actor = _ACTOR.remote()
-            self._nodes[actor] = ""
+            self._actors.add(actor)
             try:
-                self._nodes[actor] = ray.get(actor.start.remote(*self._started_by))
+                ray.get(actor.start.remote(*self._started_by))
             except RayTaskError as error:
                 self.stop(error.cause)
             except RayError as error:
-                del self._nodes[actor]
+                self._actors.discard(actor)
                 self._failed_starts += 1
                 if self._failed_starts > _MAX_FAILED_STARTS:
                     self.stop(KorbertError(f"actors end as soon as they start: {_last_line(error)}"))
@@ -122,7 +117,7 @@ class Actors:
         self._stopped = self._stopped or why
         self._free.put(None)
         self._threads.shutdown(wait=False, cancel_futures=True)
-        for actor in tuple(self._nodes):
+        for actor in tuple(self._actors):
             ray.kill(actor)
 
 

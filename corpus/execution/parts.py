@@ -150,13 +150,10 @@ def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table], outp
     return rows
 
 
-def read_table(path: Path, columns: Sequence[str] | None = None, dictionaries: Sequence[str] | None = None) -> pa.Table:
-    """A Parquet file that a stage wrote. dictionaries: columns that stay dictionary-encoded.
-
-    Raises ArtifactError if it is damaged.
-    """
+def read_table(path: Path, columns: Sequence[str] | None = None, **options: Any) -> pa.Table:
+    """A Parquet file that a stage wrote. options: of pq.read_table. Raises ArtifactError if it is damaged."""
     with named_in_errors(path):
-        return pq.read_table(path, columns=columns, read_dictionary=dictionaries)
+        return pq.read_table(path, columns=columns, **options)
 
 
 @contextmanager

@@ -32,13 +32,6 @@ class Processes(ProcessPool):
             raise BrokenProcessPool(str(error)) from error
         return future
 
-    def _stop_pool(self) -> None:
-        """Ends the workers before the queues between them: one that is still starting would end with a traceback."""
-        if self._pool_manager_loop is not None:
-            self._pool_manager_loop.join()  # it starts new workers for those that ended
-            self._pool_manager.worker_manager.force_stop_workers()  # type: ignore[no-untyped-call]
-        super()._stop_pool()  # type: ignore[no-untyped-call]
-
 
 @contextmanager
 def processes(workers: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> Iterator[Processes]:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
@@ -21,7 +22,6 @@ U = TypeVar("U")
 R = TypeVar("R")
 
 _AHEAD = 2  # units scheduled beyond the number of workers, so that none waits
-_MAX_RESTARTS = 3  # of the whole pool, in a row without a finished unit
 
 _logger = logging.getLogger(__name__)
 
@@ -138,22 +138,30 @@ def run_units(
     exception raised by the function stops everything and is raised here.
     """
     workers = Workers(workers) if isinstance(workers, int) else workers
-    run = _Run(function, iter(units), deadline, split)
-    restarts = 0
-    while run.has_more():
-        try:
-            with workers.pool(initializer, initargs) as pool:
-                for outcome in run.drain(pool, workers.count + _AHEAD):
-                    restarts = 0
-                    yield outcome
-        except BrokenProcessPool as error:  # an idle worker died: units under way are done again
-            restarts += 1
-            _logger.warning("the worker processes ended (%s): starting them again", error)
-            if restarts > _MAX_RESTARTS:
-                raise KorbertError(
-                    f"worker processes end as soon as they start ({error}): too little memory? Try fewer --workers; "
-                    'a script of your own needs `if __name__ == "__main__":` around its calls'
-                ) from error
+    tasks = _tasks(units)
+    waiting = deque(islice(tasks, 1))
+    if not waiting:  # no worker need be started
+        return
+    scheduled: dict[Future[R], _Task[U, R]] = {}
+    try:
+        with workers.pool(initializer, initargs) as pool:
+            while waiting or scheduled:
+                while waiting and len(scheduled) < workers.count + _AHEAD:
+                    task = waiting.popleft()
+                    seconds = None if deadline is None else deadline(task.piece)
+                    scheduled[pool.run(function, task.piece, seconds)] = task
+                    waiting.extend(() if waiting else islice(tasks, 1))
+                for future in wait(scheduled, return_when=FIRST_COMPLETED).done:
+                    task = scheduled.pop(future)
+                    waiting.extend(_finished(future, task, split))
+                    done = [piece for piece in task.pieces if not isinstance(piece, _Task)]
+                    if len(done) == len(task.pieces):
+                        yield Outcome(task.unit, done)
+    except BrokenProcessPool as error:
+        raise KorbertError(
+            f"the worker processes ended ({error}): too little memory? Run again to resume, with fewer --workers; "
+            'a script of your own needs `if __name__ == "__main__":` around its calls'
+        ) from error
 
 
 def run_parts(
@@ -171,7 +179,7 @@ def run_parts(
     `run_units`.
     """
     pending, totals = unfinished(work)
-    units = [(function, part, *work[part]) for part in pending]
+    units = [partial(function, part, *work[part]) for part in pending]
     with track(description, total=len(work), unit="parts", done=len(work) - len(pending)) as advance:
         for outcome in run_units(_call, units, workers=workers, initializer=initializer, initargs=initargs):
             totals.update(outcome.results[0])
@@ -179,10 +187,8 @@ def run_parts(
     return totals
 
 
-def _call(unit: tuple[Any, ...]) -> Counts:
-    function, *arguments = unit
-    counts: Counts = function(*arguments)
-    return counts
+def _call(unit: Callable[[], Counts]) -> Counts:
+    return unit()
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,66 +200,35 @@ class _Task(Generic[U, R]):
     pieces: list["R | Lost[U] | _Task[U, R]"]
 
 
-@dataclass
-class _Run(Generic[U, R]):
-    """The units under way, kept when a pool breaks. waiting: halves, and the units of a pool that broke."""
+def _tasks(units: Iterable[U]) -> "Iterator[_Task[U, Any]]":
+    for unit in units:
+        task = _Task[U, Any](unit, unit, [])
+        task.pieces.append(task)
+        yield task
 
-    function: Callable[[U], R]
-    units: Iterator[U]
-    deadline: Callable[[U], float] | None
-    split: Callable[[U], tuple[U, U] | None] | None
-    waiting: deque[_Task[U, R]] = field(default_factory=deque)
 
-    def has_more(self) -> bool:
-        """Whether a pool is needed, or needed again."""
-        if not self.waiting:
-            for unit in islice(self.units, 1):
-                task = _Task[U, R](unit, unit, [])
-                task.pieces.append(task)
-                self.waiting.append(task)
-        return bool(self.waiting)
-
-    def drain(self, pool: Pool, max_scheduled: int) -> Iterator[Outcome[U, R]]:
-        """Runs all units in the pool, `max_scheduled` at a time."""
-        scheduled: dict[Future[R], _Task[U, R]] = {}
-        try:
-            while True:
-                while len(scheduled) < max_scheduled and self.has_more():
-                    task = self.waiting[0]
-                    seconds = None if self.deadline is None else self.deadline(task.piece)
-                    scheduled[pool.run(self.function, task.piece, seconds)] = task
-                    self.waiting.popleft()
-                if not scheduled:
-                    return
-                for future in wait(scheduled, return_when=FIRST_COMPLETED).done:
-                    task = scheduled[future]
-                    position = task.pieces.index(task)
-                    task.pieces[position : position + 1] = self.pieces_of(future, task)
-                    del scheduled[future]
-                    done = [piece for piece in task.pieces if not isinstance(piece, _Task)]
-                    if len(done) == len(task.pieces):
-                        yield Outcome(task.unit, done)
-        finally:
-            self.waiting.extend(scheduled.values())
-
-    def pieces_of(self, future: "Future[R]", task: _Task[U, R]) -> list["R | Lost[U] | _Task[U, R]"]:
-        """The result of a task, or the halves of a unit that ended its worker."""
-        error = future.exception()
-        if error is None:
-            return [future.result()]
-        if isinstance(error, ProcessExpired):
-            why = f"the process ended with code {error.exitcode}" if error.exitcode else str(error)
-            lost = Lost(task.piece, "crashed", "its worker process ended")
-        elif isinstance(error, TimeoutError) and error.__cause__ is None:  # pebble's own, not the function's
-            why = f"no result after {error.args[-1]:g} seconds"
-            lost = Lost(task.piece, "timeout", why)
-        else:
-            raise error
-        if self.split is None:
-            raise KorbertError(f"a worker died ({why}): too little memory? Run again to resume, with fewer --workers")
-        if (halves := self.split(task.piece)) is None:
-            return [lost]
-        _logger.warning("a part was halved: %s", why)
-        tasks = [_Task(task.unit, half, task.pieces) for half in halves]
-        self.waiting.extend(tasks)
-        return [*tasks]
+def _finished(
+    future: "Future[R]", task: _Task[U, R], split: Callable[[U], tuple[U, U] | None] | None
+) -> list[_Task[U, R]]:
+    """Puts the result of a task among the pieces of its unit, or the halves of one that ended its worker: to be run."""
+    position = task.pieces.index(task)
+    error = future.exception()
+    if error is None:
+        task.pieces[position] = future.result()
+        return []
+    if isinstance(error, ProcessExpired):
+        why = f"the process ended with code {error.exitcode}" if error.exitcode else str(error)
+        task.pieces[position] = Lost(task.piece, "crashed", "its worker process ended")
+    elif isinstance(error, TimeoutError) and error.__cause__ is None:  # pebble's own, not the function's
+        why = f"no result after {error.args[-1]:g} seconds"
+        task.pieces[position] = Lost(task.piece, "timeout", why)
+    else:
+        raise error
+    if split is None:
+        raise KorbertError(f"a worker died ({why}): too little memory? Run again to resume, with fewer --workers")
+    if (halves := split(task.piece)) is None:
+        return []
+    _logger.warning("a part was halved: %s", why)
+    tasks = [_Task(task.unit, half, task.pieces) for half in halves]
+    task.pieces[position : position + 1] = tasks
+    return tasks

@@ -10,12 +10,11 @@ from typing import Any, cast
 
 from korbert.corpus.documents import grouped
 from korbert.corpus.readers import wikipedia
-from korbert.corpus.readers.files import check_name
 from korbert.corpus.readers.records import SHOWN_BYTES, Cells, Chunk, Segment, needed_columns, too_long
 from korbert.corpus.settings import LONGEST_RECORD, FileKind, SourceSettings
 from korbert.errors import CorpusError
 from korbert.names import nfc
-from korbert.records.arrow import rows_in, stream_of
+from korbert.records.arrow import rows_in
 from korbert.records.compression import PACKED, File, open_bytes
 from korbert.records.delimited import Delimited
 from korbert.records.detection import form_by_content, form_of, open_plain
@@ -46,8 +45,6 @@ def chunks(
     """
     longest = max(longest, part_bytes)
     # The names of the files in ids and messages: paths below the deepest folder that they share, in NFC.
-    for path in files:
-        check_name(path)
     parts = [path.parts for path in files]
     shared = 0
     while len(files) > 1 and len({names[: shared + 1] for names in parts}) == 1 and shared < min(map(len, parts)) - 1:
@@ -130,20 +127,22 @@ def _table_segments(
         yield from _record_segments(records, name, 1, part_bytes, longest, table.encoding)
         return
     columns = tuple(needed_columns(source, table.columns, path))
-    first = 1
-    held: list[Any] = []
+    first, size = 1, 0
+    held: list[Cells] = []
     for batch in table.batches(columns):
         is_long = batch.nbytes > longest
-        if held and (is_long or sum(other.nbytes for other in held) >= part_bytes):
-            yield Segment(name, first, stream_of(held), columns=columns)
-            first, held = first + sum(other.num_rows for other in held), []
+        if held and (is_long or size >= part_bytes):
+            yield Segment(name, first, tuple(held), table_bytes=size)
+            first, size, held = first + len(held), 0, []
+        cells = rows_in(batch, columns, {})
         if is_long:  # a cell of it may be too long
-            yield from _record_segments(rows_in(batch, columns, {}), name, first, part_bytes, longest, "utf-8")
+            yield from _record_segments(cells, name, first, part_bytes, longest, "utf-8")
             first += batch.num_rows
         else:
-            held.append(batch)
+            held += cells
+            size += batch.nbytes
     if held:
-        yield Segment(name, first, stream_of(held), columns=columns)
+        yield Segment(name, first, tuple(held), table_bytes=size)
 
 
 def _record_segments(

@@ -1,14 +1,11 @@
 """Chunks parsed into rows, by the kind of file."""
 
 from collections.abc import Iterator
-from itertools import chain, islice
-
-import pyarrow as pa
+from itertools import islice
 
 from korbert.corpus.readers import records, wikipedia
 from korbert.corpus.readers.records import Cells, Chunk, Segment, SourceRow
 from korbert.corpus.settings import SourceSettings
-from korbert.records.arrow import rows_in
 from korbert.records.encodings import decoded
 from korbert.records.jsons import cell_of, fault_of, parsed
 from korbert.records.table import Fault
@@ -91,17 +88,13 @@ def _cells(segment: Segment, longest: int) -> Iterator[tuple[int, Cells, str | N
     if not isinstance(segment.data, bytes):
         for number, cells in enumerate(segment.data, segment.first):
             yield number, cells, None
-    elif segment.delimited is not None:
+    else:
+        assert segment.delimited is not None
         indices = [segment.delimited.columns.index(column) for column in segment.columns]
         lines = (f"{decoded(line, segment.encoding)}\n" for line in segment.data.removesuffix(b"\n").split(b"\n"))
         for before, raw, fields in segment.delimited.records(lines, longest):
             cells = fields if isinstance(fields, Fault) else [fields[index] for index in indices]
             yield segment.first + before, cells, raw
-    else:
-        batches = pa.ipc.open_stream(segment.data)
-        cells_of = chain.from_iterable(rows_in(batch, segment.columns, {}) for batch in batches)
-        for number, cells in enumerate(cells_of, segment.first):
-            yield number, cells, None
 
 
 def _lines(segment: Segment, *, by_blank: bool) -> Iterator[tuple[int, bytes]]:

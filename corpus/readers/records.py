@@ -24,11 +24,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class Segment:
-    """Whole records of one file: lines or pages in UTF-8, an Arrow stream, or records that have been read.
+    """Whole records of one file: lines or pages in UTF-8, or records that have been read.
 
     first: number of the first line, page or record, from 1. encoding: of the file; if it is not UTF-8, an undecodable
     byte is a lone surrogate in `data`. record_bytes: 0, or the size of a single record that is too long, whose
-    beginning is `data`. table_bytes: of records that have been read. columns: those of id and text in a table.
+    beginning is `data`. table_bytes: of records that have been read. columns: those of id and text in CSV and TSV.
     """
 
     file: str
@@ -97,6 +97,10 @@ class SourceRow:
     reason: str | None = None
     detail: str = ""
     undecodable: int = 0
+
+    def document_id(self, source: str) -> str | None:
+        """Its id in the corpus, wiki:kowiki-9; None if unreadable."""
+        return None if self.id is None else f"{source}:{self.id}"
 
 
 def faulty_row(place: str, local: str | int | None, raw: str, reason: str, fault: str) -> SourceRow:

@@ -13,7 +13,6 @@ _READ_BYTES = 1 << 20
 _BEGIN, _END = b"<page>", b"</page>"
 _PAGE = re.compile(rb"<page>.*?</page>", re.DOTALL)
 _WIKITEXT = "wikitext"
-_MAX_UNCLOSED = 500  # brackets of a page; one with more is no text, and would take the parser minutes
 
 
 def segments(file: BufferedReader, path: File, name: str, part_bytes: int, longest: int) -> Iterator[Segment]:
@@ -72,14 +71,11 @@ def _row(data: bytes, place: str) -> SourceRow:
 
 
 def parsed(row: SourceRow) -> SourceRow:
-    """The row of a page with its wikitext as prose; faulty if that cannot be parsed, or would take minutes."""
+    """The row of a page with its wikitext as prose; faulty if that cannot be parsed."""
     from korbert.corpus.readers import wikitext  # not at the top: only this kind of source needs the parser
 
     if row.reason is not None:
         return row
-    if (brackets := wikitext.unclosed(row.text)) > _MAX_UNCLOSED:
-        fault = f"{brackets:,} brackets and tags in it are never closed"
-        return faulty_row(row.place, row.id, row.text, "bad_text", fault)
     try:
         return SourceRow(row.place, row.id, wikitext.prose(row.text))
     except RecursionError:

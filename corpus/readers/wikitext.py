@@ -1,7 +1,6 @@
 """Wikitext as prose, parsed by mwparserfromhell."""
 
 import re
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -21,10 +20,6 @@ _MEDIA = frozenset(("file", "image", "media", "파일", "그림", "미디어", "
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z-]+)?|simple|zh-.*")  # [[en:Mathematics]]: the article in another language
 _SWITCH = re.compile(r"__[A-Z가-힣]+__")  # __TOC__
 _LEFT_MARKUP = re.compile(r"^[ \t]*(\{\||\|).*$|\{\{|\}\}|\[\[|\]\]|'''?", re.MULTILINE)  # markup that was never closed
-# Opening and closing markup, in pairs of groups. The last group is a tag without an end.
-_PAIRS = re.compile(
-    r"(\{\{)|(\}\})|(\[\[)|(\]\])|^(\{\|)|^(\|\})|(<ref\b[^<>/]*>)|(</ref)|(<[a-zA-Z][^<>]*(?=<|\Z))", re.MULTILINE
-)
 _SPACES = re.compile(r"[^\S\n]+")
 _AT_LINE_ENDS = re.compile(r" ?\n ?")
 _BLANK_LINES = re.compile(r"\n{3,}")
@@ -52,18 +47,6 @@ def prose(wikitext: str) -> str:
     text = _AT_LINE_ENDS.sub("\n", _SPACES.sub(" ", text))
     text = _BRACKETS.sub(_mended, text)
     return _BLANK_LINES.sub("\n\n", _AT_LINE_ENDS.sub("\n", text)).strip()
-
-
-def unclosed(wikitext: str) -> int:
-    """The number of templates, links, tables, references and tags that are never closed.
-
-    The parser backtracks at each: 8,000 in 32 KB of text take it half a minute.
-    """
-    begun: Counter[int] = Counter()
-    for match in _PAIRS.finditer(wikitext):
-        kind, closes = divmod(match.lastindex - 1, 2) if match.lastindex else (0, 0)
-        begun[kind] += -1 if closes and begun[kind] else 1 - closes
-    return begun.total()
 
 
 def _mended(match: re.Match[str]) -> str:

@@ -1,6 +1,5 @@
 """Reads Parquet files, Arrow files and folders saved by `datasets`. Class ids of `datasets` become class names."""
 
-import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from korbert.errors import CorpusError
-from korbert.records.compression import PACKED, File, open_bytes, open_file
+from korbert.records.compression import File, open_file
 from korbert.records.encodings import decoded
 from korbert.records.jsons import cell_of
-from korbert.records.table import Fault, Records, Table
+from korbert.records.table import Records, Table
 
 _BATCH_ROWS = 1_024  # held as Python objects: a row may be a book
 _STREAM_MARK = b"\xff\xff\xff\xff"  # magic bytes of an Arrow stream; files start with ARROW1
@@ -72,11 +71,8 @@ def read_arrow(paths: Sequence[File], form: str) -> Table:
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
         for path in paths:
-            with _named_in_errors(path), _opened(path) as file:  # files have indexed batches, streams are iterated
-                numbered = hasattr(file, "num_record_batches")
-                for batch in map(file.get_batch, range(file.num_record_batches)) if numbered else file:
-                    for begin in range(0, batch.num_rows, _BATCH_ROWS):
-                        yield batch.select(list(columns)).slice(begin, _BATCH_ROWS)
+            with _named_in_errors(path), _opened(path) as file:  # mapped, not read
+                yield from file.read_all().select(list(columns)).to_batches(_BATCH_ROWS)
 
     with _named_in_errors(paths[0]), _opened(paths[0]) as file:
         schema = file.schema
@@ -87,13 +83,9 @@ def _opened(path: File) -> Any:
     """An open Arrow stream or file."""
     import pyarrow as pa
 
-    with open_bytes(path) as file:
-        is_stream = file.read(4) == _STREAM_MARK
-    source: Any
-    if path.suffix.lower() in PACKED:
-        source = open_bytes(path)
-    else:
-        source = pa.memory_map(str(path)) if isinstance(path, Path) else open_file(path)
+    source: Any = pa.memory_map(str(path)) if isinstance(path, Path) else open_file(path)
+    is_stream = source.read(4) == _STREAM_MARK
+    source.seek(0)
     return pa.ipc.open_stream(source) if is_stream else pa.ipc.open_file(source)
 
 
@@ -123,31 +115,15 @@ def _table(form: str, schema: Any, batches: Callable[[Sequence[str]], Iterator[A
     return Table(tuple(_nested(schema)), form, "", "record", read, batches=held)
 
 
-def rows_in(batch: Any, wanted: Sequence[str], names: Mapping[str, list[str]]) -> Iterator[list[Any] | Fault]:
-    """The cells or the fault of each row. names: of classes, by column."""
+def rows_in(batch: Any, wanted: Sequence[str], names: Mapping[str, list[str]]) -> Iterator[list[Any]]:
+    """The cells of each row. names: of classes, by column."""
     columns = {name: _cells(batch.column(name)) for name in batch.schema.names}
     cells = []
     for column in wanted:
         held = _held(column, batch.schema)
-        values = columns[held]
-        if column != held:
-            values = [value if isinstance(value, Fault) else cell_of({held: value}, column) for value in values]
+        values = columns[held] if column == held else [cell_of({held: value}, column) for value in columns[held]]
         cells.append([_class_name(value, names[column]) for value in values] if column in names else values)
-    is_whole = not any(Fault in set(map(type, values)) for values in cells)
-    for row in zip(*cells, strict=True):
-        fault = None if is_whole else next((cell for cell in row if isinstance(cell, Fault)), None)
-        yield fault or list(row)
-
-
-def stream_of(batches: Sequence[Any]) -> bytes:
-    """Batches as an Arrow stream."""
-    import pyarrow as pa
-
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-    return sink.getvalue()
+    yield from map(list, zip(*cells, strict=True))
 
 
 def _held(column: str, schema: Any) -> str:
@@ -166,19 +142,13 @@ def _nested(fields: Any, before: str = "") -> Iterator[str]:
 
 
 def _cells(column: Any) -> list[Any]:
-    """The cells of a column; cells that are not UTF-8 become faults."""
+    """The cells of a column. In texts that are not UTF-8, undecodable bytes become lone surrogates."""
+    import pyarrow as pa
+
     try:
         return list(column.to_pylist())
     except UnicodeDecodeError:
-        pass
-    cells = []
-    for cell in column:
-        try:
-            cells.append(cell.as_py())
-        except UnicodeDecodeError as error:
-            what = f"byte 0x{error.object[error.start]:02x} at byte {error.start} is not UTF-8"
-            cells.append(Fault("bad_encoding", what, raw=decoded(error.object, "utf-8")))
-    return cells
+        return [cell and decoded(cell, "utf-8") for cell in column.cast(pa.binary()).to_pylist()]
 
 
 def _class_names(features: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 File: TypeAlias = "Path | UPath"  # local, or at an address that fsspec opens
 
 _READ_BYTES = 1 << 16
-_MAX_BLOCK_BYTES = 1 << 22  # decompressed at a time
-_GZIP_BYTES = 1 << 12  # compressed, at a time: a byte may stand for 1,032
-_ZSTD_BYTES = 1 << 10  # compressed, at a time: four bytes may stand for 128 KiB
+_STEP_BYTES = 1 << 10  # decompressed at a time: four bytes of zstd may stand for 128 KiB
 _LARGEST_WINDOW_BYTES = 1 << 31  # zstd --long=31, the maximum
 _GZIP_WBITS = 31  # zlib: gzip header and checksum
 
@@ -82,59 +80,38 @@ class _Stream(io.RawIOBase):
         super().close()
 
 
-Data: TypeAlias = bytes | memoryview
-Step: TypeAlias = Callable[[Any, Data], tuple[bytes, Data, bool]]
-"""A decoder of one frame and input -> a block, unused input, and whether the decoder needs more input to go on."""
-
-
-def _of_little_input(size: int) -> Step:
-    """For zlib and zstandard. Their output is not bounded, so they get little input at a time."""
-
-    def step(decoder: Any, data: Data) -> tuple[bytes, Data, bool]:
-        block = decoder.decompress(data[:size])
-        rest = data[size:]
-        return block, b"".join((decoder.unused_data, rest)) if decoder.eof else rest, True
-
-    return step
-
-
-def _of_buffered_input(decoder: Any, data: Data) -> tuple[bytes, Data, bool]:
-    """For bz2 and lzma, which keep their input."""
-    block = decoder.decompress(data, _MAX_BLOCK_BYTES)
-    return block, decoder.unused_data if decoder.eof else b"", not decoder.eof and decoder.needs_input
-
-
 def _zstd() -> Any:
     import zstandard  # not at the top: a submission runs without it
 
     return zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW_BYTES).decompressobj()
 
 
-PACKED: Mapping[str, tuple[Callable[[], Any], Step]] = {  # by suffix: a decoder of a frame, and how it takes input
-    ".zst": (_zstd, _of_little_input(_ZSTD_BYTES)),
-    ".gz": (lambda: zlib.decompressobj(_GZIP_WBITS), _of_little_input(_GZIP_BYTES)),
-    ".bz2": (bz2.BZ2Decompressor, _of_buffered_input),
-    ".xz": (lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ), _of_buffered_input),
+PACKED: Mapping[str, Callable[[], Any]] = {  # suffix -> a decoder of one frame
+    ".zst": _zstd,
+    ".gz": lambda: zlib.decompressobj(_GZIP_WBITS),
+    ".bz2": bz2.BZ2Decompressor,
+    ".xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ),
 }
+_LIMITS = dict.fromkeys((".bz2", ".xz"), (1 << 22,))  # bytes of a block; the others have no such argument
 _PADDED = (".gz", ".xz")  # may have zeros between frames, from tapes and some tools
 
 
 def _unpack(file: BinaryIO, path: File) -> Iterator[bytes]:
     """The decompressed blocks of all frames."""
-    new_decoder, step = PACKED[path.suffix.lower()]
-    frame = 1
-    data: Data = memoryview(file.read(_READ_BYTES))
+    suffix = path.suffix.lower()
+    frame, data = 1, file.read(_STEP_BYTES)
     while data or frame == 1:
-        decoder, hungry = new_decoder(), True
+        decoder, is_hungry = PACKED[suffix](), True
         while not decoder.eof:
-            if not data and hungry and not (data := memoryview(file.read(_READ_BYTES))):
+            if not data and is_hungry:
                 raise CorpusError(f"{path}: ends inside frame {frame}: the file is cut off, get it again")
             try:
-                block, data, hungry = step(decoder, data)
+                block = decoder.decompress(data, *_LIMITS.get(suffix, ()))
             except Exception as error:  # each library has errors of its own
                 raise CorpusError(f"{path}: frame {frame} is damaged ({error}): get the file again") from error
             yield block
-        data = bytes(data) or file.read(_READ_BYTES)
-        while path.suffix.lower() in _PADDED and data and not (data := data.lstrip(b"\0")):
-            data = file.read(_READ_BYTES)
+            is_hungry = decoder.eof or getattr(decoder, "needs_input", True)
+            data = decoder.unused_data or (file.read(_STEP_BYTES) if is_hungry else b"")
+        while suffix in _PADDED and data and not (data := data.lstrip(b"\0")):
+            data = file.read(_STEP_BYTES)
         frame += 1

@@ -17,10 +17,6 @@ _CONLLU = ("tokens", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps",
 _Sentence = dict[str, Any]
 
 
-class _Malformed(ValueError):
-    """A sentence whose line has another number of fields."""
-
-
 def read_conll(text: TextFile) -> Table:
     """`tokens` are the first column, `tags` the last; each has a name by its number, too: 1, 2, ...
 
@@ -105,7 +101,7 @@ def read_klue_entities(text: TextFile) -> Table:
         if not rows:
             return None
         if long := [token for token, _ in rows if len(token) != 1]:
-            raise _Malformed(f"token {long[0]!r:.40} where KLUE has one character: form conll reads words")
+            raise ValueError(f"token {long[0]!r:.40} where KLUE has one character: form conll reads words")
         name, _, marked = comments[-1].removeprefix("##").strip().partition("\t") if comments else ("", "", "")
         tokens, tags = ([*column] for column in zip(*rows, strict=True))
         return {"id": name, "text": "".join(tokens), "tokens": tokens, "tags": tags, "marked": marked}
@@ -144,7 +140,7 @@ def _table(
         for number, lines in _blocks(text):
             try:
                 columns = sentence(lines)
-            except _Malformed as error:
+            except ValueError as error:
                 yield number, Fault("bad_fields", str(error))
                 continue
             if columns is not None:
@@ -171,5 +167,5 @@ def _blocks(text: TextFile) -> Iterator[tuple[int, list[str]]]:
 def _of_width(fields: list[str], width: int, line: str) -> list[str]:
     if len(fields) != width:
         shown = line if len(line) <= 40 else f"{line[:37]}..."
-        raise _Malformed(f"{len(fields)} columns where the sentence has {width}, in {shown!r}")
+        raise ValueError(f"{len(fields)} columns where the sentence has {width}, in {shown!r}")
     return fields

@@ -33,7 +33,7 @@ class Delimited:
     columns: tuple[str, ...]
     header_lines: int
 
-    def records(self, lines: Iterable[str | Fault], longest: int) -> _Fields:
+    def records(self, lines: Iterable[str], longest: int) -> _Fields:
         """Each non-blank record of lines below the header. longest: characters of a field."""
         width = len(self.columns)
         for before, text, fields in _fields(lines, self.delimiter, self.quoted, longest):
@@ -63,9 +63,9 @@ def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -
     elif delimiter == "," and ";" in first and "," not in first:
         delimiter = ";"
     if quoted is None:
-        quoted = are_quoted(text.bounded(), delimiter, text.longest)
+        quoted = are_quoted(text.lines(), delimiter, text.longest)
 
-    rows = islice(_fields(text.bounded(), delimiter, quoted, text.longest), 1 if separator else 0, None)
+    rows = islice(_fields(text.lines(), delimiter, quoted, text.longest), 1 if separator else 0, None)
     before, header, columns = next(rows, (0, "", Fault("", "holds only blank lines")))
     if isinstance(columns, Fault):
         raise CorpusError(f"{text.path}, line {before + 1}, which names the columns: {columns.what}: mend it")
@@ -74,7 +74,7 @@ def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -
 
     def read(wanted: Sequence[str]) -> Records:
         indices = [names.index(column) for column in wanted]
-        lines = islice(text.bounded(), layout.header_lines, None)
+        lines = islice(text.lines(), layout.header_lines, None)
         for before, _, fields in layout.records(lines, text.longest):
             number = layout.header_lines + before + 1
             yield number, fields if isinstance(fields, Fault) else [fields[index] for index in indices]
@@ -83,7 +83,7 @@ def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -
     return Table(names, named, text.encoding, "line", read, delimited=layout)
 
 
-def _fields(lines: Iterable[str | Fault], delimiter: str, quoted: bool, longest: int) -> _Fields:
+def _fields(lines: Iterable[str], delimiter: str, quoted: bool, longest: int) -> _Fields:
     """Each non-blank record."""
     if quoted:
         for before, record, fields in _csv_records(lines, longest, delimiter):
@@ -91,28 +91,24 @@ def _fields(lines: Iterable[str | Fault], delimiter: str, quoted: bool, longest:
                 yield before, record, fields
         return
     for before, line in enumerate(lines):
-        if isinstance(line, Fault):
-            yield before, "", line
-        elif delimiter in line or line.strip():
+        if delimiter in line or line.strip():
             yield before, line, line.rstrip("\r\n").split(delimiter)
 
 
-def _csv_records(lines: Iterable[str | Fault], longest_field: int, delimiter: str) -> _Fields:
+def _csv_records(lines: Iterable[str], longest_field: int, delimiter: str) -> _Fields:
     """Each record in order, blank ones included.
 
-    lines: with their ends, read no further than the record needs; a fault stands for a line that cannot be read. Such a
-    line is a record of its own, with the fault for fields. So is a line whose quoted field does not end, goes on after
-    its quote, or is longer than `longest_field` characters; the next record begins at the line after.
+    lines: with their ends, read no further than the record needs. A line whose quoted field does not end, goes on after
+    its quote, or is longer than `longest_field` characters is a record of its own, with a fault for fields; the next
+    record begins at the line after.
     """
     source = iter(lines)
-    again: deque[str | Fault] = deque()  # lines read after a mistaken quote
-    taken: list[str | Fault] = []  # lines of the record that is read
+    again: deque[str] = deque()  # lines read after a mistaken quote
+    taken: list[str] = []  # lines of the record that is read
 
     def feed() -> Iterator[str]:
         while (line := again.popleft() if again else next(source, "")) != "":
             taken.append(line)
-            if isinstance(line, Fault):
-                raise csv.Error
             yield line
 
     before = 0
@@ -127,29 +123,24 @@ def _csv_records(lines: Iterable[str | Fault], longest_field: int, delimiter: st
             again.extendleft(reversed(taken[1:]))
             del taken[1:]
             reader = csv.reader(feed(), delimiter=delimiter, strict=True)
-            fields = taken[0] if isinstance(taken[0], Fault) else Fault("bad_quotes", _MALFORMED, raw=taken[0])
+            fields = Fault("bad_quotes", _MALFORMED, raw=taken[0])
+            if len(taken[0]) > longest_field:
+                fields = Fault("too_long", f"is longer than {longest_field:,} characters", raw=taken[0])
         finally:
             csv.field_size_limit(limit)
-        text = "".join(line for line in taken if isinstance(line, str))
+        text = "".join(taken)
         number = len(taken)
         taken.clear()
         yield before, text, fields
         before += number
 
 
-def are_quoted(lines: Iterable[str | Fault], delimiter: str = "\t", longest: int = LONGEST) -> bool:
+def are_quoted(lines: Iterable[str], delimiter: str = "\t", longest: int = LONGEST) -> bool:
     """Whether a TSV file was written by a program that quotes fields, so that quotes are not part of the text.
 
     Such a program (pandas, Excel, Python's csv) quotes every field that contains a quote, a tab or a line end, and
-    doubles the quotes inside. So each record with a quote votes:
-
-    - for: a quoted field with a doubled quote inside; or tabs or line ends inside quotes, without which the record
-      would not have as many fields as the first line;
-    - against: a quote in a field that is not quoted as a whole; or lines that each have the right fields without
-      quoting, and would be one record with it;
-    - neither: a quoted field that needs no quotes.
-
-    Quotes are honoured if more records vote for than against, or if the whole first line is quoted.
+    doubles the quotes inside. So each record with a quote votes, as `_vote` says. Quotes are honoured if more records
+    vote for than against, or if the whole first line is quoted.
     """
     records = _csv_records(lines, longest, delimiter)
     first = next((text.rstrip("\r\n") for _, text, _ in records if text.strip()), "")
@@ -167,11 +158,11 @@ def are_quoted(lines: Iterable[str | Fault], delimiter: str = "\t", longest: int
 
 
 def _vote(record: str, fields: list[str] | Fault, delimiter: str, width: int) -> int:
-    """1 for quoting, -1 against, 0 for neither. fields: of the record, parsed as CSV."""
+    """1 for quoting, -1 against, 0 for a quoted field that needs no quotes. fields: of the record, parsed as CSV."""
     if isinstance(fields, Fault):
         return -1
     lines = [line.split(delimiter) for line in record.split("\n")]
-    if any(len(line) != width for line in lines):
+    if any(len(line) != width for line in lines):  # without tabs or line ends in quotes they are not as many
         return int(len(fields) == width)
     if not all(_QUOTED.fullmatch(field) for field in lines[0] if '"' in field):
         return -1

@@ -73,7 +73,7 @@ def open_table(
 def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LONGEST) -> Table:
     """As open_table, with the columns as the file names them.
 
-    encoding: of text; "auto" detects it. longest: bytes of a line of text.
+    encoding: of text; "auto" detects it. longest: characters of a quoted field of CSV.
     """
     if form not in FORMS:
         near = "".join(f": did you mean {other}?" for other in difflib.get_close_matches(form, FORMS, 1))

@@ -2,7 +2,7 @@
 
 import io
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +22,6 @@ Source: TypeAlias = "IO[bytes] | File"
 Guess: TypeAlias = Callable[[Sequence[str]], Format]
 """Returns the format of a text that begins with these lines, and of which nothing else is known."""
 
-_PACKED: Mapping[bytes, str] = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
-
 
 @dataclass(frozen=True)
 class Lines:
@@ -40,9 +38,8 @@ def open_records(
 ) -> Iterator[Lines | Table]:
     """Opens plain lines of text and JSON lines as Lines, anything else as a table.
 
-    name: for messages; its ending tells the format, if nothing else does. fits: as for open_table. A pipe that is
-    compressed, or whose format needs the whole file, is first copied to a temporary file. Raises CorpusError as
-    open_table does.
+    name: for messages; its ending tells the format, if nothing else does. fits: as for open_table. A pipe whose format
+    needs the whole file is first copied to a temporary file. Raises CorpusError as open_table does.
     """
     if hasattr(source, "is_dir"):
         path = cast(Path, source)
@@ -61,21 +58,20 @@ def open_records(
         return
     pipe = source if isinstance(source, io.BufferedReader) else io.BufferedReader(cast(Any, source))
     head = pipe.peek()
-    packed = next((_PACKED[mark] for mark in _PACKED if head.startswith(mark)), "")
     detected, is_read_by_line = _detected(form, head, name, guess)
-    if is_read_by_line and not packed:
+    if is_read_by_line:
         with _lines(pipe, head, detected, name) as lines:
             yield lines
         return
-    with copied(pipe, name, packed) as path, open_records(path, name, form, guess, fits) as opened:
+    with copied(pipe, name) as path, open_records(path, name, form, guess, fits) as opened:
         yield opened
 
 
 @contextmanager
-def copied(pipe: IO[bytes], name: str, suffix: str = "") -> Iterator[Path]:
+def copied(pipe: IO[bytes], name: str) -> Iterator[Path]:
     """A temporary file with the content of a pipe, which can be read only once. Errors name the pipe."""
     with TemporaryDirectory(prefix="korbert-") as folder:
-        path = Path(folder) / f"input{suffix}"
+        path = Path(folder) / "input"
         with path.open("wb") as copy:
             shutil.copyfileobj(pipe, copy)
         try:

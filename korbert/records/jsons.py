@@ -29,10 +29,8 @@ def read_jsonl(text: TextFile) -> Table:
     """One object per line. The columns are the keys of the first thousand."""
 
     def values() -> Numbered:
-        for number, line in enumerate(text.bounded(), 1):
-            if isinstance(line, Fault):
-                yield number, line
-            elif line.strip():
+        for number, line in enumerate(text.lines(), 1):
+            if line.strip():
                 yield number, parsed(line)
 
     return _table(text, "JSON lines", "line", values)

@@ -27,7 +27,7 @@ class Line(NamedTuple):
         return self.size > len(self.data)
 
 
-def batches(file: IO[bytes], longest: int = LONGEST) -> Iterator[list[Line]]:
+def batches(file: IO[bytes]) -> Iterator[list[Line]]:
     """All lines, in batches; the first one without a byte-order mark. Of a longer line, the rest is skipped.
 
     From a pipe, a batch is what has arrived, so that a slow writer gets answers.
@@ -39,9 +39,9 @@ def batches(file: IO[bytes], longest: int = LONGEST) -> Iterator[list[Line]]:
     while chunk := read(_CHUNK):
         *whole, rest = chunk.split(b"\n")
         for part in whole:
-            if held or len(part) > longest:
-                skipped += max(0, len(held) + len(part) - longest)
-                part = bytes(held + part[: longest - len(held)])
+            if held or len(part) > LONGEST:
+                skipped += max(0, len(held) + len(part) - LONGEST)
+                part = bytes(held + part[: LONGEST - len(held)])
                 held.clear()
             batch.append(_line(number, part, skipped))
             size += len(part)
@@ -49,8 +49,8 @@ def batches(file: IO[bytes], longest: int = LONGEST) -> Iterator[list[Line]]:
             if len(batch) >= _BATCH_LINES or size >= _BATCH_BYTES:
                 yield batch
                 batch, size = [], 0
-        skipped += max(0, len(held) + len(rest) - longest)
-        held += rest[: longest - len(held)]
+        skipped += max(0, len(held) + len(rest) - LONGEST)
+        held += rest[: LONGEST - len(held)]
         if batch and not _more_is_there(file):
             yield batch
             batch, size = [], 0

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice
+from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from korbert.errors import CorpusError
 from korbert.records.compression import File, open_bytes
 from korbert.records.encodings import HEAD_BYTES, decoded, encoding_in, errors_of, utf8
-from korbert.records.lines import LONGEST, batches
+from korbert.records.lines import LONGEST
 
 if TYPE_CHECKING:
     from korbert.records.delimited import Delimited
@@ -96,7 +96,7 @@ class Table:
 class TextFile:
     """A text file, and how its bytes are decoded.
 
-    head: its first lines, without their ends. longest: bytes of a line that is read.
+    head: its first lines, without their ends. longest: characters of a quoted field of CSV.
     """
 
     path: File
@@ -111,23 +111,11 @@ class TextFile:
             yield file
 
     def lines(self) -> Iterator[str]:
-        """The lines, with their ends, as in `bounded`. CorpusError for one that is too long."""
-        for number, line in enumerate(self.bounded(), 1):
-            if isinstance(line, Fault):
-                raise CorpusError(f"{self.path}, line {number}: {line.what}: put it on several lines")
-            yield line
-
-    def bounded(self) -> Iterator[str | Fault]:
-        """The lines, with their ends; a fault for one that is too long.
-
-        Undecodable bytes become lone surrogates; a byte-order mark is removed.
-        """
+        """The lines, with their ends. Undecodable bytes become lone surrogates; a byte-order mark is removed."""
         with self.open() as file:
-            for line in chain.from_iterable(batches(file, self.longest)):
-                if line.cut:
-                    yield Fault("too_long", f"is longer than {self.longest:,} bytes")
-                else:
-                    yield decoded(line.data, self.encoding) + "\n"
+            for number, data in enumerate(file):
+                data = data if number else data.removeprefix(codecs.BOM_UTF8)
+                yield decoded(data.removesuffix(b"\n"), self.encoding) + "\n"
 
     def blocks(self) -> Iterator[str]:
         """The content without its byte-order mark, in blocks that may end anywhere."""

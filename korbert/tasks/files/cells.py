@@ -5,15 +5,12 @@ ValueError continues the name of the column: "is a list, not a text".
 """
 
 import ast
-import io
 import json
 import math
 import re
-import tokenize
 import unicodedata
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -338,26 +335,21 @@ def _value_in(cell: Any) -> Any:
     if not isinstance(cell, str):
         return cell
     for read in (json.loads, _python) if cell.lstrip().startswith(("[", "{")) else ():
-        with suppress(ValueError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError):
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             if isinstance(value := read(cell.strip()), list | dict):
                 return value
     return None
 
 
+_ITEM = r"'[^']*'|\"[^\"]*\"|[-+.\w]+"
+_OF_NUMPY = re.compile(rf"\[\s*(?:{_ITEM})(?:\s+(?:{_ITEM}))*\s*\]")
+
+
 def _python(cell: str) -> Any:
-    """A Python literal, or numpy's spelling of one, without commas: Python would join adjacent strings."""
-    tokens = [
-        token
-        for token in tokenize.generate_tokens(io.StringIO(cell).readline)
-        if token.type not in (tokenize.NL, tokenize.NEWLINE)
-    ]
-    values = (tokenize.STRING, tokenize.NUMBER)
-    return ast.literal_eval(
-        " ".join(
-            token.string + "," * (token.type in values and following.type == token.type)
-            for token, following in pairwise(tokens)
-        )
-    )
+    """A Python literal, or a list as numpy spells it, without commas: Python would join adjacent strings."""
+    if _OF_NUMPY.fullmatch(cell):
+        return list(map(ast.literal_eval, re.findall(_ITEM, cell)))
+    return ast.literal_eval(cell)
 
 
 def _objects(value: Any) -> Any:

@@ -110,7 +110,7 @@ def read_rows(
     columns: Given | None = None,
     trained: Given | None = None,
 ) -> Rows:
-    """Reads labelled files, in order. For what is dropped or refused, see the table of this package.
+    """Reads labelled files, in order. For what is dropped or refused, see docs/formats.md.
 
     form: of all files; "auto": by extension, or else content. columns: role -> its column, or several in order; other
     roles are found by their usual names, per file. trained: role -> its columns in the training file, which hold it in

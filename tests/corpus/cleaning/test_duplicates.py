@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 
 from korbert.corpus.cleaning.duplicates import (
-    find_equal,
+    EQUAL_TEXTS,
+    KEPT_SCHEMA,
     find_near,
     refuse_repeated_ids,
-    rows_of_part,
     signature_table,
     text_hash,
 )
-from korbert.corpus.execution.database import connect
-from korbert.corpus.execution.parts import write_parquet
+from korbert.corpus.execution.database import connect, write_query
+from korbert.corpus.execution.parts import read_table, write_parquet
 from korbert.errors import CorpusError
 
 
@@ -36,7 +36,7 @@ def write_parts(folder, documents, per_part):
 
 def equal(folder, paths, threads=1):
     with connect(folder, threads, read=paths) as database:
-        return find_equal(database, folder / "equal.parquet", folder)
+        return write_query(database, EQUAL_TEXTS, KEPT_SCHEMA, folder / "equal.parquet", folder)
 
 
 def found(folder, documents, per_part, threads):
@@ -48,7 +48,7 @@ def kept_by_id(path, documents, per_part, number):
     """Id of a dropped document -> id of the one that is kept."""
     kept = {}
     for part, first in enumerate(range(0, len(documents), per_part)):
-        for row in rows_of_part(path, part).to_pylist():
+        for row in read_table(path, filters=[("part", "=", part)]).to_pylist():
             assert row["part"] == part
             kept[documents[first + row["position"]][0]] = row["kept"]
     assert len(kept) == number

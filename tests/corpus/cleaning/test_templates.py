@@ -5,8 +5,8 @@ import planted
 import pyarrow.parquet as pq
 import pytest
 
-from korbert.corpus.cleaning.deduplication import find_templates, ngram_table
-from korbert.corpus.execution.database import connect
+from korbert.corpus.cleaning.deduplication import TEMPLATE_SCHEMA, TEMPLATES, ngram_table
+from korbert.corpus.execution.database import connect, write_query
 
 NOUNS = ["강", "산", "들", "바다", "하늘", "길", "집", "학교", "시장", "공원", "도서관", "기차역"]
 FORM = (
@@ -29,7 +29,8 @@ def found(folder, texts, *, most=20, share=0.5, least=30, gone=(), per_part=40, 
     ngrams = planted.parts(folder / "ngrams", {"text": texts}, per_part, partial(ngram_table, min_terms=least))
     without = planted.gone(folder, (divmod(number, per_part) for number in gone))
     with connect(folder, threads, without=without, ngrams=ngrams) as database:
-        number = find_templates(database, most, share, folder / "found.parquet", folder)
+        limits = {"max_documents": most, "share": share}
+        number = write_query(database, TEMPLATES, TEMPLATE_SCHEMA, folder / "found.parquet", folder, **limits)
     rows = pq.read_table(folder / "found.parquet").to_pylist()
     assert len(rows) == number
     return {row["part"] * per_part + row["position"]: row["detail"] for row in rows}

@@ -13,8 +13,8 @@ import pytest
 from programs import started
 
 from korbert.corpus.cleaning.contamination import load_index
-from korbert.corpus.cleaning.duplicates import find_equal, rows_of_part
-from korbert.corpus.execution.database import connect
+from korbert.corpus.cleaning.duplicates import EQUAL_TEXTS, KEPT_SCHEMA
+from korbert.corpus.execution.database import connect, write_query
 from korbert.corpus.execution.parts import read_table
 from korbert.corpus.morphemes import read_morphemes
 from korbert.corpus.overlap import found_in
@@ -46,12 +46,12 @@ def damaged(path, table, how):
 
 def query(path):
     with connect(path.parent / "out", 1, read=[path]) as database:
-        find_equal(database, path.parent / "found.parquet", path.parent / "out")
+        write_query(database, EQUAL_TEXTS, KEPT_SCHEMA, path.parent / "found.parquet", path.parent / "out")
 
 
 READ = {
     "rows": read_table,
-    "rows of a part": lambda path: rows_of_part(path, 0),
+    "rows of a part": lambda path: read_table(path, filters=[("part", "=", 0)]),
     "morphemes": lambda path: read_morphemes(path, seed=0, heldout_share=0.0),
     "index": load_index,
     "query": query,

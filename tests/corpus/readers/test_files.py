@@ -8,9 +8,7 @@ import pytest
 from datasets import Dataset, DatasetDict
 from reading import put, read
 
-from korbert.corpus.readers import chunks
 from korbert.corpus.readers.files import find_files, remote_version
-from korbert.corpus.settings import SourceSettings
 from korbert.errors import CorpusError
 
 
@@ -92,7 +90,6 @@ def test_a_name_that_is_no_utf_8_is_refused_and_shown(tmp_path):
     for find in (
         lambda: find_files("글", tmp_path),
         lambda: find_files("글/*.txt", tmp_path),
-        lambda: list(chunks(SourceSettings(name="s", path="x"), [path], 1 << 20)),
     ):
         with pytest.raises(CorpusError) as refusal:
             find()

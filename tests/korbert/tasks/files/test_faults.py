@@ -76,7 +76,7 @@ def test_faults_of_parquet(tmp_path):
     pq.write_table(pa.table({"text": bad, "label": ["0", "1"]}), tmp_path / "a.parquet")
     rows = read_rows(tmp_path / "a.parquet", [TEXT, LABEL])
     assert rows.rows == [{"text": "ab", "label": "0"}]
-    assert "record 2: byte 0xff at byte 1 is not UTF-8" in rows.dropped["bad_encoding"].first[0]
+    assert "record 2: 'text' has byte 0xff, which its encoding lacks, at char" in rows.dropped["bad_text"].first[0]
 
 
 @pytest.mark.parametrize(
