@@ -181,6 +181,11 @@ EXPORTS: tuple[Export, ...] = (
         "Prodigy", ("answer",), _prodigy,
         lambda cells: all(isinstance(cell, str) and cell in _ANSWERS for cell in cells["answer"]),
     ),
+    Export(
+        "KorQuAD 2", ("context", "qas"),
+        lambda record: ({"context": record["context"], **question} for question in record["qas"]),
+        _holds("qas", list),
+    ),
     Export("모두의 말뭉치", ("sentence",), _modu, _holds("sentence", list, "form")),
     Export(
         "KLUE-TC", ("guid", "title", "label"),

@@ -166,9 +166,18 @@ QAS = [
 ]
 
 
-def test_questions(tmp_path):
-    """As in the files of AI Hub."""
-    article = {"doc_id": 1, "doc_title": "배", "paragraphs": [{"context_id": 1, "context": CONTEXT, "qas": QAS}]}
+QAS_2 = [
+    {"id": "1", "question": "무엇?", "answer": RIGHT | {"html_answer_start": 23, "html_answer_text": "배"}},
+    {"id": "2", "question": "왜?", "answer": {"text": "", "answer_start": -1}},
+]
+ARTICLES = [
+    {"doc_id": 1, "doc_title": "배", "paragraphs": [{"context_id": 1, "context": CONTEXT, "qas": QAS}]},  # AI Hub
+    {"title": "배", "context": CONTEXT, "raw_html": f"<p>{CONTEXT}</p>", "qas": QAS_2},  # KorQuAD 2
+]
+
+
+@pytest.mark.parametrize("article", ARTICLES)
+def test_questions(tmp_path, article):
     kind, rows = read(written(tmp_path, "a.json", {"version": "1", "data": [article]}))
     assert kind == "question-answering"
     task = KINDS[kind].kind_class.learned_from(rows, KINDS[kind].section_class(train="a"))
