@@ -22,6 +22,7 @@ from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.stages import Inputs
 from korbert.tasks.files import ROLES, Role, Rows, read_rows, refuse_unseen_labels, renamed
 from korbert.tasks.finetuning.encoded import EncodedTexts
+from korbert.tasks.finetuning.layerwise import keep_layers
 from korbert.tasks.finetuning.vectors import Keeping, KeptVectors, keep_vectors
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.base import Kind, Prepared
@@ -98,6 +99,8 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
     pretrained = inputs.artifacts.get("pretrain")
     source = pretrained / "model" if pretrained else inputs.folder("init", "config.json")
     start, tokenizer = load_model(source)
+    if settings.num_hidden_layers is not None:
+        keep_layers(start, settings.num_hidden_layers)
     if settings.max_length > (positions := start.config.max_position_embeddings):
         raise SettingsError(
             f"max_length {settings.max_length} is more than the {positions} positions of {source}: lower it"

@@ -1,4 +1,4 @@
-"""Layer-wise learning rates, and freezing of encoders."""
+"""Layer-wise learning rates, freezing and truncation of encoders."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,12 +6,31 @@ from typing import Any
 from torch import nn
 
 from korbert.errors import SettingsError
+from korbert.modeling import Encoder, Model
 from korbert.modeling.embeddings import OVERLAP
 
+_SHARED = "the layers of this encoder share their weights"
 _INSEPARABLE = {
     "albert": "the layers of ALBERT share their weights",
     "funnel": "the layers of Funnel are blocks of different lengths",
 }
+
+
+def keep_layers(model: Model, layers: int) -> None:
+    """Truncates the encoder to its first `layers` layers. The final norm stays.
+
+    SettingsError for as many layers as there are or more, for shared layers, and for an encoder of transformers.
+    """
+    encoder, count = model.encoder, model.config.num_hidden_layers
+    reason = f"num_hidden_layers {layers}: "
+    if not isinstance(encoder, Encoder):
+        raise SettingsError(f"{reason}an encoder of transformers keeps its layers: leave num_hidden_layers out")
+    if encoder.config.layers_share > 1:
+        raise SettingsError(f"{reason}{_SHARED}: leave num_hidden_layers out")
+    if layers >= count:
+        raise SettingsError(f"{reason}the encoder has {count} layers: take fewer, or leave num_hidden_layers out")
+    encoder.layers = encoder.layers[:layers]
+    model.config = encoder.config = encoder.config.model_copy(update={"num_hidden_layers": layers})
 
 
 def freeze(model: nn.Module, layers: int) -> None:
@@ -52,8 +71,7 @@ def _depths(model: nn.Module) -> Iterator[tuple[str, int]]:
     encoder: Any = model.encoder
     count: int = encoder.config.num_hidden_layers
     shares = getattr(encoder.config, "layer_groups", None)
-    alike = "the layers of this encoder share their weights"
-    if reason := alike if shares else _INSEPARABLE.get(getattr(encoder.config, "model_type", "")):
+    if reason := _SHARED if shares else _INSEPARABLE.get(getattr(encoder.config, "model_type", "")):
         raise SettingsError(f"{reason}: leave layer_decay and frozen_layers out, or freeze all by frozen_layers -1")
     lists = [name for name, part in encoder.named_modules() if isinstance(part, nn.ModuleList) and len(part) == count]
     assert lists, encoder.config

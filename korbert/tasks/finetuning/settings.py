@@ -50,6 +50,7 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
     weight_decay: float = Field(0.01, ge=0, description="decoupled, times the learning rate; not of norms and biases")
     warmup_share: float = Field(0.06, ge=0, lt=1, description="share of steps used for learning rate warmup")
     layer_decay: float = Field(1.0, gt=0, le=1, description="learning rate of a layer relative to that of the next one")
+    num_hidden_layers: int | None = Field(None, ge=1, description="first layers of the encoder to keep; none: all")
     frozen_layers: int = Field(
         0, ge=-1, description="lowest layers to freeze, with the embeddings; -1: the whole encoder"
     )

@@ -109,6 +109,10 @@ class Classification(Kind, frozen=True):
         labels = f"{'any' if self.several else 'one'} of {len(self.labels)} labels ({shown})"
         return f"{labels} for {'two texts' if self.pair else 'a text'}"
 
+    @property
+    def reads_pairs(self) -> bool:
+        return self.pair
+
     def target(self, row: Row) -> Any:
         label = row["label"]
         self.texts(row)

@@ -58,6 +58,10 @@ class Regression(Kind, frozen=True):
     def about(self) -> str:
         return f"a number (mean {self.mean:.3g} ± {self.deviation:.3g}) for {'two texts' if self.pair else 'a text'}"
 
+    @property
+    def reads_pairs(self) -> bool:
+        return self.pair
+
     def target(self, row: Row) -> float:
         self.texts(row)
         return float(row["score"])

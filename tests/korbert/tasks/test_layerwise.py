@@ -1,10 +1,11 @@
 """Which parameters learn, and how fast."""
 
 import pytest
+import torch
 
 from korbert.errors import SettingsError
 from korbert.modeling import ClassificationModel
-from korbert.tasks.finetuning.layerwise import decayed, freeze
+from korbert.tasks.finetuning.layerwise import decayed, freeze, keep_layers
 from tests.korbert.tiny import tiny_config
 
 
@@ -26,3 +27,16 @@ def test_an_overlap_embedding_learns_as_a_head_does():
     freeze(model, 2)
     assert model.encoder.embeddings.overlap.weight.requires_grad
     assert not model.encoder.embeddings.token.weight.requires_grad
+
+
+def test_the_first_layers_alone_compute_what_they_did_inside_the_whole():
+    model = ClassificationModel(tiny_config(num_hidden_layers=4, global_attn_every_n_layers=3))
+    ids = torch.randint(5, 90, (2, 9))
+    whole = model.encoder.final_norm(model.encoder.all_layers(ids, only=[2])[0])
+    keep_layers(model, 2)
+    assert model.config.num_hidden_layers == 2
+    torch.testing.assert_close(model.encoder(ids), whole)
+    with pytest.raises(SettingsError, match="num_hidden_layers 2: the encoder has 2 layers: take fewer"):
+        keep_layers(model, 2)
+    with pytest.raises(SettingsError, match="the layers of this encoder share their weights"):
+        keep_layers(ClassificationModel(tiny_config(num_hidden_layers=4, layer_groups=2)), 2)
