@@ -1,6 +1,6 @@
 """Encoders in ONNX, which ONNX Runtime computes faster than PyTorch on CPU.
 
-1. `graph_of` expresses Encoder in ONNX operators, for rows padded to one length, which may hold several texts each.
+1. `graph_of` expresses Encoder in ONNX operators, for rows padded to one length.
 2. `quantized` makes a loaded model run in 8 bits. The graph stays in memory, the piece embeddings in the model.
 3. `export_onnx` writes the graph next to the head and the tokenizer, and compares the result with the model. The folder
    is read like any other (storage.load_model); OnnxEncoder runs the file.
@@ -117,22 +117,16 @@ def graph_of(encoder: Encoder, bits: int = 32, *, looked_up: bool = False) -> An
     """The encoder in eval mode as an onnx.ModelProto. Same weights, same bytes.
 
     Inputs are (B, T) int64: input_ids, attention_mask, and token_type_ids and boundaries if the encoder needs them.
-    Pieces attend to those of their row that have the same number in attention_mask: 1 and 0, or 1, 2, .. for texts that
-    stand behind each other in a row, and count positions from the first of them.
     The output `hidden` is (B, T, D) float32; vectors at padding positions are undefined.
     bits: 8 quantizes matrix products: weights now, with a scale per output, and inputs at run time, with one per piece.
     looked_up: leaves the table of piece embeddings out; a further input `vectors`, (B, T, E) float32, has their rows.
     """
     config, graph = encoder.config, _Graph(bits)
-    this, other = (graph.op("Unsqueeze", "attention_mask", graph.constant([axis])) for axis in (2, 1))
-    together = graph.op("Equal", this, other)  # (B, T, T)
-    length = graph.op("Gather", graph.op("Shape", "attention_mask"), graph.constant(1))
-    places = graph.op("Range", graph.constant(0), length, graph.constant(1))
-    numbers = graph.op("Cast", together, to=graph.onnx.TensorProto.INT32)
-    positions = graph.op("Sub", places, graph.op("ArgMax", numbers, axis=2, keepdims=0))  # (B, T)
-    hidden, names = _embedded(graph, encoder.embeddings, together, positions, looked_up)
+    shape = graph.op("Shape", "attention_mask")
+    positions = graph.op("Range", graph.constant(0), graph.op("Gather", shape, graph.constant(1)), graph.constant(1))
+    hidden, names = _embedded(graph, encoder.embeddings, positions, looked_up)
     kinds = {config.is_global(number) for number in range(config.num_hidden_layers)}
-    views = {whole: _view(graph, config, together, places, positions, whole) for whole in sorted(kinds)}
+    views = {whole: _view(graph, config, shape, positions, whole) for whole in sorted(kinds)}
     for number in range(config.num_hidden_layers):
         layer: Any = encoder.layers[number // config.layers_share]
         hidden = _layer(graph, config, layer, hidden, views[config.is_global(number)])
@@ -152,9 +146,7 @@ def graph_of(encoder: Encoder, bits: int = 32, *, looked_up: bool = False) -> An
     return helper.make_model(whole, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="korbert")
 
 
-def _embedded(
-    graph: _Graph, parts: Embeddings, together: str, positions: str, looked_up: bool
-) -> tuple[str, list[str]]:
+def _embedded(graph: _Graph, parts: Embeddings, positions: str, looked_up: bool) -> tuple[str, list[str]]:
     """The embeddings of the pieces, (B, T, D), and the names of the integers that the encoder needs."""
     hidden = "vectors" if looked_up else graph.op("Gather", graph.constant(parts.token.weight), "input_ids")
     tables = {"token_type_ids": parts.token_type, "boundaries": parts.boundary, positions: parts.position}
@@ -162,9 +154,7 @@ def _embedded(
         if table is not None:
             hidden = graph.op("Add", hidden, graph.op("Gather", graph.constant(table.weight), ids))
     if parts.overlap is not None:
-        hidden = graph.op(
-            "Add", hidden, graph.op("Mul", _in_both(graph, together), graph.constant(parts.overlap.weight))
-        )
+        hidden = graph.op("Add", hidden, graph.op("Mul", _in_both(graph), graph.constant(parts.overlap.weight)))
     segments, levels = parts.token_type is not None, parts.boundary is not None
     others = ["token_type_ids"] * segments + ["boundaries"] * levels
     if parts.overlap is not None and not segments:
@@ -174,36 +164,36 @@ def _embedded(
     return hidden, ["attention_mask", *others]
 
 
-def _in_both(graph: _Graph, together: str) -> str:
+def _in_both(graph: _Graph) -> str:
     """embeddings.in_both as 1.0 and 0.0: whether a piece also occurs in the other segment of its row, (B, T, 1)."""
     this, other = (graph.constant([axis]) for axis in (2, 1))
     same, apart = (
         graph.op("Equal", graph.op("Unsqueeze", name, this), graph.op("Unsqueeze", name, other))
         for name in ("input_ids", "token_type_ids")
     )
-    matches = graph.op("And", graph.op("And", same, together), graph.op("Not", apart))  # (B, T, T)
+    matches = graph.op("And", same, graph.op("Not", apart))  # (B, T, T)
     piece = graph.op("GreaterOrEqual", "input_ids", graph.constant(FIRST_PIECE))
     matches = graph.op("And", matches, graph.op("Unsqueeze", piece, this))
     numbers = graph.op("Cast", matches, to=graph.onnx.TensorProto.FLOAT)
     return graph.op("ReduceMax", numbers, this, keepdims=1)
 
 
-def _view(
-    graph: _Graph, config: EncoderConfig, together: str, places: str, positions: str, whole: bool
-) -> tuple[str, list[str]]:
+def _view(graph: _Graph, config: EncoderConfig, shape: str, places: str, whole: bool) -> tuple[str, list[str]]:
     """Additive attention mask of global or local layers, (B, 1, T, T), and the inputs of RotaryEmbedding, if any."""
-    seen = together
+    batch, length = (graph.op("Gather", shape, graph.constant([place])) for place in (0, 1))
+    square = graph.op("Concat", batch, graph.constant([1]), length, length, axis=0)
+    mask = graph.op("Cast", "attention_mask", to=graph.onnx.TensorProto.BOOL)
+    seen = graph.op("Expand", graph.op("Unsqueeze", mask, graph.constant([1, 2])), square)
     if not whole:
         column = graph.op("Unsqueeze", places, graph.constant([1]))  # (T, 1)
         distance = graph.op("Abs", graph.op("Sub", column, places))
         seen = graph.op("And", seen, graph.op("LessOrEqual", distance, graph.constant(config.local_attention // 2)))
-    seen = graph.op("Unsqueeze", seen, graph.constant([1]))
     added = graph.op("Where", seen, graph.constant(0.0), graph.constant(_UNSEEN))
     if config.architecture != "modern":
         return added, []
     theta = config.global_rope_theta if whole else config.local_rope_theta
     turns = rotation(torch.arange(config.max_position_embeddings), config.head_size, theta)
-    return added, [*map(graph.constant, turns), positions]
+    return added, [*map(graph.constant, turns), graph.op("Expand", places, shape)]
 
 
 def _layer(graph: _Graph, config: EncoderConfig, layer: Any, hidden: str, view: tuple[str, list[str]]) -> str:
@@ -281,8 +271,7 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
         new.mkdir()
         (new / ONNX_FILE).write_bytes(graph_of(encoder, bits).SerializeToString())
         tokenizer.save(new / "tokenizer")
-        record = {"packs": True, "sha256": sha256_of(new / ONNX_FILE), "bits": bits}
-        write_files(new, config | {"onnx": record}, heads)
+        write_files(new, config | {"onnx": {"sha256": sha256_of(new / ONNX_FILE), "bits": bits}}, heads)
         differences = _compare(encoder, load_model(new)[0].encoder, tokenizer, bits)
         new.rename(folder)
     return differences

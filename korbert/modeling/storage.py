@@ -177,8 +177,6 @@ def _filled_model(folder: Path, config: Mapping[str, Any], home: Path, device: t
         tensors = {name: tensor for name, tensor in tensors.items() if name in model.state_dict()}
     _fill(folder / "model.safetensors", model, tensors)
     if onnx:
-        if not onnx.get("packs"):  # its graph would mix the texts of a row
-            raise ModelError(f"{folder}: an earlier version of korbert exported it: export the model anew")
         path, digest = folder / ONNX_FILE, onnx["sha256"]
         _check_digest(path, digest)
         model.encoder = OnnxEncoder(model.config, str(path), str(path), sha256=digest)

@@ -25,7 +25,7 @@ from tests.korbert.tiny import tiny_config
 for name in ("onnx", "onnxruntime"):
     pytest.importorskip(name)
 
-from korbert.modeling.onnx_encoder import _packed, _passes  # noqa: E402
+from korbert.modeling.onnx_encoder import _groups  # noqa: E402
 from korbert.modeling.onnx_export import TOLERANCE, export_onnx  # noqa: E402
 
 TEXTS = ["영화가 정말 재미있다.", "", "나는 어제 학교에 갔다. " * 60, "별로", "아버지가 방에 들어가신다. " * 8]
@@ -87,19 +87,16 @@ def test_labels_are_those_of_the_model_in_order(folders):
         assert other.probabilities == pytest.approx(mine.probabilities, abs=1e-4)
 
 
-@given(st.lists(st.integers(1, 40), min_size=1, max_size=50), st.integers(1, 4))
-def test_packed_texts_lie_apart_and_every_text_is_in_one_pass(sizes, threads):
-    sizes = np.array(sizes)
-    begins, (rows, width) = _packed(sizes)
-    taken = [begin + offset for begin, size in zip(begins, sizes, strict=True) for offset in range(size)]
-    assert len(set(taken)) == sizes.sum()
-    assert max(taken) < rows * width
-    assert (begins // width == (begins + sizes - 1) // width).all()
-    assert sorted(np.concatenate(_passes(np.append(sizes, 0), threads))) == list(range(len(sizes)))
+@given(st.lists(st.integers(0, 40), max_size=50), st.integers(1, 500))
+def test_every_row_is_in_one_group(lengths, most):
+    lengths = np.array(lengths, np.int64)
+    groups = list(_groups(lengths, most))
+    assert sorted(np.concatenate([*groups, []])) == np.flatnonzero(lengths).tolist()
+    assert all(len(rows) == 1 or len(rows) * lengths[rows].max() <= most for rows in groups)
 
 
 def test_many_long_rows_are_computed_in_parts(folders, monkeypatch):
-    monkeypatch.setattr("korbert.modeling.onnx_encoder._MOST_PIECES", 40)
+    monkeypatch.setattr("korbert.modeling.onnx_encoder._PLACES_AT_ONCE", 40)
     ours, theirs = (korbert.load(folder, "cpu").embed(TEXTS * 3, batch_size=15) for folder in folders)
     np.testing.assert_allclose(theirs, ours, atol=1e-4)
 
@@ -167,10 +164,6 @@ def test_changed_broken_and_missing_files_are_refused(folders, tmp_path):
         korbert.load(broken, "cpu")
     file.unlink()
     with pytest.raises(ModelError, match="the model folder is incomplete"):
-        korbert.load(broken, "cpu")
-    del config["onnx"]["packs"]  # as an earlier version wrote it, whose graph would mix texts
-    write_files(broken, config, safetensors.torch.load_file(broken / "model.safetensors"))
-    with pytest.raises(ModelError, match="an earlier version of korbert exported it: export the model anew"):
         korbert.load(broken, "cpu")
 
 
