@@ -27,7 +27,8 @@ __all__ = ["ALIASES", "KINDS", "Entry", "kind_of_task", "section_class"]
 class Entry:
     """A kind: its name in recipes, and a description.
 
-    `question-answering` is the class QuestionAnswering of question_answering.py, with QuestionAnsweringSection.
+    `question-answering` is the class QuestionAnswering of question_answering.py, with QuestionAnsweringSection of
+    sections.py, which needs no PyTorch, or of the same file.
     """
 
     name: str
@@ -35,18 +36,23 @@ class Entry:
 
     @property
     def kind_class(self) -> "type[Kind]":
-        module = f"korbert.tasks.kinds.{self.name.replace('-', '_')}"
-        kind: type[Kind] = pkgutil.resolve_name(f"{module}:{self._class_name}")
+        kind: type[Kind] = self._class_of("")
         return kind
 
     @property
     def section_class(self) -> "type[TaskSection]":
-        section: type[TaskSection] = pkgutil.resolve_name(f"korbert.tasks.kinds.sections:{self._class_name}Section")
+        try:
+            section: type[TaskSection] = pkgutil.resolve_name(f"{__name__}.sections:{self._class_name}Section")
+        except AttributeError:
+            section = self._class_of("Section")
         return section
 
     @property
     def _class_name(self) -> str:
         return self.name.title().replace("-", "")
+
+    def _class_of(self, ending: str) -> Any:
+        return pkgutil.resolve_name(f"{__name__}.{self.name.replace('-', '_')}:{self._class_name}{ending}")
 
 
 KINDS: Mapping[str, Entry] = {

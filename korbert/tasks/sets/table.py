@@ -26,19 +26,19 @@ class Files:
     note: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class KnownSet:
-    """A public data set. best: "" if unknown. See datasets.toml."""
+    """A data set. Facts about a public one are "" or {} if unknown. See datasets.toml."""
 
     name: str
     title: str
     kind: str
-    about: str
     metrics: tuple[str, ...]
-    url: str
-    licence: str
-    size: Mapping[Part, int]
     files: tuple[Files, ...] = field(repr=False)
+    about: str = ""
+    url: str = ""
+    licence: str = ""
+    size: Mapping[Part, int] = field(default_factory=dict)
     best: str = ""
     uncounted: str = ""
 
@@ -48,7 +48,7 @@ def _known(name: str, table: dict[str, Any]) -> KnownSet:
     for entry in table.pop("files"):
         parts = {part: tuple(entry.pop(part)) for part in PARTS if part in entry}
         files.append(Files(tuple(entry.pop("folders")), parts, **entry))
-    return KnownSet(name, metrics=tuple(table.pop("metrics")), files=tuple(files), **table)
+    return KnownSet(name=name, metrics=tuple(table.pop("metrics")), files=tuple(files), **table)
 
 
 SETS: Mapping[str, KnownSet] = {
