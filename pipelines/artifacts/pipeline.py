@@ -248,7 +248,12 @@ def progress(partial: Path) -> str | None:
 def open_pipeline(recipe: str, changes: Sequence[str], root: Path, data: Path | None, **runtime: Any) -> Pipeline:
     """The pipeline of a recipe. data: None: the recipe's folder. runtime: further fields of Runtime."""
     loaded = load(recipe, changes)
-    return Pipeline(loaded, Runtime(root=root, data=(data or find(recipe).parent).resolve(), **runtime))
+    folder = data or find(recipe).parent
+    try:
+        folder = folder.resolve()
+    except (OSError, RuntimeError) as error:  # a loop of links
+        raise SettingsError(f"{folder}: cannot be followed ({error}): name another folder with --data") from error
+    return Pipeline(loaded, Runtime(root=root, data=folder, **runtime))
 
 
 def _versions(libraries: Iterable[str]) -> dict[str, str]:
