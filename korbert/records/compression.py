@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 File: TypeAlias = "Path | UPath"  # local, or at an address that fsspec opens
 
 _READ_BYTES = 1 << 16
-_STEP_BYTES = 1 << 10  # decompressed at a time: four bytes of zstd may stand for 128 KiB
+_STEP_BYTES = 1 << 10  # compressed, read at a time: four bytes of zstd may stand for 128 KiB
 _LARGEST_WINDOW_BYTES = 1 << 31  # zstd --long=31, the maximum
 _GZIP_WBITS = 31  # zlib: gzip header and checksum
 
