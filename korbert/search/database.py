@@ -122,7 +122,7 @@ def _connected(folder: Path, mode: Literal["ro", "rw", "rwc"]) -> Iterator[sqlit
     how = "ro&immutable=1" if is_fixed else "rwc" if mode == "rwc" else "rw"
     try:
         address = f"{path.absolute().as_uri()}?mode={how}"
-        with closing(sqlite3.connect(address, _WAIT_S, isolation_level=None, uri=True)) as database:
+        with closing(sqlite3.connect(address, timeout=_WAIT_S, isolation_level=None, uri=True)) as database:
             yield database  # an open transaction is undone by closing
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the details of extended codes
