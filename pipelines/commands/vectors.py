@@ -18,6 +18,7 @@ from korbert.durable import check_output, write_whole
 from korbert.errors import CorpusError, ModelError, SettingsError
 from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options
+from korbert.pipelines.language import t
 from korbert.progress import track
 from korbert.records.form import Form, Format
 from korbert.terminal import say
@@ -280,10 +281,10 @@ def search_eval(
         own = {name: {key: one._asdict() for key, one in of.figures.items()} for name, of in measured.items()}
         click.echo(inference.lines.as_json({**facts, "ways": own}))
     else:
-        say(f"{len(pairs):,} queries, {facts['texts']:,} texts")
+        say(t(f"{len(pairs):,} queries, {facts['texts']:,} texts"))
         reports.summary.show_search(measured)
     if page:
-        about = f"{model.name}: {len(pairs):,} queries among {facts['texts']:,} texts of {corpus.name}."
+        about = f"{model.name}, {corpus.name}: " + t(f"{len(pairs):,} queries, {facts['texts']:,} texts")
         say(f"page: {reports.searching.write_page(page, about, pairs, right, measured)}", err=as_json)
     failed_queries.end()
     failed.end()

@@ -4,8 +4,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from korbert.pipelines.language import t
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Element, Table
+from korbert.pipelines.reports.figures import interval, model_name, text
 from korbert.pipelines.reports.page import write
 from korbert.pipelines.reports.pictures import Line, curves
 
@@ -29,11 +31,12 @@ def score_elements(record: Mapping[str, Any]) -> Iterator[Element]:
     low, high = (  # the mean if there is a single seed
         [score["mean"] if score[end] is None else score[end] for score in scores] for end in ("low", "high")
     )
-    layers, means = [float(model["name"]) for model in single], [score["mean"] for score in scores]
+    layers, means = [float(model_name(model["name"])) for model in single], [score["mean"] for score in scores]
     lines = [Line("one layer", layers, means, band=(low, high))]
     for model in defined:
-        if model["name"] in (record["best"], *record["baselines"]) and not model["name"].isdecimal():
-            lines.append(Line(model["name"], [0, record["num_layers"]], [model[metric]["mean"]] * 2, reference=True))
+        if (name := model["name"]) in (record["best"], *record["baselines"]) and not name.isdecimal():
+            at = [model[metric]["mean"]] * 2
+            lines.append(Line(model_name(name), [0, record["num_layers"]], at, reference=True))
     note = "Means over seeds with their 95 % interval. Layer 0 is the embeddings."
     yield from curves(f"{label} by layer", lines, x="layer", y=label, note=note)
     yield score_table(record)
@@ -45,9 +48,9 @@ def score_table(record: Mapping[str, Any]) -> Table:
     rows = []
     for model in record["models"]:
         score = model[metric] or {"mean": None, "low": None}
-        interval = formatting.UNKNOWN if score["low"] is None else "{low:.3f} to {high:.3f}".format(**score)
-        mean, validation = (formatting.decimal(number, 3) for number in (score["mean"], model["validation"]))
-        rows.append((model["name"], mean, interval, validation, formatting.count(model["seeds"])))
+        ends = formatting.UNKNOWN if score["low"] is None else interval(metric, (score["low"], score["high"]))
+        mean, validation = (text(metric, number) for number in (score["mean"], model["validation"]))
+        rows.append((t(model_name(model["name"])), mean, ends, validation, formatting.count(model["seeds"])))
     note = "Choose a layer by the validation column: the best of many test scores is partly luck."
     if record["scored_on"] == "valid":
         note = "Scored on the validation rows, which also chose the epoch: scores are optimistic, the best one most."

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from korbert.pipelines.language import t
 from korbert.pipelines.reports.elements import Element, Entry, Folded, Section
 from korbert.pipelines.reports.examples import beginning, differing
 from korbert.pipelines.reports.figures import label
@@ -50,8 +51,10 @@ def differences(
         entries = []
         for number in order[:_EXAMPLES]:
             query, ids = pairs[number]
-            ranks = {way: of_way.ranks[number] for way, of_way in ways.items()}
-            facts = [(way, f"rank {rank}" if rank else f"not among the first {DEPTH}") for way, rank in ranks.items()]
+            ranks = ((way, of_way.ranks[number]) for way, of_way in ways.items())
+            facts = [(t(way), t(f"rank {rank}" if rank else f"not among the first {DEPTH}")) for way, rank in ranks]
             texts = beginning(*(right[id] for id in ids if id in right))
             entries.append(Entry(", ".join(ids), beginning(query), facts, [(texts, ())]))
-        yield Folded(f"{better} better than {worse} · {len(order):,} of {len(pairs):,} queries", entries)
+        share = t(f"{len(order):,} of {len(pairs):,} queries")
+        verdict = t("{better} better than {worse}").format(better=t(better), worse=t(worse))
+        yield Folded(f"{verdict} · {share}", entries)

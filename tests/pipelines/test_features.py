@@ -139,7 +139,7 @@ def test_a_table_of_layers(learn, tmp_path, capsys):
     assert (combinations(4)[-1], combinations(12)[-1]) == ("concat of last four", "weighted sum of all")
     show_tables([score_table(record)])
     printed = capsys.readouterr().out
-    assert [name for name in (*names, "tfidf") if name not in printed] == []
+    assert [name for name in (*names, "TF-IDF baseline") if name not in printed] == []
     page = (folder / "layers.html").read_text(encoding="utf-8")
     assert "<svg" in page
     assert "concat of last 2" in page

@@ -104,6 +104,27 @@ def test_differences_are_those_of_scipy(tmp_path):
     assert found["p_value"] == pytest.approx(permuted.pvalue, abs=0.02)
 
 
+def test_cosines_of_another_spread_differ_as_much(tmp_path):
+    """A model whose cosines lie between 0.9 and 1 is compared by how it ranks pairs, not by where they lie."""
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(0, 5, 300)
+    good, poor = (scores / 5 + rng.normal(0, noise, 300) for noise in (0.3, 0.5))
+    rows = [{"text": f"글 {number}", "pair": "다른 글", "score": score} for number, score in enumerate(scores)]
+    more = {"kind": "embedding", "metrics": ["spearman", "pearson"], "learns": "scores", "labels": None}
+    found = []
+    for name, cosines in (("wide", poor), ("narrow", 0.95 + poor / 100)):
+        sides = [
+            made(tmp_path / name / side, rows, {"pretrained": [own.tolist()]}, **more)
+            for side, own in (("good", good), ("poor", cosines))
+        ]
+        found += compare_tasks(sides).scores["comparisons"]
+    wide, narrow = found
+    assert narrow["sentence"] == wide["sentence"]
+    assert narrow["more_than_chance"]
+    by_scipy = [stats.spearmanr(scores, own).statistic for own in (good, poor)]
+    assert narrow["difference"] == pytest.approx(by_scipy[0] - by_scipy[1], abs=1e-9)
+
+
 def test_other_rows_are_refused_with_the_first(tmp_path):
     one = side(tmp_path / "one", ONE)
     changed = [{**row, "label": "b"} if number in (4, 6) else row for number, row in enumerate(ROWS)]
