@@ -31,7 +31,7 @@ def score_elements(record: Mapping[str, Any]) -> Iterator[Element]:
     low, high = (  # the mean if there is a single seed
         [score["mean"] if score[end] is None else score[end] for score in scores] for end in ("low", "high")
     )
-    layers, means = [float(model_name(model["name"])) for model in single], [score["mean"] for score in scores]
+    layers, means = [float(model["name"]) for model in single], [score["mean"] for score in scores]
     lines = [Line("one layer", layers, means, band=(low, high))]
     for model in defined:
         if (name := model["name"]) in (record["best"], *record["baselines"]) and not name.isdecimal():
