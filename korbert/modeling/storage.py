@@ -139,7 +139,7 @@ def load_model(folder: _Folder, kind: str | None = None, device: _Device = "cpu"
     if kind is not None and config["kind"] != kind:
         raise ModelError(f"{folder}: a {config['kind']} model, but a {kind} model is needed: name another folder")
     base = (config.get("packed") or {}).get("base")
-    if base is not None and not re.fullmatch(r"[\w-][\w.-]*", base):  # it may be untrusted
+    if base is not None and not re.fullmatch(r"[\w-][\w.-]*", base):  # the model may be untrusted
         raise ModelError(f"{folder / 'config.json'}: packed.base {base!r:.80} is no name of a folder beside it")
     home = folder if base is None else base_folder(folder, base)  # where the tokenizer is
     model = _filled_model(folder, config, home, torch.device(device))

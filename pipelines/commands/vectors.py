@@ -277,14 +277,15 @@ def search_eval(
         ways = [way] if way else get_args(Way)[::-1]
         measured = search.evaluation.evaluate(made, texts, ids, ways, _reranker(rerank, device))
         facts = {"model": str(model), "queries": len(pairs), "texts": len(made)}
+    counted = t(f"{facts['queries']:,} queries, {facts['texts']:,} texts")
     if as_json:
         own = {name: {key: one._asdict() for key, one in of.figures.items()} for name, of in measured.items()}
         click.echo(inference.lines.as_json({**facts, "ways": own}))
     else:
-        say(t(f"{len(pairs):,} queries, {facts['texts']:,} texts"))
+        say(counted)
         reports.summary.show_search(measured)
     if page:
-        about = f"{model.name}, {corpus.name}: " + t(f"{len(pairs):,} queries, {facts['texts']:,} texts")
+        about = f"{model.name}, {corpus.name}: {counted}"
         say(f"page: {reports.searching.write_page(page, about, pairs, right, measured)}", err=as_json)
     failed_queries.end()
     failed.end()

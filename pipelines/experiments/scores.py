@@ -14,6 +14,7 @@ from korbert.tasks.metrics.statistics import bootstrap_interval, compare, over_s
 
 _RESAMPLES = 1_000
 _SEED = 0
+_CORRELATIONS = ("pearson", "spearman")  # of runs of (N, 2), targets and predictions
 
 
 def score_table(
@@ -63,6 +64,8 @@ def compared(task: Kind, a: Sequence[Any], b: Sequence[Any], names: tuple[str, s
     if len(a[0]) < 2:
         return None
     rng, metric = np.random.default_rng(_SEED), task.metrics[0]
+    if metric in _CORRELATIONS:  # which scale does not change, but the test swaps predictions of the two models
+        a, b = ([(run - run.mean(0)) / np.where(run.std(0) > 0, run.std(0), 1) for run in side] for side in (a, b))
     comparison = compare(a, b, task.score(metric), rng=rng, resamples=_RESAMPLES, names=names)
     if comparison is None:
         return None

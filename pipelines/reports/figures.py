@@ -85,7 +85,7 @@ def text(key: str, value: Any, more_places: int = 0) -> str:
 
 
 def interval(key: str, ends: Sequence[Any]) -> str:
-    """46.2 to 55.1 %. That of a share ends at 0 and 100 %, as an interval over seeds may go beyond."""
+    """46.2 to 55.1 %. Shares are clipped to 0 and 100 %, which intervals over seeds may exceed."""
     shares = (min(max(end, 0.0), 1.0) if in_percent(key) and known(end) else end for end in ends)
     low, high = (text(key, end).removesuffix(formatting.PERCENT) for end in shares)
     return t(f"{low} to {high}") + (formatting.PERCENT if in_percent(key) else "")

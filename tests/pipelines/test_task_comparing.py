@@ -104,13 +104,16 @@ def test_differences_are_those_of_scipy(tmp_path):
     assert found["p_value"] == pytest.approx(permuted.pvalue, abs=0.02)
 
 
-def test_cosines_of_another_spread_differ_as_much(tmp_path):
+@pytest.mark.parametrize("more", [
+    {"kind": "embedding", "learns": "scores"}, {"kind": "regression", "mean": 2.5, "deviation": 1.4, "pair": True},
+], ids=lambda more: more["kind"])  # fmt: skip
+def test_predictions_of_another_spread_differ_as_much(more, tmp_path):
     """A model whose cosines lie between 0.9 and 1 is compared by how it ranks pairs, not by where they lie."""
     rng = np.random.default_rng(0)
     scores = rng.uniform(0, 5, 300)
     good, poor = (scores / 5 + rng.normal(0, noise, 300) for noise in (0.3, 0.5))
     rows = [{"text": f"글 {number}", "pair": "다른 글", "score": score} for number, score in enumerate(scores)]
-    more = {"kind": "embedding", "metrics": ["spearman", "pearson"], "learns": "scores", "labels": None}
+    more = {"metrics": ["spearman", "pearson"], "labels": None, **more}
     found = []
     for name, cosines in (("wide", poor), ("narrow", 0.95 + poor / 100)):
         sides = [

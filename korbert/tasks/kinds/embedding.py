@@ -292,7 +292,7 @@ class Embedding(Kind, frozen=True):
         yield from self._scores.baselines(texts, parts.scored.rows, morphemes)
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
-        """(N, 2) score and standardized cosine; of retrieval, (N,) ranks; beside a teacher, (N,) cosines."""
+        """(N, 2) score and cosine; of retrieval, (N,) ranks; beside a teacher, (N,) cosines."""
         return self._scores.run(rows, predictions)
 
     def score(self, metric: str) -> Score:

@@ -61,8 +61,7 @@ class VectorScores(ABC):
 
 
 class BySimilarity(VectorScores):
-    """A target is a score, a prediction the cosine of the two vectors; a run is (N, 2), score and standard score of the
-    cosine: no correlation depends on the spread of a model's cosines, nor may a test that swaps those of two models."""
+    """A target is a score, a prediction the cosine of the two vectors; a run is (N, 2), score and cosine."""
 
     metrics: ClassVar[Metrics] = {
         "spearman": lambda run: regression.spearman(run[:, 0], run[:, 1]),
@@ -78,8 +77,7 @@ class BySimilarity(VectorScores):
         return [float(query @ own[0]) for query, own in zip(queries, others, strict=True)]
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
-        cosines = np.array(predictions, np.float64)
-        return np.stack([np.array(list(map(self.target, rows))), (cosines - cosines.mean()) / (cosines.std() or 1)], 1)
+        return np.array([list(map(self.target, rows)), predictions], dtype=np.float64).T
 
     def baselines(self, train: Sequence[str], rows: Sequence[Row], morphemes: Morphemes) -> Iterator[Baseline]:
         from korbert.tasks.baselines.features import tfidf_features
