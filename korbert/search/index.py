@@ -214,7 +214,7 @@ class Index:
             way: By BM25 of words, by cosine of vectors, or by both; None: that of default_way.
             where: Only among texts whose fields meet this condition, as in "kind = '민사'"; see filters.py.
             reranker: A model of kind "rerank", which reads each of the first 50 hits together with the text. They are
-                sorted by its scores, the others follow.
+                sorted by its scores and, with its `found_weight`, those of the search; the others follow.
 
         Raises:
             SettingsError: The texts are no strings, or way or condition are no such thing.
@@ -237,7 +237,7 @@ class Index:
                 for query, ((_, terms), vector) in zip(queries, both, strict=True)
             ]
         if reranker:
-            results = [hits[:top] for hits in reranked(reranker, queries, results)]
+            results = [hits[:top] for hits in reranked(reranker, queries, results, way)]
         return results
 
     def _search(
@@ -308,11 +308,17 @@ def default_way(model: Model) -> tuple[Way, str]:
     return "words", "vectors found nothing more on the pairs that the model was validated on"
 
 
-def reranked(reranker: Model, queries: Sequence[str], results: Sequence[list[Hit]]) -> list[list[Hit]]:
-    """The hits of each query with the first 50 sorted by the reranker's scores, which become theirs."""
+def reranked(reranker: Model, queries: Sequence[str], results: Sequence[list[Hit]], way: Way) -> list[list[Hit]]:
+    """The hits of each query with the first 50 sorted by the reranker's scores plus weighted ones of the search, those
+    of words as shares of the best. The sums become their scores.
+    """
     pairs = [(query, hit.text) for query, hits in zip(queries, results, strict=True) for hit in hits[:_RERANKED]]
-    scores = iter(reranker.predict(pairs))
-    return [_resorted(hits, list(islice(scores, min(len(hits), _RERANKED)))) for hits in results]
+    scores, again = iter(reranker.predict(pairs)), []
+    for hits in results:
+        weight = reranker.kind.found_weight / (hits[0].score if hits and way == "words" else 1)  # type: ignore[union-attr]
+        found = hits[:_RERANKED]
+        again.append(_resorted(hits, [next(scores) + weight * hit.score for hit in found]))
+    return again
 
 
 def _resorted(hits: list[Hit], scores: Sequence[float]) -> list[Hit]:
