@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from korbert.extras import package
 from korbert.modeling import ClassificationModel, Pooling
 from korbert.modeling.config import AnyConfig
 from korbert.tasks import retrieval
@@ -46,6 +47,7 @@ class Rerank(Kind, frozen=True):
 
     @classmethod
     def learned_from(cls, rows: Rows, settings: RerankSection) -> Self:
+        package("sklearn", "a model that reranks")  # `completed` compares with words
         return cls.of_settings(settings, ("mrr", "recall@1"))
 
     def about(self) -> str:
