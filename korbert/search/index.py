@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.embedder import TEXTS_AT_ONCE
-from korbert.errors import ArtifactError, CorpusError, SettingsError
+from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
 from korbert.folders import lasting
 from korbert.model import Model
 from korbert.processor import cores
@@ -24,6 +24,7 @@ from korbert.search.postings import word_scores
 from korbert.search.terms import read_texts
 from korbert.search.texts import Fields, delete, insert, is_utf8, json_of, stored
 from korbert.tasks.kinds.embedding import Embedding
+from korbert.tasks.kinds.rerank import Rerank
 from korbert.tasks.passages import MANY_TEXTS
 from korbert.tasks.retrieval import fused, weight_among
 from korbert.texts import as_texts
@@ -214,7 +215,7 @@ class Index:
             way: By BM25 of words, by cosine of vectors, or by both; None: that of default_way.
             where: Only among texts whose fields meet this condition, as in "kind = '민사'"; see filters.py.
             reranker: A model of kind "rerank", which reads each of the first 50 hits together with the text. They are
-                sorted by its scores and, with its `found_weight`, those of the search; the others follow.
+                sorted by its scores and, with its `found_weight`, those of the search; the others follow as they were.
 
         Raises:
             SettingsError: The texts are no strings, or way or condition are no such thing.
@@ -237,7 +238,7 @@ class Index:
                 for query, ((_, terms), vector) in zip(queries, both, strict=True)
             ]
         if reranker:
-            results = [hits[:top] for hits in reranked(reranker, queries, results, way)]
+            results = [hits[:top] for hits in reranked(reranker, queries, results)]
         return results
 
     def _search(
@@ -308,16 +309,17 @@ def default_way(model: Model) -> tuple[Way, str]:
     return "words", "vectors found nothing more on the pairs that the model was validated on"
 
 
-def reranked(reranker: Model, queries: Sequence[str], results: Sequence[list[Hit]], way: Way) -> list[list[Hit]]:
-    """The hits of each query with the first 50 sorted by the reranker's scores plus weighted ones of the search, those
-    of words as shares of the best. The sums become their scores.
+def reranked(reranker: Model, queries: Sequence[str], results: Sequence[list[Hit]]) -> list[list[Hit]]:
+    """The hits of each query, the first 50 sorted anew: by the reranker's score plus its `found_weight` times that of
+    the search, as a share of the best hit's. The sum becomes their score.
     """
+    if not isinstance(reranker.kind, Rerank):
+        raise ModelError("this model was not trained to rerank: see `korbert finetune --kind rerank`")
     pairs = [(query, hit.text) for query, hits in zip(queries, results, strict=True) for hit in hits[:_RERANKED]]
     scores, again = iter(reranker.predict(pairs)), []
     for hits in results:
-        weight = reranker.kind.found_weight / (hits[0].score if hits and way == "words" else 1)  # type: ignore[union-attr]
-        found = hits[:_RERANKED]
-        again.append(_resorted(hits, [next(scores) + weight * hit.score for hit in found]))
+        weight = reranker.kind.found_weight / (max((abs(hit.score) for hit in hits), default=0.0) or 1.0)
+        again.append(_resorted(hits, [next(scores) + weight * hit.score for hit in hits[:_RERANKED]]))
     return again
 
 

@@ -4,12 +4,11 @@ import json
 
 import numpy as np
 import pytest
-import torch
 from sklearn.metrics.pairwise import cosine_similarity
 
 import korbert
-from korbert.errors import CorpusError, SettingsError
-from korbert.modeling import load_model, read_config
+from korbert.errors import CorpusError, ModelError, SettingsError
+from korbert.modeling import read_config
 from korbert.pipelines.stages.finetuning import count_seen
 from korbert.search import Index
 from korbert.search.evaluation import evaluate
@@ -18,7 +17,6 @@ from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.embedding import Embedding
 from korbert.tasks.kinds.rerank import Rerank
-from korbert.tasks.passages import encode_passages
 from tests.korbert.tiny import json_lines
 from tests.pipelines.small_tasks import TEXTS, fine_tune, scores_of, write_table
 
@@ -153,11 +151,10 @@ def test_negatives_are_found_and_a_model_reranks(start, tmp_path, command):
     ask = ["similar", str(start), str(corpus), TEXTS[0], "--top", "40", "--way", "vectors", "--json"]
     out, _ = command(*ask, "--rerank", str(folder))
     hits = json.loads(out)["hits"]
-    relevance, weight = dict(zip(passages, scores, strict=True)), model.kind.found_weight
-    assert [hit["score"] for hit in hits] == pytest.approx(
-        [relevance[hit["id"]] + weight * hit["score_vectors"] for hit in hits], abs=1e-5
-    )
-    assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
+    relevance, best = dict(zip(passages, scores, strict=True)), max(hit["score_vectors"] for hit in hits)
+    expected = [relevance[hit["id"]] + 8 * hit["score_vectors"] / best for hit in hits]  # found_weight is 8
+    assert [hit["score"] for hit in hits] == pytest.approx(expected, abs=1e-5)
+    assert expected == pytest.approx(sorted(expected, reverse=True), abs=1e-5)
     assert {hit["rank_vectors"] for hit in hits} == set(range(1, 41))
     queries = tmp_path / "queries.jsonl"
     queries.write_text(json.dumps({"query": TEXTS[0], "relevant": hits[0]["id"]}), encoding="utf-8")
@@ -165,25 +162,10 @@ def test_negatives_are_found_and_a_model_reranks(start, tmp_path, command):
     assert json.loads(out)["ways"]["reranked"]["MRR"]["value"] <= 1
     _, err = command(*ask, "--rerank", str(start), code=1)
     assert "was not trained to rerank" in err
-
-
-def test_a_reranker_heeds_the_search_where_that_helps(start):
-    """found_weight is the smallest of those with the highest mean reciprocal rank."""
-    rows = [
-        {"text": "재미", "pair": "재미 있다", "negatives": ["졸려서 혼났다", "표가 비싸다"]},
-        {"text": "배역", "pair": "배역을 잘 살렸다", "negatives": ["하루를 버렸다", "끝이 싱겁다"]},
-    ]
-    kind = Rerank(metrics=("mrr",), max_length=32)
-    encoder, tokenizer = load_model(start)
-    texts = [text for row in rows for text in kind.texts(row)]
-    encoded = dict(zip(texts, encode_passages(tokenizer, texts), strict=True))
-    model = kind.model(encoder.config)
-    torch.nn.init.zeros_(model.classifier.weight)  # to this model all passages are alike
-    valid = kind.prepare(rows, encoded, tokenizer)
-    words = {text: text.replace("을", " 을").split() for text in texts}
-    for morphemes, weight in ((words, 1), ({text: ["x"] for text in texts}, 0)):
-        chosen = kind.completed(model, valid, lambda morphemes=morphemes: morphemes, device=torch.device("cpu"))
-        assert chosen.found_weight == weight
+    index = Index.create(tmp_path / "made.index", korbert.load(start, "cpu"))
+    index.add([("a", "아주 신나는 작품")])
+    with pytest.raises(ModelError, match="was not trained to rerank"):
+        index.search("작품", reranker=korbert.load(start, "cpu"))
 
 
 def test_a_pair_is_known_from_training_whatever_its_negatives_are():

@@ -1,6 +1,6 @@
 """Reranking: how well a passage answers a query, read together (a cross-encoder, Nogueira and Cho 2019)."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self, Unpack
 
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from korbert.extras import package
 from korbert.modeling import ClassificationModel, Pooling
 from korbert.modeling.config import AnyConfig
 from korbert.tasks import retrieval
@@ -26,12 +25,10 @@ from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, outputs
 
-_WEIGHTS = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)  # of the score that the search gave
-
 
 class Rerank(Kind, frozen=True):
-    """The relevance of a passage to a query. found_weight: of what a search scored the passage, beside this relevance,
-    chosen on the validation rows (index.reranked).
+    """The relevance of a passage to a query. found_weight: of the score that a search gave the passage, as a share of
+    the best hit's, beside this relevance (korbert.search.index.reranked); models made before have 0.
 
     Training rows have a query, its passage, and negatives, such as those of `korbert negatives`: the model learns to
     give the passage the highest score of these. The target is the passage, a prediction {"score": of the passage,
@@ -47,7 +44,6 @@ class Rerank(Kind, frozen=True):
 
     @classmethod
     def learned_from(cls, rows: Rows, settings: RerankSection) -> Self:
-        package("sklearn", "a model that reranks")  # `completed` compares with words
         return cls.of_settings(settings, ("mrr", "recall@1"))
 
     def about(self) -> str:
@@ -89,32 +85,14 @@ class Rerank(Kind, frozen=True):
     def result(self, prediction: Prediction) -> float:
         return float(prediction["score"])
 
-    def completed(
-        self, model: nn.Module, valid: Prepared, read_morphemes: Callable[[], Morphemes], **how: Unpack[Scoring]
-    ) -> Self:
-        """Chooses found_weight by the mean reciprocal rank among each row's passages, with BM25 for the search."""
-        relevances = outputs(model, valid.examples, scores_of_choices, batch_size=64, **how)
-        found = list(self._by_words(valid.rows, read_morphemes()))
-
-        def mean_reciprocal_rank(weight: float) -> float:
-            rows = zip(relevances, found, strict=True)
-            sums = (own[: len(words)] + weight * words / max(words.max(), 1e-9) for own, words in rows)
-            return retrieval.METRICS["mrr"](np.array([(own >= own[0]).sum() for own in sums]))
-
-        return self.model_copy(update={"found_weight": max(_WEIGHTS, key=mean_reciprocal_rank)})
-
-    def _by_words(self, rows: Sequence[Row], morphemes: Morphemes) -> Iterator[NDArray[np.float64]]:
-        """BM25 of each row's passage and negatives, among those of all rows."""
-        searched = retrieval.Retrieval.of(rows)
-        numbers = {passage: number for number, passage in enumerate(searched.passages)}
-        scores = searched.by_words(morphemes)
-        for number, row in enumerate(rows):
-            yield scores(slice(number, number + 1))[0, [numbers[passage] for passage in self.texts(row)[1:]]]
-
     def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
         """BM25 over morphemes."""
-        found = self._by_words(parts.scored.rows, morphemes)
-        predictions = [{"score": float(own[0]), "rank": int((own >= own[0]).sum())} for own in found]
+        searched, predictions = retrieval.Retrieval.of(parts.scored.rows), []
+        numbers = {passage: number for number, passage in enumerate(searched.passages)}
+        scores = searched.by_words(morphemes)
+        for number, row in enumerate(parts.scored):
+            own = scores(slice(number, number + 1))[0, [numbers[passage] for passage in self.texts(row)[1:]]]
+            predictions.append({"score": float(own[0]), "rank": int((own >= own[0]).sum())})
         yield Baseline("bm25", {}, predictions)
 
     def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:

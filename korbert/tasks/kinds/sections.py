@@ -195,6 +195,9 @@ class RerankSection(TaskSection, frozen=True, extra="forbid"):
 
     kind: Literal["rerank"] = "rerank"
     pooling: _Pooling = "mean"
+    found_weight: float = Field(
+        8.0, ge=0, description="of the search's score, as a share of the best hit's, beside the reranker's; 0: it alone"
+    )
 
 
 class NsmcSection(ClassificationSection, frozen=True, extra="forbid"):
