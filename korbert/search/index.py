@@ -215,10 +215,11 @@ class Index:
             way: By BM25 of words, by cosine of vectors, or by both; None: that of default_way.
             where: Only among texts whose fields meet this condition, as in "kind = '민사'"; see filters.py.
             reranker: A model of kind "rerank", which reads each of the first 50 hits together with the text. They are
-                sorted by its scores and, with its `found_weight`, those of the search; the others follow as they were.
+                sorted by its score plus the weighted search score (see reranked); the others follow unchanged.
 
         Raises:
             SettingsError: The texts are no strings, or way or condition are no such thing.
+            ModelError: The reranker is a model of another kind.
         """
         queries, _ = as_texts(texts, "texts")
         way = way or self.way
@@ -309,16 +310,25 @@ def default_way(model: Model) -> tuple[Way, str]:
     return "words", "vectors found nothing more on the pairs that the model was validated on"
 
 
+def rerank_kind(model: Model, name: object = "this model") -> Rerank:
+    """The kind of a reranker. ModelError for a model of another kind."""
+    if not isinstance(model.kind, Rerank):
+        raise ModelError(
+            f"{name}: was not trained to rerank: train a model on queries, passages and negatives with"
+            " `korbert finetune --kind rerank`"
+        )
+    return model.kind
+
+
 def reranked(reranker: Model, queries: Sequence[str], results: Sequence[list[Hit]]) -> list[list[Hit]]:
-    """The hits of each query, the first 50 sorted anew: by the reranker's score plus its `found_weight` times that of
-    the search, as a share of the best hit's. The sum becomes their score.
+    """The hits of each query, the first 50 reranked: their new score is the reranker's plus `found_weight` times the
+    search score as a share of the best hit's.
     """
-    if not isinstance(reranker.kind, Rerank):
-        raise ModelError("this model was not trained to rerank: see `korbert finetune --kind rerank`")
+    kind = rerank_kind(reranker)
     pairs = [(query, hit.text) for query, hits in zip(queries, results, strict=True) for hit in hits[:_RERANKED]]
     scores, again = iter(reranker.predict(pairs)), []
     for hits in results:
-        weight = reranker.kind.found_weight / (max((abs(hit.score) for hit in hits), default=0.0) or 1.0)
+        weight = kind.found_weight / (max((abs(hit.score) for hit in hits), default=0.0) or 1.0)
         again.append(_resorted(hits, [next(scores) + weight * hit.score for hit in hits[:_RERANKED]]))
     return again
 

@@ -15,7 +15,7 @@ import click
 import korbert
 from korbert import search
 from korbert.durable import check_output, write_whole
-from korbert.errors import CorpusError, ModelError, SettingsError
+from korbert.errors import CorpusError, SettingsError
 from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options
 from korbert.pipelines.language import t
@@ -296,11 +296,7 @@ def _reranker(folder: Path | None, device: str) -> "korbert.Model | None":
     if folder is None:
         return None
     model = korbert.load(folder, device)
-    if model.kind is None or model.kind.name != "rerank":
-        raise ModelError(
-            f"{folder}: was not trained to rerank: train a model on queries, passages and negatives with"
-            " `korbert finetune --kind rerank`"
-        )
+    search.index.rerank_kind(model, folder)
     return model
 
 
