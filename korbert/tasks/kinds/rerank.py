@@ -27,8 +27,8 @@ from korbert.training.scoring import Scoring, outputs
 
 
 class Rerank(Kind, frozen=True):
-    """The relevance of a passage to a query. found_weight: of the score that a search gave the passage, as a share of
-    the best hit's, beside this relevance (korbert.search.index.reranked); models made before have 0.
+    """The relevance of a passage to a query. found_weight: weight of the search score that is added to the relevance
+    (korbert.search.index.reranked); 0 in models trained before this setting existed.
 
     Training rows have a query, its passage, and negatives, such as those of `korbert negatives`: the model learns to
     give the passage the highest score of these. The target is the passage, a prediction {"score": of the passage,

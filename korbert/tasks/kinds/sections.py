@@ -196,7 +196,7 @@ class RerankSection(TaskSection, frozen=True, extra="forbid"):
     kind: Literal["rerank"] = "rerank"
     pooling: _Pooling = "mean"
     found_weight: float = Field(
-        8.0, ge=0, description="of the search's score, as a share of the best hit's, beside the reranker's; 0: it alone"
+        8.0, ge=0, description="weight of the search score, as a share of the best hit's, added to the reranker's score"
     )
 
 
