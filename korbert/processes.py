@@ -34,12 +34,21 @@ class _Process(SpawnProcess):
                 sys.modules["__main__"] = script
 
 
-class _Spawning(SpawnContext):
+class Spawning(SpawnContext):
+    """What a pool of workers is made of. Its locks last as long as it does.
+
+    pebble drops those of a pool before it ends the workers: one that is just starting would not find them.
+    """
+
     Process = _Process
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._locks: list[Any] = []
 
-SPAWNING = _Spawning()
-"""The context of the workers of the corpus stages."""
+    def RLock(self) -> Any:
+        self._locks.append(super().RLock())
+        return self._locks[-1]
 
 
 @contextmanager

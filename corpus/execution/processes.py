@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pebble import ProcessPool
 
-from korbert.processes import SPAWNING, die_with, starting
+from korbert.processes import Spawning, die_with, starting
 
 U = TypeVar("U")
 R = TypeVar("R")
@@ -40,7 +40,7 @@ def processes(workers: int, initializer: Callable[..., None] | None, initargs: t
         max_workers=workers,
         initializer=_start_worker,
         initargs=(os.getpid(), initializer, initargs),
-        context=SPAWNING,
+        context=Spawning(),  # which the pool keeps until its workers have ended
     )
     try:
         # Ctrl-C in a terminal reaches the parent alone: workers of pebble that are up ignore it.

@@ -4,9 +4,9 @@ import subprocess
 import sys
 
 _SCRIPT = """
-from korbert.processes import SPAWNING
+from korbert.processes import Spawning
 print("once", flush=True)
-process = SPAWNING.Process(target=print, args=("worker",))
+process = Spawning().Process(target=print, args=("worker",))
 process.start()
 process.join()
 print(process.exitcode, __name__)

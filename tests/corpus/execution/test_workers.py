@@ -86,21 +86,29 @@ def test_ctrl_c_in_a_terminal_ends_workers_silently(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_workers_start_ends_them_silently(tmp_path, number):
-    """The signal arrives before the first worker has received its data."""
+    """The signal arrives before the first worker has received its data, which it reads while the pool is stopped."""
     ended = _run_program(
         tmp_path,
-        "start = util.spawnv_passfds",
+        "from pebble.pool import process as pool",
+        "",
+        "start, stop = util.spawnv_passfds, pool.stop_process",
         "",
         "def start_and_signal(path, args, fds):",
         "    pid = start(path, args, fds)",
         "    if any('spawn_main' in str(arg) for arg in args):",
+        "        os.kill(pid, signal.SIGSTOP)",
         "        util.spawnv_passfds = start",
         f"        os.kill(os.getpid(), signal.{number.name})",
         "        time.sleep(0.5)  # until the other thread has taken it",
         "    return pid",
         "",
+        "def let_start_and_stop(worker):",
+        "    os.kill(worker.pid, signal.SIGCONT)",
+        "    time.sleep(1)",
+        "    stop(worker)",
+        "",
         "if __name__ == '__main__':",
-        "    util.spawnv_passfds = start_and_signal",
+        "    util.spawnv_passfds, pool.stop_process = start_and_signal, let_start_and_stop",
         "    threading.Thread(target=time.sleep, args=(600,), daemon=True).start()  # does not block the signal",
         "    run(faults.hangs_on_seven, (7,))",
     )
