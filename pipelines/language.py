@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 VARIABLE = "KORBERT_LANG"  # `--lang`, in the environment, as worker processes have to know, too
-_NUMBER = re.compile(r"\u2212?\d+(?:[.,]\d+)*")  # as in look/data.js
+_NUMBER = re.compile(r"(?:\u2212|(?<= )[+-])?\d+(?:[.,]\d+)*")  # as in look/data.js
 
 
 def language(browser: str | None = None) -> str:

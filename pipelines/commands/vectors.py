@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import click
 
@@ -23,6 +23,8 @@ from korbert.progress import track
 from korbert.records.form import Form, Format
 from korbert.terminal import say
 from korbert.vectors.names import Side, Unit, Way
+
+T = TypeVar("T")
 
 _PATH = options.PathType()
 _PLACE = options.PlaceType()
@@ -103,16 +105,12 @@ def _print_vectors(
 
 
 def _pairs(
-    corpus: Path,
-    form: Format,
-    text: str | None,
-    failed: options.Failed,
-    advance: Callable[[int], None] = lambda count: None,
+    corpus: Path, form: Format, text: str | None, failed: options.Failed
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Id, text and fields of each record of a file, or a folder of text files; errors and repeated ids are reported."""
     seen: dict[str, int] = {}
     if files := inference.embedding.text_files(corpus):
-        say(f"{corpus}: {len(files):,} .txt files, read by line", err=True)
+        say(f"{corpus}: {len(files):,} .txt and .md files, read by line", err=True)
     for name, file in (files or {corpus.name: corpus}).items():
         line = number = 0  # the number of a record on its line: a list of JSON may be one line
         for record in chain.from_iterable(inference.embedding.text_records(file, name, form, text, fields=True)):
@@ -127,7 +125,12 @@ def _pairs(
             if not failed(record) and not is_blank:
                 seen[id] = record["line"]
                 yield id, record["text"], record["fields"]
-            advance(1)
+
+
+def _advancing(items: Iterable[T], advance: Callable[[int], None]) -> Iterator[T]:
+    for item in items:
+        yield item
+        advance(1)
 
 
 @click.command()
@@ -145,23 +148,28 @@ def index(
     """Index the texts of CORPUS for search by BM25 and vectors.
 
     CORPUS is a file of lines, JSON of {"id": .., "text": ..}, a table (.csv, .tsv, .parquet), an address, or a folder,
-    whose .txt files are read by line. Its other columns are kept: see `similar --where`. A text with an indexed id
-    replaces the earlier one; the default id is FILE:LINE (FILE:LINE.2 for a second one in JSON). An interrupted run
+    whose .txt and .md files are read by line. Its other columns are kept: see `similar --where`. A text with an indexed
+    id replaces the earlier one; the default id is FILE:LINE (FILE:LINE.2 for a second one in JSON). An interrupted run
     resumes without recomputing what it has added.
     """
     if corpus is None and remove is None:
         raise SettingsError("neither CORPUS nor --remove is given: name texts to add, or ids to remove")
     for path in filter(None, (corpus, remove)):
         if not (path.is_file() or (path == corpus and inference.embedding.holds_texts(path))):
-            what = "is a folder without .txt files" if path.is_dir() else "no such file"
+            what = "is a folder without .txt and .md files" if path.is_dir() else "no such file"
             raise SettingsError(f"{path}: {what}: name a file or folder of texts, or a file of ids for --remove")
     is_there = search.is_index(output)  # before the model is loaded: refuses other files
+    failed = options.Failed(str(corpus))
+    texts = iter(()) if corpus is None else _pairs(corpus, form, text, failed)
+    first = list(islice(texts, 1))
+    if not first:
+        failed.end()  # nothing can be read, so that no index is made
     loaded, asked = options.loaded(model, device, given["precision"]), options.asked_for(given)
     if is_there:
         made = search.Index.load(output, loaded).matching(**asked)
     else:
         made = search.Index.create(output, loaded, **asked)
-    removed, added, failed = 0, search.Added(), options.Failed(str(corpus))
+    removed, added = 0, search.Added()
     if remove is not None:
         ids = {id for _, id in inference.lines.texts(remove, remove.name) if id}
         removed = made.remove(ids)
@@ -169,7 +177,7 @@ def index(
             say(f"korbert: {remove}: {len(ids) - removed:,} of {len(ids):,} ids are not in the index", err=True)
     if corpus is not None:
         with track("index", None, "texts") as advance:
-            added = made.add(_pairs(corpus, form, text, failed, advance))
+            added = made.add(_advancing(chain(first, texts), advance))
     say(
         f"{output}: {added.new:,} new, {added.replaced:,} replaced, {added.unchanged:,} unchanged, {removed:,} removed;"
         f" {len(made):,} texts"
@@ -227,8 +235,7 @@ def similar(
                 continue
             if len(texts) != 1:
                 say(query)
-            if hits:
-                say("      score  cosine    BM25  id  text")
+            say("      score  cosine    BM25  id  text" if hits else f"  {t('no text was found')}")
             for rank, hit in enumerate(hits, 1):
                 cosine = "     -" if hit.score_vectors is None else f"{hit.score_vectors:6.3f}"
                 bm25 = "     -" if hit.score_words is None else f"{hit.score_words:6.2f}"
@@ -296,7 +303,8 @@ def _reranker(folder: Path | None, device: str) -> "korbert.Model | None":
     if folder is None:
         return None
     model = korbert.load(folder, device)
-    search.index.rerank_kind(model, folder)
+    weight = search.index.rerank_kind(model, folder).found_weight
+    say(f"korbert: {folder}: the search's score counts {weight:g} times (setting found_weight)", err=True)
     return model
 
 
@@ -333,7 +341,8 @@ def negatives(
     with TemporaryDirectory(prefix="korbert-index-") as folder:
         index = search.Index.create(folder, loaded, words_only=way == "words")
         with track("index", None, "texts") as advance:
-            index.add(_numbered(dict.fromkeys(row["pair"] for row in rows), advance))
+            passages = enumerate(dict.fromkeys(row["pair"] for row in rows))
+            index.add(_advancing(((str(number), text) for number, text in passages), advance))
         results = []
         with track("search", len(rows), "queries") as advance:
             found = search.negatives.hard_negatives(index, rows.rows, count, way, most=most)
@@ -343,12 +352,6 @@ def negatives(
     write_whole(output, b"".join(inference.lines.as_json(result) + b"\n" for result in results))
     none = sum(not result["negatives"] for result in results)
     say(f"{output}: {len(results):,} pairs, {none:,} of them without negatives", err=True)
-
-
-def _numbered(texts: Iterable[str], advance: Callable[[int], None]) -> Iterator[tuple[str, str]]:
-    for number, text in enumerate(texts):
-        yield str(number), text
-        advance(1)
 
 
 def _judged(queries: Path, query: str, relevant: str, failed: options.Failed) -> Iterator[tuple[str, list[str]]]:

@@ -33,6 +33,7 @@ from korbert.scratch import claim, remove
 from korbert.search.texts import is_utf8, json_of
 from korbert.vectors.settings import Asked
 
+_TEXT_FILES = (".txt", ".md")
 PART_ROWS = 4_096  # an interrupted run loses at most one part
 _PART = re.compile(  # names in OUTPUT.partial; the axes are of a teacher's cut
     r"(\.korbert-)?(part-\d{6,}-[0-9a-f]{32}-[0-9a-f]{16}\.parquet|axes-[0-9a-f]{32}\.npy)(\.tmp)?"
@@ -56,15 +57,16 @@ class Embedding:
 
 
 def text_files(folder: Path) -> dict[str, Path]:
-    """The visible .txt files below a folder, by their names relative to it; none in a folder that holds records."""
+    """The visible text files below a folder, by their names relative to it; none in a folder that holds records."""
     if not folder.is_dir() or holds_records(folder):
         return {}
-    files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*.txt")) if path.is_file()}
+    paths = (path for path in sorted(folder.rglob("*")) if path.suffix in _TEXT_FILES and path.is_file())
+    files = {path.relative_to(folder).as_posix(): path for path in paths}
     return {name: path for name, path in files.items() if not name.startswith(".") and "/." not in name}
 
 
 def holds_texts(folder: Path) -> bool:
-    """Whether a folder can be read as a corpus: it holds records or .txt files."""
+    """Whether a folder can be read as a corpus: it holds records or text files."""
     return holds_records(folder) or bool(text_files(folder))
 
 

@@ -50,7 +50,8 @@ def records(
     name: of the source, for messages and its ending. form: "auto" goes by the ending, or else by content, where text
     is plain lines unless the first one names the columns or begins with JSON.
     every_column: of a table, too, not only those of `keys` and the id.
-    Raises SettingsError, listing the columns, if a table lacks one of `keys`; CorpusError for a faulty file.
+    Raises SettingsError, listing the columns, if a table or the first records of a file of JSON lines lack one of
+    `keys`; CorpusError for a faulty file.
     """
     alone = set(keys) == {"text"}
 
@@ -78,8 +79,13 @@ def records(
         if opened.form == "lines" and not (alone and "text" in keys["text"]):
             names = ", ".join(names[0] for names in keys.values())
             raise SettingsError(f"{name}: plain lines have no {names}: give a table or JSON lines, and name its --form")
+        is_unread = opened.form == "jsonl" and hasattr(source, "is_dir")  # from a pipe, each record for itself
         for batch in opened.batches:
-            yield [_of_line(line, opened, keys) for line in batch]
+            part = [_of_line(line, opened, keys) for line in batch]
+            if is_unread and (present := dict.fromkeys(column for record in part for column in record.fields)):
+                _check_columns(name, keys, tuple(present))
+            is_unread = False
+            yield part
 
 
 @lru_cache(1_000)
@@ -132,15 +138,19 @@ def _with_text(fields: dict[str, Any], keys: Keys) -> dict[str, Any]:
     return fields
 
 
-def _of_table(table: Table, name: str, keys: Keys, every_column: bool) -> Iterator[Record]:
-    if missing := _missing(keys, table.columns):
-        near = [alike for one in missing.values() for alike in difflib.get_close_matches(one, table.columns, 1)]
+def _check_columns(name: str, keys: Keys, columns: tuple[str, ...], header: str = "") -> None:
+    if missing := _missing(keys, columns):
+        near = [alike for one in missing.values() for alike in difflib.get_close_matches(one, columns, 1)]
         hint = f"did you mean {' and '.join(near)}? " if near else ""
-        header = ", or if the first line is not a header, use --form lines" if set(keys) == {"text"} else ""
         raise SettingsError(
-            f"{name}: no column {' and '.join(missing.values())} among {', '.join(table.columns)}: {hint}"
+            f"{name}: no column {' and '.join(missing.values())} among {', '.join(columns)}: {hint}"
             f"name it with {' and '.join(map(option_of, missing))}{header}"
         )
+
+
+def _of_table(table: Table, name: str, keys: Keys, every_column: bool) -> Iterator[Record]:
+    header = ", or if the first line is not a header, use --form lines" if set(keys) == {"text"} else ""
+    _check_columns(name, keys, table.columns, header)
     chosen = {column_for(names, table.columns) or "text" for names in keys.values()}
     named = [column_for((one,), table.columns) for names in keys.values() for one in names]  # several may hold a list
     more = table.columns if every_column else ["id", *(["tokens"] if "text" not in table.columns else [])]

@@ -10,30 +10,30 @@ from numpy.typing import NDArray
 from korbert.errors import SettingsError
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.experiments.compare_pretraining import Run, difference, open_runs
-from korbert.pipelines.experiments.compare_tasks import PREDICTIONS, Side, TaskComparison, compare_tasks
+from korbert.pipelines.experiments.compare_tasks import OPTIMISTIC, PREDICTIONS, Side, TaskComparison, compare_tasks
+from korbert.pipelines.language import t
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Element, Entry, Folded, Section, Table
 from korbert.pipelines.reports.examples import differing, in_words
 from korbert.pipelines.reports.figures import label, text
 from korbert.pipelines.reports.page import write
-from korbert.pipelines.reports.task_scores import deviation, example_interval, mean
+from korbert.pipelines.reports.task_scores import deviation, example_interval, mean, sentence
 from korbert.pipelines.reports.training_log import time_axis
 
 _EXAMPLES = 10  # for each side of a pair
 _LOSS, _ACCURACY = "mlm_loss", "mlm_accuracy"
 
 _Axis = Callable[[Run], NDArray[np.float64] | None]
-_AXES: dict[str, tuple[_Axis, Callable[[float], str]]] = {  # name -> positions of the evaluations of a run, in words
-    "time": (lambda run: run.seconds, formatting.duration),
-    "pieces": (lambda run: run.pieces, formatting.compact),
+_AXES: dict[str, tuple[_Axis, str, Callable[[float], str]]] = {  # -> positions of a run's evaluations, title, in words
+    "time": (lambda run: run.seconds, "At equal time", formatting.duration),
+    "pieces": (lambda run: run.pieces, "At equal pieces", formatting.compact),
 }
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A comparison as it is shown. what: "runs" or "models". sentences: below the tables. sections: of the page."""
+    """A comparison as it is shown. sentences: below the tables. sections: of the page."""
 
-    what: str
     sides: Sequence[Run | Side]
     tables: list[Table]
     sentences: list[str]
@@ -86,13 +86,12 @@ def write_page(path: Path, shown: Shown) -> Path:
 def of_runs(runs: Sequence[Run]) -> Shown:
     """The runs, their last evaluations, and figures at equal time and equal pieces, if known for all runs."""
     tables = run_tables(runs)
-    for name, (axis, show) in _AXES.items():
+    for axis, title, show in _AXES.values():
         ends = [at[-1] for run in runs if (at := axis(run)) is not None]
         if len(ends) == len(runs):
-            tables.append(at_equal(f"At equal {name}: {show(min(ends))}", runs, min(ends), axis))
+            tables.append(at_equal(f"{t(title)}: {show(min(ends))}", runs, min(ends), axis))
     why = difference(runs)
     return Shown(
-        what="runs",
         sides=runs,
         tables=tables,
         sentences=[why] if why else [],
@@ -111,7 +110,7 @@ def run_tables(runs: Sequence[Run]) -> list[Table]:
     sizes, last = [], []
     for run in runs:
         parameters, vocabulary = _known(run.parameters, formatting.compact), _known(run.vocab_size, formatting.count)
-        state = "not finished" if run.parameters is None else "finished"
+        state = t("not finished") if run.parameters is None else t("finished")
         speed = _known(run.log.pieces_per_second, formatting.count)
         sizes.append((run.name, parameters, vocabulary, speed, state))
         line = run.log.heldout[-1]
@@ -144,7 +143,7 @@ def loss_curves(runs: Sequence[Run]) -> Iterator[Element]:
     from korbert.pipelines.reports.pictures import Line, curves  # matplotlib, which tables do without
 
     longest = max((float(run.seconds[-1]) for run in runs if run.seconds is not None), default=0.0)
-    for name, (axis, _) in _AXES.items():
+    for name, (axis, _, _) in _AXES.items():
         size, x = time_axis(longest) if name == "time" else (1.0, "pieces")
         lines = [
             Line.through(run.name, at / size, [line[_LOSS] for line in run.log.heldout])
@@ -158,11 +157,10 @@ def of_tasks(comparison: TaskComparison) -> Shown:
     """All scores of the sides, and how the first differs from the others; the page also has examples."""
     pairs, task, number = comparison.scores["comparisons"], comparison.task, len(comparison.rows)
     return Shown(
-        what="models",
         sides=comparison.sides,
         tables=[scores_table(comparison)],
-        sentences=[*(pair["sentence"] for pair in pairs), *comparison.notes()],
-        lede=f"Scores on the same {number:,} rows of a task of kind {task.name}, {task.about()}.",
+        sentences=[*map(sentence, pairs), *(note.replace(OPTIMISTIC, t(OPTIMISTIC)) for note in comparison.notes())],
+        lede=t(f"Scores on the same {number:,} rows of a task of kind {{kind}}.").format(kind=task.name),
         remark="Intervals are 95 % bootstrap intervals.",
         sections=lambda: (Section("Where they differ", list(example_elements(comparison))),),
     )
@@ -174,7 +172,7 @@ def scores_table(comparison: TaskComparison) -> Table:
     for side, model in zip(comparison.sides, comparison.scores["models"], strict=True):
         scores = (f"{text(key, mean(key, model), 1)} {deviation(key, model)}".rstrip() for key in metrics)
         rows.append((side.name, side.model, str(model["seeds"]), *scores, example_interval(metrics[0], model)))
-    head = ("side", "model", "seeds", *map(label, metrics), f"95 % of {label(metrics[0])}")
+    head = ("side", "model", "seeds", *map(label, metrics), "95 % interval")
     note = "Mean ± standard deviation over seeds; 95 % bootstrap interval over rows, first seed."
     return Table(f"Scores on {len(comparison.rows):,} rows", head, rows, "ll" + "r" * (len(head) - 2), note=note)
 
@@ -187,18 +185,19 @@ def example_elements(comparison: TaskComparison) -> Iterator[Element]:
         for name, side in sides.items()
     }
     for better, worse, order in differing(merits):
-        verdict = f"{better} right, {worse} wrong"
+        verdict = t("{better} right, {worse} wrong")
         if task.is_graded:
-            verdict = f"{better} closer than {worse}"
+            verdict = t("{better} closer than {worse}")
         elif max(len(sides[name].facts) for name in (better, worse)) > 1:
-            verdict = f"{better} right more often than {worse}"
+            verdict = t("{better} right more often than {worse}")
+        title = verdict.format(better=better, worse=worse)
         entries = [example(comparison, row, (sides[better], sides[worse])) for row in order[:_EXAMPLES]]
-        yield Folded(f"{verdict} · {len(order):,} of {len(rows):,} rows", entries)
+        yield Folded(f"{title} · {t(f'{len(order):,} of {len(rows):,} rows')}", entries)
 
 
 def example(comparison: TaskComparison, number: int, sides: Sequence[Side]) -> Entry:
     row, task = comparison.rows[number], comparison.task
-    facts = [("right", in_words(row, task.target(row)))]
+    facts = [(t("true"), in_words(row, task.target(row)))]
     for side in sides:
         facts.append((side.name, " · ".join(in_words(row, of_seed[number]) for of_seed in side.predictions)))
-    return Entry(str(row.get("id") or ""), " / ".join(task.texts(row)) or "(empty)", facts)
+    return Entry(str(row.get("id") or ""), " / ".join(task.texts(row)) or t("(empty)"), facts)

@@ -88,9 +88,9 @@ def show_tables(tables: "Iterable[Shown]", sentences: Iterable[str] = (), out: "
     """Prints tables, and sentences below them. out: None: standard output."""
     out = out or console(highlight=False)
     for table in tables:
-        printed = Table(title=escape(table.title), title_justify="left")
+        printed = Table(title=escape(t(table.title)), title_justify="left")
         for name, align in zip(table.head, table.align, strict=True):
-            printed.add_column(escape(name), justify="right" if align == "r" else "left", overflow="fold")
+            printed.add_column(escape(t(name)), justify="right" if align == "r" else "left", overflow="fold")
         for row in table.rows:
             printed.add_row(*map(escape, row))
         out.print(printed)

@@ -14,7 +14,7 @@ from korbert.pipelines.reports.kinds import sections_of
 from korbert.pipelines.reports.kinds.common import Scored
 from korbert.pipelines.reports.pictures import Line, curves
 from korbert.pipelines.reports.record import Artifact
-from korbert.pipelines.reports.task_scores import best_baseline, deviation, example_interval, mean
+from korbert.pipelines.reports.task_scores import best_baseline, deviation, example_interval, mean, sentence
 from korbert.pipelines.stages.table import TASK
 from korbert.tasks.finetuning.settings import training_name
 from korbert.tasks.kinds import KINDS, kind_of_task
@@ -131,13 +131,7 @@ def score_elements(scores: Json) -> Iterator[Element]:
     yield from on_one_scale(f"{name} over examples", metric, over_examples, note)
     note = "Means. Whiskers: 95 % interval of the mean over seeds."
     yield from on_one_scale(f"{name} over seeds", metric, over_seeds, note)
-    sentences = []
-    for pair in scores["comparisons"]:
-        sentence = pair["sentence"]
-        for model in pair["names"]:
-            sentence = sentence.replace(f"{model} (", f"{model_name(model)} (", 1)
-        sentences.append((_sentence(sentence),))
-    if sentences:
+    if sentences := [(_sentence(sentence(pair, model_name)),) for pair in scores["comparisons"]]:
         yield Table("On the same rows", ("",), sentences, "l")
 
 

@@ -1,9 +1,10 @@
 """The scores of tasks (scores.json): in words for their pages, as a table for the index page and model cards."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.language import t
 from korbert.pipelines.reports import figures, formatting
 from korbert.pipelines.reports.elements import Table
 from korbert.pipelines.reports.figures import in_percent, known, label, model_name
@@ -42,6 +43,14 @@ def example_interval(metric: str, model: Json) -> str:
     """The 95 % interval over examples, of the first seed; empty if undefined."""
     ends = model.get("examples")
     return figures.interval(metric, ends) if ends and all(map(known, ends)) else ""
+
+
+def sentence(pair: Json, named: Callable[[str], str] = str) -> str:
+    """The sentence of a comparison in the language of the page. named: the display name of a model."""
+    one, other = pair["names"]
+    scores, *rest = pair["sentence"].removeprefix(one).rsplit("; ", 2)
+    scores = t("{one}" + scores.replace(f" {other} (", " {other} (", 1) + ";")
+    return f"{scores.format(one=named(one), other=named(other))} {'; '.join(map(t, rest))}"
 
 
 def best_baseline(scores: Json) -> Json | None:

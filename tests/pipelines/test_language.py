@@ -18,6 +18,7 @@ from korbert.pipelines.reports.look.page import page
 
 PACKAGE = Path(__file__).resolve().parents[2] / "pipelines"
 TEMPLATES = PACKAGE / "reports" / "templates"
+STATISTICS = PACKAGE.parent / "korbert" / "tasks" / "metrics" / "statistics.py"  # the sentences of comparisons
 
 
 def key(text):
@@ -44,7 +45,7 @@ def in_templates():
 
 def strings():
     """(called function, text) of each string of the package that may be shown; parts that vary are {}."""
-    for path in PACKAGE.rglob("*.py"):
+    for path in (*PACKAGE.rglob("*.py"), STATISTICS):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args)
         first = {id(call.args[0]): ast.unparse(call.func) for call in calls}

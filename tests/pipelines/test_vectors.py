@@ -250,11 +250,12 @@ def test_a_folder_of_text_files_is_read_by_line(model, tmp_path, command):
     notes = tmp_path / "notes"
     (notes / "규정").mkdir(parents=True)
     (notes / "휴가.txt").write_text("연차는 15일이다.\n\n경조 휴가는 5일이다.\n", encoding="utf-8")
+    (notes / "안내.md").write_text("# 안내\n", encoding="utf-8")
     (notes / "규정" / "출장.txt").write_bytes("택시비는 밤에만 인정한다.".encode("cp949"))
     (notes / ".hidden.txt").write_text("숨은 글", encoding="utf-8")
     (notes / "표.csv").write_text("text\n표의 글\n", encoding="utf-8")
     out, err = command("index", model, notes, "--output", tmp_path / "index")
-    assert ("3 new" in out, "notes: 2 .txt files, read by line" in err) == (True, True)
+    assert ("4 new" in out, "notes: 3 .txt and .md files, read by line" in err) == (True, True)
     for corpus in (notes, tmp_path / "index"):
         found = json.loads(command("similar", model, corpus, "밤에 택시비", "--json", "--top", "1").out)["hits"]
         assert [(hit["id"], hit["text"]) for hit in found] == [("규정/출장.txt:1", "택시비는 밤에만 인정한다.")]
@@ -263,4 +264,20 @@ def test_a_folder_of_text_files_is_read_by_line(model, tmp_path, command):
     assert f"{notes}: line 2: of 깨짐.txt: byte 1 is not UTF-8" in err
     (tmp_path / "empty").mkdir()
     _, err = command("index", model, tmp_path / "empty", "--output", tmp_path / "other", code=2)
-    assert "empty: is a folder without .txt files: name a file or folder of texts" in err
+    assert "empty: is a folder without .txt and .md files: name a file or folder of texts" in err
+
+
+def test_a_corpus_without_the_column_is_refused_before_an_index_is_made(model, tmp_path, command):
+    path = tmp_path / "pairs.jsonl"
+    path.write_text('{"query": "학교", "passage": "학교에 갔다."}\n{"passage": "집에 왔다."}\n', encoding="utf-8")
+    _, err = command("index", model, path, "--output", tmp_path / "index", code=2)
+    assert err.count("\n") == 1
+    assert f"{path.name}: no column text among query, passage: name it with --text NAME" in err
+    assert not (tmp_path / "index").exists()
+    assert "2 new" in command("index", model, path, "--output", tmp_path / "index", "--text", "passage").out
+
+
+def test_a_search_that_finds_nothing_says_so(model, tmp_path, command):
+    path = tmp_path / "texts.txt"
+    path.write_text("학교에 갔다.\n", encoding="utf-8")
+    assert command("similar", model, path, "우주", "--way", "words").out == "  no text was found\n"

@@ -6,7 +6,7 @@ const WORDS = JSON.parse($("words")?.textContent || "{}"); // English -> the lan
 
 /** A text of the page in its language; its numbers stand as {} in the table. */
 function t(text) {
-  const pattern = /\u2212?\d+(?:[.,]\d+)*/g, numbers = text.match(pattern) ?? [];
+  const pattern = /(?:\u2212|(?<= )[+-])?\d+(?:[.,]\d+)*/g, numbers = text.match(pattern) ?? [];
   return WORDS[text.replace(pattern, "{}")]?.replace(/\{\}/g, () => numbers.shift()) ?? text;
 }
 
