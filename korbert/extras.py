@@ -1,6 +1,7 @@
 """Optional packages, and the extra of korbert that installs each."""
 
 import importlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -25,7 +26,8 @@ class MissingPackage(SettingsError):
 
 
 def package(name: str, reason: str) -> Any:
-    """Imports a package, or a module of it, as `needed_for` does."""
+    """Imports a package, or a module of it, as `needed_for` does. Nothing calls home, unless the environment asks."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reports models and machines since 1.29
     with needed_for(reason):
         return importlib.import_module(name)
 

@@ -1,7 +1,9 @@
 """Folders with an encoder in an ONNX file: the vectors and labels of the model; what they cannot do, they refuse."""
 
 import hashlib
+import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -171,6 +173,15 @@ def test_without_the_extra_the_error_names_it(folders, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(SettingsError, match=r"needs onnxruntime: pip install 'korbert\[onnx\]'"):
         korbert.load(folders[1], "cpu")
+
+
+def test_nothing_calls_home(folders, tmp_path):
+    """ONNX Runtime reports models and machines to its maker, unless the environment forbids it, and keeps an id."""
+    program = f"import korbert; print(*korbert.load({str(folders[1])!r}, 'cpu').can)"
+    asking = {name: value for name, value in os.environ.items() if name != "CI" and not name.startswith("ORT_")}
+    run = [sys.executable, "-c", program]
+    assert "predict" in subprocess.check_output(run, text=True, env=asking | {"HOME": str(tmp_path)})
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_other_layers_and_weights_are_refused(folders, tiny_tokenizer, tmp_path):
