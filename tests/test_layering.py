@@ -43,6 +43,27 @@ def test_imports_go_one_way(package):
         assert ours <= allowed, f"{path} imports {ours - allowed}"
 
 
+def test_what_is_used_of_a_package_is_what_it_exports():
+    """What a package does not name in its stub is there or not, by what was imported before."""
+    exports = {}
+    for stub in (path for package in MAY_IMPORT for path in (ROOT / package).rglob("__init__.pyi")):
+        parts = stub.parent.relative_to(ROOT).parts
+        nodes = ast.walk(ast.parse(stub.read_text(encoding="utf-8")))
+        names = {
+            alias.asname or alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names
+        }
+        exports[".".join(parts if parts[0] == "korbert" else ("korbert", *parts))] = names
+    for path in (path for package in MAY_IMPORT for path in (ROOT / package).rglob("*.py")):
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        imported = [
+            (node.module, alias.name) for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names
+        ]
+        packages = {name: full for module, name in imported if (full := f"{module}.{name}") in exports}
+        for node in nodes:
+            if isinstance(node, ast.Attribute) and (full := packages.get(ast.unparse(node.value))):
+                assert node.attr in exports[full] | {"__file__"}, f"{path}:{node.lineno}: {ast.unparse(node)}"
+
+
 def _module_graph():
     """Each module of korbert with those that it imports, in functions, too, but not for types alone.
 

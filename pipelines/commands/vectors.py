@@ -303,7 +303,7 @@ def _reranker(folder: Path | None, device: str) -> "korbert.Model | None":
     if folder is None:
         return None
     model = korbert.load(folder, device)
-    weight = search.index.rerank_kind(model, folder).found_weight
+    weight = search.rerank_kind(model, folder).found_weight
     say(f"korbert: {folder}: the search's score counts {weight:g} times (setting found_weight)", err=True)
     return model
 
