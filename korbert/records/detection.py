@@ -160,7 +160,9 @@ def _looks_like(text: TextFile) -> Form:
         return "tsv"
     if "," in first or ";" in first:
         return "csv"
-    raise CorpusError(f"{text.path}: neither its ending nor its first line ({first[:40]!r}) tells its format: say form")
+    raise CorpusError(
+        f"{text.path}: neither its ending nor its first line ({first[:40]!r}) tells its format: name it with --form"
+    )
 
 
 def _is_conll(lines: Sequence[str]) -> bool:

@@ -26,6 +26,7 @@ from korbert.vectors.names import Side, Unit, Way
 
 T = TypeVar("T")
 
+_SHOWN = 120  # characters of a found text
 _PATH = options.PathType()
 _PLACE = options.PlaceType()
 _way = partial(click.option, "--way", type=click.Choice(get_args(Way)))
@@ -162,8 +163,9 @@ def index(
     failed = options.Failed(str(corpus))
     texts = iter(()) if corpus is None else _pairs(corpus, form, text, failed)
     first = list(islice(texts, 1))
-    if not first:
-        failed.end()  # nothing can be read, so that no index is made
+    if corpus is not None and not first:  # nothing can be read, so that no index is made
+        failed.end()
+        raise CorpusError(f"{corpus}: holds no text: give texts to index")
     loaded, asked = options.loaded(model, device, given["precision"]), options.asked_for(given)
     if is_there:
         made = search.Index.load(output, loaded).matching(**asked)
@@ -220,15 +222,17 @@ def similar(
     """Find the texts of CORPUS or INDEX most similar to TEXT.
 
     INDEX is a folder made by `korbert index`; a CORPUS, as there, is indexed for this call only. Texts are arguments,
-    or lines of --input or standard input. Each output line shows rank, score, cosine similarity, BM25, id and text; -
-    if a ranking did not return the text.
+    or lines of --input or standard input. Each output line shows rank, score, cosine similarity, BM25, id and beginning
+    of the text; - if a ranking did not return it. --json has all of the text, and its columns.
     """
     given_texts = options.texts_of(texts, input)
     failed, reranker = options.Failed(str(corpus)), _reranker(rerank, device)
     with _index_of(model, corpus, device, given, way, _pairs(corpus, form, text, failed)) as made:
         if way is None:
             say(f"korbert: ranked by {made.way}, as {made.why}: --way chooses another", err=True)
-        for _, query in given_texts:
+        for place, query in given_texts:
+            if not query.strip():
+                raise SettingsError(f"{place} is blank: give words to search for")
             hits = made.search(query, top, way, where, reranker)[0]
             if as_json:
                 click.echo(inference.lines.as_json({"text": query, "hits": list(map(asdict, hits))}))
@@ -239,7 +243,9 @@ def similar(
             for rank, hit in enumerate(hits, 1):
                 cosine = "     -" if hit.score_vectors is None else f"{hit.score_vectors:6.3f}"
                 bm25 = "     -" if hit.score_words is None else f"{hit.score_words:6.2f}"
-                say(f"{rank:3}  {hit.score:.4f}  {cosine}  {bm25}  {hit.id}  {hit.text}")
+                line = " ".join(hit.text.split())
+                line = line if len(line) <= _SHOWN else f"{line[:_SHOWN]} .."
+                say(f"{rank:3}  {hit.score:.4f}  {cosine}  {bm25}  {hit.id}  {line}")
     failed.end()
 
 
@@ -247,7 +253,7 @@ def similar(
 @options.model
 @click.argument("queries", type=_PATH)
 @click.argument("corpus", type=_PLACE, metavar="CORPUS|INDEX")
-@click.option("--query", metavar="NAME", default="query", help="Column or key of the query.")
+@click.option("--query", metavar="NAME", help="Column or key of the query.  [default: query, question, 질의, ..]")
 @click.option("--relevant", metavar="NAME", default="relevant",
               help="Column or key of the id, or list of ids, of the texts that answer it.")  # fmt: skip
 @_way(help="Only this way of searching.  [default: each]")
@@ -259,7 +265,7 @@ def similar(
 @options.records
 @options.on_models
 def search_eval(
-    model: Path, queries: Path, corpus: Path, query: str, relevant: str, way: Way | None, rerank: Path | None,
+    model: Path, queries: Path, corpus: Path, query: str | None, relevant: str, way: Way | None, rerank: Path | None,
     page: Path | None, as_json: bool, text: str | None, form: Format, device: str, **given: Any,
 ) -> None:  # fmt: skip
     """Measure how well words, vectors, both, and --rerank find the texts that answer QUERIES.
@@ -354,15 +360,18 @@ def negatives(
     say(f"{output}: {len(results):,} pairs, {none:,} of them without negatives", err=True)
 
 
-def _judged(queries: Path, query: str, relevant: str, failed: options.Failed) -> Iterator[tuple[str, list[str]]]:
+def _judged(queries: Path, query: str | None, relevant: str, failed: options.Failed) -> Iterator[tuple[str, list[str]]]:
     """Each query of a file with the ids that answer it; records without are reported."""
-    for record in chain.from_iterable(inference.embedding.text_records(queries, queries.name, text=query, fields=True)):
+    records = inference.embedding.text_records(queries, queries.name, text=query, fields=True, role="query")
+    for record in chain.from_iterable(records):
         ids = record.get("id") if relevant == "id" else record.get("fields", {}).get(relevant)
         ids = ids if isinstance(ids, list) else [ids]
         if "error" not in record and (not ids or not all(isinstance(id, str | int) and str(id) for id in ids)):
             record["error"] = f"{relevant!r} is no id and no list of ids: name it with --relevant NAME"
+        if not record.get("query", "-").strip():
+            record["error"] = "is blank: give words to search for"
         if not failed(record):
-            yield record["text"], list(map(str, ids))
+            yield record["query"], list(map(str, ids))
 
 
 COMMANDS = [embed, index, similar, search_eval, negatives]

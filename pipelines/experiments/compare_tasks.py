@@ -146,7 +146,9 @@ def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskCo
     paths = [side.folder.resolve() / side.model for side in sides]
     for number, path in enumerate(paths):
         if path in paths[:number]:
-            raise SettingsError(f"{folders[number]}: {path.name} is named twice: name different ones")
+            raise SettingsError(
+                f"{folders[number]}: its model {path.name} is named twice: name another folder or --model"
+            )
     task = common_task(sides)
     for side in sides[1:]:
         check_rows(sides[0], side)

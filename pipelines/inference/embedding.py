@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -31,8 +31,10 @@ from korbert.records.form import Format
 from korbert.records.inputs import Source
 from korbert.scratch import claim, remove
 from korbert.search.texts import is_utf8, json_of
+from korbert.tasks.files import ROLES
 from korbert.vectors.settings import Asked
 
+_NAMES = {"text": TEXT_NAMES, "query": ("query", *ROLES["question"].names)}
 _TEXT_FILES = (".txt", ".md")
 PART_ROWS = 4_096  # an interrupted run loses at most one part
 _PART = re.compile(  # names in OUTPUT.partial; the axes are of a teacher's cut
@@ -71,22 +73,23 @@ def holds_texts(folder: Path) -> bool:
 
 
 def text_records(
-    file: Source, name: str, form: Format = "auto", text: str | None = None, *, fields: bool = False
-) -> Iterator[list[Result]]:
-    """Yields {"line", "id" if any, "text"} or {"line", "error"} for each record of a file; "cut" marks truncated texts.
+    file: Source, name: str, form: Format = "auto", text: str | None = None, *,
+    fields: bool = False, role: Literal["text", "query"] = "text",
+) -> Iterator[list[Result]]:  # fmt: skip
+    """Yields {"line", "id" if any, role} or {"line", "error"} for each record of a file; "cut" marks truncated texts.
 
     Yields batches; from a pipe, the records that have arrived. text: column or key of the text; None: the first usual
     name that is present. fields: add "fields", all else that the record has.
     """
-    keys: Keys = {"text": (text,) if text else TEXT_NAMES}
+    keys: Keys = {role: (text,) if text else _NAMES[role]}
     for part in records(file, name, form, keys, every_column=fields):
         results = [result_of(record, keys, {}) for record in part]
         if fields:
             for record, result in zip(part, results, strict=True):
-                own = ("id", column_for(keys["text"], tuple(record.fields)))
+                own = ("id", column_for(keys[role], tuple(record.fields)))
                 result["fields"] = {key: value for key, value in record.fields.items() if key not in own}
         for place, one in enumerate(results):
-            strings = (str(one.get("id", "")), one.get("text", ""), json_of(one.get("fields", {})))
+            strings = (str(one.get("id", "")), one.get(role, ""), json_of(one.get("fields", {})))
             if not all(map(is_utf8, strings)):
                 results[place] = {"line": one["line"], "error": "has a lone surrogate, which no file can hold"}
         yield results

@@ -63,7 +63,7 @@ def fields_of(model: Model) -> tuple[Keys, Mapping[str, Callable[[Any], Any]]]:
     if model.kind is None:
         model.require("predict")
     elif "answer" in model.can:
-        return {"question": ("question",), "context": ("context",)}, {}
+        return {role: ROLES[role].names for role in ("question", "context")}, {}
     elif "predict" in model.can:
         roles = [ROLES[name] for name in model.kind.needs]
         return {role.name: role.names for role in roles}, {role.name: role.value for role in roles}

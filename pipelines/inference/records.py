@@ -39,7 +39,7 @@ class Record:
 
 def option_of(role: str) -> str:
     """The option that names the column of a role."""
-    return f"--{role} NAME" if role in ("text", "pair") else f"--column {role}=NAME"
+    return f"--{role} NAME" if role in ("text", "pair", "query") else f"--column {role}=NAME"
 
 
 def records(

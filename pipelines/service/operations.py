@@ -80,6 +80,8 @@ def search_operation(index: Index, limits: Limits) -> Operation:
     """(text, (top, way)) -> {"hits": [hit, ..]}; runs on the model's thread, as the index embeds the text."""
 
     def row(item: tuple[str, tuple[int, str | None]]) -> Row:
+        if not item[0].strip():
+            raise Refusal(422, "is blank: give words to search for")
         _check_chars(item[0], limits.pieces)
         return Row(len(item[0]) // CHARS_A_PIECE + 2, item)
 

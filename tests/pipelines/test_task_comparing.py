@@ -162,7 +162,7 @@ def test_other_models_than_the_first(tmp_path):
         compare_tasks([one, two], ["majority"])
     with pytest.raises(SettingsError, match="--model: 2 names for 3 folders"):
         compare_tasks([one, two, two], ["tfidf", "tfidf"])
-    with pytest.raises(SettingsError, match=r"one: tfidf is named twice: name different ones"):
+    with pytest.raises(SettingsError, match=r"one: its model tfidf is named twice: name another folder or --model"):
         compare_tasks([one, one], ["tfidf"])
 
 

@@ -281,3 +281,4 @@ def test_a_search_that_finds_nothing_says_so(model, tmp_path, command):
     path = tmp_path / "texts.txt"
     path.write_text("학교에 갔다.\n", encoding="utf-8")
     assert command("similar", model, path, "우주", "--way", "words").out == "  no text was found\n"
+    assert command("similar", model, path, " ", code=2).err.endswith("text 1 is blank: give words to search for\n")
