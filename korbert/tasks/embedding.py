@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
+_NOWHERE = -1e4  # instead of minus infinity, of which two have no difference
+
 
 def contrastive_loss(anchors: Tensor, candidates: Tensor, fits: Tensor, temperature: float) -> Tensor:
     """Cross-entropy of picking each anchor's own candidate among all candidates, by cosine / temperature.
@@ -26,17 +28,22 @@ def contrastive_loss(anchors: Tensor, candidates: Tensor, fits: Tensor, temperat
     return F.cross_entropy(scores.masked_fill(others, float("-inf")), own)
 
 
-def distillation_loss(vectors: Tensor, teacher: Tensor) -> Tensor:
-    """1 - cosine to the teacher's vectors, plus 10 times the squared difference of both matrices of cosines.
+def distillation_loss(vectors: Tensor, teacher: Tensor, temperature: float) -> Tensor:
+    """1 - cosine to the teacher's vectors, plus the divergence of whom the batch's other texts are near.
 
     vectors: (N, D); teacher: (N, K). With K > D there is only the second term; with K < D, the first one is of the
-    leading dimensions. Reimers and Gurevych 2020 learn vectors by their distance, Passalis and Tefas 2018 by the
-    similarities within a batch.
+    leading dimensions. Reimers and Gurevych 2020 learn vectors by their distance, Passalis and Tefas 2018 by the KL
+    divergence of the probabilities of neighbours, here the softmax of cosine / temperature. It finds more than the
+    squared difference of cosines: "A model for search" in benchmarks/RESULTS.md.
     """
     width = min(vectors.shape[1], teacher.shape[1])
     with torch.autocast(vectors.device.type, enabled=False):
         own, target = F.normalize(vectors, dim=-1), F.normalize(teacher, dim=-1)
-        loss = 10 * (own @ own.T - target @ target.T).square().mean()
+        itself = torch.eye(len(own), dtype=torch.bool, device=own.device)
+        ours, theirs = (
+            (side @ side.T / temperature).masked_fill(itself, _NOWHERE).log_softmax(dim=-1) for side in (own, target)
+        )
+        loss = F.kl_div(ours, theirs, reduction="batchmean", log_target=True)
         if width == teacher.shape[1]:
             loss = loss + (1 - F.cosine_similarity(vectors[:, :width], teacher)).mean()
         return loss

@@ -1,5 +1,6 @@
 """Labels for a text or a pair of texts: one, or several at once."""
 
+import logging
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,6 +30,8 @@ from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, model_inputs, outputs
 
 _MOST_LABELS = 1_000
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,9 @@ class Classification(Kind, frozen=True):
                 + ("is for one label per text" if several else f"is none of the labels {', '.join(labels[:20])}")
                 + ": correct it, or leave it out"
             )
+        distinct = {(row["text"], row.get("pair"), *_as_list(row["label"])) for row in rows}
+        if contrary := sum(count > 1 for count in Counter(row[:2] for row in distinct).values()):
+            _logger.warning("%s: texts with more than one label: %d: see which is right", rows.files, contrary)
         weights = None
         if settings.class_weights == "balanced":
             weights = tuple(len(rows) / (len(labels) * counts[label]) for label in labels)

@@ -237,7 +237,7 @@ class Embedding(Kind, frozen=True):
         anchors = vectors[firsts]
         loss_of: Callable[..., Tensor]
         if self.learns == "vectors":
-            sides, loss_of = [anchors], partial(distillation_loss, teacher=labels)
+            sides, loss_of = [anchors], partial(distillation_loss, teacher=labels, temperature=self.temperature)
         elif self.learns == "scores":
             loss_of = partial(ranking_loss, targets=labels, temperature=self.temperature)
             sides = [anchors, vectors[firsts + 1]]

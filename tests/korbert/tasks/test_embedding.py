@@ -6,11 +6,13 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.special import softmax
+from scipy.stats import entropy
 from torch import nn
 
 from korbert.huggingface.importing import read_folder
 from korbert.modeling.transformers_config import CLASSES, adapted_config
-from korbert.tasks.embedding import contrastive_loss, in_chunks, ranking_loss
+from korbert.tasks.embedding import contrastive_loss, distillation_loss, in_chunks, ranking_loss
 from korbert.tasks.kinds.embedding import Embedding
 from korbert.tasks.passages import encode_passages
 from tests.korbert.tiny import tiny_config
@@ -41,6 +43,25 @@ def test_contrastive_loss(far, also):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         found = contrastive_loss(anchors.float(), candidates.float(), fits, 0.05)
     assert float(found) == pytest.approx(sum(losses) / 4, rel=1e-5)
+
+
+@pytest.mark.parametrize("width", [4, 6, 9])
+def test_distillation_loss(width):
+    """The mean over the texts of the divergence of their neighbours' probabilities; and of 1 - cosine, of the leading
+    dimensions, unless the teacher is the wider one."""
+    vectors, teacher = drawn(1, 5, 6), drawn(2, 5, width)
+    divergences = []
+    for place in range(5):
+        others = [other for other in range(5) if other != place]
+        ours, theirs = (
+            softmax([cosine(side[place], side[other]) / 0.05 for other in others]) for side in (vectors, teacher)
+        )
+        divergences.append(entropy(theirs, ours))
+    towards = (
+        [1 - cosine(own[:width], other) for own, other in zip(vectors, teacher, strict=True)] if width < 9 else [0]
+    )
+    expected = np.mean(divergences) + np.mean(towards)
+    assert float(distillation_loss(vectors, teacher, 0.05)) == pytest.approx(expected, rel=1e-9)
 
 
 def test_chunks_change_neither_loss_nor_gradients(tiny_tokenizer):
