@@ -128,6 +128,9 @@ class Index:
                 )
         return self
 
+    def __repr__(self) -> str:
+        return f"<Index {self.folder}: {len(self):,} texts, searched by {self.way}, as {self.why}>"
+
     def __len__(self) -> int:
         with store.reading(self.folder) as database:
             return int(store.read_meta(database, "texts"))

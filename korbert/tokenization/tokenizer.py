@@ -79,6 +79,9 @@ class Tokenizer(AnyTokenizer):
         self.vocab_size = len(self._vocabulary.pieces)
         self.frame = Frame(self.cls_id, self.sep_id)
 
+    def __repr__(self) -> str:
+        return f"<Tokenizer of {self.vocab_size:,} pieces: {self.digest[:12]}>"
+
     @classmethod
     def load(cls, folder: str | Path, *, accept_kiwi: bool | None = None) -> "Tokenizer":
         """Loads the tokenizer of a folder written by `save`, of a model folder, or of an artifact with either.

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from korbert.errors import SettingsError
 from korbert.model import Model
+from korbert.notebook import as_html
 from korbert.pipelines.experiments.preparing import few_rows, roles_of
 from korbert.pipelines.experiments.scores import interval_over_rows
+from korbert.pipelines.reports.figures import interval, text
 from korbert.records.form import Form
 from korbert.tasks.files import Row, read_rows, refuse_unseen_labels
 from korbert.tasks.kinds import KINDS
@@ -37,6 +39,11 @@ class Evaluation:
     rows: Sequence[Row] = field(repr=False)
     disturbed: Mapping[str, "Evaluation"] = field(repr=False)
     notes: Sequence[str] = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        ends = {metric: f" ({interval(metric, found)})" if found else "" for metric, found in self.intervals.items()}
+        scores = {metric: text(metric, score) + ends[metric] for metric, score in self.scores.items()}
+        return as_html(f"{len(self.rows):,} rows", {**scores, "notes": self.notes})
 
     @property
     def noise(self) -> Mapping[str, Mapping[str, float | None]]:

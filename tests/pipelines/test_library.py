@@ -132,6 +132,7 @@ def test_mistakes_are_told_as_on_the_command_line_and_leave_nothing(given, error
 def test_evaluation_of_rows_and_files(mood, tmp_path):
     assert not [kind for kind, of in KINDS.items() if ROLES.keys() & of.section_class.model_fields.keys()]
     found = korbert.evaluate(mood.model, ROWS[:4], noise=True)
+    assert found._repr_html_().startswith("<table><caption>4 rows</caption><tr><th")
     assert found.scores["accuracy"] == pytest.approx(mood.scores["accuracy"])
     assert found.intervals["accuracy"] == pytest.approx(mood.interval)
     assert [row["text"] for row in found.rows] == TEXTS[:4]
