@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = {  # a file outside docs/ -> its place in the site
     "benchmarks/RESULTS.md": "results.md",
     "benchmarks/archive/2026-11.md": "archive.md",
-    "benchmarks/clean-scale.svg": "clean-scale.svg",
+    **{f"benchmarks/{path.name}": path.name for path in (ROOT / "benchmarks").glob("*.svg")},
     "korbert/box/README.md": "model-card.md",
     "corpus/sample/README.md": "sample.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -152,7 +152,7 @@ def commands() -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """Text of a terminal as Markdown: signs that would be read as marks are escaped."""
-    return re.sub(r"([\[\]<>*_|])", r"\\\1", text)
+    return re.sub(r"([\[\]*_|])", r"\\\1", text).replace("<", "&lt;").replace(">", "&gt;")
 
 
 def public_names() -> Iterator[str]:

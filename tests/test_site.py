@@ -18,7 +18,7 @@ _LOADED = re.compile(r"<(?:script|img|iframe|source)[^>]* src=\"?(?:https?:)?//|
 def site(tmp_path_factory):
     pytest.importorskip("mkdocs", reason="the extra docs is not installed")
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(folder)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(folder)]  # --quiet would count no warning
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return folder
