@@ -64,7 +64,7 @@ def on_page_context(context: Any, page: Any, config: Any, **_: object) -> None:
 def _known(what: str, section: str | None) -> str:
     """What takes the place of a mark."""
     if section:
-        return "\n".join(settings_table(section))
+        return "\n".join(('<div class="keys" markdown>\n', *settings_table(section), "\n</div>"))
     return "\n\n".join(commands() if what == "commands" else public_names())
 
 
