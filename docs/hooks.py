@@ -10,6 +10,7 @@ import importlib.util
 import inspect
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from posixpath import dirname, join, normpath, relpath
@@ -57,8 +58,20 @@ def on_page_markdown(markdown: str, page: Any, **_: object) -> str:
 
 
 def on_page_context(context: Any, page: Any, config: Any, **_: object) -> None:
-    """Around a Korean page the theme is Korean, too."""
-    config.theme["language"] = "ko" if page.file.src_uri.startswith("ko/") else "en"
+    """Around a Korean page the theme is Korean, too; the page before the first one is none of the other language."""
+    config.theme["language"] = _language(page)
+    for name in ("previous_page", "next_page"):
+        if (other := getattr(page, name)) and _language(other) != _language(page):
+            setattr(page, name, None)
+
+
+def on_post_build(config: Any) -> None:
+    """The theme asks for a map of the site in each language."""
+    shutil.copy(Path(config.site_dir) / "sitemap.xml", Path(config.site_dir) / "ko")
+
+
+def _language(page: Any) -> str:
+    return "ko" if page.file.src_uri.startswith("ko/") else "en"
 
 
 def _known(what: str, section: str | None) -> str:

@@ -46,6 +46,8 @@ def test_reference_comes_from_the_code(site):
 def test_korean_pages_are_korean_and_found(site):
     assert '<html lang="ko"' in (site / "ko" / "index.html").read_text(encoding="utf-8")
     assert '<html lang="en"' in (site / "index.html").read_text(encoding="utf-8")
+    assert (site / "ko" / "sitemap.xml").exists()
+    assert "md-footer__link--prev" not in (site / "ko" / "index.html").read_text(encoding="utf-8")
     index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
     assert index["config"]["lang"] == ["en", "ko"]
     assert {"ko/entities/"} <= {entry["location"] for entry in index["docs"] if "개체명" in entry["title"]}
