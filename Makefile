@@ -42,7 +42,7 @@ types: $(VENV)/ready-dev
 
 # The site, in site/: no network, and a link that leads nowhere is an error.
 docs: $(VENV)/ready-dev
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 # Both files of a release, in dist/, checked as the package index would.
 wheel: $(VENV)/ready-release

@@ -10,6 +10,7 @@ import importlib.util
 import inspect
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from posixpath import dirname, join, normpath, relpath
@@ -27,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = {  # a file outside docs/ -> its place in the site
     "benchmarks/RESULTS.md": "results.md",
     "benchmarks/archive/2026-11.md": "archive.md",
-    "benchmarks/clean-scale.svg": "clean-scale.svg",
+    **{f"benchmarks/{path.name}": path.name for path in (ROOT / "benchmarks").glob("*.svg")},
     "korbert/box/README.md": "model-card.md",
     "corpus/sample/README.md": "sample.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -57,14 +58,26 @@ def on_page_markdown(markdown: str, page: Any, **_: object) -> str:
 
 
 def on_page_context(context: Any, page: Any, config: Any, **_: object) -> None:
-    """Around a Korean page the theme is Korean, too."""
-    config.theme["language"] = "ko" if page.file.src_uri.startswith("ko/") else "en"
+    """Around a Korean page the theme is Korean, too; the page before the first one is none of the other language."""
+    config.theme["language"] = _language(page)
+    for name in ("previous_page", "next_page"):
+        if (other := getattr(page, name)) and _language(other) != _language(page):
+            setattr(page, name, None)
+
+
+def on_post_build(config: Any) -> None:
+    """The theme asks for a map of the site in each language."""
+    shutil.copy(Path(config.site_dir) / "sitemap.xml", Path(config.site_dir) / "ko")
+
+
+def _language(page: Any) -> str:
+    return "ko" if page.file.src_uri.startswith("ko/") else "en"
 
 
 def _known(what: str, section: str | None) -> str:
     """What takes the place of a mark."""
     if section:
-        return "\n".join(settings_table(section))
+        return "\n".join(('<div class="keys" markdown>\n', *settings_table(section), "\n</div>"))
     return "\n\n".join(commands() if what == "commands" else public_names())
 
 
@@ -152,7 +165,7 @@ def commands() -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """Text of a terminal as Markdown: signs that would be read as marks are escaped."""
-    return re.sub(r"([\[\]<>*_|])", r"\\\1", text)
+    return re.sub(r"([\[\]*_|])", r"\\\1", text).replace("<", "&lt;").replace(">", "&gt;")
 
 
 def public_names() -> Iterator[str]:

@@ -12,11 +12,12 @@ KorbertError
 class KorbertError(Exception):
     """An error that the user can fix. The command line prints only its message and exits with `exit_code`.
 
-    >>> try:
-    ...     korbert.load("korbert-mono")
-    ... except korbert.KorbertError as error:
-    ...     print(error)
-    korbert-mono: no such folder: did you mean korbert-mini, which comes with korbert?
+    Examples:
+        >>> try:
+        ...     korbert.load("korbert-mono")
+        ... except korbert.KorbertError as error:
+        ...     print(error)
+        korbert-mono: no such folder: did you mean korbert-mini, which comes with korbert?
     """
 
     exit_code = 1
@@ -25,9 +26,10 @@ class KorbertError(Exception):
 class SettingsError(KorbertError):
     """An invalid setting, option or argument.
 
-    >>> korbert.run("mine.toml", settings={"vocab.sise": 8_000})
-    Traceback (most recent call last):
-    korbert.errors.SettingsError: mine.toml: vocab.sise: no such key (did you mean size?): ...
+    Examples:
+        >>> korbert.run("mine.toml", settings={"vocab.sise": 8_000})
+        Traceback (most recent call last):
+        korbert.errors.SettingsError: mine.toml: vocab.sise: no such key (did you mean size?): ...
     """
 
     exit_code = 2
@@ -36,9 +38,10 @@ class SettingsError(KorbertError):
 class ArtifactError(KorbertError):
     """An artifact that is absent, stale, changed, or being written by another run.
 
-    >>> korbert.Finetuned.open("nowhere")
-    Traceback (most recent call last):
-    korbert.errors.ArtifactError: nowhere: no stage.json in it, so there is nothing to report: run the stage first
+    Examples:
+        >>> korbert.Finetuned.open("nowhere")
+        Traceback (most recent call last):
+        korbert.errors.ArtifactError: nowhere: no stage.json in it, so there is nothing to report: run the stage first
     """
 
     exit_code = 2
@@ -47,18 +50,20 @@ class ArtifactError(KorbertError):
 class CorpusError(KorbertError):
     """Text or task data that cannot be read or used as it is.
 
-    >>> korbert.finetune("korbert-mini", "my.cvs")
-    Traceback (most recent call last):
-    korbert.errors.CorpusError: my.cvs: no such file: did you mean my.csv?
+    Examples:
+        >>> korbert.finetune("korbert-mini", "my.cvs")
+        Traceback (most recent call last):
+        korbert.errors.CorpusError: my.cvs: no such file: did you mean my.csv?
     """
 
 
 class ModelError(KorbertError):
     """A model or a tokenizer that cannot be loaded, paired or trained.
 
-    >>> korbert.load("korbert-mini").predict("정말 좋다")
-    Traceback (most recent call last):
-    korbert.errors.ModelError: korbert-mini: is a pretraining model: it can fill and embed; predictions need ...
+    Examples:
+        >>> korbert.load("korbert-mini").predict("정말 좋다")
+        Traceback (most recent call last):
+        korbert.errors.ModelError: korbert-mini: is a pretraining model: it can fill and embed; predictions need ...
     """
 
 

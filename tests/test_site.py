@@ -18,7 +18,7 @@ _LOADED = re.compile(r"<(?:script|img|iframe|source)[^>]* src=\"?(?:https?:)?//|
 def site(tmp_path_factory):
     pytest.importorskip("mkdocs", reason="the extra docs is not installed")
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(folder)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(folder)]  # --quiet would count no warning
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return folder
@@ -46,6 +46,8 @@ def test_reference_comes_from_the_code(site):
 def test_korean_pages_are_korean_and_found(site):
     assert '<html lang="ko"' in (site / "ko" / "index.html").read_text(encoding="utf-8")
     assert '<html lang="en"' in (site / "index.html").read_text(encoding="utf-8")
+    assert (site / "ko" / "sitemap.xml").exists()
+    assert "md-footer__link--prev" not in (site / "ko" / "index.html").read_text(encoding="utf-8")
     index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
     assert index["config"]["lang"] == ["en", "ko"]
     assert {"ko/entities/"} <= {entry["location"] for entry in index["docs"] if "개체명" in entry["title"]}

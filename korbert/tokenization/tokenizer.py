@@ -41,12 +41,13 @@ class ProbeDifference(NamedTuple):
 class Tokenizer(AnyTokenizer):
     """A vocabulary, and the analyser options and versions it belongs to: one digest, the same ids on every machine.
 
-    >>> tokenizer = korbert.Tokenizer.load("korbert-mini")
-    >>> encoding = tokenizer.encode("학교에 간다")
-    >>> encoding.pieces
-    ['[CLS]', '학교', '에', '가', 'ᆫ다', '[SEP]']
-    >>> encoding.spans
-    [(0, 0), (0, 2), (2, 3), (4, 5), (4, 6), (0, 0)]
+    Examples:
+        >>> tokenizer = korbert.Tokenizer.load("korbert-mini")
+        >>> encoding = tokenizer.encode("학교에 간다")
+        >>> encoding.pieces
+        ['[CLS]', '학교', '에', '가', 'ᆫ다', '[SEP]']
+        >>> encoding.spans
+        [(0, 0), (0, 2), (2, 3), (4, 5), (4, 6), (0, 0)]
     """
 
     pad_id, unk_id, cls_id, sep_id, mask_id = range(len(SPECIAL))

@@ -139,10 +139,11 @@ def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:
     for reason in reasons:
         entries = []
         for _, row in dropped[reason]:
-            size, beside = formatting.count(len(row["text"])), originals.get(row["detail"], "")
+            shown = excerpt(row["text"])
+            size = "" if shown == row["text"] else formatting.count(len(row["text"]))
             facts = [("source", row["source"]), ("detail", row["detail"]), ("characters", size)]
-            facts.append(("kept instead", beside))
-            entries.append(Entry(row["id"], excerpt(row["text"]), [fact for fact in facts if fact[1]]))
+            facts.append(("kept instead", originals.get(row["detail"], "")))
+            entries.append(Entry(row["id"], shown, [fact for fact in facts if fact[1]]))
         elements.append(Folded(f"{label(reason)} · {len(entries)} shown", entries))
     return elements
 

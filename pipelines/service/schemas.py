@@ -94,7 +94,8 @@ class Answer(
 
 
 class Similar(Body, json_schema_extra=_example(input="신용 대출을 신청하고 싶어요", top=3)):
-    input: _Texts = Field(description="a text, or several; `model` is ignored: an index has its own")
+    model: str | None = Field(None, description="ignored: an index has its own model")
+    input: _Texts = Field(description="a text, or several")
     top: _Top = Field(10, description="number of results per text")
     way: Literal["both", "vectors", "words"] | None = Field(
         None,

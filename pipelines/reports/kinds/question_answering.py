@@ -30,12 +30,13 @@ def sections(scored: Scored, details: Json) -> Iterator[Section]:
 
 def windows(details: Json) -> Table:
     questions = sum(details["answer_chars"])
-    per_question = f"{formatting.decimal(formatting.ratio(details['windows'], questions))} per question"
-    rows = [("windows", formatting.count(details["windows"]), per_question)]
+    per_question = formatting.decimal(formatting.ratio(details["windows"], questions))
+    rows = [("windows", formatting.count(details["windows"]), "")]
     for key in ("questions_cut", "gold_unreachable"):
         share = formatting.percent(formatting.ratio(details[key], questions))
         rows.append((label(key), formatting.count(details[key]), share))
-    return Table("Windows", ("", "number", ""), rows, "lrr")
+    note = f"{per_question} windows per question."
+    return Table("Windows", ("", "number", "share of questions"), rows, "lrr", note=note)
 
 
 def miss_elements(causes: dict[str, int], misses: Sequence[Json]) -> Iterator[Folded]:

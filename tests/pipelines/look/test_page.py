@@ -281,6 +281,9 @@ def test_a_reader_answers_in_large_type_and_in_the_context(window, tiny_tokenize
     assert tab.locator(".verdict b").inner_text() == answer != ""
     assert "".join(tab.locator("mark.answer").all_inner_texts()) == answer
     assert tab.locator(".passage").inner_text() == SENTENCE
+    path.write_text(page(look_data(reader, question)), encoding="utf-8")
+    tab.reload()
+    assert "give one that holds the answer" in tab.locator("#prediction").inner_text()
     assert one.faults == []
 
 

@@ -145,6 +145,7 @@ def test_an_index_is_searched_from_a_box(window, service):
     tab.get_by_label("Search the index").fill("분실 신고")
     tab.keyboard.press("Enter")
     assert tab.locator(".hits p").inner_text() == "비슷한 <b>문장</b>"
+    assert "0.900 (rank 1)" in tab.locator(".hits dl").inner_text()
     assert ("similar", {"input": "분실 신고", "top": 10}) in service.asked
     tab.reload()  # the address holds it
     assert tab.locator(".hits p").inner_text() == "비슷한 <b>문장</b>"
@@ -183,4 +184,4 @@ def test_what_the_service_refuses_is_said(window, service):
     tab.get_by_label("Text", exact=True).fill("너무 길다")
     tab.keyboard.press("Enter")
     tab.get_by_role("alert").wait_for()
-    assert "shorten it" in tab.get_by_role("alert").inner_text()
+    assert tab.get_by_role("alert").inner_text() == "the text has 600 pieces, the model reads 512: shorten it"

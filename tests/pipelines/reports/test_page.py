@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -151,3 +152,18 @@ def test_stage_without_a_page_module_or_a_run_shows_its_record(maker):
     text = Reader(_page(folder)).text
     assert "Run record" in text
     assert "filters.min_chars" in text
+
+
+def test_each_class_of_a_page_has_a_style():
+    folder = Path(__file__).resolve().parents[3] / "pipelines" / "reports" / "templates"
+    texts = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*.*")}
+    styled = {
+        name for path, text in texts.items() if path.suffix == ".css" for name in re.findall(r"\.([a-z][\w-]*)", text)
+    }
+    used = set()
+    for path, text in texts.items():
+        if path.suffix in (".html", ".js"):
+            written = " ".join(re.findall(r"\bclass(?:=|: )[\"`]([^\"`]*)", text))
+            used |= {*re.sub(r"\w*(\{\{.*?\}\}|\$\{.*?\})|\{%.*?%\}", " ", written).split()}
+    assert "unit" in used
+    assert {name for name in used - styled if re.fullmatch(r"[\w-]+", name)} <= {"to"}  # .units.to has that of .units

@@ -90,7 +90,9 @@ def test_docs_page_has_all_routes_this_address_and_no_scripts(service):
     page = service.ask("/docs").body.decode()
     assert all(f"{method} {route.path}" in page for route in ROUTES for method in route.methods)
     assert "<script" not in page
-    assert not re.search(r'(src|href)="(?!openapi\.json)', page)
+    assert not re.search(r'(src|href)="(?!openapi\.json|\./")', page)
     assert "신용 대출을 신청하고 싶어요" in page
+    assert "<code>param</code> names it." in page
+    assert "<code>200</code> <code>400</code> <code>401</code>" in page
     assert f"curl {service.address}/fill -d" in page
     assert "curl http://localhost:" in service.ask("/docs", Host=f"localhost:{service.port}").body.decode()

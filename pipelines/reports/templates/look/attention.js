@@ -17,7 +17,7 @@ function attentionRoom(data) {
   if (data.label?.names.length > 1) {
     controls.append(menu("Label", data.label.names, chosenLabel(data), (label) => change({ label })));
   }
-  return el("div", { class: "attention" }, side, el("section", { class: "large", "aria-label": t("One head") },
+  return el("div", { class: "attention" }, side, el("section", { "aria-label": t("One head") },
     el("h2", { text: t(`Layer ${state.layer + 1}, head ${state.head + 1}`) }),
     controls,
     state.view === "matrix" ? matrixOf(data) : linesOf(data),

@@ -10,6 +10,14 @@ function t(text) {
   return WORDS[text.replace(pattern, "{}")]?.replace(/\{\}/g, () => numbers.shift()) ?? text;
 }
 
+/** What the model says is wrong, in the language of the page if the table has it. */
+function said(message) {
+  const [, pieces, read] = message.match(/has ([\d,]+) pieces, the model reads ([\d,]+)/) ?? [];
+  if (pieces) return t(`the text has ${pieces} pieces, the model reads ${read}: shorten it`);
+  const [, characters, most] = message.match(/has ([\d,]+) characters, at most ([\d,]+) are accepted/) ?? [];
+  return characters ? t(`the text has ${characters} characters, at most ${most} are accepted: shorten it`) : t(message);
+}
+
 /** An element with properties (class, text, on*, attributes) and children; text is never markup. */
 function el(name, given = {}, ...children) {
   const made = document.createElement(name);

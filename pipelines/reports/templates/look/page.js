@@ -12,6 +12,12 @@ let current = null; // the data, opened
 let service = null; // what the service that gave the page can do; null: the page holds its data
 let token = null; // that the service asks for; kept nowhere
 
+const KINDS = {
+  pretraining: t("pretraining"), detection: t("detection"), classification: t("classification"),
+  "multiple-choice": t("multiple choice"), "question-answering": t("question answering"),
+  "token-classification": t("token classification"), embedding: t("embedding"),
+};
+
 /** What the service answers at an address beside the page. Throws an Error with what it says is wrong. */
 async function ask(route, body) {
   const headers = {};
@@ -98,9 +104,9 @@ async function show(data) {
   const { name, architecture, kind, layers, width } = data.model;
   const counts = data.units ? ` · ${t(`${data.units.piece.labels.length} pieces`)}` : "";
   const sizes = t(`${layers} layers of ${width}`);
-  $("about").textContent = shown(`${name} · ${kind}, ${architecture}, ${sizes}${counts}`);
+  $("about").textContent = shown(`${name} · ${KINDS[kind] ?? kind}, ${architecture}, ${sizes}${counts}`);
   const { attention, neurons } = data.missing; // what speaks for a label is said where it would stand
-  $("missing").textContent = shown([attention, neurons].filter(Boolean).map(t).join(" "));
+  $("missing").textContent = shown([attention, neurons].filter(Boolean).map(said).join(" "));
   draw();
 }
 
@@ -131,7 +137,7 @@ async function look() {
 }
 
 function fail(error) {
-  $("fault").textContent = shown(error.message);
+  $("fault").textContent = shown(said(error.message));
   $("fault").hidden = false;
   $("token").parentElement.hidden = error.status !== 401;
 }

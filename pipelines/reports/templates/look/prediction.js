@@ -8,7 +8,12 @@ function predictionOf(data) {
     const [best, ...others] = reading.answers.map((one) => [one.text || t("no answer"), one.score]);
     return { head: best ? ranked(best, others) : [], texts: [texts[0], [passageOf(reading)]] };
   }
-  if (!prediction) return { head: missing.prediction ? [el("p", { class: "note", text: missing.prediction })] : [], texts };
+  if (!prediction) {
+    const reads = data.model.kind === "question-answering";
+    const asks = reads && t("The model answers from a text: give one that holds the answer.");
+    const why = missing.prediction ? said(missing.prediction) : asks;
+    return { head: why ? [el("p", { class: "note", text: why })] : [], texts };
+  }
   if (prediction.gaps) {
     const heads = prediction.gaps.map(([best, ...others]) =>
       ranked([best.piece, best.probability], others.map((one) => [one.piece, one.probability])));
@@ -75,7 +80,7 @@ function passageOf({ context, answers }) {
 function hitsOf(hits) {
   const fact = (name, value) => el("div", {}, el("dt", { text: name }), el("dd", { text: value }));
   const figure = (name, value, places, rank) => (value === null || value === undefined ? null
-    : fact(name, decimal(value, places) + (rank ? ` (${rank})` : "")));
+    : fact(name, decimal(value, places) + (rank ? ` (${t(`rank ${rank}`)})` : "")));
   const list = hits.map((hit) => el("li", {}, el("p", { text: hit.text }), el("dl", {},
     figure(t("score"), hit.score, 3),
     figure(t("vectors"), hit.score_vectors, 3, hit.rank_vectors),

@@ -25,7 +25,7 @@ function piecesRoom(data) {
     const text = el("div", { class: "pieces", lang: "ko" });
     let number = 0;
     for (const [characters, pieces] of stretches) {
-      if (!pieces.length) text.append(el("span", { class: "gap", text: characters }));
+      if (!pieces.length) text.append(characters);
       else text.append(el("span", { class: `unit u${(number++ % 4) + 1}` }, el("b", { text: characters || "∅" }),
         ...pieces.map(([piece, tag]) => el("small", {}, piece, " ", el("i", { text: tag })))));
     }
