@@ -44,7 +44,7 @@ def model_folder(folder: str | Path) -> Path:
 
     A bare name that is not a folder here names a bundled model, "hf:.." one of the Hub. A folder without a model is
     returned unchanged, for its reader to refuse. ModelError for a folder of artifacts, naming those that hold a model,
-    and for a missing folder that is named nearly as a bundled model.
+    and for a missing folder that is named nearly as a bundled model, or as what is beside it.
     """
     return _find(Path(folder), ("", "model"), "config.json", "model")
 
@@ -62,9 +62,12 @@ def _find(folder: Path, below: tuple[str, ...], file: str, kind: str) -> Path:
         from korbert.hub import downloaded
 
         folder = downloaded(str(folder).removeprefix(_HUB))
+    if not folder.exists() and bundled(folder) is None:
+        beside = {path.name: path for path in folder.parent.iterdir()} if folder.parent.is_dir() else {}
+        known = beside | {name: f"{name}, which comes with korbert" for name in models_in_the_box()}
+        if near := difflib.get_close_matches(folder.name, known, 1, 0.8):
+            raise ModelError(f"{folder}: no such folder: did you mean {known[near[0]]}?")
     if not folder.exists():
-        if bundled(folder) is None and (near := difflib.get_close_matches(folder.name, models_in_the_box(), 1, 0.8)):
-            raise ModelError(f"{folder}: no such folder: did you mean {near[0]}, which comes with korbert?")
         folder = bundled(folder) or folder
     for name in below:
         if (folder / name / file).is_file():

@@ -36,6 +36,8 @@ def test_a_misspelt_bundled_model_is_suggested_and_a_folder_of_artifacts_refused
     for name in ("korbert-mimi", "models/korbert-minni"):
         with pytest.raises(ModelError, match=f"{name}: no such folder: did you mean korbert-mini, which comes"):
             model_folder(name)
+    with pytest.raises(ModelError, match=r"korquat: no such folder: did you mean \S+/korquad\?$"):
+        model_folder(demo / "korquat")
     assert model_folder("models/mood") == Path("models/mood")
     with pytest.raises(ModelError, match=r"is no model, but has some below: give \S+/korquad or \S+/pretrain$"):
         model_folder(demo)
