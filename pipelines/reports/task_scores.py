@@ -94,4 +94,4 @@ def table(results: Sequence[Result]) -> Table:
     if not all(result.on_test for result in results):
         note += " Validation scores are optimistic: the same rows chose the epoch."
     head = ("task", "metric", "score", "95 % interval", "best baseline", "rows")
-    return Table("Tasks", head, [result.cells for result in results], "llrrrr", note=note)
+    return Table("Tasks", head, [result.cells for result in results], "nlrrrr", note=note)
