@@ -64,8 +64,7 @@ def _phase_table(plan: Plan) -> Iterator[str]:
 
 
 def _line(name: str, *cells: str) -> str:
-    name, *cells = map(t, (name, *cells))
-    spaced = ((" " * (18 - cell_len(cell)) or "  ") + cell for cell in cells)
+    name, spaced = t(name), ((" " * (18 - cell_len(cell)) or "  ") + cell for cell in map(t, cells))
     return f"  {name}{' ' * (22 - cell_len(name))}{''.join(spaced)}"
 
 

@@ -97,9 +97,8 @@ def title_of(task: str, scores: Json) -> str:
     difference, name = compared[0]["difference"], model_name(baseline["name"])
     if not compared[0]["more_than_chance"]:
         return f"{task}: no clear difference from the {name}"
-    amount = formatting.decimal(abs(difference), 3)
-    if in_percent(metric):
-        amount = f"{formatting.decimal(abs(100 * difference), 1)} points"
+    points = in_percent(metric)
+    amount = f"{abs(100 * difference):,.1f} points" if points else formatting.decimal(abs(difference), 3)
     return f"{task}: {label(metric)} {amount} {'above' if difference > 0 else 'below'} the {name}"
 
 

@@ -19,7 +19,7 @@ from korbert.pipelines.reports.look.page import page
 PACKAGE = Path(__file__).resolve().parents[2] / "pipelines"
 TEMPLATES = PACKAGE / "reports" / "templates"
 SHIPPED = [*PACKAGE.glob("recipes/*.toml"), PACKAGE.parent / "korbert" / "tasks" / "datasets.toml"]
-ELSEWHERE = ("korbert/tasks/**/*.py", "corpus/**/*.py", "korbert/modeling/counting.py")
+ELSEWHERE = ("korbert/tasks/**/*.py", "corpus/**/*.py", "korbert/modeling/counting.py", "korbert/records/*.py")
 """Where texts are made that pages and commands translate when they show them."""
 
 
