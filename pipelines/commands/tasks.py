@@ -148,7 +148,7 @@ def _pipeline(
     columns = options.by_role(text, pair, label, others)
     recipe, line = recipes.one_task.task_recipe(output, model, files, columns, form, settings, changes)
     if line:
-        say(line, err=True)
+        say(t(line), err=True)
     typed = tuple(word for word in sys.argv[1:] if word != "--rebuild")
     place, number = (data or Path()).resolve(), workers or cores()
     runtime = artifacts.Runtime(output.parent, place, number, device=device, given=typed)
