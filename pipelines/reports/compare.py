@@ -160,7 +160,7 @@ def of_tasks(comparison: TaskComparison) -> Shown:
         sides=comparison.sides,
         tables=[scores_table(comparison)],
         sentences=[*map(sentence, pairs), *(note.replace(OPTIMISTIC, t(OPTIMISTIC)) for note in comparison.notes())],
-        lede=t(f"Scores on the same {number:,} rows of a task of kind {{kind}}.").format(kind=task.name),
+        lede=f"Scores on the same {number:,} rows of a task of kind {task.name}.",
         remark="Intervals are 95 % bootstrap intervals.",
         sections=lambda: (Section("Where they differ", list(example_elements(comparison))),),
     )
@@ -174,7 +174,7 @@ def scores_table(comparison: TaskComparison) -> Table:
         rows.append((side.name, side.model, str(model["seeds"]), *scores, example_interval(metrics[0], model)))
     head = ("side", "model", "seeds", *map(label, metrics), "95 % interval")
     note = "Mean ± standard deviation over seeds; 95 % bootstrap interval over rows, first seed."
-    return Table(f"Scores on {len(comparison.rows):,} rows", head, rows, "nl" + "r" * (len(head) - 2), note=note)
+    return Table(f"Scores on {len(comparison.rows):,} rows", head, rows, "nn" + "r" * (len(head) - 2), note=note)
 
 
 def example_elements(comparison: TaskComparison) -> Iterator[Element]:
@@ -185,19 +185,18 @@ def example_elements(comparison: TaskComparison) -> Iterator[Element]:
         for name, side in sides.items()
     }
     for better, worse, order in differing(merits):
-        verdict = t("{better} right, {worse} wrong")
+        verdict = f"{better} right, {worse} wrong"
         if task.is_graded:
-            verdict = t("{better} closer than {worse}")
+            verdict = f"{better} closer than {worse}"
         elif max(len(sides[name].facts) for name in (better, worse)) > 1:
-            verdict = t("{better} right more often than {worse}")
-        title = verdict.format(better=better, worse=worse)
+            verdict = f"{better} right more often than {worse}"
         entries = [example(comparison, row, (sides[better], sides[worse])) for row in order[:_EXAMPLES]]
-        yield Folded(f"{title} · {t(f'{len(order):,} of {len(rows):,} rows')}", entries)
+        yield Folded(f"{verdict} · {len(order):,} of {len(rows):,} rows", entries)
 
 
 def example(comparison: TaskComparison, number: int, sides: Sequence[Side]) -> Entry:
     row, task = comparison.rows[number], comparison.task
-    facts = [(t("true"), in_words(row, task.target(row)))]
+    facts = [("true", in_words(row, task.target(row)))]
     for side in sides:
         facts.append((side.name, " · ".join(in_words(row, of_seed[number]) for of_seed in side.predictions)))
     return Entry(str(row.get("id") or ""), " / ".join(task.texts(row)) or t("(empty)"), facts)
