@@ -21,6 +21,7 @@ from korbert.pipelines import reports
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.pipeline import Pipeline
 from korbert.pipelines.artifacts.store import Json, Plan
+from korbert.pipelines.language import t
 from korbert.pipelines.stages import Stage
 from korbert.processor import processor_name
 from korbert.scratch import remove
@@ -112,7 +113,7 @@ def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip"
         if status.state == "stale":
             raise ArtifactError(_refusal(pipeline, final, stage, status.reasons))
         if status.state == "fresh":
-            _logger.info("%s: fresh, skipped", stage.name)
+            _logger.info(t("%s: fresh, skipped"), stage.name)
             store.tidy(partial, final)
             return "skip"
     store.check_place(final)
@@ -180,7 +181,7 @@ def _prepare(pipeline: Pipeline, stage: Stage, plan: Plan, *, rebuild: bool) -> 
 def _work(pipeline: Pipeline, stage: Stage) -> None:
     """Runs the stage in its partial folder and turns that into the artifact."""
     partial, final, plan = pipeline.partial(stage.name), pipeline.artifact(stage.name), pipeline.plan(stage)
-    _logger.info("%s: %s", stage.name, "resuming" if store.holds_work(partial) else "starting")
+    _logger.info("%s: %s", stage.name, t("resuming" if store.holds_work(partial) else "starting"))
     resumed = any(path.name != store.PLAN for path in partial.iterdir())
     started, clock = datetime.datetime.now(datetime.UTC), time.monotonic()
     numerics = _numerics(pipeline, stage)
@@ -204,7 +205,7 @@ def _work(pipeline: Pipeline, stage: Stage) -> None:
         "sources": pipeline.sources.remembered(),
     }
     store.finish(partial, final, plan, {"counts": counts, "numerics": numerics}, about)
-    _logger.info("%s: done in %.1f s: %s", stage.name, seconds, _in_words(counts))
+    _logger.info(t("%s: done in %.1f s: %s"), stage.name, seconds, _in_words(counts))
 
 
 def _run(pipeline: Pipeline, stage: Stage) -> Mapping[str, Any]:
@@ -232,11 +233,11 @@ def _in_words(counts: Mapping[str, Any]) -> str:
     totals = {key: value for key, value in counts.items() if isinstance(value, int)}
     reasons = Counter({key.partition(".")[2]: value for key, value in totals.items() if key.startswith("dropped.")})
     largest = reasons.most_common(_REASONS_SHOWN)
-    named = [f"{value:,} {name.replace('_', ' ')}" for name, value in largest]
+    named = [f"{value:,} {t(name.replace('_', ' '))}" for name, value in largest]
     if rest := reasons.total() - sum(value for _, value in largest):
-        named.append(f"{rest:,} for other reasons")
+        named.append(t(f"{rest:,} for other reasons"))
     shown = []
     for key, value in [(key, value) for key, value in totals.items() if "." not in key][:_SUMS_SHOWN]:
         why = f" ({', '.join(named)})" if key == "dropped" and named else ""
-        shown.append(f"{key.replace('_', ' ')} {value:,}{why}")
+        shown.append(f"{t(key.replace('_', ' '))} {value:,}{why}")
     return ", ".join(shown)

@@ -123,7 +123,7 @@ def layers(as_json: bool, **given: Any) -> None:
     if as_json:
         click.echo(inference.lines.as_json(record))
     else:
-        best = f"best by validation: {record['best']}"
+        best = t(f"best by validation: {record['best']}")
         reports.summary.show_tables([reports.layers.score_table(record)], [best])
         say(output / "layers.html")
 
@@ -148,7 +148,7 @@ def _pipeline(
     columns = options.by_role(text, pair, label, others)
     recipe, line = recipes.one_task.task_recipe(output, model, files, columns, form, settings, changes)
     if line:
-        say(line, err=True)
+        say(t(line), err=True)
     typed = tuple(word for word in sys.argv[1:] if word != "--rebuild")
     place, number = (data or Path()).resolve(), workers or cores()
     runtime = artifacts.Runtime(output.parent, place, number, device=device, given=typed)
@@ -223,12 +223,12 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     columns, loaded = options.by_role(text, pair, label, others), korbert.load(model, device)
     result = experiments.evaluating.evaluated(loaded, file, columns, form, noise=noise or html is not None)
     for line in result.notes:
-        say(line, err=True)
+        say(t(line), err=True)
     if output:
         write_whole(output, b"".join(inference.lines.as_json(row) + b"\n" for row in result.rows))
     if html:
         reports.noise.write_page(html, str(model), loaded.task, result)
-        say(f"page: {html}", err=True)
+        say(f"{t('page')}: {html}", err=True)
     if as_json:
         ends = {metric: found or (None, None) for metric, found in result.intervals.items()}
         scores = {
@@ -241,9 +241,9 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     shown += [(name, next(iter(one.scores)), one) for name, one in result.disturbed.items()]
     for what, metric, one in shown:
         value, found = one.scores[metric], one.intervals[metric]
-        score = "undefined" if value is None else f"{value:.4f}"
-        interval = "" if found is None else f"{found[0]:.4f} to {found[1]:.4f}"
-        say(f"{metric:<24} {score}   {interval:<16}   {what}")
+        score = t("undefined") if value is None else f"{value:.4f}"
+        interval = "" if found is None else t(f"{found[0]:.4f} to {found[1]:.4f}")
+        say(f"{metric:<24} {score}   {interval:<16}   {t(what)}")
 
 
 @click.command()

@@ -299,7 +299,7 @@ def search_eval(
         reports.summary.show_search(measured)
     if page:
         about = f"{model.name}, {corpus.name}: {counted}"
-        say(f"page: {reports.searching.write_page(page, about, pairs, right, measured)}", err=as_json)
+        say(f"{t('page')}: {reports.searching.write_page(page, about, pairs, right, measured)}", err=as_json)
     failed_queries.end()
     failed.end()
 

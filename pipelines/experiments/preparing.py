@@ -19,6 +19,7 @@ from korbert.extras import package
 from korbert.modeling import EncoderConfig, FeatureModel, Model, init_encoder_from, load_model
 from korbert.modeling.feature_settings import chosen_layers
 from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.language import t
 from korbert.pipelines.stages import Inputs
 from korbert.tasks.files import ROLES, Role, Rows, read_rows, refuse_unseen_labels, renamed
 from korbert.tasks.finetuning.encoded import EncodedTexts
@@ -120,7 +121,7 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
         said.append(f"{number:,} of {len(changes):,} training rows are learned with wrong spaces")
         texts = list(dict.fromkeys(chain(texts, *map(task.texts, by_part["train"]))))
     for line in said:
-        _logger.info("%s", line)
+        _logger.info("%s", t(line))
     folder = inputs.encoded or output / "work"
     encoded = EncodedTexts(folder, texts, tokenizer)
     encoded.make(runtime.workers, "analyze")

@@ -4,6 +4,9 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
+from rich.cells import cell_len
+
+from korbert.pipelines.language import t
 from korbert.pipelines.planning.plan import Plan
 from korbert.pipelines.reports.formatting import duration
 
@@ -13,29 +16,29 @@ _GIB = 2**30
 def lines(plan: Plan) -> Iterator[str]:
     """The lines of the tables, never wrapped."""
     yield str(plan.folder)
-    yield from (f"note: {note}" for note in plan.notes)
-    yield from ("", "parameters")
+    yield from (t(f"note: {note}") for note in plan.notes)
+    yield from ("", t("parameters"))
     yield from (_line(name, f"{count:,}") for name, count in plan.parameters.items())
     yield _line("total", f"{sum(plan.parameters.values()):,}")
     yield _line("encoder and pooler", f"{plan.encoder_parameters:,}", "as Devlin et al. 2018 count them")
 
     total, free = plan.device_memory
-    yield from ("", f"memory, GiB, {plan.precision}; activations are an estimate")
+    yield from ("", t(f"memory, GiB, {plan.precision}; activations are an estimate"))
     yield from (_line(name, f"{count / _GIB:,.2f}") for name, count in plan.memory.items())
     yield _line("total", f"{sum(plan.memory.values()) / _GIB:,.2f}")
     yield _line(f"this {plan.device}", f"{total / _GIB:,.2f}", f"{free / _GIB:,.2f} free")
 
-    yield from ("", "rows and steps; operations of a forward and a backward pass (a multiply-add counts as two)")
+    yield from ("", t("rows and steps; operations of a forward and a backward pass (a multiply-add counts as two)"))
     yield from _phase_table(plan)
 
     if plan.timing:
-        yield from ("", "the run, without its checkpoints")
+        yield from ("", t("the run, without its checkpoints"))
         yield _line("training", duration(plan.timing.training))
         yield _line("evaluations", duration(plan.timing.evaluating), f"{plan.timing.evaluations:,} of them")
         yield _line("total", duration(plan.timing.total))
         yield _line("ends", f"{plan.timing.ends:%Y-%m-%d %H:%M}", "if started now")
         if plan.timing.within:
-            yield from ("", "as many steps as fit")
+            yield from ("", t("as many steps as fit"))
             yield " \\\n  ".join([plan.timing.command, *(f"--set {change}" for change in plan.timing.within)])
 
 
@@ -61,7 +64,8 @@ def _phase_table(plan: Plan) -> Iterator[str]:
 
 
 def _line(name: str, *cells: str) -> str:
-    return f"  {name:<22}" + "".join(f"{cell:>18}" if len(cell) < 18 else f"  {cell}" for cell in cells)
+    name, spaced = t(name), ((" " * (18 - cell_len(cell)) or "  ") + cell for cell in map(t, cells))
+    return f"  {name}{' ' * (22 - cell_len(name))}{''.join(spaced)}"
 
 
 def as_json(plan: Plan) -> dict[str, Any]:

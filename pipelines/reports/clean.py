@@ -115,7 +115,7 @@ def contamination(counts: Mapping[str, int]) -> Iterator[Table]:
     if rows:
         head = ("evaluation set", "texts", "searched for", "found", "share found", "documents")
         note = "Texts that are too short or too repetitive are not searched for. Documents: number with a match."
-        yield Table("Evaluation texts found in the corpus", head, rows, "lrrrrr", note=note)
+        yield Table("Evaluation texts found in the corpus", head, rows, "nrrrrr", note=note)
 
 
 def personal_data(masked: Counter[str]) -> Iterator[Bars]:

@@ -78,7 +78,7 @@ def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown
 
 def write_page(path: Path, shown: Shown) -> Path:
     """Writes the page. Returns its path."""
-    folders = Table("Folders", ("name", "folder"), [(side.name, str(side.folder)) for side in shown.sides], "lk")
+    folders = Table("Folders", ("name", "folder"), [(side.name, str(side.folder)) for side in shown.sides], "nk")
     sections = [*shown.sections(), Section("Figures", [*shown.tables, folders], " ".join(shown.sentences))]
     return write(path, "compare.html", shown=shown, sections=sections)
 
@@ -89,7 +89,7 @@ def of_runs(runs: Sequence[Run]) -> Shown:
     for axis, title, show in _AXES.values():
         ends = [at[-1] for run in runs if (at := axis(run)) is not None]
         if len(ends) == len(runs):
-            tables.append(at_equal(f"{t(title)}: {show(min(ends))}", runs, min(ends), axis))
+            tables.append(at_equal(f"{title}: {show(min(ends))}", runs, min(ends), axis))
     why = difference(runs)
     return Shown(
         sides=runs,
@@ -119,8 +119,8 @@ def run_tables(runs: Sequence[Run]) -> list[Table]:
         last.append((run.name, steps, pieces, time, text(_LOSS, line[_LOSS], 1), text(_ACCURACY, line[_ACCURACY])))
     head = ("run", "steps", "pieces", "time", label(_LOSS), "accuracy")
     return [
-        Table("Runs", ("run", "parameters", "vocabulary", "pieces/s", "state"), sizes, "lrrrl"),
-        Table("Last evaluation of each run", head, last, "lrrrrr"),
+        Table("Runs", ("run", "parameters", "vocabulary", "pieces/s", "state"), sizes, "nrrrl"),
+        Table("Last evaluation of each run", head, last, "nrrrrr"),
     ]
 
 
@@ -135,7 +135,7 @@ def at_equal(title: str, runs: Sequence[Run], position: float, axis: _Axis) -> T
         scored.append((float("inf") if loss is None else loss, row))
     rows = [row for _, row in sorted(scored, key=lambda pair: pair[0])]
     note = "Interpolated linearly between evaluations; a dash before the first one."
-    return Table(title, ("run", label(_LOSS), "accuracy"), rows, "lrr", note=note)
+    return Table(title, ("run", label(_LOSS), "accuracy"), rows, "nrr", note=note)
 
 
 def loss_curves(runs: Sequence[Run]) -> Iterator[Element]:
@@ -160,7 +160,7 @@ def of_tasks(comparison: TaskComparison) -> Shown:
         sides=comparison.sides,
         tables=[scores_table(comparison)],
         sentences=[*map(sentence, pairs), *(note.replace(OPTIMISTIC, t(OPTIMISTIC)) for note in comparison.notes())],
-        lede=t(f"Scores on the same {number:,} rows of a task of kind {{kind}}.").format(kind=task.name),
+        lede=f"Scores on the same {number:,} rows of a task of kind {task.name}.",
         remark="Intervals are 95 % bootstrap intervals.",
         sections=lambda: (Section("Where they differ", list(example_elements(comparison))),),
     )
@@ -174,7 +174,7 @@ def scores_table(comparison: TaskComparison) -> Table:
         rows.append((side.name, side.model, str(model["seeds"]), *scores, example_interval(metrics[0], model)))
     head = ("side", "model", "seeds", *map(label, metrics), "95 % interval")
     note = "Mean ± standard deviation over seeds; 95 % bootstrap interval over rows, first seed."
-    return Table(f"Scores on {len(comparison.rows):,} rows", head, rows, "ll" + "r" * (len(head) - 2), note=note)
+    return Table(f"Scores on {len(comparison.rows):,} rows", head, rows, "nn" + "r" * (len(head) - 2), note=note)
 
 
 def example_elements(comparison: TaskComparison) -> Iterator[Element]:
@@ -185,19 +185,18 @@ def example_elements(comparison: TaskComparison) -> Iterator[Element]:
         for name, side in sides.items()
     }
     for better, worse, order in differing(merits):
-        verdict = t("{better} right, {worse} wrong")
+        verdict = f"{better} right, {worse} wrong"
         if task.is_graded:
-            verdict = t("{better} closer than {worse}")
+            verdict = f"{better} closer than {worse}"
         elif max(len(sides[name].facts) for name in (better, worse)) > 1:
-            verdict = t("{better} right more often than {worse}")
-        title = verdict.format(better=better, worse=worse)
+            verdict = f"{better} right more often than {worse}"
         entries = [example(comparison, row, (sides[better], sides[worse])) for row in order[:_EXAMPLES]]
-        yield Folded(f"{title} · {t(f'{len(order):,} of {len(rows):,} rows')}", entries)
+        yield Folded(f"{verdict} · {len(order):,} of {len(rows):,} rows", entries)
 
 
 def example(comparison: TaskComparison, number: int, sides: Sequence[Side]) -> Entry:
     row, task = comparison.rows[number], comparison.task
-    facts = [(t("true"), in_words(row, task.target(row)))]
+    facts = [("true", in_words(row, task.target(row)))]
     for side in sides:
         facts.append((side.name, " · ".join(in_words(row, of_seed[number]) for of_seed in side.predictions)))
     return Entry(str(row.get("id") or ""), " / ".join(task.texts(row)) or t("(empty)"), facts)

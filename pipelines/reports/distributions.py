@@ -22,7 +22,7 @@ def length_table(batches: Iterable[tuple[pa.Array, pa.Array]], unit: str, note: 
         rows.append((source, *map(formatting.count, (lengths.size, *quantiles, lengths.max()))))
     if rows:
         head = ("source", "documents", "10 %", "median", "90 %", "longest")
-        yield Table(f"Length of documents in {unit}", head, rows, "lrrrrr", note=note)
+        yield Table(f"Length of documents in {unit}", head, rows, "nrrrrr", note=note)
 
 
 def ranked_bars(

@@ -72,7 +72,8 @@ class Picture(Element):
 
 @dataclass(frozen=True)
 class Table(Element):
-    """A table. align: a letter per column, l(eft), r(ight, for numbers) or k (left, Korean text). folded: collapsed."""
+    """A table. align: a letter per column, l(eft), r(ight, for numbers), n(ame) or k (Korean text). folded:
+    collapsed. Names and Korean text are never translated."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]

@@ -2,6 +2,8 @@
 
 import re
 
+from korbert.pipelines.language import t
+
 _SPACE = "\u00a0"  # keeps number and unit on one line
 PERCENT = f"{_SPACE}%"
 UNKNOWN = "–"
@@ -59,9 +61,9 @@ def duration(seconds: float) -> str:
 def value(thing: object) -> str:
     """A setting, count or version of a record; integers with thousands separators."""
     if thing is None:
-        return "none"
+        return t("none")
     if isinstance(thing, bool):
-        return "yes" if thing else "no"
+        return t("yes" if thing else "no")
     if isinstance(thing, int):
         return count(thing)
     if isinstance(thing, float):

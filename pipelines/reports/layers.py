@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from korbert.pipelines.language import t
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Element, Table
 from korbert.pipelines.reports.figures import in_percent, interval, model_name, text
@@ -56,7 +55,7 @@ def score_table(record: Mapping[str, Any]) -> Table:
         score = model[metric] or {"mean": None, "low": None}
         ends = interval(metric, both) if (both := _ends(metric, score)) else formatting.UNKNOWN
         mean, validation = (text(metric, number) for number in (score["mean"], model["validation"]))
-        rows.append((t(model_name(model["name"])), mean, ends, validation, formatting.count(model["seeds"])))
+        rows.append((model_name(model["name"]), mean, ends, validation, formatting.count(model["seeds"])))
     note = "Choose a layer by the validation column: the best of many test scores is partly luck."
     if record["scored_on"] == "valid":
         note = "Scored on the validation rows, which also chose the epoch: scores are optimistic, the best one most."

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from korbert.pipelines.experiments.evaluating import Evaluation
-from korbert.pipelines.language import t
 from korbert.pipelines.reports import figures
 from korbert.pipelines.reports.elements import Element, Entry, Folded, Section, Table
 from korbert.pipelines.reports.examples import beginning, differing, in_words
@@ -19,14 +18,14 @@ _EXAMPLES = 5  # of each kind of noise, made wrong and made right
 
 def write_page(path: Path, name: str, kind: Kind, found: Evaluation) -> Path:
     """Writes the page and returns its path. name: of the model. found: with the evaluations of the disturbed rows."""
-    note = t("Whiskers: 95 % bootstrap interval over rows.")
+    note = "Whiskers: 95 % bootstrap interval over rows."
     if len(kind.noise) < len(NOISE):
-        note += " " + t("Other noise changes letters, and with them what is labelled: it is for classifiers.")
+        note += " Other noise changes letters, and with them what is labelled: it is for classifiers."
     sections = (
         Section("Scores", list(scores(found)), note),
         Section("Where predictions change", list(changes(kind, found))),
     )
-    about = f"{name}: " + t(f"{len(found.rows):,} rows as they are, and with their texts disturbed.")
+    about = f"{name}: {len(found.rows):,} rows as they are, and with their texts disturbed."
     return write(path, "noise.html", about=about, sections=sections)
 
 
@@ -34,7 +33,7 @@ def scores(found: Evaluation) -> Iterator[Element]:
     """The first score on one scale, and a table of all, with their intervals."""
     first, of_first, rows = next(iter(found.scores)), [], []
     for noise, one in {"as they are": found, **found.disturbed}.items():
-        name, cells = t(label(noise)), []
+        name, cells = label(noise), []
         for metric, score in one.scores.items():
             ends = one.intervals[metric] or (score, score)
             cells.append(figures.text(metric, score) + (f" ({figures.interval(metric, ends)})" if known(score) else ""))
@@ -59,11 +58,11 @@ def changes(kind: Kind, found: Evaluation) -> Iterator[Folded]:
                     {**one.rows[number], "text": kind.texts(one.rows[number])[0]} for one in (found, disturbed)
                 )
                 facts = [
-                    (t("text as given"), beginning(*kind.texts(given))),
-                    (t("true"), in_words(given, kind.target(given))),
-                    (t("predicted from it"), in_words(given, given["prediction"])),
-                    (t("predicted here"), in_words(changed, changed["prediction"])),
+                    ("text as given", beginning(*kind.texts(given))),
+                    ("true", in_words(given, kind.target(given))),
+                    ("predicted from it", in_words(given, given["prediction"])),
+                    ("predicted here", in_words(changed, changed["prediction"])),
                 ]
                 entries.append(Entry("", beginning(*kind.texts(changed)), facts))
-            share = t(f"{len(order):,} of {len(found.rows):,} rows")
-            yield Folded(f"{t(label(noise))} · {t(verdicts[better == 'after'])} · {share}", entries)
+            share = f"{len(order):,} of {len(found.rows):,} rows"
+            yield Folded(f"{label(noise)} · {verdicts[better == 'after']} · {share}", entries)

@@ -1,7 +1,7 @@
 """Charts with axes as SVG: drawn by matplotlib, then each colour is replaced by a CSS variable of the page.
 
-The SVG text is limited to digits and our own English labels. Names from the data, which may be Korean, are legends in
-HTML, so that no local font needs to have them.
+The SVG text is limited to digits and our own labels, drawn in English and then translated. Names from the data, which
+may be Korean, are legends in HTML, so that no local font needs to have them.
 """
 
 import html
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from korbert.pipelines.language import t
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Picture
 from korbert.pipelines.reports.figures import known
@@ -153,8 +154,9 @@ def _svg(title: str, draw: Callable[["Axes"], None]) -> str:
     svg = re.sub(r"font-family: [^;\"]*;? ?", "", svg)
     box = re.search(r'viewBox="([^"]*)"', svg)
     assert box, "matplotlib wrote no viewBox"
-    svg = f'<svg viewBox="{box[1]}" role="img" aria-label="{html.escape(title)}">' + svg[svg.index(">") + 1 :]
+    svg = f'<svg viewBox="{box[1]}" role="img" aria-label="{html.escape(t(title))}">' + svg[svg.index(">") + 1 :]
 
+    svg = re.sub("(?<=>)[^<>\n]+(?=</text>)", lambda words: html.escape(t(html.unescape(words[0]))), svg)
     for colour, variable in _VARIABLES.items():
         svg = svg.replace(colour, f"var(--{variable})")
     return re.sub(r"\n\s*", "\n", svg)

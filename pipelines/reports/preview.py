@@ -11,6 +11,7 @@ from rich.table import Table
 from korbert.corpus.cleaning.preview import Preview, Shown, preview
 from korbert.pipelines import reports
 from korbert.pipelines.artifacts.pipeline import Pipeline
+from korbert.pipelines.language import t
 from korbert.pipelines.reports.figures import label
 from korbert.pipelines.reports.page import write
 from korbert.terminal import console, say
@@ -30,7 +31,7 @@ def preview_stage(pipeline: Pipeline, count: int) -> None:
     write_page(page, pipeline.recipe.name, sample)
     reports.index(pipeline.folder, [stage.name for stage in pipeline.stages()])
     print_preview(sample)
-    say(f"page: {page}")
+    say(f"{t('page')}: {page}")
 
 
 def print_preview(sample: Preview) -> None:
@@ -38,18 +39,18 @@ def print_preview(sample: Preview) -> None:
     out = console(highlight=False)
     counts = Table(box=None, show_header=False, pad_edge=False)
     for name, number in _counts(sample):
-        counts.add_row(escape(name), f"{number:,}", f"{number / max(1, len(sample.rows)):.1%}")
+        counts.add_row(escape(t(name)), f"{number:,}", f"{number / max(1, len(sample.rows)):.1%}")
     out.print(counts)
     table = Table(show_lines=True, header_style="dim")
     for name in ("row", "before", "after"):
-        table.add_column(name, overflow="fold", ratio=1 if name == "row" else 3)
+        table.add_column(t(name), overflow="fold", ratio=1 if name == "row" else 3)
     for row in [row for row in sample.rows if row.reason or row.changed][:_MAX_PRINTED]:
         start = 0 if row.reason else max(0, _first_change(row) - _AROUND_CHARS)
         before, after = (
             escape("…" * (start > 0) + _cut(text[start:], _SHOWN_CHARS)) for text in (row.before, row.after)
         )
         if row.reason:
-            after = f"[red]{label(row.reason)}[/red]: {escape(row.detail or '')}"
+            after = f"[red]{t(label(row.reason))}[/red]: {escape(t(row.detail or ''))}"
         table.add_row(escape(row.id or row.place), before, after)
     if table.rows:
         out.print(table)

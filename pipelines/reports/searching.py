@@ -52,9 +52,7 @@ def differences(
         for number in order[:_EXAMPLES]:
             query, ids = pairs[number]
             ranks = ((way, of_way.ranks[number]) for way, of_way in ways.items())
-            facts = [(t(way), t(f"rank {rank}" if rank else f"not among the first {DEPTH}")) for way, rank in ranks]
+            facts = [(way, t(f"rank {rank}" if rank else f"not among the first {DEPTH}")) for way, rank in ranks]
             texts = beginning(*(right[id] for id in ids if id in right))
             entries.append(Entry(", ".join(ids), beginning(query), facts, [(texts, ())]))
-        share = t(f"{len(order):,} of {len(pairs):,} queries")
-        verdict = t("{better} better than {worse}").format(better=t(better), worse=t(worse))
-        yield Folded(f"{verdict} · {share}", entries)
+        yield Folded(f"{better} better than {worse} · {len(order):,} of {len(pairs):,} queries", entries)

@@ -62,4 +62,4 @@ def source_table(artifact: Artifact) -> Table:
         for source in sorted(documents):
             counts = documents[source], pieces[source]
             rows.append((name, source, *map(formatting.count, counts), formatting.decimal(counts[1] / counts[0], 1)))
-    return Table("Documents and pieces", ("split", "source", "documents", "pieces", "pieces / document"), rows, "llrrr")
+    return Table("Documents and pieces", ("split", "source", "documents", "pieces", "pieces / document"), rows, "lnrrr")

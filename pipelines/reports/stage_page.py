@@ -116,11 +116,11 @@ def origins(artifact: Artifact) -> list[Table]:
     counts, numerics = ([(label(key), text) for key, text in _flat(record[part])] for part in ("counts", "numerics"))
     tables = (
         Table("Counts", ("", ""), counts, "lr"),
-        Table("Settings", ("setting", "value"), list(_flat(record["settings"])), "lk"),
-        Table("Input artifacts", ("stage", "digest"), artifacts, "ll"),
-        Table("Input files", ("role", "file", "size", "SHA-256 or version"), files, "lkrl"),
-        Table("Library versions", ("library", "version"), list(_flat(record["versions"])), "ll"),
-        Table("Numerical environment", ("", ""), numerics, "ll"),
+        Table("Settings", ("setting", "value"), list(_flat(record["settings"])), "nk"),
+        Table("Input artifacts", ("stage", "digest"), artifacts, "nn"),
+        Table("Input files", ("role", "file", "size", "SHA-256 or version"), files, "nkrn"),
+        Table("Library versions", ("library", "version"), list(_flat(record["versions"])), "nn"),
+        Table("Numerical environment", ("", ""), numerics, "nn"),
     )
     return [table for table in tables if table.rows]
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from rich.cells import set_cell_size
 from rich.markup import escape
 from rich.table import Table
 
@@ -30,10 +31,10 @@ def show_status(pipeline: Pipeline, statuses: Iterable[Status]) -> None:
     statuses = list(statuses)
     width = max([8, *(len(status.stage) for status in statuses)])
     for status in statuses:
-        state = f"[{_STYLES[status.state]}]{status.state:<7}[/]"
-        out.print(f"{status.stage:<{width}} {state} {(status.digest or '')[:12]:<12} {status.action}")
+        state = f"[{_STYLES[status.state]}]{set_cell_size(t(status.state), 7)}[/]"
+        out.print(f"{status.stage:<{width}} {state} {(status.digest or '')[:12]:<12} {t(status.action)}")
         for line in (*status.reasons, *(f"note: {note}" for note in status.notes)):
-            say(f"         {line}")
+            say(f"         {t(line)}")
 
 
 def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
@@ -52,7 +53,7 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
     for stage in fresh:
         for number, figure in enumerate(figures_of(Artifact.open(pipeline.artifact(stage.name)))):
             note = f" ({t(figure.note)})" if figure.note else ""
-            table.add_row("" if number else stage.name, escape(f"{figure.value} {t(figure.label)}{note}"))
+            table.add_row("" if number else stage.name, escape(f"{t(figure.value)} {t(figure.label)}{note}"))
     console().print(table)
     if stale := [stage for stage, state in states.items() if state == "stale"]:
         say(t("Not shown, as settings or inputs have changed: {names}.").format(names=", ".join(stale)))
@@ -69,10 +70,10 @@ def show_sets() -> None:
     """Prints the known data sets: name, kind, rows, metric with the best published score, where to get them."""
     out = console(highlight=False, soft_wrap=True)
     for known in listing():
-        out.print(f"[bold]{known['name']}[/]  {escape(known['about'])}")
-        rows = f"{known['rows']} rows (train / valid / test)"
-        say(f"    {known['kind']}; {rows}; {known['metric']}, best {known['best']}")
-        say(f"    {known['where']}  {known['licence']}")
+        out.print(f"[bold]{known['name']}[/]  {escape(t(known['about']))}")
+        facts = t("{kind}; {rows} rows (train / valid / test); {metric}, best {best}").format(**known)
+        say(f"    {facts}")
+        say(f"    {known['where']}  {t(known['licence'])}")
 
 
 def show_check(verdict: Verdict) -> None:
@@ -92,7 +93,8 @@ def show_tables(tables: "Iterable[Shown]", sentences: Iterable[str] = (), out: "
         for name, align in zip(table.head, table.align, strict=True):
             printed.add_column(escape(t(name)), justify="right" if align == "r" else "left", overflow="fold")
         for row in table.rows:
-            printed.add_row(*map(escape, row))
+            cells = (cell if kind in "kn" else t(cell) for cell, kind in zip(row, table.align, strict=True))
+            printed.add_row(*map(escape, cells))
         out.print(printed)
     for line in sentences:
         out.print(line, markup=False)
@@ -100,11 +102,11 @@ def show_tables(tables: "Iterable[Shown]", sentences: Iterable[str] = (), out: "
 
 def show_search(ways: "Mapping[str, Measured]") -> None:
     """Prints the figures of each way of searching, times 100, with their intervals."""
-    table = Table("", *ways, box=None, pad_edge=False)
+    table = Table("", *map(t, ways), box=None, pad_edge=False)
     for metric in next(iter(ways.values())).figures:
         cells = []
         for own in ways.values():
             value, *ends = (f"{100 * part:.1f}" for part in own.figures[metric] if part is not None)
-            cells.append(f"{value} ({' to '.join(ends)})" if ends else value)
+            cells.append(f"{value} ({t(' to '.join(ends))})" if ends else value)
         table.add_row(metric, *cells)
     console(width=12 + 26 * len(ways)).print(table)  # rows stay in a line, whatever the terminal's width

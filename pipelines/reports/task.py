@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.language import t
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Element, Interval, Intervals, Section, Story, Table, Use
 from korbert.pipelines.reports.figures import Figure, in_percent, interval, known, label, model_name, text
@@ -76,7 +77,7 @@ def story(artifact: Artifact) -> Story:
             source = f"Predictions{seed} of the {model_name(main['name'])} model."
             by_kind[0] = by_kind[0]._replace(text=f"{by_kind[0].text} {source}".lstrip())
     files = [(without_folders(line),) for line in scores["said"][1:]]
-    data = [Table("Files and rows read", ("",), files, "k")] if files else []
+    data = [Table("Files and rows read", ("",), files, "l")] if files else []
     sections = (
         Section("Scores", list(score_elements(scores))),
         Section("Trainings and baselines", [score_table(scores), *trial_tables(scores)]),
@@ -96,9 +97,8 @@ def title_of(task: str, scores: Json) -> str:
     difference, name = compared[0]["difference"], model_name(baseline["name"])
     if not compared[0]["more_than_chance"]:
         return f"{task}: no clear difference from the {name}"
-    amount = formatting.decimal(abs(difference), 3)
-    if in_percent(metric):
-        amount = f"{formatting.decimal(abs(100 * difference), 1)} points"
+    points = in_percent(metric)
+    amount = f"{abs(100 * difference):,.1f} points" if points else formatting.decimal(abs(difference), 3)
     return f"{task}: {label(metric)} {amount} {'above' if difference > 0 else 'below'} the {name}"
 
 
@@ -131,7 +131,7 @@ def score_elements(scores: Json) -> Iterator[Element]:
     yield from on_one_scale(f"{name} over examples", metric, over_examples, note)
     note = "Means. Whiskers: 95 % interval of the mean over seeds."
     yield from on_one_scale(f"{name} over seeds", metric, over_seeds, note)
-    if sentences := [(_sentence(sentence(pair, model_name)),) for pair in scores["comparisons"]]:
+    if sentences := [(_sentence(sentence(pair, lambda name: t(model_name(name)))),) for pair in scores["comparisons"]]:
         yield Table("On the same rows", ("",), sentences, "l")
 
 

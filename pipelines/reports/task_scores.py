@@ -48,9 +48,7 @@ def example_interval(metric: str, model: Json) -> str:
 def sentence(pair: Json, named: Callable[[str], str] = str) -> str:
     """The sentence of a comparison in the language of the page. named: the display name of a model."""
     one, other = pair["names"]
-    scores, *rest = pair["sentence"].removeprefix(one).rsplit("; ", 2)
-    scores = t("{one}" + scores.replace(f" {other} (", " {other} (", 1) + ";")
-    return f"{scores.format(one=named(one), other=named(other))} {'; '.join(map(t, rest))}"
+    return t(named(one) + pair["sentence"].removeprefix(one).replace(f" {other} (", f" {named(other)} (", 1))
 
 
 def best_baseline(scores: Json) -> Json | None:
@@ -94,4 +92,4 @@ def table(results: Sequence[Result]) -> Table:
     if not all(result.on_test for result in results):
         note += " Validation scores are optimistic: the same rows chose the epoch."
     head = ("task", "metric", "score", "95 % interval", "best baseline", "rows")
-    return Table("Tasks", head, [result.cells for result in results], "llrrrr", note=note)
+    return Table("Tasks", head, [result.cells for result in results], "nlrrrr", note=note)

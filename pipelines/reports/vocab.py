@@ -60,7 +60,7 @@ def coverage_table(coverage: Json) -> Table:
         rows.append((source, *counts, *(text(key, values[key], 1) for key in _MEASURES)))
     head = ("source", "documents", "morphemes", *map(label, _MEASURES))
     note = "Byte pieces: share of pieces that encode one byte of a rare character."
-    return Table("Tokenization by source", head, rows, "l" + "r" * (len(head) - 1), note=note)
+    return Table("Tokenization by source", head, rows, "n" + "r" * (len(head) - 1), note=note)
 
 
 def frequency_elements(artifact: Artifact) -> Iterator[Bars]:
@@ -97,4 +97,4 @@ def most_split(coverage: Json) -> Iterator[Table]:
                 (entry["form"], entry["tag"], formatting.count(entry["count"]), formatting.count(entry["pieces"]))
                 for entry in entries[:_MOST_SPLIT]
             ]
-            yield Table(f"Most fragmented morphemes, {source}", head, rows, "klrr", note=note)
+            yield Table(f"Most fragmented morphemes, {source}", head, rows, "knrr", note=note)

@@ -18,7 +18,9 @@ from korbert.pipelines.reports.look.page import page
 
 PACKAGE = Path(__file__).resolve().parents[2] / "pipelines"
 TEMPLATES = PACKAGE / "reports" / "templates"
-STATISTICS = PACKAGE.parent / "korbert" / "tasks" / "metrics" / "statistics.py"  # the sentences of comparisons
+SHIPPED = [*PACKAGE.glob("recipes/*.toml"), PACKAGE.parent / "korbert" / "tasks" / "datasets.toml"]
+ELSEWHERE = ("korbert/tasks/**/*.py", "corpus/**/*.py", "korbert/modeling/counting.py", "korbert/records/*.py")
+"""Where texts are made that pages and commands translate when they show them."""
 
 
 def key(text):
@@ -45,7 +47,7 @@ def in_templates():
 
 def strings():
     """(called function, text) of each string of the package that may be shown; parts that vary are {}."""
-    for path in (*PACKAGE.rglob("*.py"), STATISTICS):
+    for path in (*PACKAGE.rglob("*.py"), *(path for where in ELSEWHERE for path in PACKAGE.parent.glob(where))):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args)
         first = {id(call.args[0]): ast.unparse(call.func) for call in calls}
@@ -78,7 +80,7 @@ def required():
 
 
 def test_the_table_has_what_is_asked_for():
-    assert required() - table().keys() == set()
+    assert required() - table().keys() - {re.sub(r"{\w+}", "{}", text) for text in table("patterns")} == set()
     assert [english for english, korean in table().items() if english.count("{}") != korean.count("{}")] == []
 
 
@@ -86,10 +88,15 @@ def test_what_the_table_has_is_asked_for():
     labels = (PACKAGE / "reports" / "figures.toml").read_text(encoding="utf-8")
     labelled = re.findall(r'= "([^"]*)"', labels)
     labelled += [text[:1].upper() + text[1:] for text in labelled]  # at the head of a figure
+    labelled += re.findall(r'= "([^"]*)"', "".join(path.read_text(encoding="utf-8") for path in SHIPPED))
     texts = [*(text.replace("_", " ") for _, text in strings()), *labelled]
     unknown = table().keys() - required() - set(map(key, texts))
     skeletons = [".*".join(map(re.escape, text.split("{}"))) for text in texts if len(text.replace("{}", "")) > 5]
     assert {text for text in unknown if not any(re.fullmatch(own, text) for own in skeletons)} == set()
+    texts += [path.read_text(encoding="utf-8") for path in TEMPLATES.glob("*.html")]
+    words = set(re.findall(r"\w+", " ".join(texts).lower()))
+    asked = {text: re.findall(r"\w+", re.sub(r"{\w*}", " ", text).lower()) for text in table("patterns")}
+    assert [text for text, own in asked.items() if not words.issuperset(own)] == []
 
 
 @pytest.mark.parametrize(("option", "locale", "browser", "expected"), [
@@ -162,3 +169,23 @@ def test_errors_of_usage_stay_english(monkeypatch, command):
 
 def test_all_is_text_after_two_dashes(command):
     assert "lang" in command("tokenize", "korbert-mini", "--", "--lang", "ko").out
+
+
+def test_patterns_have_korean_with_the_same_places():
+    for english, korean in table("patterns").items():
+        places, used = (set(re.findall(r"{([a-zA-Z]+)}", text)) for text in (english, korean))
+        numbers = len(re.findall(r"\d+", re.sub(r"{\d}", "{}", korean))) + len(re.findall(r"{\d?}", korean))
+        assert (english, used, numbers) == (english, places, english.count("{}"))
+
+
+@pytest.mark.parametrize(("english", "korean"), [
+    ("ft: accuracy 4.7 points above the TF-IDF baseline", "ft: 정확도, TF-IDF 베이스라인보다 4.7점 높음"),
+    ("accuracy: macro F1 0.120 below the mean baseline", "accuracy: 매크로 F1, 평균 베이스라인보다 0.120 낮음"),
+    ("7 of 9 stages done; their last runs took 1 h 2 min in total.",
+     "단계 9개 중 7개 완료; 마지막 실행 시간 합계 1시간 2분."),
+    ("a.csv: 10 rows (CSV in UTF-8; text from 'rows', label from 'label')",
+     "a.csv: 10행(CSV, UTF-8, text='rows', label='label')"),
+    ("Nothing that is known; accuracy 3", "Nothing that is known; 정확도 3"),
+])  # fmt: skip
+def test_sentences_keep_names_and_translate_phrases(english, korean):
+    assert (t(english, "ko"), t(english, "en")) == (korean, english)

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import html
 import json
 import os
 import re
@@ -17,6 +18,9 @@ from korbert.pipelines.artifacts import store
 from korbert.pipelines.reports import index, render
 from korbert.pipelines.stages.table import STAGES
 from tests.pipelines.reports.conftest import MAKERS, Reader, change, plain, write_json, write_parquet
+from tests.pipelines.reports.task_artifacts import KINDS, write_task
+
+HANGUL = re.compile("[가-힣]")
 
 
 def _page(folder):
@@ -36,6 +40,27 @@ def test_page_is_well_formed_self_contained_and_the_same_elsewhere(maker, tmp_pa
     shutil.copytree(folder, elsewhere)
     assert _page(elsewhere) == page
     assert [path.name for path in folder.iterdir() if path.suffix == ".tmp"] == []
+
+
+NAMES = {
+    "Linux x86_64, a processor", "korbert run demo",
+    "train.csv: 100 rows", "10 rows are held out", "share kept", "hangul below min",  # not as stages say it
+}  # fmt: skip
+
+
+def _english(page):
+    """Lines of a page with two or more English words and without Hangul, but code and names."""
+    shown = re.sub(r"(?s)<(style|pre|code).*?</\1>", "", page)
+    lines = {html.unescape(line).strip() for line in re.split(r"<[^>]+>|\n", shown)} - NAMES
+    return [line for line in lines if re.search(r"[A-Za-z]{2,} [A-Za-z]{2,}", line) and not HANGUL.search(line)]
+
+
+def test_pages_are_whole_in_korean(maker, monkeypatch):
+    monkeypatch.setenv("KORBERT_LANG", "ko")
+    pages = [_page(maker(stage)) for stage in MAKERS]
+    pages += [_page(write_task(maker.recipe, name, kit())) for name, kit in KINDS.items()]
+    pages.append(index(maker.recipe, STAGES).read_text(encoding="utf-8"))
+    assert [line for page in pages for line in _english(page)] == []
 
 
 def test_page_ends_with_the_record(maker):
