@@ -283,7 +283,7 @@ def test_a_reader_answers_in_large_type_and_in_the_context(window, tiny_tokenize
     assert tab.locator(".passage").inner_text() == SENTENCE
     path.write_text(page(look_data(reader, question)), encoding="utf-8")
     tab.reload()
-    assert "give one that holds the answer" in tab.locator("#prediction").inner_text()
+    tab.locator("#prediction").get_by_text("give one that holds the answer").wait_for()
     assert one.faults == []
 
 
