@@ -60,7 +60,7 @@ def shard(
         hashes = [sha256_of(path) for path in group]
         key = parts.key_of(settings, _VERSION, loaded.digest, seed, str(heldout_share), *hashes, libraries=_LIBRARIES)
         work[Part(output, "shard", f"part-{len(work):05d}", key)] = group, seed, heldout_share
-    totals = run_parts("shard", _shard, work, workers=workers, initializer=load_tokenizer, initargs=(tokenizer,))
+    totals = run_parts("shard", _shard, work, workers=workers, initializer=partial(load_tokenizer, tokenizer))
     if totals["documents"] == totals["heldout_documents"]:
         raise CorpusError(f"{morphemes}: all documents are held out: bring more text or hold out less")
     for folder in _FOLDERS.values():
