@@ -3,10 +3,10 @@
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     Field,
     SerializerFunctionWrapHandler,
-    field_validator,
     model_serializer,
     model_validator,
 )
@@ -131,7 +131,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     shares: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(
         {}, description="source -> share of the training rows, 0 to 1; others share the rest; {}: every row once"
     )
-    objectives: tuple[ObjectiveName, ...] = Field(
+    objectives: Annotated[tuple[ObjectiveName, ...], AfterValidator(check_objectives)] = Field(
         ("mlm", "nsp"),
         description="objectives to train jointly: mlm, nsp, sop, spans, rtd, distill (korbert/pretraining/objectives)",
     )
@@ -156,11 +156,6 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
                 " raise encoder.max_position_embeddings"
             )
         return self
-
-    @field_validator("objectives")
-    @classmethod
-    def check_objective_names(cls, objectives: tuple[ObjectiveName, ...]) -> tuple[ObjectiveName, ...]:
-        return check_objectives(objectives)
 
     @model_validator(mode="after")
     def check_combinations(self) -> Self:
