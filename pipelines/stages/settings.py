@@ -11,7 +11,7 @@ from pydantic import (
     model_validator,
 )
 
-from korbert.corpus.settings import ShardSettings, VocabSettings
+from korbert.corpus.settings import VocabSettings
 from korbert.modeling.config import EncoderConfig
 from korbert.pretraining.settings import (
     DistillationSettings,
@@ -26,16 +26,7 @@ from korbert.pretraining.settings import (
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
 
-class HeldOut(BaseModel, frozen=True, extra="forbid"):
-    """Held-out documents, used by neither vocabulary nor training."""
-
-    seed: int = Field(0, ge=0, description="random seed")
-    heldout_share: float = Field(
-        0.01, gt=0, lt=1, description="share of documents that are held out, by hash of their id"
-    )
-
-
-class VocabStage(VocabSettings, HeldOut, frozen=True, extra="forbid"):
+class VocabStage(VocabSettings, frozen=True, extra="forbid"):
     """[vocab]: a new tokenizer, or an existing one with added words."""
 
     tokenizer: str = Field(
@@ -74,10 +65,6 @@ class VocabStage(VocabSettings, HeldOut, frozen=True, extra="forbid"):
             return set()
         learning = {"size", "mark", "character_coverage", "max_piece_chars", "foreign_share"}
         return learning | (set() if self.add else {"min_count", "min_documents"})
-
-
-class ShardStage(ShardSettings, HeldOut, frozen=True, extra="forbid"):
-    """[shard]"""
 
 
 class Phase(BaseModel, frozen=True, extra="forbid"):
