@@ -84,12 +84,12 @@ class Embedder:
         return {"device": self.device, "precision": "fp32" if self.precision == "int8" else self.precision}
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
-        """Names the model in the error of numbers that are not finite."""
+    def _named(self, what: str = "") -> Iterator[None]:
+        """Names the model in the error of numbers that are not finite. what: which ones, if the error says others."""
         try:
             yield
         except NotFinite as error:
-            raise NotFinite(error.what, self.name) from None
+            raise NotFinite(what or error.what, self.name) from None
 
     @property
     def vector_defaults(self) -> Asked:
@@ -173,10 +173,8 @@ class Embedder:
         if encodings:
             rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
             examples = Examples.of_rows(rows, [0] * len(encodings), self.tokenizer.pad_id)
-            try:
+            with self._named("vectors"):
                 vectors = outputs(network, examples, vector_of, batch_size, **self.scoring)
-            except NotFinite:
-                raise NotFinite("vectors", self.name) from None
         if settings.size is not None:
             vectors = vectors[:, : settings.size]
         return unit(vectors) if settings.normalize else vectors
