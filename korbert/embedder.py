@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from importlib.util import find_spec
@@ -22,7 +22,6 @@ from korbert.modeling.onnx_export import quantizable, quantized
 from korbert.modeling.storage import digest_of
 from korbert.processor import cores
 from korbert.tasks.passages import MANY_TEXTS
-from korbert.texts import as_texts
 from korbert.tokenization import AnyTokenizer, Encoding
 from korbert.tokenization.encoding import behind
 from korbert.training.devices import Batch, choose_precision, device_of
@@ -55,6 +54,32 @@ def inference_precision(network: Network, precision: InferencePrecision) -> Infe
     for name in EXTRAS["onnx"]:
         package(name, "precision int8")
     return "int8"
+
+
+def as_texts(value: object, name: str) -> tuple[list[str], bool]:
+    """The texts as a list, and whether a single one was given. name: of the argument, for errors.
+
+    A table of pandas is its column `text`. Raises SettingsError for a table without one, and for anything else but a
+    string or an iterable of strings.
+    """
+    if isinstance(value, str):
+        return [value], True
+    if hasattr(value, "columns"):  # a table iterates over the names of its columns
+        if "text" not in value.columns:
+            columns = ", ".join(map(str, value.columns))
+            raise SettingsError(f"{name} is a table with the columns {columns}: give one of them, or call it 'text'")
+        value = value["text"]  # type: ignore[index]
+    if isinstance(value, bytes | bytearray | Mapping) or not isinstance(value, Iterable):
+        raise SettingsError(f"{name} is {_shown(value)}: give a string, or a list of strings")
+    texts = list(value)
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise SettingsError(f"{name}[{place}] is {_shown(text)}: give only strings")
+    return texts, False
+
+
+def _shown(value: object) -> str:
+    return "None" if value is None else f"{type(value).__name__} {value!r:.40}"
 
 
 class Embedder:
