@@ -35,7 +35,7 @@ import pyarrow as pa
 import torch
 
 from korbert.modeling import EncoderConfig, PretrainingModel
-from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, SpecialIds, pretraining_loss
+from korbert.pretraining import MaskingSettings, PairSettings, PretrainingLoss, PretrainingRows, SpecialIds
 from korbert.training import OptimizerSettings, choose_device
 from korbert.training.devices import memory_kept
 from korbert.training.updates import Updates
@@ -119,7 +119,7 @@ def updates_of(model: PretrainingModel, precision: str, device: torch.device) ->
         plan = TrainingPlan(1_000_000, OptimizerSettings(learning_rate=1e-4), 0, precision, 10, 0)
     else:
         plan = TrainingPlan(1_000_000, OptimizerSettings(learning_rate=1e-4), 0, precision)
-    return Updates(model.to(device), pretraining_loss, plan, device, World())
+    return Updates(model.to(device), PretrainingLoss(), plan, device, World())
 
 
 def ours(options: argparse.Namespace, precision: str, folder: Path, config: EncoderConfig, head: str = "full") -> Step:

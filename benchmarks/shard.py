@@ -38,9 +38,7 @@ def time_shard(morphemes: Path, tokenizer: Path, workers: int) -> tuple[float, i
         loaded, output = Path(folder) / "loaded", Path(folder) / "out"
         loaded.mkdir()
         os.environ["LOADED"] = str(loaded)
-        counts = stage.shard(
-            morphemes, tokenizer, output, seed=0, heldout_share=0.01, workers=workers, settings=SETTINGS
-        )
+        counts = stage.shard(morphemes, tokenizer, output, SETTINGS, workers=workers)
         end = time.time()
         return end - max(float(path.read_text()) for path in loaded.iterdir()), counts["morphemes"]
 

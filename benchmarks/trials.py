@@ -53,7 +53,7 @@ from korbert.modeling import PretrainingModel, load_model, save_model
 from korbert.pipelines.recipes import loading
 from korbert.pipelines.stages.pretrain import ShardRows, piece_counts
 from korbert.pipelines.stages.settings import PretrainStage
-from korbert.pretraining import SpecialIds, evaluate, heldout_batches
+from korbert.pretraining import PretrainingLoss, SpecialIds, evaluate, heldout_batches
 from korbert.processes import die_with
 from korbert.processor import processor_name
 from korbert.tokenization import Tokenizer
@@ -267,7 +267,7 @@ class Bench:
         ids = SpecialIds(tokens.cls_id, tokens.sep_id, tokens.mask_id, FIRST_PIECE, tokens.vocab_size)
         counts = piece_counts(shards)
         batches = heldout_batches(ShardRows(settings, shards, ids, counts).heldout(), settings.heldout_rows)
-        loss = evaluate(model.eval(), batches, counts)["mlm_loss"]
+        loss = evaluate(model.eval(), batches, counts, PretrainingLoss())["mlm_loss"]
         return loss / math.log(2) * heldout["pieces"] / heldout["characters"]
 
     def _tasks(self, place: Path, model: Path, tasks: Sequence[str], baselines: bool = False) -> None:

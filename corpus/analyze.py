@@ -8,6 +8,7 @@ was halved.
 import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -91,8 +92,7 @@ def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers
             workers=workers,
             deadline=deadline,
             split=_Slice.halves,
-            initializer=_load_analyzer,
-            initargs=(settings.options,),
+            initializer=partial(_load_analyzer, settings.options),
         ):
             totals.update(_merged(outcome) if outcome.halved else outcome.results[0])
             advance(outcome.unit.size)

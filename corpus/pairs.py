@@ -7,8 +7,6 @@ from typing import Literal, NamedTuple
 
 from korbert.corpus.questions.sentences import sentence_spans
 
-__all__ = ["Pair", "Source", "pairs_of"]
-
 Source = Literal["titles", "headings", "sentences"]
 
 _LEAST, _MOST = 60, 800  # characters of a passage

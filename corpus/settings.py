@@ -195,13 +195,22 @@ class AnalyzeSettings(_Settings):
     options: AnalyzerOptions = AnalyzerOptions()
 
 
-class VocabSettings(VocabularySettings, frozen=True, extra="forbid"):
+class HeldOut(BaseModel, frozen=True, extra="forbid"):
+    """Held-out documents, used by neither vocabulary nor training."""
+
+    seed: int = Field(0, ge=0, description="random seed")
+    heldout_share: float = Field(
+        0.01, gt=0, lt=1, description="share of documents that are held out, by hash of their id"
+    )
+
+
+class VocabSettings(VocabularySettings, HeldOut, frozen=True, extra="forbid"):
     """From morpheme counts to a tokenizer."""
 
     min_documents: int = Field(1, ge=1, description="(form, tag) pairs that occur in fewer documents are excluded")
 
 
-class ShardSettings(_Settings):
+class ShardSettings(_Settings, HeldOut):
     """From morphemes to training files."""
 
     part_bytes: int = Field(16 * MIB, ge=1024, le=1 << 30, description="bytes of (compressed) morpheme files per shard")

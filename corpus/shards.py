@@ -36,16 +36,7 @@ _FOLDERS = {False: "train", True: "heldout"}
 _tokenizer: Tokenizer | None = None  # one in each worker process
 
 
-def shard(
-    morphemes: Path,
-    tokenizer: Path,
-    output: Path,
-    *,
-    seed: int,
-    heldout_share: float,
-    workers: int | Workers,
-    settings: ShardSettings | None = None,
-) -> Counts:
+def shard(morphemes: Path, tokenizer: Path, output: Path, settings: ShardSettings, *, workers: int | Workers) -> Counts:
     """Writes `output`/train/part-*.arrow and heldout/part-*.arrow (SCHEMA), and pieces.parquet: id, piece and count in
     train, one row per entry of the vocabulary.
 
@@ -53,14 +44,14 @@ def shard(
     not written. Returns the numbers of documents, morphemes and pieces, in total and held out (`heldout_documents`).
     """
     loaded = Tokenizer.load(tokenizer)
-    settings = settings or ShardSettings()
+    seed, share = settings.seed, settings.heldout_share
     work: dict[Part, tuple[list[Path], int, float]] = {}
     paths = parts.part_files(morphemes, made_by="analyze")
     for group in grouped(paths, settings.part_bytes, lambda path: path.stat().st_size):
         hashes = [sha256_of(path) for path in group]
-        key = parts.key_of(settings, _VERSION, loaded.digest, seed, str(heldout_share), *hashes, libraries=_LIBRARIES)
-        work[Part(output, "shard", f"part-{len(work):05d}", key)] = group, seed, heldout_share
-    totals = run_parts("shard", _shard, work, workers=workers, initializer=load_tokenizer, initargs=(tokenizer,))
+        key = parts.key_of(settings, _VERSION, loaded.digest, seed, str(share), *hashes, libraries=_LIBRARIES)
+        work[Part(output, "shard", f"part-{len(work):05d}", key)] = group, seed, share
+    totals = run_parts("shard", _shard, work, workers=workers, initializer=partial(load_tokenizer, tokenizer))
     if totals["documents"] == totals["heldout_documents"]:
         raise CorpusError(f"{morphemes}: all documents are held out: bring more text or hold out less")
     for folder in _FOLDERS.values():

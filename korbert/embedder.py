@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from importlib.util import find_spec
@@ -22,7 +22,6 @@ from korbert.modeling.onnx_export import quantizable, quantized
 from korbert.modeling.storage import digest_of
 from korbert.processor import cores
 from korbert.tasks.passages import MANY_TEXTS
-from korbert.texts import as_texts
 from korbert.tokenization import AnyTokenizer, Encoding
 from korbert.tokenization.encoding import behind
 from korbert.training.devices import Batch, choose_precision, device_of
@@ -57,6 +56,32 @@ def inference_precision(network: Network, precision: InferencePrecision) -> Infe
     return "int8"
 
 
+def as_texts(value: object, name: str) -> tuple[list[str], bool]:
+    """The texts as a list, and whether a single one was given. name: of the argument, for errors.
+
+    A table of pandas is its column `text`. Raises SettingsError for a table without one, and for anything else but a
+    string or an iterable of strings.
+    """
+    if isinstance(value, str):
+        return [value], True
+    if hasattr(value, "columns"):  # a table iterates over the names of its columns
+        if "text" not in value.columns:
+            columns = ", ".join(map(str, value.columns))
+            raise SettingsError(f"{name} is a table with the columns {columns}: give one of them, or call it 'text'")
+        value = value["text"]  # type: ignore[index]
+    if isinstance(value, bytes | bytearray | Mapping) or not isinstance(value, Iterable):
+        raise SettingsError(f"{name} is {_shown(value)}: give a string, or a list of strings")
+    texts = list(value)
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise SettingsError(f"{name}[{place}] is {_shown(text)}: give only strings")
+    return texts, False
+
+
+def _shown(value: object) -> str:
+    return "None" if value is None else f"{type(value).__name__} {value!r:.40}"
+
+
 class Embedder:
     """A network with its tokenizer; korbert.Model explains the rest."""
 
@@ -84,12 +109,12 @@ class Embedder:
         return {"device": self.device, "precision": "fp32" if self.precision == "int8" else self.precision}
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
-        """Names the model in the error of numbers that are not finite."""
+    def _named(self, what: str = "") -> Iterator[None]:
+        """Names the model in the error of numbers that are not finite. what: which ones, if the error says others."""
         try:
             yield
         except NotFinite as error:
-            raise NotFinite(error.what, self.name) from None
+            raise NotFinite(what or error.what, self.name) from None
 
     @property
     def vector_defaults(self) -> Asked:
@@ -173,10 +198,8 @@ class Embedder:
         if encodings:
             rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
             examples = Examples.of_rows(rows, [0] * len(encodings), self.tokenizer.pad_id)
-            try:
+            with self._named("vectors"):
                 vectors = outputs(network, examples, vector_of, batch_size, **self.scoring)
-            except NotFinite:
-                raise NotFinite("vectors", self.name) from None
         if settings.size is not None:
             vectors = vectors[:, : settings.size]
         return unit(vectors) if settings.normalize else vectors

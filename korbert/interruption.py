@@ -3,7 +3,7 @@
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -22,26 +22,17 @@ class Interrupted(KeyboardInterrupt):
         self.number, self.saved = number, saved
 
 
-def noted_signals() -> AbstractContextManager[Arrived]:
+@contextmanager
+def noted_signals(*, raising: bool = False) -> Iterator[Arrived]:
     """Inside, the first Ctrl-C or SIGTERM is only noted. The second has its usual effect.
+
+    raising: instead, they raise Interrupted, once an import in progress has finished: an exception in a module that C++
+    code is importing, as torch does, would abort the process. A library may turn Interrupted into an exception of its
+    own (DuckDB does); the function that was yielded still returns the signal.
 
     Signals that the process ignores stay ignored (background jobs of a shell). Python delivers signals to the main
     thread: in other threads nothing changes.
     """
-    return _handled(raising=False)
-
-
-def raised_signals() -> AbstractContextManager[Arrived]:
-    """Inside, Ctrl-C and SIGTERM raise Interrupted, once an import in progress has finished. Else as noted_signals.
-
-    An exception in a module that C++ code is importing, as torch does, would abort the process. A library may turn
-    Interrupted into an exception of its own (DuckDB does); the function that was yielded still returns the signal.
-    """
-    return _handled(raising=True)
-
-
-@contextmanager
-def _handled(*, raising: bool) -> Iterator[Arrived]:
     before: dict[signal.Signals, Any] = {}
     if threading.current_thread() is threading.main_thread():
         handlers = {number: signal.getsignal(number) for number in _SIGNALS}

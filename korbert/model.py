@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Self, overload
 
 from korbert import hub
-from korbert.embedder import Embedder
+from korbert.embedder import Embedder, as_texts
 from korbert.errors import ModelError, SettingsError
 from korbert.folders import lasting
 from korbert.modeling import models
@@ -23,7 +23,6 @@ from korbert.tasks.kinds.base import Kind, Prediction, Prepared
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.question_answering.answers import Answer
 from korbert.tasks.token_classification.tagger import TaggedSpan
-from korbert.texts import as_texts
 from korbert.tokenization import AnyTokenizer, Encoding
 from korbert.training.devices import choose_device
 from korbert.training.scoring import Scoring

@@ -186,14 +186,14 @@ def units_here(most: int = 999) -> Iterator[None]:
     from korbert.corpus.execution.processes import processes
 
     @contextmanager
-    def pool(workers: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> Iterator[Any]:
+    def pool(workers: int, initializer: Callable[[], None] | None) -> Iterator[Any]:
         if workers > most:
-            with processes(workers, initializer, initargs) as real:
+            with processes(workers, initializer) as real:
                 yield real
             return
         try:
             if initializer is not None:
-                initializer(*initargs)
+                initializer()
             yield _Here()
         finally:  # what analyze's initializer has set
             gc.unfreeze()

@@ -37,8 +37,8 @@ _logger = logging.getLogger(__name__)
 class _Worker:
     """The class of the actors."""
 
-    def start(self, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> None:
-        prepare(initializer, initargs)
+    def start(self, initializer: Callable[[], None] | None) -> None:
+        prepare(initializer)
 
     def call(self, function: Callable[[U], R], unit: U) -> R:
         return function(unit)
@@ -50,8 +50,8 @@ _ACTOR: Any = ray.remote(num_cpus=1)(_Worker)
 class Actors:
     """A pool of actors of one core each, with as many threads, each waiting for one unit at a time."""
 
-    def __init__(self, workers: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> None:
-        self._started_by = (initializer, initargs)
+    def __init__(self, workers: int, initializer: Callable[[], None] | None) -> None:
+        self._initializer = initializer
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="actors")
         self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()  # idle actors; None: the pool is stopped
         self._actors: set[Any] = set()
@@ -99,7 +99,7 @@ class Actors:
             actor = _ACTOR.remote()
             self._actors.add(actor)
             try:
-                ray.get(actor.start.remote(*self._started_by))
+                ray.get(actor.start.remote(self._initializer))
             except RayTaskError as error:
                 self.stop(error.cause)
             except RayError as error:
@@ -122,9 +122,7 @@ class Actors:
 
 
 @contextmanager
-def actors(
-    address: str | None, workers: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]
-) -> Iterator[Actors]:
+def actors(address: str | None, workers: int, initializer: Callable[[], None] | None) -> Iterator[Actors]:
     """Actors of the cluster at the address, or in RAY_ADDRESS, or of one that is started here and stays up."""
     address = address or os.environ.get("RAY_ADDRESS")
     if not ray.is_initialized():
@@ -142,7 +140,7 @@ def actors(
             raise KorbertError(f"no Ray cluster at {address or 'this machine'}: {why}: check --address") from error
         finally:
             services.resolve_ip_for_localhost = resolve
-    pool = Actors(workers, initializer, initargs)
+    pool = Actors(workers, initializer)
     try:
         yield pool
     finally:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pebble import ProcessPool
 
@@ -34,12 +34,12 @@ class Processes(ProcessPool):
 
 
 @contextmanager
-def processes(workers: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> Iterator[Processes]:
+def processes(workers: int, initializer: Callable[[], None] | None) -> Iterator[Processes]:
     """A pool that is stopped at once if the block raises an exception, Ctrl-C included."""
     pool = Processes(
         max_workers=workers,
         initializer=_start_worker,
-        initargs=(os.getpid(), initializer, initargs),
+        initargs=(os.getpid(), initializer),
         context=Spawning(),  # which the pool keeps until its workers have ended
     )
     try:
@@ -57,19 +57,19 @@ def processes(workers: int, initializer: Callable[..., None] | None, initargs: t
         pool.join()
 
 
-def prepare(initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> None:
+def prepare(initializer: Callable[[], None] | None) -> None:
     """Prepares this process for units."""
     import pyarrow
 
     pyarrow.set_cpu_count(1)  # the workers are the parallelism
     if initializer is not None:
-        initializer(*initargs)
+        initializer()
 
 
-def _start_worker(parent: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> None:
+def _start_worker(parent: int, initializer: Callable[[], None] | None) -> None:
     die_with(parent)  # threads of the caller and the pool, which outlive all work, start workers
     try:
-        prepare(initializer, initargs)
+        prepare(initializer)
     except Exception as error:
         global _not_started
         _not_started = error

@@ -44,15 +44,15 @@ class Workers:
     runner: Literal["native", "ray"] = "native"
     address: str | None = None
 
-    def pool(self, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> AbstractContextManager[Pool]:
+    def pool(self, initializer: Callable[[], None] | None) -> AbstractContextManager[Pool]:
         """Started workers, each prepared by the initializer."""
         if self.runner == "ray":
             from korbert.corpus.execution.cluster import actors
 
-            return actors(self.address, self.count, initializer, initargs)
+            return actors(self.address, self.count, initializer)
         from korbert.corpus.execution.processes import processes
 
-        return processes(self.count, initializer, initargs)
+        return processes(self.count, initializer)
 
 
 def local_threads(workers: int | Workers) -> int:
@@ -127,12 +127,11 @@ def run_units(
     workers: int | Workers,
     deadline: Callable[[U], float] | None = None,
     split: Callable[[U], tuple[U, U] | None] | None = None,
-    initializer: Callable[..., None] | None = None,
-    initargs: tuple[Any, ...] = (),
+    initializer: Callable[[], None] | None = None,
 ) -> Iterator[Outcome[U, R]]:
     """The outcome of each unit, in the order of completion: the files of a unit must be named by the unit.
 
-    function and initializer are module-level functions. Units are taken from the iterable as workers come free.
+    function and initializer can be pickled. Units are taken from the iterable as workers come free.
     deadline: seconds that a unit may take. A unit that exceeds it, or whose worker dies, is split in two by `split`,
     and so on until `split` returns None; then it is lost. Without `split`, the death of a worker is a KorbertError. An
     exception raised by the function stops everything and is raised here.
@@ -144,7 +143,7 @@ def run_units(
         return
     scheduled: dict[Future[R], _Task[U, R]] = {}
     try:
-        with workers.pool(initializer, initargs) as pool:
+        with workers.pool(initializer) as pool:
             while waiting or scheduled:
                 while waiting and len(scheduled) < workers.count + _AHEAD:
                     task = waiting.popleft()
@@ -170,8 +169,7 @@ def run_parts(
     work: Mapping[Part, tuple[Any, ...]],
     *,
     workers: int | Workers,
-    initializer: Callable[..., None] | None = None,
-    initargs: tuple[Any, ...] = (),
+    initializer: Callable[[], None] | None = None,
 ) -> Counter[str]:
     """Calls function(part, *arguments) for each part that is not finished. Returns the summed counts of all parts.
 
@@ -181,7 +179,7 @@ def run_parts(
     pending, totals = unfinished(work)
     units = [partial(function, part, *work[part]) for part in pending]
     with track(description, total=len(work), unit="parts", done=len(work) - len(pending)) as advance:
-        for outcome in run_units(_call, units, workers=workers, initializer=initializer, initargs=initargs):
+        for outcome in run_units(_call, units, workers=workers, initializer=initializer):
             totals.update(outcome.results[0])
             advance(1)
     return totals

@@ -1,5 +1,6 @@
 """Files of text -> questions, paragraph by paragraph, in the order of the files whatever the workers."""
 
+import functools
 import json
 import re
 from collections import Counter, deque
@@ -82,8 +83,7 @@ def generate(
             workers=workers,
             deadline=lambda unit: max(_MIN_SECONDS, unit.size / MIB * _SECONDS_PER_MIB),
             split=_Unit.halves,
-            initializer=_load_maker,
-            initargs=(settings,),
+            initializer=functools.partial(_load_maker, settings),
         )
         for outcome in chain(outcomes, (None,)):  # the parts of an earlier run may be the last ones
             if outcome is not None:

@@ -1,7 +1,7 @@
 """Chunks parsed into rows, by the kind of file."""
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import groupby, islice
 
 from korbert.corpus.readers import records, wikipedia
 from korbert.corpus.readers.records import Cells, Chunk, Segment, SourceRow
@@ -100,16 +100,13 @@ def _cells(segment: Segment, longest: int) -> Iterator[tuple[int, Cells, str | N
 def _lines(segment: Segment, *, by_blank: bool) -> Iterator[tuple[int, bytes]]:
     """The filled lines with their numbers; by_blank: paragraphs between blank lines, with that of their first line."""
     assert isinstance(segment.data, bytes)
-    lines: list[bytes] = []
-    first = segment.first
-    for number, line in enumerate([*segment.data.split(b"\n"), b""], segment.first):
-        is_filled = bool(line.strip())
-        if is_filled:
-            first = first if lines else number
-            lines.append(line)
-        if lines and not (by_blank and is_filled):
-            yield first, b"\n".join(lines)
-            lines = []
+    numbered = enumerate(segment.data.split(b"\n"), segment.first)
+    for is_filled, lines in groupby(numbered, lambda line: bool(line[1].strip())):
+        if is_filled and by_blank:
+            numbers, paragraph = zip(*lines, strict=True)
+            yield numbers[0], b"\n".join(paragraph)
+        elif is_filled:
+            yield from lines
 
 
 def _table_row(

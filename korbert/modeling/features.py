@@ -1,6 +1,5 @@
 """A head on chosen layers of a frozen encoder (Devlin et al. 2019, 5.3)."""
 
-from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -70,20 +69,11 @@ class FeatureModel(nn.Module):
         self.mean.copy_(mean)
         self.deviation.copy_(torch.where(deviation > 1e-6, deviation, 1.0))
 
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        boundaries: Tensor | None = None,
-        *,
-        lengths: Sequence[int] | None = None,
-    ) -> Tensor:
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, *others: Any, **named: Any) -> Tensor:
         """Arguments as Encoder.forward. Returns scores, (B, num_outputs), or (B, T, num_outputs) without pooling."""
         with torch.no_grad():
-            layers = self.encoder.all_layers(
-                input_ids, attention_mask, token_type_ids, boundaries, lengths=lengths, only=self.indices
-            ).float()  # (K, B, T, D)
+            layers = self.encoder.all_layers(input_ids, attention_mask, *others, only=self.indices, **named)
+            layers = layers.float()  # (K, B, T, D)
             if self.pooling == "first" or (self.pooling and layers.shape[2] == 1):  # vectors stored pooled have T = 1
                 layers = layers[:, :, 0]
             elif self.pooling:

@@ -4,7 +4,6 @@ from .batches import heldout_batches as heldout_batches
 from .batches import in_phases as in_phases
 from .objectives.losses import PretrainingLoss as PretrainingLoss
 from .objectives.losses import evaluate as evaluate
-from .objectives.losses import pretraining_loss as pretraining_loss
 from .objectives.masking import SpecialIds as SpecialIds
 from .samples import Samples as Samples
 from .samples import choose_samples as choose_samples

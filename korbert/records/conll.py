@@ -4,7 +4,7 @@ A row is a sentence. Its place is its first line.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import dropwhile, islice, pairwise
+from itertools import dropwhile, groupby, islice, pairwise
 from typing import Any
 
 from korbert.errors import CorpusError
@@ -151,17 +151,11 @@ def _table(
 
 def _blocks(text: TextFile) -> Iterator[tuple[int, list[str]]]:
     """Blocks of lines separated by blank lines, each with the number of its first line."""
-    block: list[str] = []
-    number = 0
-    for number, line in enumerate(text.lines(), 1):
-        line = line.rstrip("\r\n")
-        if line.strip():
-            block.append(line)
-        elif block:
-            yield number - len(block), block
-            block = []
-    if block:
-        yield number + 1 - len(block), block
+    numbered = enumerate((line.rstrip("\r\n") for line in text.lines()), 1)
+    for is_filled, block in groupby(numbered, lambda line: bool(line[1].strip())):
+        if is_filled:
+            numbers, lines = zip(*block, strict=True)
+            yield numbers[0], list(lines)
 
 
 def _of_width(fields: list[str], width: int, line: str) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Self, Unpack, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from korbert.embedder import TEXTS_AT_ONCE
+from korbert.embedder import TEXTS_AT_ONCE, as_texts
 from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
 from korbert.folders import lasting
 from korbert.model import Model
@@ -27,7 +27,6 @@ from korbert.tasks.kinds.embedding import Embedding
 from korbert.tasks.kinds.rerank import Rerank
 from korbert.tasks.passages import MANY_TEXTS
 from korbert.tasks.retrieval import fused, weight_among
-from korbert.texts import as_texts
 from korbert.tokenization import Encoding
 from korbert.vectors.names import Side, Way
 from korbert.vectors.settings import Asked, VectorSettings

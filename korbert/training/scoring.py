@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, Required, TypedDict, Unpack
+from typing import Any, Required, TypedDict
 
 import numpy as np
 import torch
@@ -41,22 +41,22 @@ class Scoring(TypedDict, total=False):
     advance: Callable[[int], None]
 
 
-def scored(
+def outputs(
     model: nn.Module,
     examples: Examples,
     of: Callable[[nn.Module, Batch], Tensor],
-    batch_size: int,
+    batch_size: int = 256,
     *,
     device: torch.device,
     precision: PrecisionName = "fp32",
     advance: Callable[[int], None] = lambda count: None,
-) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Applies `of` to all examples in batches, shortest rows first; returns row numbers and results of each batch.
+) -> NDArray[np.float32]:
+    """Applies `of` to all examples: (N, C), in their order; C is the maximum over batches, smaller ones end in zeros.
 
-    of: (model, batch) -> a tensor. The model's train or eval mode is restored. With several connected processes, each
-    scores every size-th batch.
+    of: (model, batch) -> (B, C). The model's train or eval mode is restored. With several connected processes, each
+    scores every size-th batch, and all get all rows. NotFinite for NaN and infinity.
     """
-    results = []
+    results: list[tuple[NDArray[np.int64], NDArray[np.float32]]] = []  # row numbers and scores of each batch
     here = connected()
     batches = list(by_length(examples.lengths, batch_size))[here.share]
     if was_training := model.training:  # setting it in every module takes a tenth of the time of a short text
@@ -71,26 +71,11 @@ def scored(
             advance(here.size * len(numbers))
     if was_training:
         model.train()
-    return results
-
-
-def outputs(
-    model: nn.Module,
-    examples: Examples,
-    of: Callable[[nn.Module, Batch], Tensor],
-    batch_size: int = 256,
-    **how: Unpack[Scoring],
-) -> NDArray[np.float32]:
-    """Applies `of` to all examples: (N, C), in their order; C is the maximum over batches, smaller ones end in zeros.
-
-    of: (model, batch) -> (B, C). With several connected processes, all get all rows. NotFinite for NaN and infinity.
-    """
-    batches = scored(model, examples, of, batch_size, **how)
-    width = greatest(max((scores.shape[1] for _, scores in batches), default=0))
+    width = greatest(max((scores.shape[1] for _, scores in results), default=0))
     result = np.zeros((len(examples), width), dtype=np.float32)
-    for numbers, scores in batches:
+    for numbers, scores in results:
         result[numbers, : scores.shape[1]] = scores
-    add_over_world(torch.from_numpy(result), connected())  # one number plus zeros: bit-exact
+    add_over_world(torch.from_numpy(result), here)  # one number plus zeros: bit-exact
     check_finite(result)
     return result
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 import numpy as np
 import torch
@@ -36,10 +35,6 @@ class Attribution:
     shares: NDArray[np.float32]
     scores: NDArray[np.float32]
     masked: NDArray[np.float32]
-
-
-def has_captum() -> bool:
-    return find_spec("captum") is not None
 
 
 def attribute(

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from korbert.modeling.heads import mean_of_pieces
 from korbert.vectors.names import PoolingName
 
 
@@ -14,11 +15,6 @@ class Pooling(NamedTuple):
 
     pool: Callable[[Tensor, Tensor], Tensor]
     width: int = 1
-
-
-def _mean(hidden: Tensor, weights: Tensor) -> Tensor:
-    weighted: Tensor = (hidden * weights[:, :, None]).sum(dim=1) / weights.sum(dim=1, keepdim=True)
-    return weighted
 
 
 def _first(hidden: Tensor, weights: Tensor) -> Tensor:
@@ -31,10 +27,10 @@ def _max(hidden: Tensor, weights: Tensor) -> Tensor:
 
 
 POOLINGS: Mapping[PoolingName, Pooling] = {
-    "mean": Pooling(_mean),
+    "mean": Pooling(mean_of_pieces),
     "first": Pooling(_first),  # [CLS], unless special tokens are left out
     "max": Pooling(_max),
-    "mean-max": Pooling(lambda *states: torch.cat([_mean(*states), _max(*states)], dim=-1), width=2),
+    "mean-max": Pooling(lambda *states: torch.cat([mean_of_pieces(*states), _max(*states)], dim=-1), width=2),
 }
 
 

@@ -40,7 +40,7 @@ def score_table(
         for metric in task.metrics:
             scores = [entry["scores"][metric] for entry in entries]
             spread = None if None in scores else over_seeds(scores)
-            summary[metric] = spread and dict(zip(("mean", "deviation", "low", "high"), spread, strict=False))
+            summary[metric] = spread and spread._asdict()
         interval = interval_over_rows(task, own[0], task.metrics[0])
         summary["examples"] = interval and list(interval)
         models.append(summary)

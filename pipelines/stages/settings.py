@@ -3,15 +3,15 @@
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     Field,
     SerializerFunctionWrapHandler,
-    field_validator,
     model_serializer,
     model_validator,
 )
 
-from korbert.corpus.settings import ShardSettings, VocabSettings
+from korbert.corpus.settings import VocabSettings
 from korbert.modeling.config import EncoderConfig
 from korbert.pretraining.settings import (
     DistillationSettings,
@@ -26,16 +26,7 @@ from korbert.pretraining.settings import (
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
 
-class HeldOut(BaseModel, frozen=True, extra="forbid"):
-    """Held-out documents, used by neither vocabulary nor training."""
-
-    seed: int = Field(0, ge=0, description="random seed")
-    heldout_share: float = Field(
-        0.01, gt=0, lt=1, description="share of documents that are held out, by hash of their id"
-    )
-
-
-class VocabStage(VocabSettings, HeldOut, frozen=True, extra="forbid"):
+class VocabStage(VocabSettings, frozen=True, extra="forbid"):
     """[vocab]: a new tokenizer, or an existing one with added words."""
 
     tokenizer: str = Field(
@@ -74,10 +65,6 @@ class VocabStage(VocabSettings, HeldOut, frozen=True, extra="forbid"):
             return set()
         learning = {"size", "mark", "character_coverage", "max_piece_chars", "foreign_share"}
         return learning | (set() if self.add else {"min_count", "min_documents"})
-
-
-class ShardStage(ShardSettings, HeldOut, frozen=True, extra="forbid"):
-    """[shard]"""
 
 
 class Phase(BaseModel, frozen=True, extra="forbid"):
@@ -131,7 +118,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     shares: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(
         {}, description="source -> share of the training rows, 0 to 1; others share the rest; {}: every row once"
     )
-    objectives: tuple[ObjectiveName, ...] = Field(
+    objectives: Annotated[tuple[ObjectiveName, ...], AfterValidator(check_objectives)] = Field(
         ("mlm", "nsp"),
         description="objectives to train jointly: mlm, nsp, sop, spans, rtd, distill (korbert/pretraining/objectives)",
     )
@@ -156,11 +143,6 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
                 " raise encoder.max_position_embeddings"
             )
         return self
-
-    @field_validator("objectives")
-    @classmethod
-    def check_objective_names(cls, objectives: tuple[ObjectiveName, ...]) -> tuple[ObjectiveName, ...]:
-        return check_objectives(objectives)
 
     @model_validator(mode="after")
     def check_combinations(self) -> Self:

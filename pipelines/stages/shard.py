@@ -2,28 +2,18 @@
 
 from pathlib import Path
 
+from korbert.corpus.settings import ShardSettings
 from korbert.corpus.shards import shard
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.stages import Counts, Inputs
 from korbert.pipelines.stages.analyze import check_versions
-from korbert.pipelines.stages.settings import ShardStage
 from korbert.tokenization import Tokenizer
 
 
-def run(settings: ShardStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
+def run(settings: ShardSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
     """Writes train/part-*.arrow, heldout/part-*.arrow and pieces.parquet."""
     analyzed, tokenizer = inputs.artifacts["analyze"], inputs.artifacts["vocab"] / "tokenizer"
     record = store.read_json(analyzed / store.RECORD) or {}
     check_versions(analyzed, record, Tokenizer.load(tokenizer).versions, f"is what {tokenizer} was made with")
-    return dict(
-        shard(
-            analyzed / "morphemes",
-            tokenizer,
-            output,
-            seed=settings.seed,
-            heldout_share=settings.heldout_share,
-            workers=runtime.units,
-            settings=settings,
-        )
-    )
+    return dict(shard(analyzed / "morphemes", tokenizer, output, settings, workers=runtime.units))

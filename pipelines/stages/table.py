@@ -172,7 +172,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             "shard",
             1,
-            "korbert.pipelines.stages.settings:ShardStage",
+            "korbert.corpus.settings:ShardSettings",
             "korbert.pipelines.stages.shard:run",
             Help(
                 "Write documents as piece ids in memory-mapped shards.",

@@ -14,7 +14,7 @@ from korbert.tokenization.analyzer import Analysis
 SEED, SHARE = 5, 0.3
 PARTS = [made_up.documents(part, 40, part) for part in range(4)]
 ROWS = [row for rows in PARTS for row in rows]
-SMALL = ShardSettings(part_bytes=3_000)
+SMALL = ShardSettings(part_bytes=3_000, seed=SEED)
 
 
 @pytest.fixture
@@ -29,7 +29,8 @@ def folder(tmp_path):
 
 
 def run(morphemes, folder, output, share=SHARE):
-    return shard(morphemes, folder, output, seed=SEED, heldout_share=share, workers=1, settings=SMALL)
+    settings = SMALL.model_copy(update={"heldout_share": share})
+    return shard(morphemes, folder, output, settings, workers=1)
 
 
 def test_another_library_version_makes_all_parts_anew(morphemes, folder, tmp_path, others_with):

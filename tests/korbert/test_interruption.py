@@ -15,9 +15,9 @@ print("imported", flush=True)
 
 _COMMAND = """
 import time
-from korbert.interruption import Interrupted, noted_signals, raised_signals
+from korbert.interruption import Interrupted, noted_signals
 
-with raised_signals() as arrived:
+with noted_signals(raising=True) as arrived:
     try:
         import slow
         time.sleep(60)

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
+from korbert.embedder import as_texts
 from korbert.errors import SettingsError
-from korbert.texts import as_texts
 
 
 def test_texts():

@@ -8,12 +8,13 @@ import pytest
 from pydantic import ValidationError
 
 from korbert.corpus.counts import frequent_cut_forms
+from korbert.corpus.settings import ShardSettings
 from korbert.errors import ArtifactError, SettingsError
 from korbert.modeling import load_model
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.stages import Inputs, pretrain, shard, vocab
 from korbert.pipelines.stages.pretrain import ShardRows, model_and_loss
-from korbert.pipelines.stages.settings import PretrainStage, ShardStage, VocabStage
+from korbert.pipelines.stages.settings import PretrainStage, VocabStage
 from korbert.pretraining import SpecialIds
 from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
 from korbert.tokenization import Analyzer, Tokenizer
@@ -58,7 +59,7 @@ def test_the_tokenizer_is_of_the_kiwi_that_made_the_morphemes(tmp_path):
     other = analyzed(tmp_path / "other", {**VERSIONS, "kiwipiepy": "0.23.0"})
     inputs = Inputs({"analyze": other, "vocab": tmp_path / "vocab"}, {})
     with pytest.raises(ArtifactError, match=r"from kiwipiepy 0\.23\.0, but kiwipiepy \S+ is what \S+ was made with"):
-        shard.run(ShardStage(seed=1, heldout_share=0.2), inputs, tmp_path / "out", runtime(tmp_path))
+        shard.run(ShardSettings(seed=1, heldout_share=0.2), inputs, tmp_path / "out", runtime(tmp_path))
 
 
 @pytest.fixture(scope="module")

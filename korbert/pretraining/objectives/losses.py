@@ -85,12 +85,9 @@ class PretrainingLoss(Loss):
         return batch, [(objective, model, own) for objective, own in zip(self._objectives, needed, strict=True)]
 
 
-pretraining_loss = PretrainingLoss()
-
-
 @torch.no_grad()
 def evaluate(
-    model: nn.Module, batches: Iterable[Batch], unigram: NDArray[np.int64], loss: Loss = pretraining_loss
+    model: nn.Module, batches: Iterable[Batch], unigram: NDArray[np.int64], loss: Loss
 ) -> dict[str, float | int]:
     """NAME_loss, NAME_accuracy and NAME_count of each objective, means over all labels of the batches; nan without.
 

@@ -30,6 +30,7 @@ def tfidf_features(learned_from: Iterable[Sequence[str]], *inputs: Texts | Pairs
 
     CorpusError if no two of these share a morpheme.
     """
+    from scipy import sparse
     from sklearn.feature_extraction.text import TfidfVectorizer  # a second, and models need none
 
     # Unigrams, and bigrams joined by a space, which no form contains.
@@ -42,15 +43,10 @@ def tfidf_features(learned_from: Iterable[Sequence[str]], *inputs: Texts | Pairs
         raise CorpusError("no two training texts share a morpheme: give more texts to learn from") from error
 
     def of(own: Texts | Pairs) -> Matrix:
-        if isinstance(own, Pairs):
-            return _side_by_side(*map(vectorizer.transform, own))
-        return learned if own is learned_from else vectorizer.transform(own)
+        if not isinstance(own, Pairs):
+            return learned if own is learned_from else vectorizer.transform(own)
+        first, second = map(vectorizer.transform, own)
+        cosine = sparse.csr_matrix(first.multiply(second).sum(axis=1))
+        return sparse.hstack([first, second, abs(first - second), cosine], format="csr")
 
     return list(map(of, inputs))
-
-
-def _side_by_side(first: Matrix, second: Matrix) -> Matrix:
-    from scipy import sparse
-
-    cosine = sparse.csr_matrix(first.multiply(second).sum(axis=1))
-    return sparse.hstack([first, second, abs(first - second), cosine], format="csr")

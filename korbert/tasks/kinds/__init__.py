@@ -28,7 +28,7 @@ class Entry:
     """A kind: its name in recipes, and a description.
 
     `question-answering` is the class QuestionAnswering of question_answering.py, with QuestionAnsweringSection of
-    sections.py, which needs no PyTorch, or of the same file.
+    sections.py, which needs no PyTorch.
     """
 
     name: str
@@ -36,23 +36,17 @@ class Entry:
 
     @property
     def kind_class(self) -> "type[Kind]":
-        kind: type[Kind] = self._class_of("")
+        kind: type[Kind] = pkgutil.resolve_name(f"{__name__}.{self.name.replace('-', '_')}:{self._class_name}")
         return kind
 
     @property
     def section_class(self) -> "type[TaskSection]":
-        try:
-            section: type[TaskSection] = pkgutil.resolve_name(f"{__name__}.sections:{self._class_name}Section")
-        except AttributeError:
-            section = self._class_of("Section")
+        section: type[TaskSection] = pkgutil.resolve_name(f"{__name__}.sections:{self._class_name}Section")
         return section
 
     @property
     def _class_name(self) -> str:
         return self.name.title().replace("-", "")
-
-    def _class_of(self, ending: str) -> Any:
-        return pkgutil.resolve_name(f"{__name__}.{self.name.replace('-', '_')}:{self._class_name}{ending}")
 
 
 KINDS: Mapping[str, Entry] = {

@@ -214,9 +214,8 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
         return mean
 
 
-_METRICS: dict[
-    str, tuple[int, bool | None]
-] = {  # column of a run; True or False: only questions with or without an answer
+# Column of a run; True or False: only questions with or without an answer.
+_METRICS: dict[str, tuple[int, bool | None]] = {
     "exact_match": (0, None),
     "f1": (1, None),
     "klue_exact_match": (2, None),

@@ -8,12 +8,9 @@ import logging
 import string
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from korbert.errors import CorpusError
-
-if TYPE_CHECKING:
-    from korbert.tasks.files import Rows
+from korbert.tasks.files import Rows
 
 _logger = logging.getLogger(__name__)
 
@@ -48,7 +45,7 @@ def f1(prediction: str, answers: Iterable[str]) -> float:
     return best
 
 
-def score(rows: "Rows", predictions: Mapping[str, str]) -> dict[str, float]:
+def score(rows: Rows, predictions: Mapping[str, str]) -> dict[str, float]:
     """`{"exact_match": .., "f1": ..}` in percent over all questions of an official file, from `read`.
 
     A question without a prediction counts as wrong, with a warning. CorpusError for a question without an answer.

@@ -86,7 +86,7 @@ def _sizes(resamples: int, width: int) -> list[int]:
 
 
 class Spread(NamedTuple):
-    """Mean of the scores of `seeds` seeds, standard deviation (n - 1), and Student's 95 % interval of the mean.
+    """Mean of the scores of several seeds, standard deviation (n - 1), and Student's 95 % interval of the mean.
 
     One seed has neither deviation nor interval: None.
     """
@@ -95,18 +95,17 @@ class Spread(NamedTuple):
     deviation: float | None
     low: float | None
     high: float | None
-    seeds: int
 
 
 def over_seeds(scores: Sequence[float]) -> Spread:
     """Mean, deviation and interval of the scores of several seeds, at least one."""
     middle, count = float(np.mean(scores)), len(scores)
     if count == 1:
-        return Spread(middle, None, None, None, 1)
+        return Spread(middle, None, None, None)
     stats = package("scipy.stats", "an interval over seeds")
     deviation = float(np.std(scores, ddof=1))
     half_width = float(stats.t.ppf((1 + _CONFIDENCE) / 2, count - 1)) * deviation / count**0.5
-    return Spread(middle, deviation, middle - half_width, middle + half_width, count)
+    return Spread(middle, deviation, middle - half_width, middle + half_width)
 
 
 def permutation_p_value(

@@ -3,6 +3,7 @@
 import base64
 import zlib
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from korbert.pipelines.inference.predicting import json_of
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tokenization import AnyTokenizer, Pieces
 from korbert.vectors.attention import UNITS, Attention, attention
-from korbert.vectors.attribution import attribute, has_captum
+from korbert.vectors.attribution import attribute
 
 _MOST_NEURONS = 1_200_000  # query and key values on a page, one byte each
 _MOST_LABELS = 3  # with integrated gradients
@@ -168,7 +169,7 @@ def _label(
 ) -> dict[str, Any] | None:
     """Attribution of the most likely label, with `whole` also of the next; None if data["missing"] gives a reason."""
     pieces = len(data["special"]) if "special" in data else 0
-    if not has_captum():
+    if find_spec("captum") is None:
         data["missing"]["label"] = "Attribution of a label needs captum: pip install 'korbert[look]'"
         return None
     if not whole and pieces > _SHORT:

@@ -75,8 +75,8 @@ def test_a_repeated_paragraph_is_used_once(tmp_path):
 
 
 def test_parts_are_yielded_in_order_whichever_is_finished_first(corpus, expected, monkeypatch):
-    def last_first(function, units, *, initializer, initargs, **_):
-        initializer(*initargs)
+    def last_first(function, units, *, initializer, **_):
+        initializer()
         yield from [Outcome(unit, [function(unit)]) for unit in units][::-1]
 
     monkeypatch.setattr(module, "run_units", last_first)
@@ -88,8 +88,8 @@ def test_finished_parts_are_not_made_again(corpus, expected, monkeypatch):
     questions, counts = expected
     made = []
 
-    def run_units(function, units, *, initializer, initargs, **_):
-        initializer(*initargs)
+    def run_units(function, units, *, initializer, **_):
+        initializer()
         for unit in units:
             made.append(unit.chunk.segments[0].first)
             yield Outcome(unit, [function(unit)])
@@ -129,8 +129,8 @@ def test_faulty_records_are_counted(tmp_path):
 def test_a_part_that_was_halved_is_without_the_lost_document(corpus, monkeypatch):
     """What run_units does with a worker that dies is tested with it; this is what the part makes of it."""
 
-    def run_units(function, units, *, split, initializer, initargs, **_):
-        initializer(*initargs)
+    def run_units(function, units, *, split, initializer, **_):
+        initializer()
         for unit in units:
             first, second = split(unit)
             assert (first.first, first.stop) == (0, second.first)

@@ -6,7 +6,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from korbert.modeling import EncoderConfig, PretrainingModel
 from korbert.modeling.counting import counted, flop_a_piece, parameters
-from korbert.pretraining import pretraining_loss
+from korbert.pretraining import PretrainingLoss
 
 PAPER = {"architecture": "bert", "vocab_size": 30_522}
 BASE = {**PAPER, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
@@ -44,7 +44,7 @@ def test_counted_operations_equal_those_of_a_training_step(architecture, changes
     batch |= {"labels": torch.arange(6), "mlm_count": torch.tensor(6)}
     batch |= {"pair_label": torch.tensor([0, 1, 0]), "nsp_count": torch.tensor(3)}
     with FlopCounterMode(display=False) as counter, torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
-        pretraining_loss(model, batch)["loss"].backward()
+        PretrainingLoss()(model, batch)["loss"].backward()
     full = flop_a_piece(config, length=12, label_share=1 / 6, scored=500)
     assert counter.get_total_flops() == pytest.approx(36 * sum(full.values()), rel=1e-6)
     sampled = flop_a_piece(config, length=12, label_share=1 / 6, scored=50)

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch.nn.utils.rnn import pad_sequence
 
 from korbert.modeling import PretrainingModel
-from korbert.pretraining import MaskingSettings, PretrainingLoss, evaluate, heldout_batches, pretraining_loss
+from korbert.pretraining import MaskingSettings, PretrainingLoss, evaluate, heldout_batches
 from korbert.pretraining.objectives.distillation import Distillation
 from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
 from korbert.pretraining.settings import DistillationSettings, ReplacementSettings
@@ -50,7 +50,7 @@ def gradients(model, losses):
 def test_loss_and_gradient_are_those_of_scoring_everything(rows, ids, architecture):
     model = model_of(architecture, ids)
     (batch,) = rows.batch(0, 32)
-    values = pretraining_loss(model, batch)
+    values = PretrainingLoss()(model, batch)
     mlm, nsp = plainly(model, batch)
     torch.testing.assert_close(values["mlm_loss"], mlm)
     torch.testing.assert_close(values["nsp_loss"], nsp)
@@ -82,7 +82,7 @@ def test_without_labels_the_loss_is_0(rows, ids):
     no_pairs = batch["pair_label"] * 0 - 100
     none = {**batch, "labels": batch["labels"][:0], "label_places": batch["labels"][:0], "pair_label": no_pairs}
     none |= {"mlm_count": torch.tensor(0), "nsp_count": torch.tensor(0)}
-    values = pretraining_loss(model, none)
+    values = PretrainingLoss()(model, none)
     assert {name: value.item() for name, value in values.items()} == {"loss": 0, "mlm_loss": 0, "nsp_loss": 0}
     assert all(not gradient.any() for gradient in gradients(model, values["loss"]).values())
 
@@ -93,7 +93,7 @@ def test_evaluation_equals_plain_scoring(corpus, ids):
     rows = rows_of(corpus.files, masking=MaskingSettings().all_masked())
     batches, whole = heldout_batches(rows, 90, 32), heldout_batches(rows, 90, 90)
     with torch.no_grad():
-        figures = evaluate(model, batches, counts)
+        figures = evaluate(model, batches, counts, PretrainingLoss())
         mlm, nsp = plainly(model, whole[0])
     labels = whole[0]["labels"].numpy()
     smoothed = counts + 1
@@ -110,7 +110,7 @@ def test_evaluation_without_labels_is_nan(rows, ids):
     (batch,) = rows.batch(0, 4)
     none = {**batch, "pair_label": batch["pair_label"] * 0 - 100}
     with torch.no_grad():
-        figures = evaluate(model_of("modern", ids), [none], np.ones(ids.vocab_size, dtype=np.int64))
+        figures = evaluate(model_of("modern", ids), [none], np.ones(ids.vocab_size, dtype=np.int64), PretrainingLoss())
     assert math.isnan(figures["nsp_loss"])
     assert math.isnan(figures["nsp_accuracy"])
     assert figures["nsp_count"] == 0

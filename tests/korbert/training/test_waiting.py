@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from korbert.modeling import ClassificationModel, PretrainingModel, QuestionAnsweringModel
-from korbert.pretraining import pretraining_loss
+from korbert.pretraining import PretrainingLoss
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.question_answering.settings import WindowSettings
 from korbert.tasks.question_answering.windows import WindowExamples, cut_windows, reading_loss
@@ -33,7 +33,7 @@ def config(architecture):
 
 def pretraining(architecture, folder):
     rows = rows_of(write_shards(folder, like_a_corpus(20, np.random.default_rng(1))).files, 128)
-    return PretrainingModel(config(architecture)), pretraining_loss, rows.batch(0, 24, micro_batches=2)
+    return PretrainingModel(config(architecture)), PretrainingLoss(), rows.batch(0, 24, micro_batches=2)
 
 
 def classification(architecture, folder):
