@@ -24,6 +24,7 @@ from korbert.errors import ArtifactError
 
 FILE = "index.sqlite"
 FORMAT = 2
+_EARLIER = "index.json"  # the record of format 1, which had files of its own
 _WAIT_S = 60.0  # for another writer, which holds the lock for a second or so at a time
 _SCHEMA = """
     CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -38,14 +39,23 @@ _SCHEMA = """
 def is_index(folder: Path) -> bool:
     """Whether there is an index in the folder, and not only the beginnings of one.
 
-    ArtifactError for a file, a broken link, and a folder with other files.
+    ArtifactError for a file, a broken link, an index of an earlier format, and a folder with other files.
     """
     if (folder / FILE).is_file():
         with _connected(folder, "ro") as database:
             return _has_schema(database)
     if (folder.is_symlink() or folder.exists()) and not (folder.is_dir() and not any(folder.iterdir())):
-        raise ArtifactError(f"{folder}: exists and is not an index: name a new folder")
+        raise _no_index(folder, "exists and is not an index: name a new folder")
     return False
+
+
+def _no_index(folder: Path, what: str) -> ArtifactError:
+    if (folder / _EARLIER).is_file():
+        what = (
+            "is an index of an earlier version of korbert: make it anew in a new folder, with `korbert index MODEL"
+            " CORPUS --output FOLDER`"
+        )
+    return ArtifactError(f"{folder}: {what}")
 
 
 def create(folder: Path, meta: dict[str, Any]) -> None:
@@ -106,7 +116,7 @@ def _connected(folder: Path, mode: Literal["ro", "rw", "rwc"]) -> Iterator[sqlit
     """A connection to read (ro), to write (rw), or to create the file if need be (rwc)."""
     path = folder / FILE
     if mode != "rwc" and not path.is_file():
-        raise ArtifactError(f"{folder}: is not an index: make one with `korbert index`")
+        raise _no_index(folder, "is not an index: make one with `korbert index`")
     # SQLite writes beside the file even to read it, unless nobody can change it.
     is_fixed = mode == "ro" and not os.access(folder, os.W_OK) and not path.with_name(f"{FILE}-wal").exists()
     how = "ro&immutable=1" if is_fixed else "rwc" if mode == "rwc" else "rw"
