@@ -13,6 +13,7 @@ from korbert.pipelines.artifacts.runner import make
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.recipes import loading
 from korbert.pipelines.recipes.loading import Recipe
+from korbert.pipelines.reports import task_scores
 from korbert.pipelines.stages import table
 from korbert.pipelines.stages.table import STAGES, task_stage
 from tests.pipelines.test_recipes import MINIMAL
@@ -28,6 +29,7 @@ def _toy(monkeypatch):
     monkeypatch.setattr(loading, "section_class", moods.section_class)
     monkeypatch.setattr(table, "TASK_RUN", f"{moods.__name__}:run")
     monkeypatch.setattr(table, "TASK_PAGE", moods.__name__)
+    assert moods.__name__ != task_scores.TASK_PAGE  # which read the table before: a toy has no result to show
 
 
 @pytest.fixture
