@@ -62,13 +62,11 @@ def _find(folder: Path, below: tuple[str, ...], file: str, kind: str) -> Path:
         from korbert.hub import downloaded
 
         folder = downloaded(str(folder).removeprefix(_HUB))
-    if not folder.exists() and bundled(folder) is None:
+    if not folder.exists() and not (folder := bundled(folder) or folder).exists():
         beside = {path.name: path for path in folder.parent.iterdir()} if folder.parent.is_dir() else {}
         known = beside | {name: f"{name}, which comes with korbert" for name in models_in_the_box()}
         if near := difflib.get_close_matches(folder.name, known, 1, 0.8):
             raise ModelError(f"{folder}: no such folder: did you mean {known[near[0]]}?")
-    if not folder.exists():
-        folder = bundled(folder) or folder
     for name in below:
         if (folder / name / file).is_file():
             return folder / name

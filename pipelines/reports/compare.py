@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from korbert.errors import SettingsError
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.experiments.compare_pretraining import Run, difference, open_runs
-from korbert.pipelines.experiments.compare_tasks import OPTIMISTIC, PREDICTIONS, Side, TaskComparison, compare_tasks
+from korbert.pipelines.experiments.compare_tasks import PREDICTIONS, Side, TaskComparison, compare_tasks
 from korbert.pipelines.language import t
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Element, Entry, Folded, Section, Table
 from korbert.pipelines.reports.examples import differing, in_words
 from korbert.pipelines.reports.figures import label, text
 from korbert.pipelines.reports.page import write
-from korbert.pipelines.reports.task_scores import deviation, example_interval, mean, sentence
+from korbert.pipelines.reports.task_scores import deviation, example_interval, mean
 from korbert.pipelines.reports.training_log import time_axis
 
 _EXAMPLES = 10  # for each side of a pair
@@ -159,7 +159,7 @@ def of_tasks(comparison: TaskComparison) -> Shown:
     return Shown(
         sides=comparison.sides,
         tables=[scores_table(comparison)],
-        sentences=[*map(sentence, pairs), *(note.replace(OPTIMISTIC, t(OPTIMISTIC)) for note in comparison.notes())],
+        sentences=[*(pair["sentence"] for pair in pairs), *comparison.notes()],
         lede=f"Scores on the same {number:,} rows of a task of kind {task.name}.",
         remark="Intervals are 95 % bootstrap intervals.",
         sections=lambda: (Section("Where they differ", list(example_elements(comparison))),),

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Element, Table
 from korbert.pipelines.reports.figures import in_percent, interval, model_name, text
@@ -26,9 +28,12 @@ def score_elements(record: Mapping[str, Any]) -> Iterator[Element]:
     label = metric.replace("_", " ")
     defined = [model for model in record["models"] if model[metric] is not None]
     single = [model for model in defined if model["name"].isdecimal()]
-    ends = (_ends(metric, model[metric]) or 2 * (model[metric]["mean"],) for model in single)
-    low, high = zip(*ends, strict=True) if single else ((), ())
-    layers, means = [float(model["name"]) for model in single], [model[metric]["mean"] for model in single]
+    scores, ends = [model[metric] for model in single], (0.0, 1.0) if in_percent(metric) else (-np.inf, np.inf)
+    low, high = (  # the mean if there is a single seed
+        np.clip([score["mean"] if score[end] is None else score[end] for score in scores], *ends)
+        for end in ("low", "high")
+    )
+    layers, means = [float(model["name"]) for model in single], [score["mean"] for score in scores]
     lines = [Line("one layer", layers, means, band=(low, high))]
     for model in defined:
         if (name := model["name"]) in (record["best"], *record["baselines"]) and not name.isdecimal():
@@ -39,21 +44,13 @@ def score_elements(record: Mapping[str, Any]) -> Iterator[Element]:
     yield score_table(record)
 
 
-def _ends(metric: str, score: Mapping[str, Any]) -> tuple[float, float] | None:
-    """The interval of a mean over seeds, within what the metric can be; None for a single seed."""
-    if score["low"] is None:
-        return None
-    low, high = score["low"], score["high"]
-    return (max(0.0, low), min(1.0, high)) if in_percent(metric) else (low, high)
-
-
 def score_table(record: Mapping[str, Any]) -> Table:
     """The scores of layers and combinations. record: as in layers.json."""
     metric: str = record["metrics"][0]
     rows = []
     for model in record["models"]:
         score = model[metric] or {"mean": None, "low": None}
-        ends = interval(metric, both) if (both := _ends(metric, score)) else formatting.UNKNOWN
+        ends = formatting.UNKNOWN if score["low"] is None else interval(metric, (score["low"], score["high"]))
         mean, validation = (text(metric, number) for number in (score["mean"], model["validation"]))
         rows.append((model_name(model["name"]), mean, ends, validation, formatting.count(model["seeds"])))
     note = "Choose a layer by the validation column: the best of many test scores is partly luck."

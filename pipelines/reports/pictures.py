@@ -47,7 +47,7 @@ class Line:
     x: Sequence[float] | np.ndarray
     y: Sequence[float] | np.ndarray
     reference: bool = False
-    band: tuple[Sequence[float], Sequence[float]] | None = None
+    band: tuple[Sequence[float] | np.ndarray, Sequence[float] | np.ndarray] | None = None
 
     @classmethod
     def through(cls, name: str, xs: Iterable[float], ys: Iterable[Any]) -> "Line":

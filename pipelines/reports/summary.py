@@ -97,7 +97,7 @@ def show_tables(tables: "Iterable[Shown]", sentences: Iterable[str] = (), out: "
             printed.add_row(*map(escape, cells))
         out.print(printed)
     for line in sentences:
-        out.print(line, markup=False)
+        out.print(t(line), markup=False)
 
 
 def show_search(ways: "Mapping[str, Measured]") -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.language import t
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Element, Interval, Intervals, Section, Story, Table, Use
 from korbert.pipelines.reports.figures import Figure, in_percent, interval, known, label, model_name, text
@@ -131,7 +130,7 @@ def score_elements(scores: Json) -> Iterator[Element]:
     yield from on_one_scale(f"{name} over examples", metric, over_examples, note)
     note = "Means. Whiskers: 95 % interval of the mean over seeds."
     yield from on_one_scale(f"{name} over seeds", metric, over_seeds, note)
-    if sentences := [(_sentence(sentence(pair, lambda name: t(model_name(name)))),) for pair in scores["comparisons"]]:
+    if sentences := [(_sentence(sentence(pair)),) for pair in scores["comparisons"]]:
         yield Table("On the same rows", ("",), sentences, "l")
 
 

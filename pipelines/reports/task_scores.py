@@ -1,6 +1,6 @@
 """The scores of tasks (scores.json): in words for their pages, as a table for the index page and model cards."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from korbert.pipelines.artifacts.store import Json
@@ -45,10 +45,12 @@ def example_interval(metric: str, model: Json) -> str:
     return figures.interval(metric, ends) if ends and all(map(known, ends)) else ""
 
 
-def sentence(pair: Json, named: Callable[[str], str] = str) -> str:
-    """The sentence of a comparison in the language of the page. named: the display name of a model."""
-    one, other = pair["names"]
-    return t(named(one) + pair["sentence"].removeprefix(one).replace(f" {other} (", f" {named(other)} (", 1))
+def sentence(pair: Json) -> str:
+    """The sentence of a comparison in the language of the page."""
+    said = pair["sentence"]
+    for name in pair["names"]:
+        said = said.replace(f"{name} (", f"{t(model_name(name))} (", 1)
+    return t(said)
 
 
 def best_baseline(scores: Json) -> Json | None:

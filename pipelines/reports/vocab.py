@@ -39,7 +39,7 @@ def figures(artifact: Artifact) -> Sequence[Figure]:
 
 def story(artifact: Artifact) -> Story:
     coverage = artifact.json("coverage.json")
-    overall, given = coverage["all"], "added" in artifact.record["counts"]
+    overall = coverage["all"]
     return Story(
         title=f"{text(_WHOLE, overall[_WHOLE])} of held-out morphemes are single pieces",
         lede=f"Measured on {formatting.count(overall['morphemes'])} morphemes in "
@@ -47,7 +47,7 @@ def story(artifact: Artifact) -> Story:
         sections=(
             Section("Coverage of held-out text", [coverage_table(coverage)]),
             Section("Morpheme frequencies", list(frequency_elements(artifact))),
-            Section("Vocabulary", [piece_usage(coverage["used"], given), *most_split(coverage)]),
+            Section("Vocabulary", [piece_usage(coverage["used"]), *most_split(coverage)]),
         ),
     )
 
@@ -74,18 +74,14 @@ def frequency_elements(artifact: Artifact) -> Iterator[Bars]:
         yield ranked_bars(title, top, lambda count: formatting.percent(count / total, 2), note=note, korean=True)
 
 
-def piece_usage(used: Json, given: bool) -> Bars:
-    """given: the vocabulary is that of another tokenizer, or has it as its base."""
+def piece_usage(used: Json) -> Bars:
     often = used["entries"] - used["never"] - used["rarely"]
     show = number_and_share(used["entries"])
     bars = [
         Bar(name, number / used["entries"], show(number))
         for name, number in (("10 times or more", often), ("1 to 9 times", used["rarely"]), ("never", used["never"]))
     ]
-    note = "Pieces never used are mostly intermediate merges."
-    if given:
-        note = "Pieces never used are mostly words of the given tokenizer that this corpus lacks."
-    return Bars("Piece usage in the corpus", bars, note=note)
+    return Bars("Piece usage in the corpus", bars)
 
 
 def most_split(coverage: Json) -> Iterator[Table]:
