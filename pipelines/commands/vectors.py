@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 import click
 
@@ -23,8 +23,6 @@ from korbert.progress import track
 from korbert.records.form import Form, Format
 from korbert.terminal import say
 from korbert.vectors.names import Side, Unit, Way
-
-T = TypeVar("T")
 
 _SHOWN = 120  # characters of a found text
 _PATH = options.PathType()
@@ -128,7 +126,7 @@ def _pairs(
                 yield id, record["text"], record["fields"]
 
 
-def _advancing(items: Iterable[T], advance: Callable[[int], None]) -> Iterator[T]:
+def _advancing(items: Iterable[Any], advance: Callable[[int], None]) -> Iterator[Any]:
     for item in items:
         yield item
         advance(1)
