@@ -137,7 +137,7 @@ def test_a_model_goes_to_the_hub_and_comes_back_also_without_a_network(
     push = "try: model.push_to_hub('me/mood')\nexcept korbert.ModelError as error: print(error)"
     there, absent, pushed = python(load + fail.format("me/none") + push, HF_ENDPOINT="http://127.0.0.1:9")
     assert there == loaded
-    said = "hf:me/none: the Hub cannot be reached, the cache does not have it: check the network"
+    said = "hf:me/none: the Hub cannot be reached, the cache lacks it: check the network"
     assert absent.startswith(said)
     said = "hf:me/mood: .*: log in with `hf auth login`, and name a repository of your own as USER/NAME"
     assert re.fullmatch(said, pushed)
