@@ -49,7 +49,7 @@ def shard(morphemes: Path, tokenizer: Path, output: Path, settings: ShardSetting
     paths = parts.part_files(morphemes, made_by="analyze")
     for group in grouped(paths, settings.part_bytes, lambda path: path.stat().st_size):
         hashes = [sha256_of(path) for path in group]
-        key = parts.key_of(settings, _VERSION, loaded.digest, seed, str(share), *hashes, libraries=_LIBRARIES)
+        key = parts.key_of(settings, _VERSION, loaded.digest, *hashes, libraries=_LIBRARIES)
         work[Part(output, "shard", f"part-{len(work):05d}", key)] = group, seed, share
     totals = run_parts("shard", _shard, work, workers=workers, initializer=partial(load_tokenizer, tokenizer))
     if totals["documents"] == totals["heldout_documents"]:

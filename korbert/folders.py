@@ -4,6 +4,7 @@ Names are those of the models in the box, and "hf:USER/NAME" or "hf:USER/NAME@RE
 """
 
 import difflib
+from contextlib import suppress
 from pathlib import Path
 
 from korbert.errors import ModelError
@@ -63,8 +64,9 @@ def _find(folder: Path, below: tuple[str, ...], file: str, kind: str) -> Path:
 
         folder = downloaded(str(folder).removeprefix(_HUB))
     if not folder.exists() and not (folder := bundled(folder) or folder).exists():
-        beside = {path.name: path for path in folder.parent.iterdir()} if folder.parent.is_dir() else {}
-        known = beside | {name: f"{name}, which comes with korbert" for name in models_in_the_box()}
+        known: dict[str, object] = {name: f"{name}, which comes with korbert" for name in models_in_the_box()}
+        with suppress(OSError):  # of a folder that may not be listed
+            known = {path.name: path for path in folder.parent.iterdir() if path.is_dir()} | known
         if near := difflib.get_close_matches(folder.name, known, 1, 0.8):
             raise ModelError(f"{folder}: no such folder: did you mean {known[near[0]]}?")
     for name in below:

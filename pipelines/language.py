@@ -9,6 +9,7 @@ from pathlib import Path
 
 VARIABLE = "KORBERT_LANG"  # `--lang`, in the environment, as worker processes have to know, too
 _NUMBER = re.compile(r"(?:\u2212|(?<= )[+-])?\d+(?:[.,]\d+)*")  # as in look/data.js
+_LONGEST = 1_000  # characters: patterns take cubic time on a text of many colons
 _ANY = r"(?:(?!\. [A-Z]|; | · ).)+?"  # within a sentence
 
 
@@ -48,6 +49,8 @@ def _korean(text: str) -> str:
     if (korean := table().get(_NUMBER.sub("{}", text))) is not None:
         numbers = iter(_NUMBER.findall(text))
         return re.sub(r"\{\}", lambda _: next(numbers), korean)
+    if len(text) > _LONGEST:
+        return text
     for pattern, korean in _patterns().items():
         if found := pattern.fullmatch(text):
             places = {name: _korean(part) if name.isupper() else part for name, part in found.groupdict().items()}
@@ -55,5 +58,5 @@ def _korean(text: str) -> str:
             numbers = (part for place, part in enumerate(found.groups(), 1) if place not in named)
             return korean.format(*numbers, **places)
     parts = re.split(r"( · |; |(?<=\.) )", text)
-    parts = parts if len(parts) > 1 else re.split(r"(\.$)", text)
+    parts = parts if len(parts) > 1 else re.split(r"(\.+$)", text)
     return text if len(parts) == 1 else "".join(part if at % 2 else _korean(part) for at, part in enumerate(parts))

@@ -128,7 +128,7 @@ class Index:
         return self
 
     def __repr__(self) -> str:
-        return f"<Index {self.folder}: {len(self):,} texts, searched by {self.way}, as {self.why}>"
+        return f"<Index {self.folder}: searched by {self.way}, as {self.why}>"
 
     def __len__(self) -> int:
         with store.reading(self.folder) as database:

@@ -161,7 +161,7 @@ def index(
     failed = options.Failed(str(corpus))
     texts = iter(()) if corpus is None else _pairs(corpus, form, text, failed)
     first = list(islice(texts, 1))
-    if corpus is not None and not first:  # nothing can be read, so that no index is made
+    if corpus is not None and not first and not is_there:  # nothing can be read, so that no index is made
         failed.end()
         raise CorpusError(f"{corpus}: holds no text: give texts to index")
     loaded, asked = options.loaded(model, device, given["precision"]), options.asked_for(given)
@@ -229,8 +229,11 @@ def similar(
         if way is None:
             say(f"korbert: ranked by {made.way}, as {made.why}: --way chooses another", err=True)
         for place, query in given_texts:
-            if not query.strip():
+            if texts and not query.strip():
                 raise SettingsError(f"{place} is blank: give words to search for")
+            if not query.strip():
+                say(f"korbert: {place} is blank: nothing to search for", err=True)
+                continue
             hits = made.search(query, top, way, where, reranker)[0]
             if as_json:
                 click.echo(inference.lines.as_json({"text": query, "hits": list(map(asdict, hits))}))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
+from korbert.pipelines.language import t
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.distributions import length_table
 from korbert.pipelines.reports.elements import Entry, Folded, Section, Story, Use
@@ -67,7 +68,7 @@ def failure_elements(artifact: Artifact) -> Iterator[Folded]:
         for row in batch.to_pylist():
             totals[row["reason"]] += 1
             if totals[row["reason"]] <= _SAMPLES:
-                facts = [(name, row[name]) for name in ("source", "detail") if row[name]]
+                facts = [("source", row["source"]), ("detail", t(row["detail"] or ""))]
                 samples.setdefault(row["reason"], []).append(Entry(row["id"], facts=facts))
     for reason, number in totals.most_common():
         yield Folded(f"{label(reason)} · {formatting.count(number)}, {len(samples[reason])} shown", samples[reason])

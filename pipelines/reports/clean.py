@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from korbert.pipelines.language import t
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.distributions import length_table, ranked_bars
 from korbert.pipelines.reports.elements import Bars, Element, Entry, Folded, Section, Story, Table, Use
@@ -139,9 +140,9 @@ def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:
     for reason in reasons:
         entries = []
         for _, row in dropped[reason]:
-            shown = excerpt(row["text"])
+            shown, detail = excerpt(row["text"]), row["detail"] if reason.endswith(_DUPLICATE) else t(row["detail"])
             size = "" if shown == row["text"] else formatting.count(len(row["text"]))
-            facts = [("source", row["source"]), ("detail", row["detail"]), ("characters", size)]
+            facts = [("source", row["source"]), ("detail", detail), ("characters", size)]
             facts.append(("kept instead", originals.get(row["detail"], "")))
             entries.append(Entry(row["id"], shown, [fact for fact in facts if fact[1]]))
         elements.append(Folded(f"{label(reason)} · {len(entries)} shown", entries))

@@ -79,7 +79,7 @@ def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown
 def write_page(path: Path, shown: Shown) -> Path:
     """Writes the page. Returns its path."""
     folders = Table("Folders", ("name", "folder"), [(side.name, str(side.folder)) for side in shown.sides], "nk")
-    sections = [*shown.sections(), Section("Figures", [*shown.tables, folders], " ".join(shown.sentences))]
+    sections = [*shown.sections(), Section("Figures", [*shown.tables, folders], " ".join(map(t, shown.sentences)))]
     return write(path, "compare.html", shown=shown, sections=sections)
 
 
@@ -196,7 +196,7 @@ def example_elements(comparison: TaskComparison) -> Iterator[Element]:
 
 def example(comparison: TaskComparison, number: int, sides: Sequence[Side]) -> Entry:
     row, task = comparison.rows[number], comparison.task
-    facts = [("true", in_words(row, task.target(row)))]
+    facts = [(t("true"), in_words(row, task.target(row)))]
     for side in sides:
         facts.append((side.name, " · ".join(in_words(row, of_seed[number]) for of_seed in side.predictions)))
-    return Entry(str(row.get("id") or ""), " / ".join(task.texts(row)) or t("(empty)"), facts)
+    return Entry(str(row.get("id") or ""), " / ".join(task.texts(row)) or t("(empty)"), facts, is_translated=True)

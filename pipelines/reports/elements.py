@@ -97,12 +97,14 @@ class Code(Element):
 
 
 class Entry(NamedTuple):
-    """An example text. head: its id. facts: (name, value) pairs below it. passage: its context."""
+    """An example text. head: its id. facts: (name, value) pairs below it; is_translated: names are shown as they are.
+    passage: its context."""
 
     head: str
     text: str = ""
     facts: Sequence[tuple[str, str]] = ()
     passage: Sequence[Marked] = ()
+    is_translated: bool = False
 
 
 @dataclass(frozen=True)

@@ -99,9 +99,9 @@ class Classification(Kind, frozen=True):
                 + ("is for one label per text" if several else f"is none of the labels {', '.join(labels[:20])}")
                 + ": correct it, or leave it out"
             )
-        distinct = {(row["text"], row.get("pair"), *_as_list(row["label"])) for row in rows}
+        distinct = {(row["text"], row.get("pair"), *sorted(_as_list(row["label"]))) for row in rows}
         if contrary := sum(count > 1 for count in Counter(row[:2] for row in distinct).values()):
-            _logger.warning("%s: texts with more than one label: %d: see which is right", rows.files, contrary)
+            _logger.warning("%s: texts with different labels: %d: see which is right", rows.files, contrary)
         weights = None
         if settings.class_weights == "balanced":
             weights = tuple(len(rows) / (len(labels) * counts[label]) for label in labels)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.language import t
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Element, Folded, Matrix, Section
 from korbert.pipelines.reports.kinds.common import Scored, calibration, label_scores
@@ -53,7 +54,8 @@ def confusion_elements(
     for true, label in cells:
         errors = of_cell[true, label]
         some = f", {_EXAMPLES} shown" if len(errors) > _EXAMPLES else ""
-        title = f"{labels[true]} predicted as {labels[label]} · {formatting.count(len(errors))}{some}"
+        title = t("{true} predicted as {label}").format(true=labels[true], label=labels[label])
+        title += f" · {formatting.count(len(errors))}{some}"
         yield Folded(title, [scored.entry(index) for index in errors[:_EXAMPLES]])
 
 
