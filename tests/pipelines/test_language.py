@@ -114,6 +114,7 @@ def test_a_text_keeps_its_numbers_and_names(monkeypatch):
     monkeypatch.delenv("KORBERT_LANG", raising=False)
     assert t("1,234 documents analysed, none failed", "ko") == "문서 1,234개 분석, 실패 없음"
     assert t("mood: 3 rows", "ko") == "mood: 3 rows"
+    assert t("a: " * 1_333, "ko") == "a: " * 1_333  # by patterns, it would take minutes
     assert t("Attention", "en") == "Attention"
     assert '<html lang="ko">' in page(None, "ko")
     assert "어텐션" not in page(None, "en")

@@ -281,4 +281,9 @@ def test_a_search_that_finds_nothing_says_so(model, tmp_path, command):
     path = tmp_path / "texts.txt"
     path.write_text("학교에 갔다.\n", encoding="utf-8")
     assert command("similar", model, path, "우주", "--way", "words").out == "  no text was found\n"
+    asked = tmp_path / "asked.txt"
+    asked.write_text("학교\n\n우주\n", encoding="utf-8")
+    said = command("similar", model, path, "--input", asked, "--way", "words")
+    assert "asked.txt: line 2 is blank: nothing to search for" in said.err
+    assert said.out.splitlines()[-2:] == ["우주", "  no text was found"]
     assert command("similar", model, path, " ", code=2).err.endswith("text 1 is blank: give words to search for\n")
