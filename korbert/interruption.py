@@ -23,12 +23,12 @@ class Interrupted(KeyboardInterrupt):
 
 
 @contextmanager
-def noted_signals(*, raising: bool = False) -> Iterator[Arrived]:
+def handled_signals(*, raising: bool = False) -> Iterator[Arrived]:
     """Inside, the first Ctrl-C or SIGTERM is only noted. The second has its usual effect.
 
-    raising: instead, they raise Interrupted, once an import in progress has finished: an exception in a module that C++
-    code is importing, as torch does, would abort the process. A library may turn Interrupted into an exception of its
-    own (DuckDB does); the function that was yielded still returns the signal.
+    raising: signals raise Interrupted instead, after an import in progress: an exception in a module that C++ code is
+    importing, as torch does, would abort the process. A library may turn Interrupted into an exception of its own
+    (DuckDB does); the yielded function still returns the signal.
 
     Signals that the process ignores stay ignored (background jobs of a shell). Python delivers signals to the main
     thread: in other threads nothing changes.

@@ -12,7 +12,7 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from types import ModuleType
 from typing import Any
 
-from korbert.interruption import noted_signals
+from korbert.interruption import handled_signals
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _replacing = threading.Lock()
@@ -35,9 +35,9 @@ class _Process(SpawnProcess):
 
 
 class Spawning(SpawnContext):
-    """What a pool of workers is made of. Its locks last as long as it does.
+    """The multiprocessing context of a pool of workers. It keeps the locks that it made.
 
-    pebble drops those of a pool before it ends the workers: one that is just starting would not find them.
+    pebble drops the locks of a pool before it ends the workers, which unlinks them: a starting worker would fail.
     """
 
     Process = _Process
@@ -59,7 +59,7 @@ def starting(*blocked: signal.Signals) -> Iterator[None]:
     Any thread may receive the signal that raises it, so blocking it in this thread is not enough: signals are only
     noted. What this thread blocks, its children have blocked for good.
     """
-    with noted_signals() as arrived:
+    with handled_signals() as arrived:
         resource_tracker.ensure_running()  # starting it below would unblock the signals
         before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
         try:

@@ -14,7 +14,7 @@ import click
 from korbert import __version__
 from korbert.errors import EndedElsewhere, KorbertError
 from korbert.extras import needed_for
-from korbert.interruption import Interrupted, noted_signals
+from korbert.interruption import Interrupted, handled_signals
 from korbert.pipelines.commands import models, scoring, serving, stages, tasks, vectors
 from korbert.pipelines.language import VARIABLE, t
 from korbert.pipelines.stages.table import STAGES
@@ -42,7 +42,7 @@ def run_command(arguments: list[str]) -> int:
     if arguments[at + 1 : at + 2] in (["en"], ["ko"]):  # before click, to which --help comes first
         os.environ[VARIABLE] = arguments[at + 1]
         arguments = arguments[:at] + arguments[at + 2 :]
-    with noted_signals(raising=True) as arrived:
+    with handled_signals(raising=True) as arrived:
         try:
             with needed_for(" ".join(["korbert", *arguments[:1]])):
                 if is_silent():

@@ -16,7 +16,7 @@ from signal import Signals
 import torch
 from torch import nn
 
-from korbert.interruption import Interrupted, noted_signals
+from korbert.interruption import Interrupted, handled_signals
 from korbert.progress import track
 from korbert.training import checkpoints as storage
 from korbert.training.devices import Batch, autocast, choose_precision, memory_kept
@@ -62,7 +62,7 @@ def fit(
     A second signal ends the run at once.
     """
     plan = replace(plan, precision=choose_precision(device, plan.precision))
-    with joined(device) as here, memory_kept(device) as release, noted_signals() as arrived:
+    with joined(device) as here, memory_kept(device) as release, handled_signals() as arrived:
         updates = Updates(model.to(device), loss, plan, device, here)
         run = _Run(updates, plan, here, output or TrainingOutput(), evaluate, description)
         first_step = run.done
@@ -99,7 +99,7 @@ class _Run:
     ) -> None:
         """Trains from the current step to the end. One process writes files and shows progress.
 
-        release: of memory_kept. arrived: the number of a signal, if one came (noted_signals).
+        release: of memory_kept. arrived: the number of a signal, if one came (handled_signals).
         """
         with ExitStack() as files:
             if self._here.writes:

@@ -15,9 +15,9 @@ print("imported", flush=True)
 
 _COMMAND = """
 import time
-from korbert.interruption import Interrupted, noted_signals
+from korbert.interruption import Interrupted, handled_signals
 
-with noted_signals(raising=True) as arrived:
+with handled_signals(raising=True) as arrived:
     try:
         import slow
         time.sleep(60)
@@ -42,7 +42,7 @@ def test_the_second_signal_ends_an_import_and_outside_of_one_the_first_raises_at
 
 
 def test_a_signal_of_an_import_is_noted_where_signals_are_noted_by_then(tmp_path):
-    then = "with noted_signals() as noted:\n            time.sleep(0.5)\n        print('noted', noted().name)"
+    then = "with handled_signals() as noted:\n            time.sleep(0.5)\n        print('noted', noted().name)"
     noted = _output(tmp_path, _MODULE.format(name="SIGTERM", steps=1), then)
     assert noted == ["imported", "noted SIGTERM", "left"]
 
