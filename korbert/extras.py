@@ -26,8 +26,8 @@ class MissingPackage(SettingsError):
 
 
 def package(name: str, reason: str) -> Any:
-    """Imports a package, or a module of it, as `needed_for` does. Nothing calls home, unless the environment asks."""
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reports models and machines since 1.29
+    """Imports a package, or a module of it, as `needed_for` does. Telemetry is off unless the environment sets it."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # since 1.29, ONNX Runtime reports models and machines
     with needed_for(reason):
         return importlib.import_module(name)
 

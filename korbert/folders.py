@@ -45,7 +45,7 @@ def model_folder(folder: str | Path) -> Path:
 
     A bare name that is not a folder here names a bundled model, "hf:.." one of the Hub. A folder without a model is
     returned unchanged, for its reader to refuse. ModelError for a folder of artifacts, naming those that hold a model,
-    and for a missing folder that is named nearly as a bundled model, or as what is beside it.
+    and for a missing folder that is named nearly as a bundled model or a folder beside it.
     """
     return _find(Path(folder), ("", "model"), "config.json", "model")
 
@@ -63,9 +63,11 @@ def _find(folder: Path, below: tuple[str, ...], file: str, kind: str) -> Path:
         from korbert.hub import downloaded
 
         folder = downloaded(str(folder).removeprefix(_HUB))
-    if not folder.exists() and not (folder := bundled(folder) or folder).exists():
+    if not folder.exists():
+        folder = bundled(folder) or folder
+    if not folder.exists():
         known: dict[str, object] = {name: f"{name}, which comes with korbert" for name in models_in_the_box()}
-        with suppress(OSError):  # of a folder that may not be listed
+        with suppress(OSError):  # the parent may not be readable
             known = {path.name: path for path in folder.parent.iterdir() if path.is_dir()} | known
         if near := difflib.get_close_matches(folder.name, known, 1, 0.8):
             raise ModelError(f"{folder}: no such folder: did you mean {known[near[0]]}?")

@@ -163,8 +163,8 @@ def _check_sources(
             table = read_table(part.scratch("read"))
             faults = table["detail"].filter(pc.equal(table["source"], source.name))
             if len(faults):
-                ids = ' (id = "" takes the number of the line)' if f"{source.id!r} is missing" in str(faults[0]) else ""
-                hint = f"{faults[0]}: correct it, set id{ids}, text or kind of the source, or leave the source out"
+                keys = 'id (id = "" takes the number of the line), text or kind'
+                hint = f"{faults[0]}: correct it, set {keys} of the source, or leave the source out"
                 break
         shown = _shown_files({source.name: sources[source.name]})
         raise CorpusError(f"{shown}: no document in source {source.name!r}: {hint}")

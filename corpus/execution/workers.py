@@ -1,6 +1,7 @@
 """Work units, run by local processes or on a Ray cluster. One that kills or hangs its worker is halved repeatedly."""
 
 import logging
+import operator
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -179,14 +180,10 @@ def run_parts(
     pending, totals = unfinished(work)
     units = [partial(function, part, *work[part]) for part in pending]
     with track(description, total=len(work), unit="parts", done=len(work) - len(pending)) as advance:
-        for outcome in run_units(_call, units, workers=workers, initializer=initializer):
+        for outcome in run_units(operator.call, units, workers=workers, initializer=initializer):
             totals.update(outcome.results[0])
             advance(1)
     return totals
-
-
-def _call(unit: Callable[[], Counts]) -> Counts:
-    return unit()
 
 
 @dataclass(frozen=True, eq=False)

@@ -104,7 +104,9 @@ def _named_in_errors(path: File) -> Iterator[None]:
 def _table(form: str, schema: Any, batches: Callable[[Sequence[str]], Iterator[Any]]) -> Table:
     names: Mapping[str, list[str]] = {}
     with suppress(KeyError, ValueError, TypeError, AttributeError):
-        names = _class_names(json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"])
+        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+        inner = {column: feature.get("feature", feature) for column, feature in features.items()}  # of lists, too
+        names = {column: own["names"] for column, own in inner.items() if own.get("_type") == "ClassLabel"}
 
     def held(wanted: Sequence[str]) -> Iterator[Any]:
         return batches(list(dict.fromkeys(_held(column, schema) for column in wanted)))
@@ -149,12 +151,6 @@ def _cells(column: Any) -> list[Any]:
         return list(column.to_pylist())
     except UnicodeDecodeError:
         return [cell and decoded(cell, "utf-8") for cell in column.cast(pa.binary()).to_pylist()]
-
-
-def _class_names(features: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Column -> class names, from the features that `datasets` records; also for lists of classes."""
-    inner = {column: feature.get("feature", feature) for column, feature in features.items()}
-    return {column: feature["names"] for column, feature in inner.items() if feature.get("_type") == "ClassLabel"}
 
 
 def _class_name(value: Any, names: Sequence[str]) -> Any:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-_NOWHERE = -1e4  # instead of minus infinity, of which two have no difference
+_MASKED = -1e4  # finite: the difference of two infinities is NaN
 
 
 def contrastive_loss(anchors: Tensor, candidates: Tensor, fits: Tensor, temperature: float) -> Tensor:
@@ -29,19 +29,19 @@ def contrastive_loss(anchors: Tensor, candidates: Tensor, fits: Tensor, temperat
 
 
 def distillation_loss(vectors: Tensor, teacher: Tensor, temperature: float) -> Tensor:
-    """1 - cosine to the teacher's vectors, plus the divergence of whom the batch's other texts are near.
+    """1 - cosine to the teacher's vectors, plus the KL divergence from the teacher's neighbour distributions.
 
+    The neighbour distribution of a text is the softmax of its cosines / temperature to the other texts of the batch.
     vectors: (N, D); teacher: (N, K). With K > D there is only the second term; with K < D, the first one is of the
-    leading dimensions. Reimers and Gurevych 2020 learn vectors by their distance, Passalis and Tefas 2018 by the KL
-    divergence of the probabilities of neighbours, here the softmax of cosine / temperature. It finds more than the
-    squared difference of cosines: "A model for search" in benchmarks/RESULTS.md.
+    leading dimensions. Reimers and Gurevych 2020 use the distance of vectors, Passalis and Tefas 2018 the divergence.
+    Squared differences of cosines were worse: "A model for search" in benchmarks/RESULTS.md.
     """
     width = min(vectors.shape[1], teacher.shape[1])
     with torch.autocast(vectors.device.type, enabled=False):
         own, target = F.normalize(vectors, dim=-1), F.normalize(teacher, dim=-1)
         itself = torch.eye(len(own), dtype=torch.bool, device=own.device)
         ours, theirs = (
-            (side @ side.T / temperature).masked_fill(itself, _NOWHERE).log_softmax(dim=-1) for side in (own, target)
+            (side @ side.T / temperature).masked_fill(itself, _MASKED).log_softmax(dim=-1) for side in (own, target)
         )
         loss = F.kl_div(ours, theirs, reduction="batchmean", log_target=True)
         if width == teacher.shape[1]:

@@ -229,9 +229,9 @@ def similar(
         if way is None:
             say(f"korbert: ranked by {made.way}, as {made.why}: --way chooses another", err=True)
         for place, query in given_texts:
-            if texts and not query.strip():
-                raise SettingsError(f"{place} is blank: give words to search for")
             if not query.strip():
+                if texts:
+                    raise SettingsError(f"{place} is blank: give words to search for")
                 say(f"korbert: {place} is blank: nothing to search for", err=True)
                 continue
             hits = made.search(query, top, way, where, reranker)[0]
@@ -311,7 +311,7 @@ def _reranker(folder: Path | None, device: str) -> "korbert.Model | None":
         return None
     model = korbert.load(folder, device)
     weight = search.rerank_kind(model, folder).found_weight
-    say(f"korbert: {folder}: the search's score counts {weight:g} times (setting found_weight)", err=True)
+    say(f"korbert: {folder}: search scores are weighted by {weight:g} (setting found_weight)", err=True)
     return model
 
 

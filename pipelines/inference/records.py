@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from korbert.errors import CorpusError, SettingsError
@@ -79,13 +79,13 @@ def records(
         if opened.form == "lines" and not (alone and "text" in keys["text"]):
             names = ", ".join(names[0] for names in keys.values())
             raise SettingsError(f"{name}: plain lines have no {names}: give a table or JSON lines, and name its --form")
-        is_unread = opened.form == "jsonl" and hasattr(source, "is_dir")  # from a pipe, each record for itself
-        for batch in opened.batches:
-            part = [_of_line(line, opened, keys) for line in batch]
-            if is_unread and (present := dict.fromkeys(column for record in part for column in record.fields)):
-                _check_columns(name, keys, tuple(present))
-            is_unread = False
-            yield part
+        parts: Iterator[list[Record]] = ([_of_line(line, opened, keys) for line in batch] for batch in opened.batches)
+        if opened.form == "jsonl" and hasattr(source, "is_dir"):  # from a pipe, each record has its own error
+            first = next(parts, [])
+            if columns := dict.fromkeys(column for record in first for column in record.fields):
+                _check_columns(name, keys, tuple(columns))
+            parts = chain([first] if first else [], parts)
+        yield from parts
 
 
 @lru_cache(1_000)

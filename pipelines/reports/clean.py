@@ -140,7 +140,8 @@ def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:
     for reason in reasons:
         entries = []
         for _, row in dropped[reason]:
-            shown, detail = excerpt(row["text"]), row["detail"] if reason.endswith(_DUPLICATE) else t(row["detail"])
+            shown = excerpt(row["text"])
+            detail = row["detail"] if reason.endswith(_DUPLICATE) else t(row["detail"])  # of a duplicate, an id
             size = "" if shown == row["text"] else formatting.count(len(row["text"]))
             facts = [("source", row["source"]), ("detail", detail), ("characters", size)]
             facts.append(("kept instead", originals.get(row["detail"], "")))

@@ -24,9 +24,9 @@ _EXAMPLES = 10  # for each side of a pair
 _LOSS, _ACCURACY = "mlm_loss", "mlm_accuracy"
 
 _Axis = Callable[[Run], NDArray[np.float64] | None]
-_AXES: dict[str, tuple[_Axis, str, Callable[[float], str]]] = {  # -> positions of a run's evaluations, title, in words
-    "time": (lambda run: run.seconds, "At equal time", formatting.duration),
-    "pieces": (lambda run: run.pieces, "At equal pieces", formatting.compact),
+_AXES: dict[str, tuple[_Axis, Callable[[float], str]]] = {  # name -> positions of the evaluations of a run, in words
+    "time": (lambda run: run.seconds, formatting.duration),
+    "pieces": (lambda run: run.pieces, formatting.compact),
 }
 
 
@@ -86,10 +86,10 @@ def write_page(path: Path, shown: Shown) -> Path:
 def of_runs(runs: Sequence[Run]) -> Shown:
     """The runs, their last evaluations, and figures at equal time and equal pieces, if known for all runs."""
     tables = run_tables(runs)
-    for axis, title, show in _AXES.values():
+    for name, (axis, show) in _AXES.items():
         ends = [at[-1] for run in runs if (at := axis(run)) is not None]
         if len(ends) == len(runs):
-            tables.append(at_equal(f"{title}: {show(min(ends))}", runs, min(ends), axis))
+            tables.append(at_equal(f"At equal {name}: {show(min(ends))}", runs, min(ends), axis))
     why = difference(runs)
     return Shown(
         sides=runs,
@@ -110,7 +110,7 @@ def run_tables(runs: Sequence[Run]) -> list[Table]:
     sizes, last = [], []
     for run in runs:
         parameters, vocabulary = _known(run.parameters, formatting.compact), _known(run.vocab_size, formatting.count)
-        state = t("not finished") if run.parameters is None else t("finished")
+        state = "not finished" if run.parameters is None else "finished"
         speed = _known(run.log.pieces_per_second, formatting.count)
         sizes.append((run.name, parameters, vocabulary, speed, state))
         line = run.log.heldout[-1]
@@ -143,7 +143,7 @@ def loss_curves(runs: Sequence[Run]) -> Iterator[Element]:
     from korbert.pipelines.reports.pictures import Line, curves  # matplotlib, which tables do without
 
     longest = max((float(run.seconds[-1]) for run in runs if run.seconds is not None), default=0.0)
-    for name, (axis, _, _) in _AXES.items():
+    for name, (axis, _) in _AXES.items():
         size, x = time_axis(longest) if name == "time" else (1.0, "pieces")
         lines = [
             Line.through(run.name, at / size, [line[_LOSS] for line in run.log.heldout])

@@ -101,7 +101,7 @@ class Classification(Kind, frozen=True):
             )
         distinct = {(row["text"], row.get("pair"), *sorted(_as_list(row["label"]))) for row in rows}
         if contrary := sum(count > 1 for count in Counter(row[:2] for row in distinct).values()):
-            _logger.warning("%s: texts with different labels: %d: see which is right", rows.files, contrary)
+            _logger.warning("%s: texts with contradictory labels: %d: check them", rows.files, contrary)
         weights = None
         if settings.class_weights == "balanced":
             weights = tuple(len(rows) / (len(labels) * counts[label]) for label in labels)

@@ -166,13 +166,11 @@ class Comparison:
         verdict = "this is more than chance" if self.more_than_chance else "this may be chance"
         seeds = "one run each: other seeds may differ" if self.runs == (1, 1) else "{} and {} runs".format(*self.runs)
         p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}"
-        interval = f"{_CONFIDENCE:.0%} interval {self.low:+.4f} to {self.high:+.4f}"
-        clauses = (
-            f"{self.names[0]} ({self.scores[0]:.4f}) {verb} {self.names[1]} ({self.scores[1]:.4f});",
-            f"{verdict} (difference {self.difference:+.4f}, {interval}, {p};",
-            f"{self.examples:,} examples, {seeds}).",
+        return (
+            f"{self.names[0]} ({self.scores[0]:.4f}) {verb} {self.names[1]} ({self.scores[1]:.4f}); {verdict} "
+            f"(difference {self.difference:+.4f}, {_CONFIDENCE:.0%} interval {self.low:+.4f} to {self.high:+.4f}, "
+            f"{p}; {self.examples:,} examples, {seeds})."
         )
-        return " ".join(clauses)
 
 
 def compare(
