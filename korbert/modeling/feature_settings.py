@@ -11,6 +11,8 @@ _SINGLE = {"first": 0, "last": -1, "second-to-last": -2}
 _WORDS = {"two": 2, "three": 3, "four": 4}
 _SEVERAL = re.compile(r"(sum|concat|weighted sum) of (?:(all)|last (\d{1,4}|two|three|four))")
 
+Head = Literal["linear", "mlp", "bilstm"]
+
 
 class Chosen(NamedTuple):
     """Layer indices, 0 being the embeddings, and how their vectors are combined; `one`: a single layer."""
@@ -48,8 +50,10 @@ class FeatureSettings(BaseModel, frozen=True, extra="forbid"):
         "last",
         description='"last", "first" (embeddings), a number; "sum of last four", "concat of ..", "weighted sum of .."',
     )
-    head: Literal["linear", "mlp"] = Field("linear", description="linear; mlp: one hidden layer")
-    width: int = Field(256, ge=1, description="hidden size of mlp")
+    head: Head = Field(
+        "linear", description="linear; mlp: one hidden layer; bilstm: two bidirectional LSTM layers over the pieces"
+    )
+    width: int = Field(256, ge=1, description="hidden size of mlp, and of each direction of bilstm")
     keep: Literal["float16", "float32"] = Field("float16", description="of cached vectors; float16 takes half the disk")
 
     @model_validator(mode="before")

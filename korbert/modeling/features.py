@@ -5,9 +5,10 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from korbert.modeling.config import AnyConfig
-from korbert.modeling.feature_settings import chosen_layers
+from korbert.modeling.feature_settings import Head, chosen_layers
 from korbert.modeling.heads import initialize, mean_of_pieces
 from korbert.modeling.transformers_encoder import encoder_of
 
@@ -15,7 +16,7 @@ from korbert.modeling.transformers_encoder import encoder_of
 class FeatureModel(nn.Module):
     """Scores of rows or of pieces, from chosen layers of a frozen encoder.
 
-    1. To score rows, the vectors of each layer are pooled.
+    1. To score rows, the vectors of each layer are pooled; with a BiLSTM, its outputs are pooled instead.
     2. `standardize` brings each dimension of each layer to mean 0 and deviation 1, as layers differ in scale.
     3. Several layers are summed, concatenated, or summed with learned weights (softmax of one number per layer, and a
        common factor: Peters et al. 2018, equation 1).
@@ -41,7 +42,7 @@ class FeatureModel(nn.Module):
         num_outputs: int,
         pooling: Literal["mean", "first"] | None,
         layers: str = "last",
-        head: Literal["linear", "mlp"] = "linear",
+        head: Head = "linear",
         width: int = 256,
         generator: torch.Generator | None = None,
         encoder: Any = None,
@@ -59,8 +60,12 @@ class FeatureModel(nn.Module):
         size = shape[0] * shape[1] if self.mix == "concat" else shape[1]
         if head == "mlp":
             self.dense = nn.Linear(size, width)
+        elif head == "bilstm":
+            self.lstm = nn.LSTM(size, width, num_layers=2, batch_first=True, bidirectional=True)
+            for parameter in self.lstm.parameters():  # as torch does, but from the generator
+                nn.init.uniform_(parameter, -(width**-0.5), width**-0.5, generator=generator)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
-        self.classifier = nn.Linear(width if head == "mlp" else size, num_outputs)
+        self.classifier = nn.Linear({"linear": size, "mlp": width, "bilstm": 2 * width}[head], num_outputs)
         initialize(self, config, generator)
         self.encoder: Any = encoder_of(config, generator) if encoder is None else encoder
 
@@ -74,10 +79,8 @@ class FeatureModel(nn.Module):
         with torch.no_grad():
             layers = self.encoder.all_layers(input_ids, attention_mask, *others, only=self.indices, **named)
             layers = layers.float()  # (K, B, T, D)
-            if self.pooling == "first" or (self.pooling and layers.shape[2] == 1):  # vectors stored pooled have T = 1
-                layers = layers[:, :, 0]
-            elif self.pooling:
-                layers = torch.stack([mean_of_pieces(layer, attention_mask) for layer in layers])
+            if self.head != "bilstm":
+                layers = torch.stack([self._pooled(layer, attention_mask) for layer in layers])
             around = (-1,) + (1,) * (layers.dim() - 2) + (layers.shape[-1],)
             layers = (layers - self.mean.view(around)) / self.deviation.view(around)
         # (K, .., D) -> (.., D), or (.., K x D) for concat
@@ -89,7 +92,25 @@ class FeatureModel(nn.Module):
             vectors = layers.sum(dim=0)
         if self.head == "mlp":
             vectors = F.gelu(self.dense(vectors))
+        elif self.head == "bilstm":
+            vectors = self._pooled(self._read_both_ways(vectors, attention_mask), attention_mask)
         return self.classifier(self.dropout(vectors))
+
+    def _pooled(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
+        """(B, T, D) -> (B, D), or unchanged without pooling. Vectors stored pooled have T = 1."""
+        if self.pooling is None:
+            return hidden
+        if self.pooling == "first" or hidden.shape[1] == 1:
+            return hidden[:, 0]
+        return mean_of_pieces(hidden, attention_mask)
+
+    def _read_both_ways(self, vectors: Tensor, attention_mask: Tensor | None) -> Tensor:
+        """Outputs of the BiLSTM: (B, T, D) -> (B, T, 2 x width), 0 at padding; in float32, as few CPUs have bf16."""
+        mask = torch.ones(vectors.shape[:2]) if attention_mask is None else attention_mask.cpu()
+        packed = pack_padded_sequence(vectors.float(), mask.sum(dim=1), batch_first=True, enforce_sorted=False)
+        with torch.autocast(vectors.device.type, enabled=False):
+            outputs, _ = self.lstm(packed)
+        return pad_packed_sequence(outputs, batch_first=True, total_length=vectors.shape[1])[0]
 
     def head_settings(self) -> dict[str, Any]:
         """Constructor arguments besides the encoder's config."""

@@ -275,6 +275,7 @@ def kept_vectors(ready: Ready, encoder: nn.Module, layers: Sequence[int], descri
     """The vectors of these layers for all rows: per piece if the head reads pieces, else pooled."""
     features = ready.settings.features
     assert features is not None
-    keeping = Keeping(ready.vectors, layers, ready.task.head().pooling, ready.device, numbers=features.keep)
+    pooling = None if features.head == "bilstm" else ready.task.head().pooling
+    keeping = Keeping(ready.vectors, layers, pooling, ready.device, numbers=features.keep)
     examples: list[Any] = [part.examples for part in ready.parts.values()]
     return keep_vectors(encoder.to(ready.device), examples, keeping, description)

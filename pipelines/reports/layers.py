@@ -12,7 +12,7 @@ from korbert.pipelines.reports.figures import in_percent, interval, model_name, 
 from korbert.pipelines.reports.page import write
 from korbert.pipelines.reports.pictures import Line, curves
 
-_HEADS = {"linear": "Linear heads", "mlp": "Heads with a hidden layer"}
+_HEADS = {"linear": "Linear heads", "mlp": "Heads with a hidden layer", "bilstm": "BiLSTM heads"}
 
 
 def write_page(path: Path, name: str, record: Mapping[str, Any]) -> Path:

@@ -48,7 +48,8 @@ def _score(folder):
 
 @pytest.mark.parametrize(("given", "features"), [
     (moods, "last, linear"), (numbers, "concat of last 2, mlp, 32"), (choices, "sum of all, mlp, 32"),
-    (spans, "first, linear"), (spans, "concat of last 2, mlp, 16"),
+    (spans, "first, linear"), (spans, "concat of last 2, mlp, 16"), (spans, "concat of last 2, bilstm, 16"),
+    (moods, "weighted sum, bilstm, 16"),
 ])  # fmt: skip
 def test_ten_examples_by_heart(learn, given, features):
     folder = learn(*given(), features=features, epochs=60)

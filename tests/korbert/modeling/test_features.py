@@ -42,8 +42,8 @@ def test_unknown_layers_are_refused(layers):
 
 def test_settings_as_one_text():
     assert FeatureSettings.model_validate("last") == FeatureSettings()
-    chosen = FeatureSettings(layers="sum of all", head="mlp", width=32)
-    assert FeatureSettings.model_validate("sum of all, mlp, 32") == chosen
+    chosen = FeatureSettings(layers="sum of all", head="bilstm", width=32)
+    assert FeatureSettings.model_validate("sum of all, bilstm, 32") == chosen
     assert FeatureSettings(layers=3).layers == "3"
     with pytest.raises(ValidationError):
         FeatureSettings.model_validate("last, linear, 32, float16, more")
@@ -61,7 +61,7 @@ def _batch():
     return {"input_ids": ids, "attention_mask": mask.long()}
 
 
-@pytest.mark.parametrize("head", ["linear", "mlp"])
+@pytest.mark.parametrize("head", ["linear", "mlp", "bilstm"])
 @pytest.mark.parametrize("pooling", ["mean", "first", None])
 @pytest.mark.parametrize("layers", ["last", "sum of last four", "concat of last four", "weighted sum"])
 def test_feature_models_are_saved_and_ignore_padding(tmp_path, tiny_tokenizer, head, pooling, layers):
