@@ -1,8 +1,9 @@
-"""Vectors of the parts of texts (pieces, morphemes, eojeols) with their spans."""
+"""Vectors of the parts of texts (pieces, morphemes, eojeols) with their spans, and of a word wherever it stands."""
 
+import unicodedata
 from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import get_args
 
@@ -12,13 +13,14 @@ from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
 from korbert.modeling import Model as Network
-from korbert.tokenization import AnyTokenizer
+from korbert.tokenization import AnyTokenizer, Tokenizer
 from korbert.tokenization.encoding import Encoding, Span, span_of
 from korbert.tokenization.morphemes import eojeols_after
 from korbert.training.devices import device_of, moved
 from korbert.training.examples import Examples, by_length
 from korbert.training.scoring import NotFinite
 from korbert.vectors.encoder import hidden_of
+from korbert.vectors.encoder import unit as unit_vectors
 from korbert.vectors.names import Unit
 from korbert.vectors.settings import VectorSettings
 
@@ -38,6 +40,41 @@ class Parts:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def runs(self, word: str) -> Iterator[slice]:
+        """The runs of neighbouring parts whose names make up the word, spaces aside."""
+        sought = unicodedata.normalize("NFC", "".join(word.split()))
+        for start in range(len(self)):
+            for end in range(start + 1, min(start + len(sought), len(self)) + 1):
+                if "".join(self.names[start:end]) == sought:
+                    yield slice(start, end)
+
+
+@dataclass(frozen=True)
+class Occurrences:
+    """The N places where a word stands in texts, in order; a text with it twice has two.
+
+    numbers: of their texts, from 0. spans: half-open, in code points of the text. vectors: (N, D) float32.
+    """
+
+    word: str
+    texts: list[str]
+    numbers: list[int]
+    spans: list[Span]
+    vectors: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def first(self, count: int) -> "Occurrences":
+        cut = slice(count)
+        return replace(self, numbers=self.numbers[cut], spans=self.spans[cut], vectors=self.vectors[cut])
+
+    @property
+    def cosines(self) -> NDArray[np.float32]:
+        """(N, N), -1 to 1."""
+        directions = unit_vectors(self.vectors)
+        return np.clip(directions @ directions.T, -1, 1)
 
 
 def parts_of(
@@ -66,7 +103,9 @@ def parts_of(
             elif unit == "piece":
                 names.append(encoding.pieces[pieces[0]])
             else:
-                names.append("".join(encoding.pieces[index].removeprefix("▁") for index in pieces))
+                form = "".join(encoding.pieces[index].removeprefix("▁") for index in pieces)
+                is_spelled = isinstance(tokenizer, Tokenizer) and "<0x" not in form  # else bytes, or marks as in ##는
+                names.append(form if is_spelled else text[slice(*span)])
             spans.append(span)
             rows.append(vectors[pieces].mean(axis=0))
         parts.append(Parts(text, unit, names, spans, np.array(rows, np.float32).reshape(len(rows), vectors.shape[1])))

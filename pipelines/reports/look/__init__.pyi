@@ -1,2 +1,3 @@
 from . import data as data
 from . import page as page
+from . import word as word
