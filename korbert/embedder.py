@@ -23,19 +23,18 @@ from korbert.modeling.storage import digest_of
 from korbert.processor import cores
 from korbert.tasks.passages import MANY_TEXTS
 from korbert.tokenization import AnyTokenizer, Encoding
-from korbert.tokenization.encoding import Span, behind
+from korbert.tokenization.encoding import behind
 from korbert.training.devices import Batch, choose_precision, device_of
 from korbert.training.examples import Examples
 from korbert.training.scoring import NotFinite, Scoring, outputs
 from korbert.training.settings import InferencePrecision
 from korbert.vectors.encoder import hidden_of, unit
 from korbert.vectors.names import Side, Unit
-from korbert.vectors.parts import Occurrences, Parts, parts_of
+from korbert.vectors.parts import Parts, parts_of
 from korbert.vectors.pooling import POOLINGS, weights_of
 from korbert.vectors.settings import Asked, VectorSettings
 
 TEXTS_AT_ONCE = 4_096  # texts to embed whose pieces are in memory
-_TEXTS_WITH_A_WORD = 256  # texts whose parts are in memory with their vectors
 
 _Vectors = NDArray[np.float32]
 
@@ -236,25 +235,3 @@ class Embedder:
         with self._named():
             parts = parts_of(self.network, self.tokenizer, listed, unit, settings, self.max_length)
         return parts[0] if single else parts
-
-    def occurrences(self, word: str, texts: str | Iterable[str], **asked: Unpack[Asked]) -> Occurrences:
-        """Where a word stands in texts, with its vector in each place; `cosines` compares them.
-
-            >>> texts = ["나는 너를 사랑해", "나는 너를 사랑했다", "사랑 누가 말했나"]
-            >>> cosines = korbert.load("korbert-mini").occurrences("사랑", texts).cosines
-            >>> bool(cosines[0, 1] > cosines[0, 2])
-            True
-
-        The word is one morpheme or several (신용 대출), in the form that `parts` names: 사랑 stands in 사랑해, not in
-        짝사랑; the stem 듣 stands in 들었다. asked: layer and mix, as in `embed`.
-        """
-        listed, _ = as_texts(texts, "texts")
-        numbers, spans, rows = list[int](), list[Span](), list[_Vectors]()
-        for start in range(0, len(listed), _TEXTS_WITH_A_WORD):
-            for number, own in enumerate(self.parts(listed[start : start + _TEXTS_WITH_A_WORD], **asked), start):
-                for run in own.runs(word):
-                    numbers.append(number)
-                    spans.append((own.spans[run][0][0], own.spans[run][-1][1]))
-                    rows.append(own.vectors[run].mean(axis=0))
-        vectors = np.stack(rows) if rows else np.zeros((0, 0), np.float32)
-        return Occurrences(word, listed, numbers, spans, vectors)

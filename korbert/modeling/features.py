@@ -16,11 +16,12 @@ from korbert.modeling.transformers_encoder import encoder_of
 class FeatureModel(nn.Module):
     """Scores of rows or of pieces, from chosen layers of a frozen encoder.
 
-    1. To score rows, the vectors of each layer are pooled; with a BiLSTM, its outputs are pooled instead.
-    2. `standardize` brings each dimension of each layer to mean 0 and deviation 1, as layers differ in scale.
-    3. Several layers are summed, concatenated, or summed with learned weights (softmax of one number per layer, and a
+    1. `standardize` brings each dimension of each layer to mean 0 and deviation 1, as layers differ in scale.
+    2. Several layers are summed, concatenated, or summed with learned weights (softmax of one number per layer, and a
        common factor: Peters et al. 2018, equation 1).
-    4. The head scores the result.
+    3. A BiLSTM reads the pieces of a row in both directions.
+    4. To score rows, the vectors of the pieces are pooled.
+    5. The head scores the result.
 
     num_outputs: scores per row or piece. pooling: None scores pieces. layers, head, width: see FeatureSettings.
     encoder: an encoder with weights or its stand-in (korbert/tasks/finetuning/vectors.py); None: a new one, to load
@@ -78,39 +79,30 @@ class FeatureModel(nn.Module):
         """Arguments as Encoder.forward. Returns scores, (B, num_outputs), or (B, T, num_outputs) without pooling."""
         with torch.no_grad():
             layers = self.encoder.all_layers(input_ids, attention_mask, *others, only=self.indices, **named)
-            layers = layers.float()  # (K, B, T, D)
-            if self.head != "bilstm":
-                layers = torch.stack([self._pooled(layer, attention_mask) for layer in layers])
-            around = (-1,) + (1,) * (layers.dim() - 2) + (layers.shape[-1],)
-            layers = (layers - self.mean.view(around)) / self.deviation.view(around)
-        # (K, .., D) -> (.., D), or (.., K x D) for concat
+            layers = (layers.float() - self.mean[:, None, None]) / self.deviation[:, None, None]
+        # (K, B, T, D) -> (B, T, D), or (B, T, K x D) for concat
         if self.mix == "concat":
             vectors = torch.cat(list(layers), dim=-1)
         elif self.mix == "weighted sum":
             vectors = self.factor * torch.tensordot(self.weights.softmax(dim=0), layers, 1)
         else:
             vectors = layers.sum(dim=0)
+        if self.head == "bilstm":
+            vectors = self._read_both_ways(vectors, attention_mask)
+        if self.pooling == "first" or (self.pooling and vectors.shape[1] == 1):  # vectors stored pooled have T = 1
+            vectors = vectors[:, 0]
+        elif self.pooling:
+            vectors = mean_of_pieces(vectors, attention_mask)
         if self.head == "mlp":
             vectors = F.gelu(self.dense(vectors))
-        elif self.head == "bilstm":
-            vectors = self._pooled(self._read_both_ways(vectors, attention_mask), attention_mask)
         return self.classifier(self.dropout(vectors))
-
-    def _pooled(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """(B, T, D) -> (B, D), or unchanged without pooling. Vectors stored pooled have T = 1."""
-        if self.pooling is None:
-            return hidden
-        if self.pooling == "first" or hidden.shape[1] == 1:
-            return hidden[:, 0]
-        return mean_of_pieces(hidden, attention_mask)
 
     def _read_both_ways(self, vectors: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Outputs of the BiLSTM: (B, T, D) -> (B, T, 2 x width), 0 at padding; in float32, as few CPUs have bf16."""
         mask = torch.ones(vectors.shape[:2]) if attention_mask is None else attention_mask.cpu()
         packed = pack_padded_sequence(vectors.float(), mask.sum(dim=1), batch_first=True, enforce_sorted=False)
         with torch.autocast(vectors.device.type, enabled=False):
-            outputs, _ = self.lstm(packed)
-        return pad_packed_sequence(outputs, batch_first=True, total_length=vectors.shape[1])[0]
+            return pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=vectors.shape[1])[0]
 
     def head_settings(self) -> dict[str, Any]:
         """Constructor arguments besides the encoder's config."""

@@ -1,8 +1,8 @@
-"""Vectors of the parts of texts (pieces, morphemes, eojeols) with their spans, and of a word wherever it stands."""
+"""Vectors of the parts of texts (pieces, morphemes, eojeols) with their spans."""
 
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import get_args
@@ -20,7 +20,6 @@ from korbert.training.devices import device_of, moved
 from korbert.training.examples import Examples, by_length
 from korbert.training.scoring import NotFinite
 from korbert.vectors.encoder import hidden_of
-from korbert.vectors.encoder import unit as unit_vectors
 from korbert.vectors.names import Unit
 from korbert.vectors.settings import VectorSettings
 
@@ -41,40 +40,25 @@ class Parts:
     def __len__(self) -> int:
         return len(self.names)
 
-    def runs(self, word: str) -> Iterator[slice]:
-        """The runs of neighbouring parts whose names make up the word, spaces aside."""
+    def places(self, word: str) -> "Parts":
+        """Where a word stands: neighbouring parts that spell it, spaces aside, each time as one part.
+
+        Of morphemes: 사랑 stands in 사랑해, not in 짝사랑; 신용 대출 in 신용대출; the stem 듣 in 들었다.
+        """
         sought = unicodedata.normalize("NFC", "".join(word.split()))
-        for start in range(len(self)):
-            for end in range(start + 1, min(start + len(sought), len(self)) + 1):
-                if "".join(self.names[start:end]) == sought:
-                    yield slice(start, end)
-
-
-@dataclass(frozen=True)
-class Occurrences:
-    """The N places where a word stands in texts, in order; a text with it twice has two.
-
-    numbers: of their texts, from 0. spans: half-open, in code points of the text. vectors: (N, D) float32.
-    """
-
-    word: str
-    texts: list[str]
-    numbers: list[int]
-    spans: list[Span]
-    vectors: NDArray[np.float32]
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def first(self, count: int) -> "Occurrences":
-        cut = slice(count)
-        return replace(self, numbers=self.numbers[cut], spans=self.spans[cut], vectors=self.vectors[cut])
-
-    @property
-    def cosines(self) -> NDArray[np.float32]:
-        """(N, N), -1 to 1."""
-        directions = unit_vectors(self.vectors)
-        return np.clip(directions @ directions.T, -1, 1)
+        ends = [
+            (start, end)
+            for start in range(len(self))
+            for end in range(start, min(start + len(sought), len(self)))
+            if "".join(self.names[start : end + 1]) == sought
+        ]
+        vectors = [self.vectors[start : end + 1].mean(axis=0) for start, end in ends]
+        return replace(
+            self,
+            names=[word] * len(ends),
+            spans=[span_of(self.spans, start, end) for start, end in ends],
+            vectors=np.array(vectors, np.float32).reshape(len(ends), self.vectors.shape[1]),
+        )
 
 
 def parts_of(
@@ -98,14 +82,11 @@ def parts_of(
         for _, run in groupby(inner, key=owners.__getitem__):
             pieces = list(run)
             span = span_of(encoding.spans, pieces[0], pieces[-1])
-            if unit == "eojeol":
-                names.append(text[slice(*span)])
-            elif unit == "piece":
-                names.append(encoding.pieces[pieces[0]])
-            else:
-                form = "".join(encoding.pieces[index].removeprefix("▁") for index in pieces)
-                is_spelled = isinstance(tokenizer, Tokenizer) and "<0x" not in form  # else bytes, or marks as in ##는
-                names.append(form if is_spelled else text[slice(*span)])
+            name = "".join(encoding.pieces[index].removeprefix("▁") for index in pieces)
+            is_spelled = isinstance(tokenizer, Tokenizer) and "<0x" not in name  # without marks (##는) and bytes
+            if unit == "eojeol" or (unit == "morpheme" and not is_spelled):
+                name = text[slice(*span)]
+            names.append(encoding.pieces[pieces[0]] if unit == "piece" else name)
             spans.append(span)
             rows.append(vectors[pieces].mean(axis=0))
         parts.append(Parts(text, unit, names, spans, np.array(rows, np.float32).reshape(len(rows), vectors.shape[1])))

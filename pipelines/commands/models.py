@@ -4,9 +4,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -19,15 +18,10 @@ from korbert.pipelines.commands import options
 from korbert.pipelines.language import t
 from korbert.progress import track
 from korbert.records.form import FORMATS, Format
-from korbert.terminal import say
-
-if TYPE_CHECKING:
-    from korbert.vectors.parts import Occurrences
+from korbert.terminal import console, say
 
 _FILE = options.PathType()
-_MOST_SENTENCES = 2_000  # that are read for a word
-_MOST_PLACES = 60  # of a word that are compared: so many rows and columns fit a page
-_MOST_SAID = 5  # sentences without it
+_MOST_PLACES = 60  # of a word: so many rows and columns fit a page
 _SENTENCE = "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어! 👍🏻 뷁"  # to show an imported tokenizer
 
 
@@ -224,11 +218,10 @@ def pack(model: Path, folder: Path, base: Path | None) -> None:
 @click.option("--word", help="Compare the vectors of this word in --sentences instead.")
 @click.option("--sentences", type=options.InputType(), help="File of sentences, one per line, or a table.")
 @options.layers
-@options.as_json
 @options.on_models
 def look(
     model: Path, text: str | None, pair: str | None, html: Path | None, word: str | None,
-    sentences: options.Input | None, as_json: bool, device: str, **given: Any,
+    sentences: options.Input | None, device: str, **given: Any,
 ) -> None:  # fmt: skip
     """Visualize MODEL on TEXT, or on TEXT and PAIR.
 
@@ -236,25 +229,23 @@ def look(
     page is self-contained and opens without a server or network. A KorQuAD model takes a question and a context, in
     this order.
 
-    With --word and --sentences instead of TEXT, the vectors of a word are compared, wherever it stands: their cosines
-    as a table, and on the page with colours. The word is a morpheme, or several; a verb is given as its stem.
+    With --word and --sentences instead of TEXT, the vectors of a word are compared wherever it stands: their cosines
+    as a table, and on the page as colours. The word is a morpheme, or several; of a verb it is the stem.
 
     \b
     Examples:
       korbert look artifacts/small/pretrain '신용 대출을 신청하고 싶어요' --html look.html
       korbert look korbert-mini --word 사랑 --sentences sentences.txt --html love.html
     """
-    if (text is None) == (word is None) or (word is None) != (sentences is None):
-        raise SettingsError("give TEXT, or --word with --sentences")
-    asked = {name: value for name, value in given.items() if value is not None}
-    if word is None and (html is None or as_json or asked):
-        raise SettingsError("a TEXT is shown on a page, of all layers: give --html, without --json, --layer and --mix")
+    of_word = {name: value for name, value in given.items() if value is not None}
     if html:
-        check_output(html, model, sentences.file if sentences else None, is_ours=reports.page.is_page)
-    loaded = korbert.load(model, device)
-    if sentences:
-        _compare(loaded, str(word), sentences, html, as_json, asked)
+        check_output(html, model, sentences and sentences.file, is_ours=reports.page.is_page)
+    if word and sentences and text is None:
+        _compare(korbert.load(model, device), word, sentences, html, of_word)
         return
+    if text is None or html is None or word or sentences or of_word:
+        raise SettingsError("give TEXT and --html alone, or --word and --sentences, with --html, --layer, --mix or not")
+    loaded = korbert.load(model, device)
     try:
         data = reports.look.data.look_data(loaded, text, pair, whole=True)
     except ModelError as error:
@@ -263,49 +254,36 @@ def look(
     say(html)
 
 
-def _compare(
-    loaded: "korbert.Model", word: str, sentences: options.Input, html: Path | None, as_json: bool, asked: Any
-) -> None:
+def _compare(loaded: "korbert.Model", word: str, sentences: options.Input, html: Path | None, asked: Any) -> None:
     """Prints the cosines of the vectors of a word in the sentences of a file, and writes their page."""
-    found = _occurrences(loaded, word, sentences, asked)
-    page, layers = reports.look.word, loaded.vector_settings(**asked).places(loaded.network.config.num_hidden_layers)
-    facts = [t(f"{len(set(found.numbers))} sentences, {len(found)} places"), *(t(f"layer {layer}") for layer in layers)]
-    about = f"{Path(loaded.name).name}: {', '.join(facts)}"
-    if as_json:
-        places = zip(found.numbers, found.spans, strict=True)
-        shown = [{"text": found.texts[number], "span": span} for number, span in places]
-        click.echo(inference.lines.as_json({"word": word, "places": shown, "cosines": found.cosines.tolist()}))
-    else:
-        say(about)
-        for line in page.table(found):
-            say(line)
-    if html:
-        say(f"{t('page')}: {page.write_page(html, about, found)}", err=as_json)
-
-
-def _occurrences(loaded: "korbert.Model", word: str, sentences: options.Input, asked: Any) -> "Occurrences":
-    """Where the word stands in the sentences of a file; says what is left out. CorpusError if there are no two."""
-    name, read = sentences.name, inference.lines.texts(sentences.file, sentences.name, "auto")
-    lines = list(islice((line for line in read if line[1].strip()), _MOST_SENTENCES + 1))
-    if len(lines) > _MOST_SENTENCES:
-        say(f"korbert: {name}: only its first {_MOST_SENTENCES:,} sentences are read", err=True)
-        lines.pop()
-    found = loaded.occurrences(word, [text for _, text in lines], **asked)
-    without = sorted(set(range(len(lines))) - set(found.numbers))
-    for place, text in (lines[number] for number in without[:_MOST_SAID]):
-        inside = ", but other morphemes with these letters, or it lies too far behind" if word in text else ""
-        say(f"korbert: {place}: has no {word!r}{inside}", err=True)
-    if len(without) > _MOST_SAID:
-        say(f"korbert: {name}: {len(without) - _MOST_SAID:,} more lines have none", err=True)
-    if len(found) < 2:
-        where = "once" if len(found) else "nowhere"
+    found: list[Any] = []
+    for place, text in inference.lines.texts(sentences.file, sentences.name, "auto"):
+        found.append(loaded.parts(text, **asked).places(word))
+        if text.strip() and not len(found[-1]):
+            say(
+                f"korbert: {place}: has no {word!r} among the morphemes of its first {loaded.max_length:,} pieces",
+                err=True,
+            )
+    count = sum(map(len, found))
+    if not 2 <= count <= _MOST_PLACES:
         raise CorpusError(
-            f"{name}: {word!r} is {where}, and two places are compared: give more sentences; a word is one or more"
-            " morphemes, as `korbert tokenize` shows them"
+            f"{sentences.name}: places of {word!r}: {count:,}; 2 to {_MOST_PLACES} can be compared: give other"
+            " sentences, or another word: one or more morphemes, as `korbert tokenize` shows them"
         )
-    if len(found) > _MOST_PLACES:
-        say(f"korbert: {name}: the first {_MOST_PLACES} of {len(found):,} places are compared", err=True)
-    return found.first(_MOST_PLACES)
+    layers = loaded.vector_settings(**asked).places(loaded.network.config.num_hidden_layers)
+    counted = f"{sum(map(bool, found))} sentences, {count} places"
+    about = ", ".join((Path(loaded.name).name, t(counted), *(t(f"layer {layer}") for layer in layers)))
+    rows = reports.look.data.word_rows(found)
+    cells = [
+        (str(number), f"{before}[{own}]{after}", *(f"{cosine:.3f}" for cosine in cosines))
+        for number, (before, own, after, cosines) in enumerate(rows, 1)
+    ]
+    reports.summary.show_tables(
+        [reports.elements.Table(about, ("", "sentence", *(row[0] for row in cells)), cells, f"rk{'r' * count}")],
+        out=console(width=60 + 9 * count, highlight=False),  # a row stays in a line, whatever the terminal's width
+    )
+    if html:
+        say(f"{t('page')}: {reports.page.write(html, 'word.html', word=word, about=about, rows=rows)}")
 
 
 COMMANDS = [tokenize, predict, fill, look, export, import_, pack]

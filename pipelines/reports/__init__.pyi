@@ -1,5 +1,6 @@
 from . import cards as cards
 from . import compare as compare
+from . import elements as elements
 from . import layers as layers
 from . import look as look
 from . import noise as noise

@@ -121,14 +121,14 @@ def test_what_does_not_go_together_is_refused_and_heads_learn_longer(learn):
 
 def test_a_table_of_layers(learn, tmp_path, capsys):
     stage = partial(layer_table, work=tmp_path / "work")
-    folder = learn(*moods(), stage=stage, epochs=5, baselines=True, features="last, mlp, 8")
+    folder = learn(*moods(), stage=stage, epochs=5, baselines=True, features="last, bilstm, 8")
     record = json.loads((folder / "layers.json").read_text(encoding="utf-8"))
     names = ["0", "1", "2", "sum of last 2", "weighted sum of last 2", "concat of last 2"]
     assert [model["name"] for model in record["models"]] == [*names, "majority", "tfidf"]
     assert [model["seeds"] for model in record["models"]] == [3] * 6 + [1, 1]
     assert record["baselines"] == ["majority", "tfidf"]
     assert record["best"] in names
-    assert record["features"] == {"head": "mlp", "width": 8, "keep": "float16"}
+    assert record["features"] == {"head": "bilstm", "width": 8, "keep": "float16"}
     for model in record["models"][:6]:
         own = [row["scores"]["accuracy"] for row in record["rows"] if row["name"] == model["name"]]
         assert model["accuracy"]["mean"] == pytest.approx(np.mean(own))
@@ -143,4 +143,5 @@ def test_a_table_of_layers(learn, tmp_path, capsys):
     assert [name for name in (*names, "TF-IDF baseline") if name not in printed] == []
     page = (folder / "layers.html").read_text(encoding="utf-8")
     assert "<svg" in page
+    assert "BiLSTM heads on the 2 layers" in page
     assert "concat of last 2" in page

@@ -1,3 +1,2 @@
 from . import data as data
 from . import page as page
-from . import word as word

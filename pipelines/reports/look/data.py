@@ -20,9 +20,12 @@ from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tokenization import AnyTokenizer, Pieces
 from korbert.vectors.attention import UNITS, Attention, attention
 from korbert.vectors.attribution import attribute
+from korbert.vectors.encoder import unit
+from korbert.vectors.parts import Parts
 
 _MOST_NEURONS = 1_200_000  # query and key values on a page, one byte each
 _MOST_LABELS = 3  # with integrated gradients
+_AROUND = 20  # characters of a sentence on each side of a word
 _SHORT = 128  # pieces of a text up to which a service computes integrated gradients
 
 
@@ -68,6 +71,17 @@ def look_data(
         except (SettingsError, ModelError) as error:  # a pair for a model of texts, a row that has more than texts
             data["missing"]["prediction"] = str(error)
     return data
+
+
+def word_rows(found: Sequence[Parts]) -> list[tuple[str, str, str, list[float]]]:
+    """For each place of a word: its text, with what is before and behind it; its cosines with all places, in order."""
+    vectors = unit(np.concatenate([own.vectors for own in found]))
+    cosines = iter(np.clip(vectors @ vectors.T, -1, 1).tolist())
+    return [
+        (own.text[max(0, start - _AROUND) : start], own.text[start:end], own.text[end : end + _AROUND], next(cosines))
+        for own in found
+        for start, end in own.spans
+    ]
 
 
 def stretches_of(text: str, encoded: Pieces) -> list[tuple[str, list[tuple[str, str]]]]:

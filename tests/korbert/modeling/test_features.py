@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from korbert.errors import ModelError, SettingsError
 from korbert.huggingface.exporting import export
-from korbert.modeling import Encoder, FeatureModel, FeatureSettings, load_model, save_model
+from korbert.modeling import Encoder, FeatureModel, FeatureSettings, load_model, pack, save_model
 from korbert.modeling.feature_settings import chosen_layers
 from korbert.modeling.heads import initialize
 from tests.korbert.tiny import tiny_config
@@ -76,8 +76,27 @@ def test_feature_models_are_saved_and_ignore_padding(tmp_path, tiny_tokenizer, h
     loaded = deepcopy(load_model(tmp_path / "model")[0])  # where a mapped file lies decides how some processors round
     with torch.no_grad():
         assert torch.equal(loaded(**_batch()), scores)
+        pack(tmp_path / "model", tmp_path / "packed")
+        assert torch.allclose(load_model(tmp_path / "packed")[0](**_batch()), scores, atol=0.01)
     with pytest.raises(ModelError, match="a head on features, which nothing in transformers"):
         export(tmp_path / "model", tmp_path / "exported")
+
+
+@pytest.mark.parametrize(("pooling", "pooled"), [
+    (None, lambda outputs: outputs), ("first", lambda outputs: outputs[0]), ("mean", lambda outputs: outputs.mean(0)),
+])  # fmt: skip
+def test_a_bilstm_reads_the_pieces_of_each_row(pooling, pooled):
+    """As torch.nn.LSTM on each row alone, without padding."""
+    model = FeatureModel(CONFIG, 2, pooling, "concat of last four", "bilstm", 8, encoder=_encoder()).eval()
+    model.standardize(torch.randn(4, 16), torch.rand(4, 16) + 0.5)
+    batch, lstm = _batch(), torch.nn.LSTM(64, 8, num_layers=2, bidirectional=True)
+    lstm.load_state_dict(model.lstm.state_dict())
+    with torch.no_grad():
+        layers = (model.encoder.all_layers(**batch)[2:] - model.mean[:, None, None]) / model.deviation[:, None, None]
+        for number, length in enumerate(batch["attention_mask"].sum(1).tolist()):
+            outputs, _ = lstm(torch.cat(list(layers[:, number, :length]), dim=-1))
+            scores = model(**batch)[number] if pooling else model(**batch)[number, :length]
+            torch.testing.assert_close(scores, model.classifier(pooled(outputs)), atol=1e-5, rtol=1e-5)
 
 
 def test_a_linear_head_mixes_pooled_and_standardized_layers():

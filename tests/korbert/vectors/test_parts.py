@@ -1,5 +1,7 @@
 """Vectors of pieces, morphemes and eojeols: whose they are, and which characters."""
 
+import unicodedata
+
 import numpy as np
 import pytest
 import torch
@@ -35,6 +37,23 @@ def test_the_parts_of_a_text(encoder):
     np.testing.assert_allclose(eojeols.vectors[0], layered[: len("나는")].mean(axis=0), atol=1e-5)
 
 
+@pytest.mark.parametrize(("word", "text", "spans"), [
+    ("사랑", "나는 너를 사랑했다", [(6, 8)]), ("사랑", "사랑을 사랑하는 사람", [(0, 2), (4, 6)]),
+    ("사랑", "짝사랑은 사랑니처럼 아프다", []), ("사랑", "", []), ("", "사랑", []),
+    ("듣", "음악을 들었다", [(4, 5)]), ("신용 대출", "신용대출과 신용 대출", [(0, 4), (6, 11)]),
+    (unicodedata.normalize("NFD", "사랑"), "사랑", [(0, 2)]), ("뷁", "뷁이 온다", [(0, 1)]),
+    ("👍", "좋아요 👍", [(4, 5)]),
+])  # fmt: skip
+def test_the_places_of_a_word(encoder, word, text, spans):
+    assert encoder.parts(text).places(word).spans == spans
+
+
+def test_the_vector_of_several_morphemes_is_their_mean(encoder):
+    parts = encoder.parts("신용대출과 신용 대출")
+    expected = [parts.vectors[:2].mean(axis=0), parts.vectors[3:5].mean(axis=0)]
+    np.testing.assert_allclose(parts.places("신용대출").vectors, expected, atol=1e-6)
+
+
 @given(texts=st.lists(st.text(alphabet="가나다 .\n한글a👍", max_size=40), max_size=5))
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_eojeols_are_those_of_the_text(encoder, texts):
@@ -57,3 +76,4 @@ def test_what_is_cut_off_has_no_part(encoder, foreign, tmp_path):
     import_folder(foreign("roberta"), tmp_path / "model")
     found = korbert.load(tmp_path / "model", "cpu").parts("나는 어제 학교에 갔다", "eojeol")
     assert found.names == ["나는", "어제", "학교에", "갔다"]
+    assert korbert.load(tmp_path / "model", "cpu").parts("나는 어제").names == ["나는", "어제"]

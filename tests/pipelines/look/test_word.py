@@ -1,0 +1,62 @@
+"""`korbert look --word`: the vectors of one word in many sentences, as a table and as a page."""
+
+import re
+
+import pytest
+
+SENTENCES = [
+    "나는 너를 사랑해",
+    "나는 너를 사랑했다",
+    "사랑 누가 말했나",
+    "",
+    "사랑을 사랑하는 사람",
+    "짝사랑은 힘들다",
+]
+WORD = ("look", "korbert-mini", "--word", "사랑", "--sentences")
+FEW = ["--word", "사랑", "--sentences", "few.txt"]
+
+
+@pytest.fixture
+def sentences(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sentences.txt").write_text("\n".join(SENTENCES), encoding="utf-8")
+    (tmp_path / "few.txt").write_text("\n".join(SENTENCES[2:4]), encoding="utf-8")
+    (tmp_path / "many.txt").write_text("사랑 사랑\n" * 31, encoding="utf-8")
+    return "sentences.txt"
+
+
+@pytest.mark.parametrize("layer", ["4", "-1", "-4,-3,-2,-1"])
+def test_nearer_in_the_nearer_sentence(command, sentences, layer):
+    first = command(*WORD, sentences, "--layer", layer).out.partition("나는 너를 [사랑]해")[2].splitlines()[0]
+    same, near, far, *_ = (float(number) for number in re.findall(r"\d\.\d+", first))
+    assert same == 1 > near > far
+
+
+def test_places_are_counted_and_sentences_without_the_word_are_said(command, sentences):
+    said = command(*WORD, sentences)
+    assert said.out.startswith("korbert-mini, 4 sentences, 5 places, layer 8 ")
+    assert [row for row in ("[사랑]을 사랑하는 사람", "사랑을 [사랑]하는 사람") if row not in said.out] == []
+    assert said.err == "korbert: sentences.txt: line 6: has no '사랑' among the morphemes of its first 512 pieces\n"
+
+
+@pytest.mark.parametrize(("lang", "about"), [("en", "4 sentences, 5 places, layer 7"), ("ko", "문장 4개, 5곳, 7층")])
+def test_the_page_has_the_table_in_colours(command, sentences, tmp_path, lang, about):
+    table = command(*WORD, sentences, "--layer", "7", "--html", "love.html", "--lang", lang).out
+    page = (tmp_path / "love.html").read_text(encoding="utf-8")
+    assert about in page
+    assert re.findall(r">(\d\.\d{3})</td>", page) == re.findall(r"\d\.\d{3}", table)
+    assert page.count("<mark>사랑</mark>") == 5
+
+
+@pytest.mark.parametrize(("file", "count"), [("few.txt", 1), ("many.txt", 62)])
+def test_neither_one_place_nor_very_many_are_compared(command, sentences, file, count):
+    message = f"{file}: places of '사랑': {count}; 2 to 60 can be compared: give other sentences"
+    assert message in command(*WORD, file, code=1).err
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (FEW[:2], "give TEXT and --html alone"), (FEW[2:], "give TEXT and --html alone"), (["글"], "give TEXT and --html"),
+    (["글", *FEW], "give TEXT and --html alone"), (["글", "--html", "a.html", "--layer", "1"], "give TEXT and --html"),
+])  # fmt: skip
+def test_what_cannot_be_compared_is_refused(command, sentences, arguments, message):
+    assert message in command("look", "korbert-mini", *arguments, code=2).err
