@@ -55,7 +55,7 @@ _learning = options.together(  # model, data and settings of the commands that t
     click.option("--seeds", type=click.IntRange(min=1),
                  help="Number of seeds to train with.  [default: 1; `layers`: 3]"),
     click.option("--features", metavar="LAYERS",
-                 help='Train a head on layers of the frozen encoder: "last", "sum of last four, mlp", ..'),
+                 help='Train a head on layers of the frozen encoder: "last", "concat of last four, bilstm", ..'),
     click.option("--set", "changes", multiple=True, metavar="KEY=VALUE",
                  help="Any other setting of a recipe's task; repeatable."),
     options.workers,
