@@ -11,7 +11,7 @@ _SINGLE = {"first": 0, "last": -1, "second-to-last": -2}
 _WORDS = {"two": 2, "three": 3, "four": 4}
 _SEVERAL = re.compile(r"(sum|concat|weighted sum) of (?:(all)|last (\d{1,4}|two|three|four))")
 
-Head = Literal["linear", "mlp", "bilstm"]
+HeadName = Literal["linear", "mlp", "bilstm"]
 
 
 class Chosen(NamedTuple):
@@ -50,7 +50,7 @@ class FeatureSettings(BaseModel, frozen=True, extra="forbid"):
         "last",
         description='"last", "first" (embeddings), a number; "sum of last four", "concat of ..", "weighted sum of .."',
     )
-    head: Head = Field(
+    head: HeadName = Field(
         "linear", description="linear; mlp: one hidden layer; bilstm: two bidirectional LSTM layers over the pieces"
     )
     width: int = Field(256, ge=1, description="hidden size of mlp, and of each direction of bilstm")

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from korbert.modeling.config import AnyConfig
-from korbert.modeling.feature_settings import Head, chosen_layers
+from korbert.modeling.feature_settings import HeadName, chosen_layers
 from korbert.modeling.heads import initialize, mean_of_pieces
 from korbert.modeling.transformers_encoder import encoder_of
 
@@ -43,7 +43,7 @@ class FeatureModel(nn.Module):
         num_outputs: int,
         pooling: Literal["mean", "first"] | None,
         layers: str = "last",
-        head: Head = "linear",
+        head: HeadName = "linear",
         width: int = 256,
         generator: torch.Generator | None = None,
         encoder: Any = None,

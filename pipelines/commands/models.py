@@ -260,10 +260,7 @@ def _compare(loaded: "korbert.Model", word: str, sentences: options.Input, html:
     for place, text in inference.lines.texts(sentences.file, sentences.name, "auto"):
         found.append(loaded.parts(text, **asked).places(word))
         if text.strip() and not len(found[-1]):
-            say(
-                f"korbert: {place}: has no {word!r} among the morphemes of its first {loaded.max_length:,} pieces",
-                err=True,
-            )
+            say(f"korbert: {place}: no morpheme of its first {loaded.max_length:,} pieces is {word!r}", err=True)
     count = sum(map(len, found))
     if not 2 <= count <= _MOST_PLACES:
         raise CorpusError(

@@ -78,7 +78,12 @@ def word_rows(found: Sequence[Parts]) -> list[tuple[str, str, str, list[float]]]
     vectors = unit(np.concatenate([own.vectors for own in found]))
     cosines = iter(np.clip(vectors @ vectors.T, -1, 1).tolist())
     return [
-        (own.text[max(0, start - _AROUND) : start], own.text[start:end], own.text[end : end + _AROUND], next(cosines))
+        (
+            "…" * (start > _AROUND) + own.text[max(0, start - _AROUND) : start],
+            own.text[start:end],
+            own.text[end : end + _AROUND] + "…" * (len(own.text) > end + _AROUND),
+            next(cosines),
+        )
         for own in found
         for start, end in own.spans
     ]

@@ -36,7 +36,7 @@ def test_places_are_counted_and_sentences_without_the_word_are_said(command, sen
     said = command(*WORD, sentences)
     assert said.out.startswith("korbert-mini, 4 sentences, 5 places, layer 8 ")
     assert [row for row in ("[사랑]을 사랑하는 사람", "사랑을 [사랑]하는 사람") if row not in said.out] == []
-    assert said.err == "korbert: sentences.txt: line 6: has no '사랑' among the morphemes of its first 512 pieces\n"
+    assert said.err == "korbert: sentences.txt: line 6: no morpheme of its first 512 pieces is '사랑'\n"
 
 
 @pytest.mark.parametrize(("lang", "about"), [("en", "4 sentences, 5 places, layer 7"), ("ko", "문장 4개, 5곳, 7층")])
