@@ -89,12 +89,11 @@ def test_a_bilstm_reads_the_pieces_of_each_row(pooling, pooled):
     """As torch.nn.LSTM on each row alone, without padding."""
     model = FeatureModel(CONFIG, 2, pooling, "concat of last four", "bilstm", 8, encoder=_encoder()).eval()
     model.standardize(torch.randn(4, 16), torch.rand(4, 16) + 0.5)
-    batch, lstm = _batch(), torch.nn.LSTM(64, 8, num_layers=2, bidirectional=True)
-    lstm.load_state_dict(model.lstm.state_dict())
+    batch = _batch()
     with torch.no_grad():
         layers = (model.encoder.all_layers(**batch)[2:] - model.mean[:, None, None]) / model.deviation[:, None, None]
         for number, length in enumerate(batch["attention_mask"].sum(1).tolist()):
-            outputs, _ = lstm(torch.cat(list(layers[:, number, :length]), dim=-1))
+            outputs, _ = model.lstm(torch.cat(list(layers[:, number, :length]), dim=-1))
             scores = model(**batch)[number] if pooling else model(**batch)[number, :length]
             torch.testing.assert_close(scores, model.classifier(pooled(outputs)), atol=1e-5, rtol=1e-5)
 

@@ -50,8 +50,8 @@ def test_the_places_of_a_word(encoder, word, text, spans):
 
 def test_the_vector_of_several_morphemes_is_their_mean(encoder):
     parts = encoder.parts("신용대출과 신용 대출")
-    expected = [parts.vectors[:2].mean(axis=0), parts.vectors[3:5].mean(axis=0)]
-    np.testing.assert_allclose(parts.places("신용대출").vectors, expected, atol=1e-6)
+    means = [parts.vectors[:2].mean(axis=0), parts.vectors[3:5].mean(axis=0)]
+    np.testing.assert_allclose(parts.places("신용대출").vectors, means, atol=1e-6)
 
 
 @given(texts=st.lists(st.text(alphabet="가나다 .\n한글a👍", max_size=40), max_size=5))

@@ -13,7 +13,6 @@ SENTENCES = [
     "짝사랑은 힘들다",
 ]
 WORD = ("look", "korbert-mini", "--word", "사랑", "--sentences")
-FEW = ["--word", "사랑", "--sentences", "few.txt"]
 
 
 @pytest.fixture
@@ -35,7 +34,6 @@ def test_nearer_in_the_nearer_sentence(command, sentences, layer):
 def test_places_are_counted_and_sentences_without_the_word_are_said(command, sentences):
     said = command(*WORD, sentences)
     assert said.out.startswith("korbert-mini, 4 sentences, 5 places, layer 8 ")
-    assert [row for row in ("[사랑]을 사랑하는 사람", "사랑을 [사랑]하는 사람") if row not in said.out] == []
     assert said.err == "korbert: sentences.txt: line 6: no morpheme of its first 512 pieces is '사랑'\n"
 
 
@@ -43,20 +41,18 @@ def test_places_are_counted_and_sentences_without_the_word_are_said(command, sen
 def test_the_page_has_the_table_in_colours(command, sentences, tmp_path, lang, about):
     table = command(*WORD, sentences, "--layer", "7", "--html", "love.html", "--lang", lang).out
     page = (tmp_path / "love.html").read_text(encoding="utf-8")
-    assert about in page
+    assert f'<p class="lede">korbert-mini, {about}</p>' in page
     assert re.findall(r">(\d\.\d{3})</td>", page) == re.findall(r"\d\.\d{3}", table)
-    assert page.count("<mark>사랑</mark>") == 5
 
 
 @pytest.mark.parametrize(("file", "count"), [("few.txt", 1), ("many.txt", 62)])
 def test_neither_one_place_nor_very_many_are_compared(command, sentences, file, count):
-    message = f"{file}: places of '사랑': {count}; 2 to 60 can be compared: give other sentences"
-    assert message in command(*WORD, file, code=1).err
+    assert f"{file}: places of '사랑': {count}; 2 to 60 can be compared" in command(*WORD, file, code=1).err
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    (FEW[:2], "give TEXT and --html alone"), (FEW[2:], "give TEXT and --html alone"), (["글"], "give TEXT and --html"),
-    (["글", *FEW], "give TEXT and --html alone"), (["글", "--html", "a.html", "--layer", "1"], "give TEXT and --html"),
+@pytest.mark.parametrize("arguments", [
+    ["--word", "사랑"], ["--sentences", "few.txt"], ["글"], ["글", "--html", "a.html", "--layer", "1"],
+    ["글", "--word", "사랑", "--sentences", "few.txt"],
 ])  # fmt: skip
-def test_what_cannot_be_compared_is_refused(command, sentences, arguments, message):
-    assert message in command("look", "korbert-mini", *arguments, code=2).err
+def test_options_that_do_not_go_together_are_refused(command, sentences, arguments):
+    assert "give TEXT and --html alone" in command("look", "korbert-mini", *arguments, code=2).err
