@@ -120,7 +120,7 @@ def foreign(tmp_path_factory):
             kind = getattr(transformers, CLASSES[model_type])
             ids = {"pad_token_id": tokenizer.pad_token_id}
             for name in ("bos", "eos", "cls", "sep"):
-                if model_type in ("modernbert", "roberta", "xlm-roberta", "albert"):
+                if model_type in ("modernbert", "roberta", "longformer", "xlm-roberta", "albert"):
                     ids[f"{name}_token_id"] = 0
             config = kind.config_class(vocab_size=len(tokenizer), **ids, **CONFIGS[model_type])
             made[model_type] = tmp_path_factory.mktemp(model_type)

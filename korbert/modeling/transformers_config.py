@@ -19,13 +19,16 @@ CLASSES: Mapping[str, str] = {  # model_type -> the class without a head
     "deberta-v2": "DebertaV2Model",
     "distilbert": "DistilBertModel",
     "electra": "ElectraModel",
+    "flaubert": "FlaubertModel",
     "funnel": "FunnelModel",
+    "longformer": "LongformerModel",
     "modernbert": "ModernBertModel",
     "roberta": "RobertaModel",
+    "xlm": "XLMModel",
     "xlm-roberta": "XLMRobertaModel",
 }
-_OFFSET = ("roberta", "xlm-roberta")  # positions start after the padding id (Liu et al. 2019's code)
-_NO_TOKEN_TYPES = ("distilbert", "modernbert")
+_OFFSET = ("roberta", "xlm-roberta", "longformer")  # positions start after the padding id (Liu et al. 2019's code)
+_NO_TOKEN_TYPES = ("distilbert", "modernbert", "xlm", "flaubert")  # none, or rows of the vocabulary (XLM)
 _NO_LIMIT = 512  # pieces per row of an encoder without a limit (Funnel), as in BERT
 _NOT_KEPT = ("_name_or_path", "architectures", "dtype", "id2label", "label2id", "torch_dtype", "transformers_version")
 _DROPOUT_NAMES = ("hidden_dropout_prob", "hidden_dropout", "dropout", "mlp_dropout")  # the first that is set counts

@@ -20,7 +20,8 @@ class TransformersEncoder(nn.Module):
     """An encoder of `transformers` with the interface of Encoder, without its pooler, which no task here uses.
 
     Padding does not change the vectors of pieces, except in ConvBERT, whose convolutions reach past the end of a row,
-    and in Funnel, which pools pieces in pairs.
+    and in Funnel, which pools pieces in pairs. Longformer's first piece has global attention, as in its classifiers
+    (Beltagy et al. 2020, 4.2).
     generator: for the initial weights, drawn as `transformers` initializes them; None: torch's global generator.
     model: a model with weights, from load_encoder.
     """
@@ -76,10 +77,10 @@ class TransformersEncoder(nn.Module):
     def attentions(self, input_ids: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
         """Attention weights: (B, T) integers without padding -> (L, B, H, T, T).
 
-        ModelError for encoders without piece-to-piece attention weights (Funnel).
+        ModelError for encoders without piece-to-piece attention weights (Funnel, Longformer).
         """
-        if self.config.model_type == "funnel":  # its shapes may match by chance
-            raise ModelError("funnel: it has no piece-to-piece attention weights")
+        if self.config.model_type in ("funnel", "longformer"):  # their shapes may match by chance
+            raise ModelError(f"{self.config.model_type}: it has no piece-to-piece attention weights")
         mask, usual = torch.ones_like(input_ids, dtype=torch.bool), self.model.config._attn_implementation
         self.model.set_attn_implementation("eager")  # other kernels keep no weights
         try:
@@ -98,6 +99,8 @@ class TransformersEncoder(nn.Module):
             more["token_type_ids"] = token_type_ids
             if config.model_type == "funnel":  # [CLS] has a token type of its own
                 more["token_type_ids"] = token_type_ids.index_fill(1, token_type_ids.new_zeros(1), 2)
+        if config.model_type == "longformer":
+            more["global_attention_mask"] = torch.zeros_like(input_ids).index_fill(1, input_ids.new_zeros(1), 1)
         return self.model(attention_mask=mask.long(), return_dict=True, **more)
 
 

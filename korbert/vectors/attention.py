@@ -69,7 +69,7 @@ def attention(model: Any, tokenizer: AnyTokenizer, text: str, pair: str | None =
     """Attention of a model's encoder on a text or pair, in which `[MASK]` and the like are special tokens.
 
     model: any of korbert.modeling, in eval mode. ModelError for more pieces than it has positions, for weights that
-    are not finite, and for an encoder without weights between all pieces (Funnel).
+    are not finite, and for an encoder without weights between all pieces (Funnel, Longformer).
     """
     texts = (text,) if pair is None else (text, pair)
     encoding = encode_whole(model, tokenizer, text, pair)

@@ -175,8 +175,8 @@ def import_(folder: Path, target: Path) -> None:
     """Import a Hugging Face model folder.
 
     FOLDER is local and holds config.json, safetensors and a tokenizer (BERT, ELECTRA, RoBERTa, ALBERT, DistilBERT,
-    DeBERTa-v2, ModernBERT, ConvBERT, Funnel, XLM-R). TARGET is created: a model of kind "encoder" with its own
-    tokenizer, ready for fine-tuning. No code from FOLDER is executed.
+    DeBERTa-v2, ModernBERT, ConvBERT, Funnel, Longformer, XLM, XLM-R, FlauBERT). TARGET is created: a model of kind
+    "encoder" with its own tokenizer, ready for fine-tuning. No code from FOLDER is executed.
     """
     model, tokenizer = huggingface.import_folder(folder, target)
     config: Any = model.config

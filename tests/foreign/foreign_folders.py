@@ -10,12 +10,14 @@ LINES = (
     "학교에 간다. 친구를 만난다. 서울에 간다.",
     "아버지가 방에 들어가신다. Café 2020년",
 )
-TOKENIZERS = {  # of each architecture
+TOKENIZERS = {  # of each architecture; those of XLM and FlauBERT are in Python alone, so theirs is BERT's
     "albert": "albert", "bert": "wordpiece", "convbert": "wordpiece", "deberta-v2": "deberta",
-    "distilbert": "wordpiece", "electra": "wordpiece", "funnel": "funnel", "modernbert": "plain bytes",
-    "roberta": "bytes", "xlm-roberta": "unigram",
+    "distilbert": "wordpiece", "electra": "wordpiece", "flaubert": "wordpiece", "funnel": "funnel",
+    "longformer": "bytes", "modernbert": "plain bytes", "roberta": "bytes", "xlm": "wordpiece",
+    "xlm-roberta": "unigram",
 }  # fmt: skip
 _SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+_XLM = {"emb_dim": 16, "n_layers": 2, "n_heads": 2, "max_position_embeddings": 64}
 CONFIGS: dict[str, dict[str, Any]] = {
     "albert": {**_SIZES, "embedding_size": 8, "max_position_embeddings": 64},
     "bert": {**_SIZES, "max_position_embeddings": 64},
@@ -26,9 +28,12 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     "distilbert": {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "max_position_embeddings": 64},
     "electra": {**_SIZES, "embedding_size": 8, "max_position_embeddings": 64},
+    "flaubert": _XLM,
     "funnel": {"d_model": 16, "block_sizes": [1, 1], "n_head": 2, "d_head": 8, "d_inner": 32, "num_decoder_layers": 1},
+    "longformer": {**_SIZES, "max_position_embeddings": 66, "attention_window": 8, "type_vocab_size": 1},
     "modernbert": {**_SIZES, "num_hidden_layers": 3, "max_position_embeddings": 64, "local_attention": 8},
     "roberta": {**_SIZES, "max_position_embeddings": 66, "type_vocab_size": 1},
+    "xlm": _XLM,
     "xlm-roberta": {**_SIZES, "max_position_embeddings": 66, "type_vocab_size": 1},
 }  # fmt: skip
 

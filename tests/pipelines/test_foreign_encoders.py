@@ -25,7 +25,7 @@ BASE = {
     "learning_rates": 1e-2, "batch_size": 5, "epochs": 25, "max_length": 48, "threads": 1, "checkpoint_every": 9999,
     "baselines": False, "precision": "fp32",
 }  # fmt: skip
-TYPES = ("albert", "deberta-v2", "distilbert", "electra", "modernbert", "roberta")
+TYPES = ("albert", "deberta-v2", "distilbert", "electra", "longformer", "modernbert", "roberta", "xlm")
 OFTEN = ("albert", "roberta", "distilbert")  # they share layers, have plain ones, and have other names
 slow = partial(pytest.param, marks=pytest.mark.slow)
 
@@ -86,8 +86,9 @@ def test_piece_dropout_is_refused(learn):
         learn("roberta", "classification", *LABELS, epochs=1, piece_dropout=0.2)
 
 
+_XLM = ["attentions.L.", "layer_norm1.L.", "ffns.L.", "layer_norm2.L."]
 # Of what the names of a layer begin with; L is its number, from 0.
-_LAYERS = {"distilbert": "transformer.layer.L.", "modernbert": "layers.L."}
+_LAYERS = {"distilbert": ["transformer.layer.L."], "modernbert": ["layers.L."], "flaubert": _XLM, "xlm": _XLM}
 
 
 @pytest.mark.parametrize("model_type", [one if one in OFTEN else slow(one) for one in CLASSES])
@@ -104,10 +105,10 @@ def test_lower_layers_learn_less_or_not_at_all(learn, tmp_path, model_type):
         name.removeprefix("encoder.model."): float((after[name] - one).abs().max()) for name, one in learned.items()
     }
     count = load_model(folder)[0].config.num_hidden_layers
-    begin = _LAYERS.get(model_type, "encoder.layer.L.")
+    begins = _LAYERS.get(model_type, ["encoder.layer.L."])
     steps = []  # of each layer; what is left below is of no layer
     for number in range(count):
-        own = [name for name in moved if name.startswith(begin.replace("L", str(number)))]
+        own = [name for name in moved if name.startswith(tuple(one.replace("L", str(number)) for one in begins))]
         assert len(own) >= 4
         steps.append(max(moved.pop(name) for name in own))
     assert steps[0] == 0

@@ -27,8 +27,10 @@ def theirs_of(folder, batch, **more):
     """What transformers gives of the same batch."""
     model = transformers.AutoModel.from_pretrained(folder).eval()
     inputs = dict(batch)
-    if model.config.model_type in ("distilbert", "modernbert"):
+    if model.config.model_type in ("xlm", "flaubert", "distilbert", "modernbert"):
         inputs.pop("token_type_ids", None)
+    if model.config.model_type == "longformer":
+        more["global_attention_mask"] = torch.eye(1, inputs["input_ids"].shape[1]).long().expand(len(TEXTS), -1)
     return model(**inputs, **more)
 
 

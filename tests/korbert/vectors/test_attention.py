@@ -62,7 +62,7 @@ def test_weights_are_those_that_transformers_gives_of_the_export(tiny_tokenizer,
     assert found.weights.std() > 0.01
 
 
-@pytest.mark.parametrize("model_type", [name for name in CLASSES if name != "funnel"])
+@pytest.mark.parametrize("model_type", [name for name in CLASSES if name not in ("funnel", "longformer")])
 def test_weights_of_foreign_encoders_are_their_own(foreign, model_type):
     folder = foreign(model_type)
     encoder = load_encoder(folder, read_folder(folder))
@@ -76,11 +76,12 @@ def test_weights_of_foreign_encoders_are_their_own(foreign, model_type):
     assert found.labels("eojeol")[1:3] == ["학교에", "간다"]
 
 
-def test_encoders_without_weights_of_pieces_on_pieces_are_refused(foreign):
-    folder = foreign("funnel")
+@pytest.mark.parametrize("model_type", ["funnel", "longformer"])
+def test_encoders_without_weights_of_pieces_on_pieces_are_refused(foreign, model_type):
+    folder = foreign(model_type)
     encoder = load_encoder(folder, read_folder(folder))
     tokenizer = TransformersTokenizer.of_folder(folder)
-    with pytest.raises(ModelError, match="funnel: it has no piece-to-piece attention weights"):
+    with pytest.raises(ModelError, match=f"{model_type}: it has no piece-to-piece attention weights"):
         attention(EncoderModel(encoder.config, encoder=encoder), tokenizer, "학교에 간다")
 
 
