@@ -29,10 +29,18 @@ def table(part: str = "texts") -> Mapping[str, str]:
 
 @cache
 def _patterns() -> Mapping[re.Pattern[str], str]:
-    """The texts with {name} and {PHRASE} in place of any text, those with the most words first."""
+    """The texts with {name} and {PHRASE} in place of any text, those with the most words and fewest names first.
+
+    A name would match a number, too.
+    """
     found = {}
-    for english, korean in sorted(table("patterns").items(), key=lambda pair: -len(re.sub(r"{\w*}", "", pair[0]))):
-        parts = re.split(r"{(\w*)}", english)
+    places = re.compile(r"{(\w*)}")
+    texts = sorted(
+        table("patterns").items(),
+        key=lambda pair: (-len(places.sub("", pair[0])), sum(map(bool, places.findall(pair[0])))),
+    )
+    for english, korean in texts:
+        parts = places.split(english)
         parts[::2] = (re.escape(words).replace(r"\ ", "[ \u00a0]") for words in parts[::2])
         parts[1::2] = (f"(?P<{name}>{_ANY})" if name else f"({_NUMBER.pattern})" for name in parts[1::2])
         found[re.compile("".join(parts), re.DOTALL)] = korean

@@ -82,6 +82,8 @@ def required():
 def test_the_table_has_what_is_asked_for():
     assert required() - table().keys() - {re.sub(r"{\w+}", "{}", text) for text in table("patterns")} == set()
     assert [english for english, korean in table().items() if english.count("{}") != korean.count("{}")] == []
+    for english, korean in table("patterns").items():
+        assert korean.format(*["0"] * english.count("{}"), **{name: name for name in re.findall(r"{(\w+)}", english)})
 
 
 def test_what_the_table_has_is_asked_for():
@@ -114,6 +116,8 @@ def test_a_text_keeps_its_numbers_and_names(monkeypatch):
     monkeypatch.delenv("KORBERT_LANG", raising=False)
     assert t("1,234 documents analysed, none failed", "ko") == "문서 1,234개 분석, 실패 없음"
     assert t("mood: 3 rows", "ko") == "mood: 3 rows"
+    assert t("3 of 5", "ko") == "5개 중 3개"
+    assert t("analyze-1: 3 of 5 parts done", "ko") == "analyze-1: 5개 중 3개 완료"
     assert t("a: " * 1_333, "ko") == "a: " * 1_333  # by patterns, it would take minutes
     assert t("Attention", "en") == "Attention"
     assert '<html lang="ko">' in page(None, "ko")
