@@ -107,8 +107,10 @@ def write_aside(path: Path, write: Callable[[Path], object], aside: Path) -> Non
 
 
 def sync(path: Path) -> None:
-    """Syncs the file's bytes, or the names in the folder, to disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    """Syncs the file's bytes, or the names in the folder, to disk. Windows opens no folders, and syncs what it writes."""
+    if os.name == "nt" and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

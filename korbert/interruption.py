@@ -47,7 +47,7 @@ def handled_signals(*, raising: bool = False) -> Iterator[Arrived]:
         arrived.append(signal.Signals(number))
         if not raising:
             restore()
-        elif len(arrived) == 1 and _is_importing(frame):
+        elif len(arrived) == 1 and _is_importing(frame) and hasattr(signal, "setitimer"):  # Windows has none
             before[signal.SIGALRM] = signal.signal(signal.SIGALRM, after_import)
             signal.setitimer(signal.ITIMER_REAL, _IMPORT_POLL_SECONDS)
         else:
@@ -66,7 +66,7 @@ def handled_signals(*, raising: bool = False) -> Iterator[Arrived]:
             signal.signal(number, handle)
         yield lambda: arrived[0] if arrived else None
     finally:
-        if signal.SIGALRM in before:
+        if len(before) > len(_SIGNALS):  # a timer, too
             signal.setitimer(signal.ITIMER_REAL, 0)
         restore()
 

@@ -1,6 +1,7 @@
 """Worker processes that are shielded from terminal signals and die with their parent."""
 
 import ctypes
+import multiprocessing
 import os
 import signal
 import sys
@@ -60,21 +61,33 @@ def starting(*blocked: signal.Signals) -> Iterator[None]:
     noted. What this thread blocks, its children have blocked for good.
     """
     with handled_signals() as arrived:
-        resource_tracker.ensure_running()  # starting it below would unblock the signals
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
-        try:
+        if not hasattr(signal, "pthread_sigmask"):  # Windows
             yield
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        else:
+            resource_tracker.ensure_running()  # starting it below would unblock the signals
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+            try:
+                yield
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
     if (number := arrived()) is not None:
         signal.raise_signal(number)
 
 
 def die_with(parent: int) -> None:
-    """Ends this process when its parent dies, by a signal of the kernel (Linux). parent: its process id.
+    """Ends this process when its parent dies, by a signal of the kernel (Linux), or a thread. parent: its process id.
 
     The kernel sends it when the thread that started this process ends: that thread has to outlive all work.
     """
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    library = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
+    if hasattr(library, "prctl"):
+        library.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    else:
+        threading.Thread(target=_outlive, args=(multiprocessing.parent_process(),), daemon=True).start()
     if os.getppid() != parent:  # it died before the request
         os._exit(1)
+
+
+def _outlive(parent: Any) -> None:
+    parent.join()
+    os._exit(1)

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -19,7 +20,23 @@ def processor_name() -> str:
 
 def cores() -> int:
     """Number of cores that this process may use."""
-    return len(os.sched_getaffinity(0))
+    if hasattr(os, "sched_getaffinity"):  # Linux
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def peak_memory(*, of_children: bool = False) -> int | None:
+    """Peak bytes of the largest process that this one has waited for, and of itself; None on Windows, without a count.
+
+    of_children: leaves this process out.
+    """
+    try:
+        import resource
+    except ModuleNotFoundError:
+        return None
+    whose = [resource.RUSAGE_CHILDREN] if of_children else [resource.RUSAGE_CHILDREN, resource.RUSAGE_SELF]
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * max(resource.getrusage(who).ru_maxrss for who in whose)
 
 
 def bound_spinning() -> None:

@@ -1,6 +1,7 @@
 """Device, precision, memory, and the record of what trained bytes depend on."""
 
 import ctypes
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -86,7 +87,7 @@ def memory_kept(device: torch.device) -> Iterator[Callable[[], None]]:
     Nested uses have no effect: the outermost one ends it. No effect on a GPU or with another C library.
     """
     global _keeping
-    library = ctypes.CDLL(None)
+    library = ctypes.CDLL(None) if os.name == "posix" else None
     if device.type != "cpu" or not hasattr(library, "mallopt"):
         yield lambda: None
         return

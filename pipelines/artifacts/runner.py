@@ -5,7 +5,6 @@ import logging
 import pkgutil
 import platform
 import re
-import resource
 import shlex
 import sys
 import time
@@ -23,7 +22,7 @@ from korbert.pipelines.artifacts.pipeline import Pipeline
 from korbert.pipelines.artifacts.store import Json, Plan
 from korbert.pipelines.language import t
 from korbert.pipelines.stages import Stage
-from korbert.processor import processor_name
+from korbert.processor import peak_memory, processor_name
 from korbert.scratch import remove
 from korbert.world import connected, from_first, is_silent, world
 
@@ -192,13 +191,12 @@ def _work(pipeline: Pipeline, stage: Stage) -> None:
         store.write_json(partial / store.PLAN, {**begun, "failed": str(error)})
         raise
     seconds = time.monotonic() - clock
-    usage = [resource.getrusage(who).ru_maxrss * 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     about = {
         "started": started.isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),
         "resumed": resumed,  # then the seconds cover only the last run
         "machine": f"{platform.system()} {platform.machine()}, {processor_name()}",
-        "memory_peak_bytes": max(usage),
+        "memory_peak_bytes": peak_memory(),
         "workers": pipeline.runtime.workers,
         "runner": pipeline.runtime.runner,
         "command": pipeline.runtime.call or shlex.join(["korbert", *sys.argv[1:]]),

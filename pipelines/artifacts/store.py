@@ -9,7 +9,6 @@ For a stage that runs outside a recipe, the user chooses the folder; the other t
 """
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -20,6 +19,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from filelock import lock_descriptor
 from pydantic import BaseModel, Field, ValidationError
 
 from korbert import durable
@@ -34,6 +34,7 @@ PLAN = "plan.json"
 PAGE = "report.html"
 SCRATCH = frozenset({"work", "checkpoints"})  # removed when a stage ends
 _FIELDS = frozenset({"format", "stage", "stage_version", "settings", "inputs", "versions", "files", "digest"})
+_ANOTHER = "another process"
 _REBUILD_IT = "rebuild this artifact with --rebuild"
 BESIDE = frozenset({RECORD, RUN, PLAN, "timing.jsonl", "tensorboard", PAGE}) | SCRATCH  # outside the digest
 
@@ -333,18 +334,18 @@ def locked(final: Path) -> Iterator[None]:
     """Holds the lock of an artifact. ArtifactError, naming the process, if another run holds it."""
     final.parent.mkdir(parents=True, exist_ok=True)
     path = final.with_name(final.name + ".lock")
-    if path.is_symlink() or (path.exists() and not re.fullmatch(rb"(process \d+)?", path.read_bytes())):
-        raise ArtifactError(f"{path}: is not a lock of korbert, which would be there: move it away")
-    with path.open("a+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            holder = owner(final) or "another process"
-            raise ArtifactError(
-                f"{final}: is being written by {holder}: wait for it, or stop it, and run this again"
-            ) from error
+    foreign = ArtifactError(f"{path}: is not a lock of korbert, which would be there: move it away")
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise foreign
+    with path.open("a+b") as file:
+        if not lock_descriptor(file.fileno(), blocking=False):
+            holder = owner(final) or _ANOTHER
+            raise ArtifactError(f"{final}: is being written by {holder}: wait for it, or stop it, and run this again")
+        file.seek(0)
+        if not re.fullmatch(rb"(process \d+)?", file.read()):
+            raise foreign
         file.truncate(0)
-        file.write(f"process {os.getpid()}")
+        file.write(f"process {os.getpid()}".encode())
         file.flush()
         try:
             yield
@@ -354,11 +355,14 @@ def locked(final: Path) -> Iterator[None]:
 
 def owner(final: Path) -> str | None:
     """The process that is writing an artifact, according to the lock file, or None. Does not take the lock."""
+    text = _ANOTHER
     try:
         text = final.with_name(final.name + ".lock").read_text(encoding="utf-8").strip()
+        if os.name == "nt":  # where a lock that can be read is not held, and where os.kill would send Ctrl-C
+            return None
         os.kill(int(text.removeprefix("process ")), 0)
     except PermissionError:
-        return text  # a process of another user
+        return text  # a process of another user, or on Windows any that holds the lock
     except (FileNotFoundError, ValueError, ProcessLookupError):
         return None
     return text

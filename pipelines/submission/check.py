@@ -5,7 +5,6 @@ The libraries are those installed here, whatever requirements.txt pins.
 """
 
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -20,6 +19,7 @@ from pathlib import Path
 from korbert.errors import ArtifactError, CorpusError, ModelError
 from korbert.pipelines.artifacts.sources import sample_folder
 from korbert.pipelines.reports import formatting
+from korbert.processor import peak_memory
 from korbert.tasks import korquad
 
 _PROGRAM, _OUTPUT = "predict.py", "predictions.json"
@@ -29,14 +29,14 @@ _PROGRAM, _OUTPUT = "predict.py", "predictions.json"
 class Verdict:
     """The result of a run without faults.
 
-    seconds: wall time. memory: peak bytes of the largest process that this one has run. scores: official scores in
-    percent; None if the questions came without answers.
+    seconds: wall time. memory: peak bytes of the largest process that this one has run; None where it is not counted.
+    scores: official scores in percent; None if the questions came without answers.
     """
 
     dataset: Path
     questions: int
     seconds: float
-    memory: int
+    memory: int | None
     scores: Mapping[str, float] | None
 
 
@@ -76,8 +76,7 @@ def check(bundle: Path, dataset: Path | None = None, *, limit_seconds: float = 3
     if fault is not None:
         raise ModelError(f"{source}: would fail in the competition: {fault}")
     scores = korquad.score(rows, answers) if any(row["answers"] for row in rows) else None
-    memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
-    return Verdict(path, len(rows), seconds, memory, scores)
+    return Verdict(path, len(rows), seconds, peak_memory(of_children=True), scores)
 
 
 def _fault_of_run(cell: Path, limit_seconds: float) -> str | None:
