@@ -107,7 +107,7 @@ def write_aside(path: Path, write: Callable[[Path], object], aside: Path) -> Non
 
 
 def sync(path: Path) -> None:
-    """Syncs the file's bytes, or the names in the folder, to disk. Windows opens no folders, and syncs what it writes."""
+    """Syncs the file's bytes, or the names in the folder, to disk. On Windows, which opens no folders, files alone."""
     if os.name == "nt" and path.is_dir():
         return
     descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)

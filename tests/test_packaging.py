@@ -36,18 +36,36 @@ def test_what_is_missing_is_named_with_its_extra(monkeypatch):
         import no_such_package  # noqa: F401
 
 
-@pytest.mark.slow
-def test_the_wheel_holds_the_packages_and_their_licences(tmp_path):
-    """And no tests. Built as pip does, but without a network."""
+@pytest.fixture
+def built(tmp_path):
+    """(what) -> the file that setuptools builds from a clone named korbert, as for pip, but without a network."""
+    clone = tmp_path / "korbert"
     for name in ("korbert", "corpus", "pipelines"):
-        shutil.copytree(ROOT / name, tmp_path / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, clone / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, tmp_path)
-    build = "from setuptools.build_meta import build_wheel; build_wheel('dist')"
-    done = subprocess.run([sys.executable, "-c", build], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    (wheel,) = (tmp_path / "dist").glob("*.whl")
-    with ZipFile(wheel) as files:
+        shutil.copy(ROOT / name, clone)
+
+    def file(what):
+        build = f"from setuptools import build_meta; build_meta.build_{what}('dist')"
+        done = subprocess.run([sys.executable, "-c", build], cwd=clone, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return next((clone / "dist").glob("*.whl"))
+
+    return file
+
+
+@pytest.mark.slow
+def test_an_editable_clone_is_found_in_the_folder_that_holds_it(built, tmp_path):
+    shutil.unpack_archive(built("editable"), tmp_path / "site", "zip")
+    find = "import importlib.util, site; site.addsitedir('site'); print(importlib.util.find_spec('korbert').origin)"
+    found = subprocess.check_output([sys.executable, "-S", "-c", find], cwd=tmp_path, env={}, text=True)
+    assert found.strip() == str(tmp_path / "korbert" / "korbert" / "__init__.py")
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_packages_and_their_licences(built):
+    """And no tests."""
+    with ZipFile(built("wheel")) as files:
         names = files.namelist()
         (entry,) = (name for name in names if name.endswith("entry_points.txt"))
         (module,) = re.findall(r"korbert = ([\w.]+):main", files.read(entry).decode())
