@@ -98,9 +98,11 @@ def pretraining_rows(artifact: Artifact) -> Iterator[tuple[str, str]]:
         artifact = pretrain
     scores = artifact.json("scores.json")
     yield from ((label(key), formatting.count(scores[key])) for key in ("steps", "rows", "parameters") if key in scores)
-    for key, name in (("mlm_loss", f"held-out {label('mlm_loss')}"), ("unigram_loss", label("unigram_loss"))):
+    loss = f"held-out {label('mlm_loss')}"
+    losses = {"mlm_loss": loss, "init_mlm_loss": f"{loss} before training", "unigram_loss": label("unigram_loss")}
+    for key, name in losses.items():
         if key in scores:
-            yield f"{name}, nats", text(key, scores[key], 1)
+            yield f"{name}, nats", text("mlm_loss", scores[key], 1)
     for key in (f"{name}_accuracy" for name in OBJECTIVES):
         if scores.get(key) is not None:
             yield f"held-out {label(key)}", text(key, scores[key])

@@ -47,7 +47,7 @@ def figures(artifact: Artifact) -> Sequence[Figure]:
     scores = artifact.json("scores.json")
     compared = f"unigram {text('unigram_loss', scores['unigram_loss'])}"
     if (before := scores.get("init_mlm_loss")) is not None:
-        compared += f", before training {text('mlm_loss', before)}"
+        compared = f"before training {text('mlm_loss', before)}, {compared}"
     shown = [Figure(text("mlm_loss", scores["mlm_loss"]), f"nats, held-out {label('mlm_loss')}", compared)]
     for name in OBJECTIVES:
         if f"{name}_count" in scores:
@@ -67,7 +67,7 @@ def story(artifact: Artifact) -> Story:
         first = {"step": 0, "pieces": 0, "unigram_loss": scores["unigram_loss"], **initial}
         log = replace(log, heldout=[first, *log.heldout])
     return Story(
-        title=against_unigram(scores["mlm_loss"], scores["unigram_loss"]),
+        title=headline(scores),
         lede=lede(scores, log, artifact.record["settings"].get("init")),
         sections=(
             Section("Filling gaps in held-out rows", list(gapped_samples(artifact.lines("samples.jsonl"))), _GAPS),
@@ -77,14 +77,20 @@ def story(artifact: Artifact) -> Story:
     )
 
 
-def against_unigram(loss: float | None, unigram: float | None) -> str:
-    """0.12 nats worse than the unigram baseline. Losses in nats; None, of no masked piece, cannot be compared."""
-    if loss is None or unigram is None:
-        return "Not comparable with the unigram baseline"
-    gain = unigram - loss
+def headline(scores: Json) -> str:
+    """0.12 nats better than before training, or of a new model, worse than the unigram baseline.
+
+    Losses are in nats; None, of no masked piece, cannot be compared.
+    """
+    loss, other, than = scores["mlm_loss"], scores.get("init_mlm_loss"), "before training"
+    if other is None:
+        other, than = scores["unigram_loss"], "the unigram baseline"
+    if loss is None or other is None:
+        return f"Not comparable with {than}"
+    gain = other - loss
     if abs(gain) < 0.005:
-        return "No better than the unigram baseline"
-    return f"{abs(gain):.2f} nats {'better' if gain > 0 else 'worse'} than the unigram baseline"
+        return f"No better than {than}"
+    return f"{abs(gain):.2f} nats {'better' if gain > 0 else 'worse'} than {than}"
 
 
 def lede(scores: Json, log: TrainingLog, init: str | None) -> str:

@@ -167,7 +167,10 @@ def test_pretrain_shows_the_initial_model(maker):
     change(folder / "stage.json", settings={"init": "before/<pretrain>"})
     story = pretrain.story(maker.open("pretrain"))
     assert story.lede.count(" Training started from the weights of before/<pretrain>.") == 1
-    assert pretrain.figures(maker.open("pretrain"))[0].note == "unigram 7.31, before training 9.25"
+    assert pretrain.figures(maker.open("pretrain"))[0].note == "before training 9.25, unigram 7.31"
+    for loss, title in {8.7: "0.55 nats better", 9.251: "No better", 9.4: "0.15 nats worse"}.items():
+        change(folder / "scores.json", mlm_loss=loss)
+        assert pretrain.story(maker.open("pretrain")).title == f"{title} than before training"
     assert elements(story)["Held-out MLM loss"].svg != elements(before)["Held-out MLM loss"].svg  # a point more
     assert "before/&lt;pretrain&gt;" in render(folder).read_text(encoding="utf-8")
 
