@@ -4,6 +4,7 @@ from .errors import CorpusError as CorpusError
 from .errors import KorbertError as KorbertError
 from .errors import ModelError as ModelError
 from .errors import SettingsError as SettingsError
+from .folders import models as models
 from .model import Model as Model
 from .model import load as load
 from .search import Index as Index

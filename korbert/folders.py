@@ -4,18 +4,38 @@ Names are those of the models in the box, and "hf:USER/NAME" or "hf:USER/NAME@RE
 """
 
 import difflib
+import os
 from contextlib import suppress
 from pathlib import Path
 
+from korbert.durable import read_object
 from korbert.errors import ModelError
 
 _HUB = "hf:"
+_DEEPEST = 4  # artifacts/demo/pretrain/model
 _BOX = Path(__file__).parent / "box"  # bundled models, packed (korbert.modeling.packing); README.md is their card
 
 
 def models_in_the_box() -> list[str]:
     """Names of the models that come with korbert."""
     return sorted(path.parent.name for path in _BOX.glob("*/config.json"))
+
+
+def models(folder: str | Path = ".") -> list[str]:
+    """The models at hand, as commands and `korbert.load` take them: those of the box, then those in a folder.
+
+    Searches the folder and four levels below it, without hidden ones.
+    """
+    found = []
+    for path, names, files in os.walk(folder):
+        here = Path(path)
+        depth = len(here.relative_to(folder).parts)
+        names[:] = sorted(name for name in names if name[0] != "." and depth < _DEEPEST)
+        if "config.json" in files:
+            with suppress(OSError, ValueError):
+                if "korbert_format" in read_object(here / "config.json"):
+                    found.append(str(here.parent if here.name == "model" else here))
+    return models_in_the_box() + found
 
 
 def bundled(name: str | Path) -> Path | None:

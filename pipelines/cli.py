@@ -125,7 +125,7 @@ def _leave_failed(error: BaseException) -> int:
 GROUPS = {  # in the order of use
     "From raw text": ("new", "plan", "run", *STAGES, "tasks", "status", "report"),
     "Tasks": ("finetune", "evaluate", "predict", "compare", "questions", "submit", "score"),
-    "Models": ("serve", "fill", "export", "import", "pack"),
+    "Models": ("models", "serve", "fill", "export", "import", "pack"),
     "Search": ("embed", "index", "similar", "search-eval", "pairs", "negatives", "distill"),
     "Inside a model": ("tokenize", "look", "layers"),
 }

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -45,6 +46,17 @@ _NUMBER = re.compile(r"\d+\.\d+")
 def test_the_box_is_small():
     assert folders.models_in_the_box() == NAMES
     assert sum(file.stat().st_size for file in BOX.rglob("*") if file.is_file()) <= 56e6
+
+
+def test_models_at_hand_are_listed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(BOX / "korbert-mini-nsmc", tmp_path / "artifacts" / "demo" / "nsmc" / "model")
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
+    assert korbert.models() == [*NAMES, "artifacts/demo/nsmc"]
+    assert run_command(["models"]) == 0
+    *_, bundled, own = capsys.readouterr().out.splitlines()
+    assert bundled == "korbert-mini-nsmc  classification: one of 2 labels (부정, 긍정) for a text  5.4\u00a0MB"
+    assert own == bundled.replace("korbert-mini-nsmc", "artifacts/demo/nsmc")
 
 
 def test_tuned_models_share_the_embeddings_of_their_base():

@@ -1,4 +1,4 @@
-"""Commands on tokenizers and models: tokenize, predict, fill, look, export, import, pack."""
+"""Commands on tokenizers and models: tokenize, predict, fill, look, export, import, pack, models."""
 
 import sys
 from collections.abc import Iterator
@@ -13,15 +13,19 @@ import korbert
 from korbert import huggingface, modeling, tokenization, training
 from korbert.durable import check_output, write_whole
 from korbert.errors import CorpusError, ModelError, SettingsError
+from korbert.folders import model_folder
 from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options
 from korbert.pipelines.language import t
+from korbert.pipelines.reports.formatting import megabytes
 from korbert.progress import track
 from korbert.records.form import FORMATS, Format
+from korbert.tasks.kinds import kind_of_task
 from korbert.terminal import console, say
 
 _FILE = options.PathType()
 _MOST_PLACES = 60  # of a word: so many rows and columns fit a page
+_USES = {"pretraining": "gaps filled, vectors of texts"}
 _SENTENCE = "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어! 👍🏻 뷁"  # to show an imported tokenizer
 
 
@@ -283,4 +287,27 @@ def _compare(loaded: "korbert.Model", word: str, sentences: options.Input, html:
         say(f"{t('page')}: {reports.page.write(html, 'word.html', word=word, about=about, rows=rows)}")
 
 
-COMMANDS = [tokenize, predict, fill, look, export, import_, pack]
+@click.command("models")
+@click.argument("folder", type=_FILE, default=".")
+@options.debug
+def list_models(folder: Path) -> None:
+    """List the models at hand: those that come with korbert, and those in FOLDER.
+
+    FOLDER is the current folder by default, and is searched four levels deep. Shows the name for MODEL, the kind, what
+    it predicts, and the size on disk.
+    """
+    for name in korbert.models(folder):
+        own = model_folder(name)
+        size = megabytes(sum(path.stat().st_size for path in own.rglob("*") if path.is_file()))
+        try:
+            config = modeling.read_config(own)
+            task = config["task"]
+            kind, what = task.get("kind", config["kind"]), _USES.get(config["kind"], "vectors of texts")
+            if "kind" in task:
+                what = kind_of_task(task, name).about()
+        except ModelError as error:
+            kind, what = "?", str(error)
+        say(f"{name}  {kind}: {t(what)}  {size}")
+
+
+COMMANDS = [tokenize, predict, fill, look, export, import_, pack, list_models]

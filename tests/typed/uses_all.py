@@ -14,6 +14,7 @@ def uses_all() -> None:
     assert_type(model.tag("이순신은 무신이다"), list[TaggedSpan])
     assert_type(model.similarity("비가 온다", "비가 내린다"), float)
     print(model.can, model.embed(["가", "나"], pooling="max").shape, model.fill("[MASK]")[0][0].piece)
+    assert_type(korbert.models("models"), list[str])
     model.save("models/mini")
     print(model.push_to_hub("me/mini", private=True))
 

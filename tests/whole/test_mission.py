@@ -121,7 +121,7 @@ ROWS = [
     of_paper("roberta", "109,482,240", **SLOW), of_paper("electra", "13,548,800", **SLOW),
     foreign_encoder("longformer"),
     *(foreign_encoder(name, **SLOW) for name in ("convbert", "flaubert", "funnel", "xlm", "xlm-roberta")),
-    row("nsmc: next to baselines", "TF-IDF baseline", "nsmc DATA/tiny.toml --root ROOT"),
+    row("nsmc: next to baselines", "(accuracy|macro_f1)[^\n]*(0[.][0-9]+)", "evaluate NSMC DATA/ratings_test.txt"),
     row("one's own labelled file", '"label": "(긍정|부정)"',
         f"finetune PRETRAINED --train mine.csv --text 문장 --label 감정 --output mood {QUICK}",
         "evaluate mood mine.csv", "predict mood mine.csv"),
