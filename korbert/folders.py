@@ -4,7 +4,6 @@ Names are those of the models in the box, and "hf:USER/NAME" or "hf:USER/NAME@RE
 """
 
 import difflib
-import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,18 +23,15 @@ def models_in_the_box() -> list[str]:
 def models(folder: str | Path = ".") -> list[str]:
     """The models at hand, as commands and `korbert.load` take them: those of the box, then those in a folder.
 
-    Searches the folder and four levels below it, without hidden ones.
+    Searches the folder and four levels below it.
     """
     found = []
-    for path, names, files in os.walk(folder):
-        here = Path(path)
-        depth = len(here.relative_to(folder).parts)
-        names[:] = sorted(name for name in names if name[0] != "." and depth < _DEEPEST)
-        if "config.json" in files:
+    for depth in range(_DEEPEST + 1):
+        for path in Path(folder).glob("*/" * depth + "config.json"):
             with suppress(OSError, ValueError):
-                if "korbert_format" in read_object(here / "config.json"):
-                    found.append(str(here.parent if here.name == "model" else here))
-    return models_in_the_box() + found
+                if "korbert_format" in read_object(path):
+                    found.append(str(path.parent.parent if path.parent.name == "model" else path.parent))
+    return models_in_the_box() + sorted(found)
 
 
 def bundled(name: str | Path) -> Path | None:

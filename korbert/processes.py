@@ -79,7 +79,7 @@ def die_with(parent: int) -> None:
 
     The kernel sends it when the thread that started this process ends: that thread has to outlive all work.
     """
-    library = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
+    library: Any = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
     if hasattr(library, "prctl"):
         library.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     else:

@@ -34,13 +34,11 @@ def _patterns() -> Mapping[re.Pattern[str], str]:
     A name would match a number, too.
     """
     found = {}
-    places = re.compile(r"{(\w*)}")
-    texts = sorted(
+    for english, korean in sorted(
         table("patterns").items(),
-        key=lambda pair: (-len(places.sub("", pair[0])), sum(map(bool, places.findall(pair[0])))),
-    )
-    for english, korean in texts:
-        parts = places.split(english)
+        key=lambda pair: (-len(re.sub(r"{\w*}", "", pair[0])), len(re.findall(r"{\w", pair[0]))),
+    ):
+        parts = re.split(r"{(\w*)}", english)
         parts[::2] = (re.escape(words).replace(r"\ ", "[ \u00a0]") for words in parts[::2])
         parts[1::2] = (f"(?P<{name}>{_ANY})" if name else f"({_NUMBER.pattern})" for name in parts[1::2])
         found[re.compile("".join(parts), re.DOTALL)] = korean

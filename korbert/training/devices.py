@@ -87,7 +87,7 @@ def memory_kept(device: torch.device) -> Iterator[Callable[[], None]]:
     Nested uses have no effect: the outermost one ends it. No effect on a GPU or with another C library.
     """
     global _keeping
-    library = ctypes.CDLL(None) if os.name == "posix" else None
+    library: Any = ctypes.CDLL(None) if os.name == "posix" else None
     if device.type != "cpu" or not hasattr(library, "mallopt"):
         yield lambda: None
         return

@@ -34,7 +34,6 @@ PLAN = "plan.json"
 PAGE = "report.html"
 SCRATCH = frozenset({"work", "checkpoints"})  # removed when a stage ends
 _FIELDS = frozenset({"format", "stage", "stage_version", "settings", "inputs", "versions", "files", "digest"})
-_ANOTHER = "another process"
 _REBUILD_IT = "rebuild this artifact with --rebuild"
 BESIDE = frozenset({RECORD, RUN, PLAN, "timing.jsonl", "tensorboard", PAGE}) | SCRATCH  # outside the digest
 
@@ -339,7 +338,7 @@ def locked(final: Path) -> Iterator[None]:
         raise foreign
     with path.open("a+b") as file:
         if not lock_descriptor(file.fileno(), blocking=False):
-            holder = owner(final) or _ANOTHER
+            holder = owner(final) or "another process"
             raise ArtifactError(f"{final}: is being written by {holder}: wait for it, or stop it, and run this again")
         file.seek(0)
         if not re.fullmatch(rb"(process \d+)?", file.read()):
@@ -355,7 +354,7 @@ def locked(final: Path) -> Iterator[None]:
 
 def owner(final: Path) -> str | None:
     """The process that is writing an artifact, according to the lock file, or None. Does not take the lock."""
-    text = _ANOTHER
+    text = "another process"
     try:
         text = final.with_name(final.name + ".lock").read_text(encoding="utf-8").strip()
         if os.name == "nt":  # where a lock that can be read is not held, and where os.kill would send Ctrl-C

@@ -25,7 +25,7 @@ from korbert.terminal import console, say
 
 _FILE = options.PathType()
 _MOST_PLACES = 60  # of a word: so many rows and columns fit a page
-_USES = {"pretraining": "gaps filled, vectors of texts"}
+_USES = {"pretraining": "gaps filled, vectors of texts", **dict.fromkeys(("encoder", "detection"), "vectors of texts")}
 _SENTENCE = "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어! 👍🏻 뷁"  # to show an imported tokenizer
 
 
@@ -297,17 +297,15 @@ def list_models(folder: Path) -> None:
     it predicts, and the size on disk.
     """
     for name in korbert.models(folder):
-        own = model_folder(name)
-        size = megabytes(sum(path.stat().st_size for path in own.rglob("*") if path.is_file()))
         try:
-            config = modeling.read_config(own)
-            task = config["task"]
-            kind, what = task.get("kind", config["kind"]), _USES.get(config["kind"], "vectors of texts")
-            if "kind" in task:
-                what = kind_of_task(task, name).about()
+            config = modeling.read_config(name)
         except ModelError as error:
-            kind, what = "?", str(error)
-        say(f"{name}  {kind}: {t(what)}  {size}")
+            say(f"{name}  {error}")
+            continue
+        task = {"kind": config["kind"], **config["task"]}
+        what = _USES.get(task["kind"]) or kind_of_task(task, name).about()
+        size = sum(path.stat().st_size for path in model_folder(name).rglob("*") if path.is_file())
+        say(f"{name}  {task['kind']}: {t(what)}  {megabytes(size)}")
 
 
 COMMANDS = [tokenize, predict, fill, look, export, import_, pack, list_models]

@@ -32,9 +32,13 @@ slow = partial(pytest.param, marks=pytest.mark.slow)
 
 ASKED = [["세종은 1443년에 한글을 만들었다.", "한글은 언제 만들었나?", "1443년"], ["산은 높다.", "강은 어떤가?", ""]]
 NEAR = [[text, TEXTS[-place], TEXTS[place - 2]] for place, text in enumerate(TEXTS)]
-STORY = "어제 비가 와서 학교 앞 도서관에 들러 오래된 책을 세 권 빌려 왔고 저녁에는 동생과 함께 읽었다."
-TESTED = "이 문장은 평가에만 쓰이는 문장이라서 학습에는 절대로 들어가면 안 되는 글이다."
-MAIL = "문의는 a@b.kr 또는 010-1234-5678로 언제든지 주시면 됩니다."
+RAW = [  # a near-duplicate, a text of an evaluation set, a short one, personal data
+    "어제 비가 와서 학교 앞 도서관에 들러 오래된 책을 세 권 빌려 왔고 저녁에는 동생과 함께 읽었다.",
+    "어제 비가 와서 학교 앞 도서관에 들러 오래된 책을 세 권 빌려 왔고 저녁에는 동생과 함께 읽었다. 끝.",
+    "이 문장은 평가에만 쓰이는 문장이라서 학습에는 절대로 들어가면 안 되는 글이다.",
+    "네.",
+    "문의는 a@b.kr 또는 010-1234-5678로 언제든지 주시면 됩니다.",
+]
 TABLES = {  # name of a file -> its header and rows
     "moods": moods()[1:],
     "mine": moods(("문장", "감정"))[1:],
@@ -52,12 +56,13 @@ TABLES = {  # name of a file -> its header and rows
     "ranked": (["query", "passage", "negative"], NEAR[2:5]),
     "texts": (["id", "text"], [[str(place), text] for place, text in enumerate(TEXTS)]),
     "queries": (["query", "relevant"], [["지루한 이야기", "3"]]),
-    "raw": (["id", "text"], list(enumerate([STORY, f"{STORY} 끝.", TESTED, "네.", MAIL]))),
-    "tested": (["text"], [[TESTED]]),
+    "raw": (["id", "text"], list(enumerate(RAW))),
+    "tested": (["text"], [[RAW[2]]]),
 }
 RECIPE = """\
 clean.sources = [{ name = "mine", path = "raw.csv" }]
 clean.evaluation = [{ name = "test", path = "tested.csv" }]
+tasks.mood = { kind = "classification", init = "korbert-mini", train = "moods.csv", features = "last", epochs = 1 }
 """
 QUICK = "--epochs 2 --workers 1 --set threads=1 --set max_length=48 --set batch_size=5"
 WINDOWS = "--kind question-answering --set stride=8 --set max_query_pieces=12"
@@ -121,7 +126,8 @@ ROWS = [
     of_paper("roberta", "109,482,240", **SLOW), of_paper("electra", "13,548,800", **SLOW),
     foreign_encoder("longformer"),
     *(foreign_encoder(name, **SLOW) for name in ("convbert", "flaubert", "funnel", "xlm", "xlm-roberta")),
-    row("nsmc: next to baselines", "(accuracy|macro_f1)[^\n]*(0[.][0-9]+)", "evaluate NSMC DATA/ratings_test.txt"),
+    row("tasks of a recipe", "pretrained", "tasks mine.toml mood --workers 1"),
+    row("nsmc: evaluated", "accuracy .* 100 rows", "evaluate NSMC DATA/ratings_test.txt"),
     row("one's own labelled file", '"label": "(긍정|부정)"',
         f"finetune PRETRAINED --train mine.csv --text 문장 --label 감정 --output mood {QUICK}",
         "evaluate mood mine.csv", "predict mood mine.csv"),
@@ -221,12 +227,9 @@ def test_several_processes(whole, tmp_path, free_port):
     assert other.record("analyze")["digest"] == whole.record("analyze")["digest"]
 
 
-def test_tasks_of_a_recipe(whole, tmp_path):
-    task = '[tasks.mood]\nkind = "classification"\ntrain = "mine.csv"\nepochs = 1\n\n'
-    made = whole.changed(tmp_path, [("[korquad]\n", f"{task}[korquad]\n")], STAGES[:5])
-    write_table(made.recipe.parent / "mine.csv", *TABLES["moods"])
-    made.run("tasks", "mood", "--workers", "1")
-    assert "pretrained" in scores_of(made.folder / "tasks.mood")
+def test_nsmc_next_to_baselines(whole):
+    """And to the same encoder from scratch."""
+    assert {"pretrained", "majority", "tfidf"} <= scores_of(whole.folder / "nsmc").keys()
 
 
 def test_korquad_by_the_official_figures(whole, command):
