@@ -23,8 +23,10 @@ def models_in_the_box() -> list[str]:
 def models(folder: str | Path = ".") -> list[str]:
     """The models at hand, as commands and `korbert.load` take them: those of the box, then those in a folder.
 
-    Searches the folder and four levels below it.
+    Searches the folder and four levels below it. ModelError if it is not a folder.
     """
+    if not Path(folder).is_dir():
+        raise ModelError(f"{folder}: is not a folder: name one that holds models")
     found = []
     for depth in range(_DEEPEST + 1):
         for path in Path(folder).glob("*/" * depth + "config.json"):

@@ -66,7 +66,7 @@ def handled_signals(*, raising: bool = False) -> Iterator[Arrived]:
             signal.signal(number, handle)
         yield lambda: arrived[0] if arrived else None
     finally:
-        if len(before) > len(_SIGNALS):  # a timer, too
+        if getattr(signal, "SIGALRM", None) in before:
             signal.setitimer(signal.ITIMER_REAL, 0)
         restore()
 

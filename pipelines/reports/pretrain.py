@@ -82,9 +82,10 @@ def headline(scores: Json) -> str:
 
     Losses are in nats; None, of no masked piece, cannot be compared.
     """
-    loss, other, than = scores["mlm_loss"], scores.get("init_mlm_loss"), "before training"
-    if other is None:
-        other, than = scores["unigram_loss"], "the unigram baseline"
+    loss = scores["mlm_loss"]
+    before = scores.get("init_mlm_loss")
+    other = scores["unigram_loss"] if before is None else before
+    than = "the unigram baseline" if before is None else "before training"
     if loss is None or other is None:
         return f"Not comparable with {than}"
     gain = other - loss
