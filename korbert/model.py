@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self, overload
@@ -16,7 +17,8 @@ from korbert.modeling.storage import load_model, read_config, save_model
 from korbert.notebook import as_html
 from korbert.processor import cores
 from korbert.progress import Advance, track, untracked
-from korbert.tasks.files import Row
+from korbert.records.table import is_empty
+from korbert.tasks.files import ROLES, Row, column_for
 from korbert.tasks.filling import Candidate, Expected, encode_gaps, expect, fill_gaps
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.base import Kind, Prediction, Prepared
@@ -177,24 +179,24 @@ class Model(Embedder):
         """Predicts one text, pair of texts or row, or a list for many, in order.
 
         Args:
-            inputs: A string, a tuple of two, or a mapping by role ({"text": .., "choices": [..]}); or an iterable of
-                these, also a table of pandas with a column for each role.
+            inputs: A string, a tuple of two, or a mapping ({"text": .., "choices": [..]}) by the columns of the
+                training file, by role or by usual name; or an iterable of these, also a frame of pandas or polars, a
+                table of Arrow or a Dataset with such columns.
 
         Returns:
-            By the kind of task a Label, Labels, Chosen, a number, or a SlotValue by description; a list for many.
+            By the kind of task a Label, Labels, Chosen, a number, or a SlotValue by description; a list for many. An
+            empty text gets no label but None, with the reason as `why`, and no number but NaN.
 
         Raises:
-            SettingsError: The inputs are something else.
+            SettingsError: The inputs are something else, or have no such columns.
             ModelError: The model cannot predict, or its scores are NaN.
         """
         self.require("predict")
         if isinstance(inputs, str | Mapping) or _is_pair(inputs):
-            return self._results([self.row(inputs)])[0]
-        if hasattr(inputs, "iloc") and hasattr(inputs, "columns"):  # it iterates over the names of its columns
-            inputs = inputs.to_dict("records")
-        if isinstance(inputs, bytes) or not isinstance(inputs, Iterable):
+            return self.results_of([self.row(inputs)])[0]
+        if isinstance(rows := _listed(inputs), bytes) or not isinstance(rows, Iterable):
             raise SettingsError(f"{inputs!r:.40}: give a text, a pair of texts, a row, or a list of these")
-        return self._results([self.row(value, f"[{index}]") for index, value in enumerate(inputs)])
+        return self.results_of([self.row(value, f"[{index}]") for index, value in enumerate(rows)])
 
     @overload
     def tag(self, texts: str) -> list[TaggedSpan]: ...  # type: ignore[overload-overlap]
@@ -211,7 +213,7 @@ class Model(Embedder):
         """
         self.require("tag")
         listed, single = as_texts(texts, "texts")
-        results = self._results([{"text": text} for text in listed])
+        results = self.results_of([{"text": text} for text in listed])
         return results[0] if single else results
 
     @overload
@@ -251,20 +253,45 @@ class Model(Embedder):
         return answers[0] if one_context else answers
 
     def row(self, value: Any, position: str = "") -> Row:
-        """Converts a text, a pair or a row to a row by role. SettingsError if the task cannot read it."""
+        """Converts a text, a pair or a mapping to a row by role. SettingsError if the task cannot read it."""
         kind = self.task
-        row: Row = {"text": value} if isinstance(value, str) else dict(value) if isinstance(value, Mapping) else {}
+        row: Row = {"text": "" if is_empty(value) else value} if isinstance(value, str) or is_empty(value) else {}
         if _is_pair(value):
             if "pair" not in kind.needs:
                 raise SettingsError(f"{value!r:.40}{position}: is a pair of texts: this model takes {kind.about()}")
             row = {"text": value[0], "pair": value[1]}
         try:
+            row = (
+                self._by_role({str(name): cell for name, cell in value.items()}) if isinstance(value, Mapping) else row
+            )
             texts = kind.texts(row)
         except (ValueError, KeyError, TypeError) as error:
             why = f"has no {error.args[0]}" if isinstance(error, KeyError) else str(error)
             raise SettingsError(f"{value!r:.40}{position}: {why}: this model takes {kind.about()}") from None
         if not texts or not all(isinstance(text, str) for text in texts):
             raise SettingsError(f"{value!r:.40}{position}: is not a row of texts: this model takes {kind.about()}")
+        return row
+
+    def _by_role(self, given: Mapping[str, Any]) -> Row:
+        """What the task needs: the columns of training if all are given, else those named by role, or usually.
+
+        ValueError for a role without a column, for two roles in one column, and for a cell that the role cannot have.
+        """
+        needs, present, row = self.task.needs, set(given), Row()
+        trained = {role: tuple(self.columns.get(role, ())) for role in needs}
+        if present.issuperset(needs) and not present.issuperset(chain.from_iterable(trained.values())):
+            trained = {role: (role,) for role in needs}
+        holders = dict[str | None, str]()
+        for role, names in trained.items():
+            column = column_for((*names, *ROLES[role].names), tuple(given))
+            if column is None or column in holders:
+                there = f"but for {holders[column]}" if column else f"among {', '.join(given) or 'none'}"
+                raise ValueError(f"no column {' or '.join(dict.fromkeys([*names, role]))} {there}")
+            holders[column] = role
+            cell = [given[name] for name in names] if len(names) > 1 and present.issuperset(names) else given[column]
+            if not is_empty(cell) and not (isinstance(cell, str) and ROLES[role].value is ROLES["text"].value):
+                cell = ROLES[role].value(list(cell) if isinstance(cell, tuple) else cell)
+            row[role] = "" if is_empty(cell) else cell
         return row
 
     def predict_rows(self, rows: Sequence[Row]) -> list[Prediction]:
@@ -297,7 +324,8 @@ class Model(Embedder):
         for start in range(0, len(rows), size):
             yield self.prepared(rows[start : start + size])
 
-    def _results(self, rows: Sequence[Row]) -> list[Any]:
+    def results_of(self, rows: Sequence[Row]) -> list[Any]:
+        """As `predict` or `tag`, for rows by role."""
         return [result for part in self._parts(rows) for result in self.results(part)]
 
     # --- gaps ---
@@ -378,6 +406,16 @@ def _unpickled(
         model = kind.load(aside, precision=precision)
     model.name, model.folder = name, folder
     return model
+
+
+def _listed(inputs: Any) -> Any:
+    """The rows of a frame or a table as mappings, and the cells of a series; other inputs unchanged."""
+    if hasattr(inputs, "iloc"):  # of pandas: NaN and NA are cells without a value
+        inputs = inputs.astype(object).where(inputs.notna(), None)
+        return inputs.to_dict("records") if hasattr(inputs, "columns") else inputs.tolist()
+    if hasattr(inputs, "to_dicts"):  # of polars
+        return inputs.to_dicts()
+    return inputs.to_pylist() if hasattr(inputs, "to_pylist") else inputs
 
 
 def _is_pair(value: Any) -> bool:

@@ -5,6 +5,13 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+_LITTER = ("thumbs.db", "desktop.ini", ".ds_store")
+
+
+def is_litter(name: str) -> bool:
+    """Whether a file manager of macOS or Windows leaves files of this name in folders: they are ignored, and kept."""
+    return name.startswith("._") or name.lower() in _LITTER
+
 
 def nfc(name: str) -> str:
     """The name in NFC."""

@@ -23,6 +23,7 @@ from korbert.errors import SettingsError
 from korbert.extras import needed_for
 from korbert.model import Model
 from korbert.tasks.files.cells import label
+from korbert.tasks.kinds.texts import lack_text
 from korbert.vectors.names import PoolingName
 from korbert.workflows import finetune
 
@@ -84,7 +85,10 @@ class _Learning(_OfTexts):
 
     def _results(self, X: Any) -> list[Any]:
         check_is_fitted(self)
-        return list(self.model_.predict([row if len(row) == 2 else row[0] for row in _rows(X)]))
+        rows = _rows(X)
+        if (empty := next((place for place, row in enumerate(rows) if lack_text(row)), None)) is not None:
+            raise SettingsError(f"X[{empty}] has an empty text, for which nothing is predicted: leave it out")
+        return list(self.model_.predict([row if len(row) == 2 else row[0] for row in rows]))
 
 
 class TextClassifier(base.ClassifierMixin, _Learning):

@@ -30,7 +30,7 @@ from korbert.errors import CorpusError
 from korbert.progress import track
 from korbert.records.compression import File
 
-_VERSION = 3  # raise it when the same input gives different bytes
+_VERSION = 4  # raise it when the same input gives different bytes
 _LIBRARIES = ("numpy", "pyarrow", "duckdb", "mwparserfromhell")
 _READ_SCHEMA = pa.schema(
     {"id": pa.string(), "source": pa.string(), "text": pa.large_string(), "reason": pa.string(), "detail": pa.string()}
@@ -158,16 +158,20 @@ def _check_sources(
             )
         if sums.get(f"{source.name}.readable"):
             continue
-        hint = "its files hold no record: name others, or leave the source out"
+        faults: list[str] = []
         for part in parts:
             table = read_table(part.scratch("read"))
-            faults = table["detail"].filter(pc.equal(table["source"], source.name))
-            if len(faults):
-                keys = 'id (id = "" takes the number of the line), text or kind'
-                hint = f"{faults[0]}: correct it, set {keys} of the source, or leave the source out"
-                break
-        shown = _shown_files({source.name: sources[source.name]})
-        raise CorpusError(f"{shown}: no document in source {source.name!r}: {hint}")
+            faults += table["detail"].filter(pc.equal(table["source"], source.name))[:1].to_pylist()
+        raise without_document(source.name, sources[source.name], faults)
+
+
+def without_document(source: str, files: Sequence[File], faults: Sequence[str]) -> CorpusError:
+    """The error for a source without a document. faults: details of its records, of which the first is shown."""
+    hint = "its files hold no record: name others, or leave the source out"
+    if faults:
+        keys = 'id (id = "" takes the number of the line), text or kind'
+        hint = f"{faults[0]}: correct it, set {keys} of the source, or leave the source out"
+    return CorpusError(f"{_shown_files({source: files})}: no document in source {source!r}: {hint}")
 
 
 def _shown_files(sources: Mapping[str, Sequence[File]]) -> str:

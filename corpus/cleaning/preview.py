@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
 
+from korbert.corpus.cleaning.clean import without_document
 from korbert.corpus.cleaning.contamination import make_index
 from korbert.corpus.cleaning.screening import screen
 from korbert.corpus.readers import SourceRow, chunks, rows
 from korbert.corpus.settings import CleanSettings
-from korbert.errors import CorpusError
 from korbert.records.compression import File
 
 _CHUNK_BYTES = 1 << 20
@@ -51,7 +51,8 @@ def preview(settings: CleanSettings, sources: Mapping[str, Sequence[File]], coun
     """About `count` rows, the same number of each source, sampled from the beginnings of some files.
 
     Screened as by `clean`; duplicates, which only the whole corpus shows, are not looked for. sources: name of a source
-    or evaluation set -> its files. Raises CorpusError if a source has no rows, or an evaluation set no text.
+    or evaluation set -> its files. Raises CorpusError as `clean` if a source has no document there, or an evaluation
+    set no text.
     """
     shown: list[Shown] = []
     masked: Counter[str] = Counter()
@@ -65,8 +66,8 @@ def preview(settings: CleanSettings, sources: Mapping[str, Sequence[File]], coun
         for file in files[:: -(-len(files) // _MAX_FILES)]:
             for chunk in islice(chunks(source, files, _CHUNK_BYTES, longest, only=(file,)), 1):
                 candidates += rows(chunk)
-        if not candidates:
-            raise CorpusError(f"source {source.name!r}: no rows in the beginnings of its files: see its path and kind")
+        if all(row.reason for row in candidates):
+            raise without_document(source.name, files, [row.detail for row in candidates])
         read[source.name] = len(candidates)
 
         # A sample by the hash of the place, in the order of the files.

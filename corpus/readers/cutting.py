@@ -2,6 +2,7 @@
 
 import codecs
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from io import BufferedReader
 from itertools import groupby
@@ -51,10 +52,20 @@ def chunks(
         shared += 1
     named = [(path, nfc("/".join(path.parts[shared:]) if shared else path.name)) for path in files]
     chosen = ((path, name) for path, name in named if only is None or path in only)
-    for kind, same in groupby(chosen, key=lambda file: _kind(source, file[0])):
-        segments = (each for path, name in same for each in _segments(source, kind, path, name, part_bytes, longest))
+    for (kind, own), same in groupby(chosen, key=lambda file: _read_as(source, file[0], longest)):
+        segments = (each for path, name in same for each in _segments(own, kind, path, name, part_bytes, longest))
         for group in grouped(segments, part_bytes, lambda segment: segment.size):
-            yield Chunk(source, kind, tuple(group), len(files) > 1, longest)
+            yield Chunk(own, kind, tuple(group), len(files) > 1, longest)
+
+
+def _read_as(source: SourceSettings, path: File, longest: int) -> tuple[FileKind, SourceSettings]:
+    """The kind of a file, and its settings: numbers are the ids of a file that lacks the usual field of ids."""
+    kind = _kind(source, path)
+    if kind in FORMS and source.id == SourceSettings.model_fields["id"].default:
+        with suppress(CorpusError):  # of a faulty file, which `_segments` refuses
+            present = open_plain(path, cast(Form, kind), source.encoding, longest).columns
+            return kind, source if source.id in present else source.model_copy(update={"id": ""})
+    return kind, source
 
 
 def _kind(source: SourceSettings, path: File) -> FileKind:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from korbert.errors import CorpusError
-from korbert.names import globbed, on_disk
+from korbert.names import globbed, is_litter, on_disk
 from korbert.records.compression import File
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def find_files(pattern: str, base: Path) -> tuple[File, ...]:
 
     pattern: a file, a folder or a glob relative to `base`, or an address. A folder stands for all files below it except
     hidden ones (a name that begins with a dot, or in such a folder), a `datasets` data set on disk for its Arrow files.
-    Names are compared in NFC.
+    What file managers leave does not count. Names are compared in NFC.
     Raises CorpusError if an address cannot be reached, for a malformed glob, and for a name that is not UTF-8.
     """
     if is_address(pattern):
@@ -41,7 +41,7 @@ def find_files(pattern: str, base: Path) -> tuple[File, ...]:
         elif (named := on_disk(base / pattern)).exists():  # brackets in its name are no glob
             matches = [named]
         else:
-            matches = list(globbed(base, pattern))
+            matches = [path for path in globbed(base, pattern) if not is_litter(path.name)]
     except (ValueError, OSError) as error:
         raise CorpusError(f"{pattern}: is no name of a file and no glob ({error}): correct it") from None
     for path in matches:
@@ -69,7 +69,7 @@ def check_name(path: File) -> None:
 
 def _wanted(names: Iterable[Path]) -> list[Path]:
     """The names, relative to a folder, without hidden files and without the metadata of `datasets`."""
-    shown = [name for name in names if not any(part.startswith(".") for part in name.parts)]
+    shown = [name for name in names if not any(part.startswith(".") or is_litter(part) for part in name.parts)]
     datasets = {name.parent for name in shown if name.name in _DATASET_MARKS}
     return [name for name in shown if name.suffix == ".arrow" or datasets.isdisjoint((name.parent, *name.parents))]
 
@@ -81,7 +81,7 @@ def _find_remote(pattern: str) -> tuple["UPath", ...]:
     with _reachable(pattern):
         system, path = url_to_fs(pattern)
         if any(char in path for char in "*?["):
-            names = [name for name in system.glob(path) if system.isfile(name)]
+            names = [name for name in system.glob(path) if system.isfile(name) and not is_litter(Path(name).name)]
         elif system.isdir(path):
             below = {Path(name).relative_to(path): name for name in system.find(path)}
             names = [below[name] for name in _wanted(below)]

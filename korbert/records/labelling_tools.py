@@ -219,7 +219,7 @@ def tables_of(paths: Iterable[Path]) -> dict[Path, tuple[Path, ...]]:
 
 def standoff(path: File) -> list[File]:
     """The .ann files of brat that a path stands for: itself, or those below a folder."""
-    return sorted(path.rglob("*.ann")) if path.is_dir() else [path] if path.suffix == ".ann" else []
+    return sorted(path.rglob("[!.]*.ann")) if path.is_dir() else [path] if path.suffix == ".ann" else []
 
 
 def read_standoff(files: Sequence[File]) -> Table:

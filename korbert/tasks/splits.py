@@ -12,7 +12,10 @@ from korbert.tasks.files import Row, Rows
 
 @dataclass(frozen=True)
 class Parts:
-    """test, warm_up: None if there are none. read: what was read and dropped, one line each. notes: caveats."""
+    """test, warm_up: None if there are none. read: what was read and dropped, one line each. notes: caveats.
+
+    doubts: what looks wrong in the files, one line each.
+    """
 
     train: Rows
     valid: Rows
@@ -20,6 +23,7 @@ class Parts:
     warm_up: Rows | None = None
     read: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
 
     @property
     def scored(self) -> Rows:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from korbert import scratch
 from korbert.durable import checksummed, sha256_of, sync, verified
+from korbert.names import is_litter
 from korbert.world import connected, from_first
 
 _logger = logging.getLogger(__name__)
@@ -81,7 +82,8 @@ def remove_all(folder: Path) -> None:
 
 def _is_checkpoint(folder: Path) -> bool:
     """Whether a folder is a checkpoint, whole, damaged or unfinished."""
-    return all(path.name in (_STATE, _RECORD) and path.is_file() for path in folder.iterdir())
+    files = (path for path in folder.iterdir() if not is_litter(path.name))
+    return all(path.name in (_STATE, _RECORD) and path.is_file() for path in files)
 
 
 def _write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:

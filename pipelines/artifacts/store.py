@@ -25,6 +25,7 @@ from pydantic import BaseModel, Field, ValidationError
 from korbert import durable
 from korbert.durable import sha256_of, sync
 from korbert.errors import ArtifactError
+from korbert.names import is_litter
 from korbert.scratch import remove
 
 FORMAT = 1
@@ -134,8 +135,8 @@ def digest_of(record: Mapping[str, Any]) -> str:
 
 def data_files(folder: Path) -> list[Path]:
     """The files that the digest covers, sorted by relative name."""
-    names = ((path, path.relative_to(folder).parts[0]) for path in folder.rglob("*") if path.is_file())
-    return sorted(path for path, name in names if name not in BESIDE)
+    files = (path for path in folder.rglob("*") if path.is_file() and not is_litter(path.name))
+    return sorted(path for path in files if path.relative_to(folder).parts[0] not in BESIDE)
 
 
 def differences(plan: Plan, record: Mapping[str, Any]) -> list[str]:

@@ -67,6 +67,8 @@ def tokenize(
 @click.option("--form", type=click.Choice(FORMATS), default="auto",
               help="Format of INPUT; auto: by file name, else by the first line.")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="Write a CSV table instead of JSON lines.")
+@click.option("--output", type=options.Output(), help="Write Parquet: the columns of INPUT, of Parquet too, and behind "
+              "them the predictions.")  # fmt: skip
 @click.option("--top", type=click.IntRange(min=1), help="Only the N most probable labels.  [default: all]")
 @click.option("--threshold", type=click.FloatRange(0, 1), metavar="P",
               help="Leave out labels and spans that are less probable.  [default: 0.5 for several labels]")  # fmt: skip
@@ -76,7 +78,7 @@ def tokenize(
 @options.debug
 def predict(
     model: Path, input: Any, text: str | None, pair: str | None, label: str | None, others: tuple[str, ...],
-    form: Format, as_csv: bool, top: int | None, threshold: float | None, device: str,
+    form: Format, as_csv: bool, output: Path | None, top: int | None, threshold: float | None, device: str,
     precision: "training.InferencePrecision",
 ) -> None:  # fmt: skip
     """Run MODEL on the texts of INPUT; write JSON lines or CSV.
@@ -88,6 +90,8 @@ def predict(
     its line number, and the record's id if there is one. A line that cannot be read yields {"line": .., "error": ..};
     the other lines are still processed, and the exit code is 1.
     """
+    if output:
+        check_output(output, model, input.file)
     failed, loaded = options.Failed(input.name), options.loaded(model, device, precision)
     columns = options.by_role(text, pair, None, others)
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("predict", None, "lines") as advance:
@@ -100,7 +104,9 @@ def predict(
                     failed(result)
                 advance(len(results))
 
-        if as_csv:
+        if output:
+            predicting.write_parquet(output, loaded, input.file, form, batches())
+        elif as_csv:
             for csv_part in predicting.as_csv(batches()):
                 click.echo(csv_part, nl=False)
         else:

@@ -21,6 +21,7 @@ from korbert.modeling.feature_settings import chosen_layers
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.language import t
 from korbert.pipelines.stages import Inputs
+from korbert.tasks.doubts import doubts
 from korbert.tasks.files import ROLES, Role, Rows, read_rows, refuse_unseen_labels, renamed
 from korbert.tasks.finetuning.encoded import EncodedTexts
 from korbert.tasks.finetuning.layerwise import keep_layers
@@ -122,6 +123,8 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
         texts = list(dict.fromkeys(chain(texts, *map(task.texts, by_part["train"]))))
     for line in said:
         _logger.info("%s", t(line))
+    for line in rows.doubts:
+        _logger.warning("%s", t(line))
     folder = inputs.encoded or output / "work"
     encoded = EncodedTexts(folder, texts, tokenizer)
     encoded.make(runtime.workers, "analyze")
@@ -151,6 +154,7 @@ def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind,
         name: usable(rows, task.check_training_row if name in ("train", "warm_up") else task.target)
         for name, rows in tables.items()
     }
+    doubted = tuple(line.replace(f"{data}/", "") for line in doubts(task, parts))
     train, valid = parts["train"], parts.get("valid")
     if settings.train_rows is not None and len(train) > settings.train_rows:
         notes += (f"{settings.train_rows:,} of the {len(train):,} training rows, by a hash of their texts, are used",)
@@ -163,7 +167,7 @@ def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind,
         notes += ("there is no test file: the scores are those of the validation rows, which chose the epoch",)
     notes += tuple(few_rows(len(parts.get("test") or valid)))
     read = tuple(line.replace(f"{data}/", "") for rows in parts.values() for line in rows.said())
-    return task, Parts(train, valid, parts.get("test"), parts.get("warm_up"), read, notes)
+    return task, Parts(train, valid, parts.get("test"), parts.get("warm_up"), read, notes, doubted)
 
 
 def _tables(

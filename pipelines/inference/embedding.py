@@ -24,14 +24,14 @@ from korbert.durable import aside_of, content_digest, intact, write_aside, write
 from korbert.errors import SettingsError
 from korbert.model import Model
 from korbert.pipelines.inference.predicting import Result, result_of
-from korbert.pipelines.inference.records import TEXT_NAMES, Keys, column_for, records
+from korbert.pipelines.inference.records import TEXT_NAMES, Keys, records
 from korbert.progress import Advance
 from korbert.records.detection import holds_records
 from korbert.records.form import Format
 from korbert.records.inputs import Source
 from korbert.scratch import claim, remove
 from korbert.search.texts import is_utf8, json_of
-from korbert.tasks.files import ROLES
+from korbert.tasks.files import ROLES, column_for
 from korbert.vectors.settings import Asked
 
 _NAMES = {"text": TEXT_NAMES, "query": ("query", *ROLES["question"].names)}

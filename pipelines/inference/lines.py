@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.pipelines.inference.records import TEXT_NAMES, column_for, records
+from korbert.pipelines.inference.records import TEXT_NAMES, records
 from korbert.records.detection import form_of
 from korbert.records.form import Format
 from korbert.records.inputs import Source
 from korbert.records.lines import LONGEST
+from korbert.tasks.files import column_for
 
 
 def texts(file: Source, name: str, form: Format = "lines") -> Iterator[tuple[str, str]]:

@@ -9,15 +9,24 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import is_dataclass
+from contextlib import ExitStack
+from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
-from korbert.errors import SettingsError
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from korbert.durable import aside_of, write_aside
+from korbert.errors import CorpusError, SettingsError
 from korbert.model import Model
-from korbert.pipelines.inference.records import TEXT_NAMES, Keys, Record, column_for, option_of, records
+from korbert.pipelines.inference.records import TEXT_NAMES, Keys, Record, option_of, records
+from korbert.records.detection import open_plain
 from korbert.records.form import Format
 from korbert.records.inputs import Source
-from korbert.tasks.files import ROLES
+from korbert.records.table import is_empty
+from korbert.tasks.files import ROLES, column_for
+from korbert.tasks.kinds.texts import NO_TEXT
 
 MAX_CHARS = 100_000  # of a text; a classifier sees a few hundred pieces
 _KINDS = {type(None): "null", bool: "true or false", list: "a list", dict: "an object"}
@@ -76,7 +85,7 @@ def _predicted(model: Model, good: Sequence[Result], keys: Iterable[str]) -> Seq
         contexts = [result.pop("context") for result in good]
         return list(map(json_of, model.answer([result["question"] for result in good], contexts)))
     if "predict" in model.can:
-        return list(map(json_of, model.predict([{name: result[name] for name in keys} for result in good])))
+        return list(map(json_of, model.results_of([{name: result[name] for name in keys} for result in good])))
     texts = [result["text"] for result in good]
     if "tag" in model.can:
         return list(map(json_of, model.tag(texts)))
@@ -85,18 +94,22 @@ def _predicted(model: Model, good: Sequence[Result], keys: Iterable[str]) -> Seq
 
 def json_of(result: Any) -> dict[str, Any]:
     """A result of `Model.predict`, `tag` or `answer` as a JSON object."""
-    if is_dataclass(result):  # a Label, an Answer, ..; the score of no answer only where the model may decline
-        return {name: value for name, value in vars(result).items() if value is not None}
+    if is_dataclass(result):  # a Label, an Answer, ..; what not every one has, such as `why`, only where there is one
+        named = {field.name: (getattr(result, field.name), field.default) for field in fields(result)}
+        return {name: value for name, (value, default) in named.items() if value is not None or default is MISSING}
     if isinstance(result, list):
         return {"spans": list(map(vars, result))}
-    return {"prediction": result}
+    return {"prediction": None, "why": NO_TEXT} if result != result else {"prediction": result}
 
 
 def chosen(result: Result, top: int | None = None, threshold: float | None = None) -> Result:
     """A result with the `top` most probable labels, without what is less probable than the threshold.
 
-    Below it a label becomes null; of several labels, and of spans, those below are left out.
+    Below it a label becomes null; of several labels, and of spans, those below are left out. A result without a text
+    stays as it is.
     """
+    if "why" in result:
+        return result
     result = dict(result)
     probabilities = result.get("probabilities")
     if isinstance(probabilities, Mapping):
@@ -115,19 +128,13 @@ def as_csv(batches: Iterable[Sequence[Result]]) -> Iterator[str]:
     """The results as a table, a part for each batch: line, id, the keys of the first prediction, error.
 
     Behind a label stands the `probability` of the most probable one. Lists and objects are JSON, numbers have six
-    digits. Rows before the first prediction wait for it.
+    digits; why a text has no label stands in `error`. Rows before the first prediction wait for it.
     """
     columns, waiting = list[str](), list[Result]()
     for batch in batches:
-        for result in batch:
-            row, rounded = Result(), _rounded(result)
-            for key, value in rounded.items():
-                row[key] = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
-                if key == "label" and rounded.get("probabilities"):
-                    row["probability"] = max(rounded["probabilities"].values())
-            waiting.append(row)
+        waiting += map(_cells, batch)
         part = io.StringIO()
-        if not columns and (good := next((result for result in waiting if "error" not in result), None)):
+        if not columns and (good := next((row for row in waiting if row["error"] in (None, NO_TEXT)), None)):
             columns = list(dict.fromkeys(["line", "id", *good, "error"]))
             csv.writer(part, lineterminator="\n").writerow(columns)
         if columns:
@@ -135,6 +142,51 @@ def as_csv(batches: Iterable[Sequence[Result]]) -> Iterator[str]:
             writer.writerows(waiting)
             waiting.clear()
             yield part.getvalue()
+
+
+def write_parquet(output: Path, model: Model, file: Source, form: Format, batches: Iterable[Sequence[Result]]) -> None:
+    """Writes a Parquet or Arrow file with its predictions behind its own columns: the cells of as_csv, without texts.
+
+    A prediction whose name the file has already gets `predicted_` before it. SettingsError for another file.
+    """
+    table = open_plain(file, "auto" if form == "lines" else form) if isinstance(file, Path) else None
+    batches_of = table.batches if table is not None else None
+    if table is None or batches_of is None:
+        raise SettingsError(f"--output {output}: is for a file of Parquet, whose columns it keeps: leave --output out")
+    read = {"line", "id", "cut", *fields_of(model)[0]}
+    parts = [pa.table({"error": pa.array([], pa.string())})]
+    for batch in batches:
+        rows = list(map(_cells, batch))
+        names = dict.fromkeys(name for row in rows for name in row if name not in read)
+        parts.append(pa.table({name: [row.get(name) for row in rows] for name in names}))
+    if len(parts) == 1:
+        raise CorpusError(f"{file}: holds no row, so there is nothing to write: give a file with rows")
+    predicted = pa.concat_tables(parts, promote_options="default")
+    predicted = predicted.select([*predicted.column_names[1:], "error"]).combine_chunks()
+
+    def write(aside: Path) -> None:
+        begin, writer = 0, None
+        with ExitStack() as opened:
+            for batch in batches_of(table.columns):
+                rows = pa.Table.from_batches([batch])
+                for name, cells in zip(predicted.column_names, predicted.columns, strict=True):
+                    free = name if name not in table.columns else f"predicted_{name}"
+                    rows = rows.append_column(free, cells.slice(begin, len(batch)))
+                begin += len(batch)
+                writer = writer or opened.enter_context(pq.ParquetWriter(aside, rows.schema, compression="zstd"))
+                writer.write_table(rows)
+
+    write_aside(output, write, aside_of(output))
+
+
+def _cells(result: Result) -> Result:
+    """A result as the cells of a row, with `error` at the end."""
+    row, rounded = Result(), _rounded(result)
+    for key, value in rounded.items():
+        row[key] = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+        if key == "label" and "probabilities" in rounded:
+            row["probability"] = max(rounded["probabilities"].values(), default=None)
+    return row | {"error": row.get("error", row.pop("why", None))}
 
 
 def _rounded(value: Any) -> Any:
@@ -173,6 +225,9 @@ def result_of(
         value = record.fields[place]
         if together and set(together.get(key, [None])) <= record.fields.keys():
             value = [record.fields[name] for name in together[key]]
+        if key in values and is_empty(value):
+            result[key] = value or ""
+            continue
         if key in values:
             try:
                 result[key] = values[key](value)

@@ -3,7 +3,6 @@
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import chain, islice
 from typing import Any
 
@@ -15,7 +14,7 @@ from korbert.records.inputs import Lines, Source, open_records
 from korbert.records.jsons import cell_of, fault_of, nested_columns, object_of, parsed
 from korbert.records.lines import TOO_LONG, Line, text_of
 from korbert.records.table import Columns, Fault, Table
-from korbert.tasks.files import ROLES, Role, columns_of
+from korbert.tasks.files import ROLES, column_for
 
 Keys = Mapping[str, tuple[str, ...]]
 """Field of a record -> its possible names in a file, in order of preference."""
@@ -26,7 +25,7 @@ _BATCH_ROWS = 1_000  # of a table
 
 @dataclass(frozen=True)
 class Record:
-    """A record: the line where it begins, or its number in a file without lines; and its fields or its error.
+    """A record: its number in the file from 1, without a header, and its fields or its error.
 
     cut: the fields hold only the beginning of the line.
     """
@@ -72,7 +71,7 @@ def records(
         if isinstance(opened, Table):
             rows = _of_table(opened, name, keys, every_column)
             if opened.objects:
-                rows = (_of_json(number, value, keys) for number, value in opened.objects())
+                rows = (_of_json(number, value, keys) for number, (_, value) in enumerate(opened.objects(), 1))
             while part := list(islice(rows, _BATCH_ROWS)):
                 yield part
             return
@@ -86,17 +85,6 @@ def records(
                 _check_columns(name, keys, tuple(columns))
             parts = chain([first] if first else [], parts)
         yield from parts
-
-
-@lru_cache(1_000)
-def column_for(names: tuple[str, ...], present: tuple[str, ...]) -> str | None:
-    """The column with the first of these names that is present."""
-    for name in names:
-        if name in present:
-            return name
-        if columns := columns_of(Role("", (name,)), present):
-            return columns[0]
-    return None
 
 
 def _of_line(line: Line, lines: Lines, keys: Keys) -> Record:
@@ -155,9 +143,9 @@ def _of_table(table: Table, name: str, keys: Keys, every_column: bool) -> Iterat
     named = [column_for((one,), table.columns) for names in keys.values() for one in names]  # several may hold a list
     more = table.columns if every_column else ["id", *(["tokens"] if "text" not in table.columns else [])]
     wanted = list(dict.fromkeys(filter(None, [*named, *(one for one in more if one in table.columns)])))
-    for number, cells in table.read(wanted):
+    for number, (place, cells) in enumerate(table.read(wanted), 1):
         if isinstance(cells, Fault):
-            yield Record(number, error=cells.what)
+            yield Record(number, error=f"{cells.what} ({table.unit} {place} of the file)")
             continue
         fields = _with_text(dict(zip(wanted, cells, strict=True)), keys)
         text = (cell for column, cell in fields.items() if column in chosen and isinstance(cell, str))

@@ -28,6 +28,7 @@ from korbert.errors import CorpusError, ModelError, SettingsError
 from korbert.extras import needed_for
 from korbert.folders import bundled
 from korbert.model import Model
+from korbert.names import is_litter
 from korbert.pipelines.inference.embedding import Embedding, Vectorizer, claim_parts, text_records, write_vectors
 from korbert.pipelines.inference.predicting import Result
 from korbert.progress import track
@@ -149,7 +150,7 @@ class _SentenceTransformer:
         return np.asarray(self._model.encode(texts, normalize_embeddings=True, show_progress_bar=False), np.float32)
 
     def digest(self) -> "hashlib._Hash":
-        files = sorted(path for path in self.folder.rglob("*") if path.is_file())
+        files = sorted(path for path in self.folder.rglob("*") if path.is_file() and not is_litter(path.name))
         facts = [(str(path.relative_to(self.folder)), sha256_of(path)) for path in files]
         return hashlib.sha256(json.dumps(facts).encode())
 

@@ -131,8 +131,6 @@ def predict_operation(model: Model, kind: Kind, limits: Limits) -> Operation:
     def row(item: Any) -> Row:
         if kind.operation == "tag" and not isinstance(item, str):
             raise Refusal(422, "is not a string: this model takes texts")
-        if isinstance(item, Mapping):  # targets would be read, too, and other fields count for nothing
-            item = {name: item[name] for name in kind.needs if name in item}
         try:
             by_role = model.row(item)
         except SettingsError:

@@ -13,7 +13,7 @@ Every score is computed in fp32, whatever the precision of training, so that `ev
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,11 +32,11 @@ from korbert.pipelines.stages import Counts, Inputs
 from korbert.pipelines.submission.writing import write_submission
 from korbert.progress import track
 from korbert.scratch import remove
+from korbert.tasks.doubts import seen_in
 from korbert.tasks.files import Row
 from korbert.tasks.finetuning.best_epoch import load_best
 from korbert.tasks.finetuning.learning import finetune
 from korbert.tasks.finetuning.settings import Way
-from korbert.tasks.kinds.base import Kind
 from korbert.tasks.kinds.sections import TaskSection
 from korbert.world import connected
 
@@ -83,7 +83,7 @@ def _write_scores(ready: Ready, results: list[ModelResult], unseen: NDArray[np.b
     """Writes scores.json and returns its counts: rows of each part, scored rows with the texts of a training row."""
     task, scored = ready.task, ready.scored
     counts: Counts = {name: len(part.rows) for name, part in ready.parts.items()}
-    counts["test_in_train"] = count_seen(task, scored.rows, ready.rows.train)
+    counts["test_in_train"] = len(seen_in(task, scored.rows, ready.rows.train))
     if unseen is not None:
         counts["unseen"] = int(unseen.sum())
     record = {
@@ -96,19 +96,6 @@ def _write_scores(ready: Ready, results: list[ModelResult], unseen: NDArray[np.b
     }
     write_json(ready.output / "scores.json", record)
     return counts
-
-
-def count_seen(task: Kind, rows: Iterable[Row], others: Iterable[Row]) -> int:
-    """How many rows have the same texts as one of the others, apart from spaces.
-
-    Negatives do not count: a query and its passage are known from training whatever stood beside them there.
-    """
-
-    def words_of(row: Row) -> tuple[str, ...]:
-        return tuple(" ".join(text.split()) for text in task.texts({**row, "negatives": None}))
-
-    seen = {words_of(row) for row in others}
-    return sum(words_of(row) in seen for row in rows)
 
 
 def _unseen(ready: Ready, clean: Path | None) -> NDArray[np.bool_]:

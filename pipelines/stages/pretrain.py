@@ -222,7 +222,7 @@ class ShardRows:
                     'entries: use fewer, or kind = "full"'
                 )
             negatives = Negatives(self.counts, settings.head.negatives)
-        files = pretraining.Shards(sorted((self.folder / "train").glob("*.arrow")))
+        files = pretraining.Shards(sorted((self.folder / "train").glob("[!.]*.arrow")))
         # Rows of earlier phases, by series: phases of the same length share one.
         taken: Counter[tuple[int, bool]] = Counter()
         phases = []
@@ -236,7 +236,7 @@ class ShardRows:
 
     def heldout(self) -> PretrainingRows:
         """Held-out rows of the first phase's length throughout, so that points of a curve are comparable."""
-        files, masking = sorted((self.folder / "heldout").glob("*.arrow")), self.settings.masking.all_masked()
+        files, masking = sorted((self.folder / "heldout").glob("[!.]*.arrow")), self.settings.masking.all_masked()
         return self._rows(files, self.settings.phases[0].length, masking)
 
     def _rows(self, files: Any, length: int, masking: MaskingSettings, **more: Any) -> PretrainingRows:

@@ -116,7 +116,7 @@ STAGES: dict[str, Stage] = {
     for stage in (
         Stage(
             "clean",
-            2,
+            3,
             "korbert.corpus.settings:CleanSettings",
             "korbert.pipelines.stages.clean:run",
             Help(

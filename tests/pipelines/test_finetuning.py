@@ -146,7 +146,7 @@ def test_rows_that_cannot_be_learned_are_refused(learn, caplog):
     rows = [["가", "a"], ["가", "b"], ["나", "a"], ["나", "a"]]
     with pytest.raises(SettingsError, match="'bleu' is not a score"):
         learn("classification", ["text", "label"], rows, metrics=("bleu",))
-    assert "texts with contradictory labels: 1: check them" in caplog.text
+    assert "1 texts stand with different labels: 'a' at " in caplog.text
     with pytest.raises(CorpusError, match="all rows have the label '긍정'"):
         learn("classification", ["text", "label"], [[text, "긍정"] for text in TEXTS])
     with pytest.raises(SettingsError, match="'bleu' is not a score of this task: use one of"):

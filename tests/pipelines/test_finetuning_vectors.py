@@ -9,10 +9,10 @@ from sklearn.metrics.pairwise import cosine_similarity
 import korbert
 from korbert.errors import CorpusError, ModelError, SettingsError
 from korbert.modeling import read_config
-from korbert.pipelines.stages.finetuning import count_seen
 from korbert.search import Index
 from korbert.search.evaluation import evaluate
 from korbert.search.index import default_way
+from korbert.tasks.doubts import seen_in
 from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.embedding import Embedding
@@ -175,7 +175,7 @@ def test_a_pair_is_known_from_training_whatever_its_negatives_are():
         {"text": "대출 이자", "pair": "연  4 퍼센트이다.", "negatives": ["비가 온다."]},
         {"text": "대출 이자", "pair": "카드를 잃었다.", "negatives": ["연 4 퍼센트이다."]},
     ]
-    assert count_seen(kind, rows, trained) == 1
+    assert len(seen_in(kind, rows, trained)) == 1
 
 
 @pytest.mark.parametrize("start", [pytest.param("bert", marks=pytest.mark.slow), "modern"], indirect=True)

@@ -1,5 +1,6 @@
 from .cells import Answer as Answer
 from .cells import Span as Span
+from .columns import column_for as column_for
 from .columns import columns_of as columns_of
 from .roles import ROLES as ROLES
 from .roles import Role as Role

@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 from korbert.errors import CorpusError, SettingsError
@@ -68,6 +69,17 @@ def columns_of(role: Role, present: Iterable[str], cells: Cells | None = None) -
         return fitting
     alike = tuple(column for column in present if _plain(column) in role.alike and _fits(role, cells.get(column, ())))
     return alike or (named if role.required else ())
+
+
+@lru_cache(1_000)
+def column_for(names: tuple[str, ...], present: tuple[str, ...]) -> str | None:
+    """The column with the first of these names that is present."""
+    for name in names:
+        if name in present:
+            return name
+        if columns := columns_of(Role("", (name,)), present):
+            return columns[0]
+    return None
 
 
 def flag_columns(present: Iterable[str], cells: Cells) -> tuple[str, ...]:

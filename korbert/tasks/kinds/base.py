@@ -170,11 +170,16 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 
     def results(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Any]:
         """The predictions as users of korbert.Model get them: values with named fields, or numbers."""
-        return list(map(self.result, self.predict(model, prepared, **how)))
+        pairs = zip(prepared.rows, self.predict(model, prepared, **how), strict=True)
+        return [self.without_text(row) or self.result(prediction) for row, prediction in pairs]
 
     def result(self, prediction: Prediction) -> Any:
         """A prediction as in `results`."""
         return prediction
+
+    def without_text(self, row: Row) -> Any:
+        """The result for a row with an empty text, which gets no label; None: the row has texts, or needs none."""
+        return None
 
     @property
     def is_settled(self) -> bool:

@@ -1,6 +1,5 @@
 """Labels for a text or a pair of texts: one, or several at once."""
 
-import logging
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import ClassificationSection
-from korbert.tasks.kinds.texts import equal_in_run, examples_of, morphemes_of
+from korbert.tasks.kinds.texts import NO_TEXT, equal_in_run, examples_of, lack_text, morphemes_of
 from korbert.tasks.metrics import multilabel
 from korbert.tasks.metrics.classification import METRICS, confusion, f1_of, micro_f1
 from korbert.tasks.metrics.statistics import Score
@@ -31,23 +30,23 @@ from korbert.training.scoring import Scoring, model_inputs, outputs
 
 _MOST_LABELS = 1_000
 
-_logger = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True)
 class Label:
-    """The most probable label. probabilities: of all labels."""
+    """The most probable label. probabilities: of all labels. An empty text has none: label is None, `why` says so."""
 
-    label: str
+    label: str | None
     probabilities: Mapping[str, float]
+    why: str | None = None
 
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels that are more probable than not. probabilities: of all labels."""
+    """The labels that are more probable than not. probabilities: of all labels. None and `why` as in Label."""
 
-    labels: list[str]
+    labels: list[str] | None
     probabilities: Mapping[str, float]
+    why: str | None = None
 
 
 class Classification(Kind, frozen=True):
@@ -99,9 +98,6 @@ class Classification(Kind, frozen=True):
                 + ("is for one label per text" if several else f"is none of the labels {', '.join(labels[:20])}")
                 + ": correct it, or leave it out"
             )
-        distinct = {(row["text"], row.get("pair"), *sorted(_as_list(row["label"]))) for row in rows}
-        if contrary := sum(count > 1 for count in Counter(row[:2] for row in distinct).values()):
-            _logger.warning("%s: texts with contradictory labels: %d: check them", rows.files, contrary)
         weights = None
         if settings.class_weights == "balanced":
             weights = tuple(len(rows) / (len(labels) * counts[label]) for label in labels)
@@ -170,6 +166,11 @@ class Classification(Kind, frozen=True):
 
     def result(self, prediction: Prediction) -> Label | Labels:
         return Labels(**prediction) if self.several else Label(**prediction)
+
+    def without_text(self, row: Row) -> Label | Labels | None:
+        if not lack_text(self.texts(row)):
+            return None
+        return Labels(None, {}, NO_TEXT) if self.several else Label(None, {}, NO_TEXT)
 
     def prediction(self, shares: NDArray[np.float64]) -> Prediction:
         """The prediction for label probabilities (C,): the most probable label, or all above 0.5."""

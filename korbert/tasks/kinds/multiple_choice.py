@@ -16,7 +16,7 @@ from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import MultipleChoiceSection
-from korbert.tasks.kinds.texts import Groups, equal_in_run
+from korbert.tasks.kinds.texts import NO_TEXT, Groups, equal_in_run, lack_text
 from korbert.tasks.metrics.classification import METRICS, confusion
 from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.splits import Parts
@@ -27,10 +27,11 @@ from korbert.training.scoring import Scoring, model_inputs, outputs
 
 @dataclass(frozen=True)
 class Chosen:
-    """The index of the most probable choice. probabilities: of each."""
+    """The index of the most probable choice. probabilities: of each. Without a text choice is None, `why` says so."""
 
-    choice: int
+    choice: int | None
     probabilities: list[float]
+    why: str | None = None
 
 
 class MultipleChoice(Kind, frozen=True):
@@ -107,6 +108,9 @@ class MultipleChoice(Kind, frozen=True):
 
     def result(self, prediction: Prediction) -> Chosen:
         return Chosen(**prediction)
+
+    def without_text(self, row: Row) -> Chosen | None:
+        return Chosen(None, [], NO_TEXT) if lack_text(self.texts(row)) else None
 
     def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
         from korbert.tasks import baselines

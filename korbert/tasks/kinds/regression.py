@@ -1,5 +1,6 @@
 """A number for a text or a pair of texts, such as the similarity of two sentences."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self, Unpack
@@ -16,7 +17,7 @@ from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import RegressionSection
-from korbert.tasks.kinds.texts import examples_of, morphemes_of
+from korbert.tasks.kinds.texts import examples_of, lack_text, morphemes_of
 from korbert.tasks.metrics import regression
 from korbert.tasks.metrics.statistics import Score, repeated
 from korbert.tasks.noise import NOISE
@@ -87,6 +88,9 @@ class Regression(Kind, frozen=True):
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
         scores = outputs(model, prepared.examples, lambda model, batch: model(**model_inputs(batch)), **how)
         return [float(number) for number in scores[:, 0]]
+
+    def without_text(self, row: Row) -> float | None:
+        return math.nan if lack_text(self.texts(row)) else None
 
     def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
         from korbert.tasks import baselines

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from korbert.records.table import is_empty
 from korbert.tasks.baselines.features import Pairs, Texts
 from korbert.tasks.files import Row
 from korbert.tasks.kinds.base import Encoded, Morphemes
@@ -16,6 +17,14 @@ from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import fitted
 from korbert.training.examples import Examples
+
+NO_TEXT = "the text is empty"
+"""Why a row gets no label."""
+
+
+def lack_text(texts: Sequence[str]) -> bool:
+    """Whether one of the texts of a row is empty, or white space."""
+    return any(map(is_empty, texts))
 
 
 def equal_in_run(run: NDArray[Any]) -> NDArray[np.float64]:

@@ -47,5 +47,5 @@ def test_the_sample_is_stable_and_equal_per_source(files, tmp_path):
     assert sum(row.place.startswith("a.jsonl") for row in sample.rows) == 10
     assert len(preview(settings("a"), files, 7).rows) == 7
     (tmp_path / "a.jsonl").write_text("\n")
-    with pytest.raises(CorpusError, match="source 'a': no rows in the beginnings of its files"):
+    with pytest.raises(CorpusError, match="no document in source 'a': its files hold no record"):
         preview(settings("a"), files, 5)

@@ -64,10 +64,10 @@ OTHER = _parquet(body=["가"] * 9)
     [
         ("a.csv", "id,body\n1,가\n", "a.csv: no column 'text' among id, body: set id and text of 's'"),
         ("a.csv", '"id\n1,가\n', "a.csv, line 1, which names the columns: a quoted field does not end"),
-        ("a.csv", "\n1,가\n", "a.csv: no column 'id' among 1, 가: set id and text"),
+        ("a.csv", "\n1,가\n", "a.csv: no column 'text' among 1, 가: set id and text"),
         ("a.txt", "나는 학교에 갔다\n".encode("utf-16")[:-1], r"a.txt: is not UTF-16 \(truncated data\)"),
         ("a.json", '[{"id": 1, "text": "가"},\n {"id": 2, "te', r"a.json, line 2: not JSON \(Unterminated string"),
-        ("a.parquet", OTHER, r"no column 'id' among body: set id and text of 's'"),
+        ("a.parquet", OTHER, r"no column 'text' among body: set id and text of 's'"),
         ("a.parquet", OTHER[:-9], r"a.parquet: not a whole Parquet or Arrow file .*get it again"),
         ("a.dat", b"", r"a.dat: its kind cannot be told from its name: set kind of source 's'"),
         ("a.xml", DUMP.read_bytes()[:4_000], r"a.xml: ends inside page \d: the file is cut off, get it again"),

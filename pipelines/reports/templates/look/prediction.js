@@ -14,6 +14,7 @@ function predictionOf(data) {
     const why = missing.prediction ? said(missing.prediction) : asks;
     return { head: why ? [el("p", { class: "note", text: why })] : [], texts };
   }
+  if (prediction.why) return { head: [el("p", { class: "note", text: said(prediction.why) })], texts };
   if (prediction.gaps) {
     const heads = prediction.gaps.map(([best, ...others]) =>
       ranked([best.piece, best.probability], others.map((one) => [one.piece, one.probability])));
