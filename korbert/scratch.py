@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from korbert.errors import ArtifactError
+from korbert.names import is_litter
 
 MARK = ".korbert"
 _TEXT = "korbert made this folder and removes it, with everything in it, once the work is done.\n"
@@ -23,7 +24,7 @@ def claim(folder: Path, known: Callable[[str], bool] | None = None) -> Path:
     """
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise ArtifactError(f"{folder}: is not a folder of korbert: move it away, or name another output")
-    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    names = sorted(path.name for path in folder.iterdir() if not is_litter(path.name)) if folder.is_dir() else []
     marked = is_marked(folder)
     foreign = [name for name in names if not marked or (name != MARK and known is not None and not known(name))]
     if foreign:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from korbert.errors import ArtifactError
+from korbert.names import is_litter
 
 FILE = "index.sqlite"
 FORMAT = 2
@@ -44,7 +45,8 @@ def is_index(folder: Path) -> bool:
     if (folder / FILE).is_file():
         with _connected(folder, "ro") as database:
             return _has_schema(database)
-    if (folder.is_symlink() or folder.exists()) and not (folder.is_dir() and not any(folder.iterdir())):
+    is_free = folder.is_dir() and all(is_litter(path.name) for path in folder.iterdir())
+    if (folder.is_symlink() or folder.exists()) and not is_free:
         raise _no_index(folder, "exists and is not an index: name a new folder")
     return False
 

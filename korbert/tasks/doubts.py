@@ -24,7 +24,7 @@ def doubts(task: Kind, parts: Mapping[str, Rows]) -> Iterator[str]:
     for name in ("valid", "test"):
         if name in parts and (seen := seen_in(task, parts[name], train)):
             places = _first([parts[name].places[number] for number in seen])
-            yield f"{len(seen):,} of {len(parts[name]):,} {name} rows have the texts of a training row: {places}"
+            yield f"{name} rows with the texts of a training row: {len(seen):,} of {len(parts[name]):,}: {places}"
 
 
 def _slips(rows: Rows) -> Iterator[str]:
@@ -39,7 +39,7 @@ def _slips(rows: Rows) -> Iterator[str]:
         is_near = own <= _RARE * other and _one_apart(written[rare], written[common])
         if is_near or written[rare] == written[common]:
             first = _first(places[rare])
-            yield f"label {rare!r} ({own:,} rows) may be a slip of {common!r} ({other:,} rows): {first}"
+            yield f"label {rare!r} (rows: {own:,}) may be a slip of {common!r} (rows: {other:,}): {first}"
 
 
 def _one_apart(one: str, other: str) -> bool:
@@ -66,7 +66,7 @@ def _contradictions(task: Kind, rows: Rows) -> Iterator[str]:
     contrary = [by_label for by_label in found.values() if len(by_label) > 1]
     if contrary:
         shown = _first([" and ".join(f"{label!r} at {place}" for label, place in one.items()) for one in contrary])
-        yield f"{len(contrary):,} texts stand with different labels: {shown}"
+        yield f"texts with different labels: {len(contrary):,}: {shown}"
 
 
 def seen_in(task: Kind, rows: Iterable[Row], others: Iterable[Row]) -> list[int]:

@@ -242,6 +242,10 @@ def settle(partial: Path, final: Path) -> None:
     old = old_of(final)
     remove(old, is_ours)
     if final.exists():
+        for path in [path for path in final.rglob("*") if is_litter(path.name) and path.is_file()]:
+            kept = partial / path.relative_to(final)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            path.rename(kept)
         final.rename(old)
     partial.rename(final)
     sync(final.parent)
@@ -300,7 +304,8 @@ def is_ours(folder: Path) -> bool:
         return False
     marks = [folder / name for name in (PLAN, RECORD) if (folder / name).is_file()]
     if not marks:  # killed before its plan was written, or empty
-        return all(path.is_dir() or path.name.startswith(".korbert-") for path in folder.rglob("*"))
+        files = (path for path in folder.rglob("*") if not path.is_dir())
+        return all(path.name.startswith(".korbert-") or is_litter(path.name) for path in files)
     try:
         if not any(len(_FIELDS & (read_json(path) or {}).keys()) >= 3 for path in marks):
             return False
@@ -310,7 +315,8 @@ def is_ours(folder: Path) -> bool:
     if record is None or (folder / PLAN).is_file():
         return True
     known = record["files"].keys() | (BESIDE - SCRATCH)
-    files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    paths = (path for path in folder.rglob("*") if path.is_symlink() or not (path.is_dir() or is_litter(path.name)))
+    files = (path.relative_to(folder) for path in paths)
     return all(name.parts[0].startswith(".korbert-") or known & {name.parts[0], name.as_posix()} for name in files)
 
 

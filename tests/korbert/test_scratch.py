@@ -23,7 +23,8 @@ def test_a_claimed_folder_is_used_again_and_removed_with_its_files(tmp_path):
     assert is_marked(claim(tmp_path / "empty"))
     known = re.compile(r".*\.part").fullmatch
     folder = claim(tmp_path / "work", known)
-    (folder / "a.part").write_text("x")
+    for name in ("a.part", ".DS_Store", "Thumbs.db"):  # the others are nobody's fault
+        (folder / name).write_text("x")
     claim(folder, known)
     (folder / "thesis.hwp").write_text("of someone")
     with pytest.raises(ArtifactError, match=r"work: holds thesis\.hwp, not korbert's: move it away"):

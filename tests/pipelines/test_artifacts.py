@@ -197,3 +197,17 @@ def test_a_folder_with_a_file_of_somebody_else_is_neither_removed_nor_moved(tmp_
         remade[0](remade[1], _plan(size=9))
     store.tidy(tmp_path / "vocab.partial", tmp_path / "vocab")
     assert path.read_text() == '{"stage": "of a rocket"}'
+
+
+@pytest.mark.parametrize("name", [".DS_Store", "Thumbs.db", "desktop.ini", "._pieces.txt"])
+def test_what_file_managers_leave_is_ignored_and_kept(tmp_path, name):
+    folder, record = tmp_path / "vocab", _make(tmp_path, _plan(size=8))
+    litter = (folder / name, folder / "tokenizer" / name)
+    for path in litter:
+        path.write_text("x")
+    assert store.damage(folder, record, hashes=True) is None
+    store.check_place(folder)
+    record = _make(tmp_path, _plan(size=9), text="바다\n")  # takes the place of the older one
+    assert list(record["files"]) == ["tokenizer/pieces.txt"]
+    assert [path.read_text() for path in litter] == ["x", "x"]
+    assert store.damage(folder, record, hashes=True) is None

@@ -78,6 +78,16 @@ def test_the_same_rows_are_skipped_others_are_refused_or_trained_anew(mood, star
     assert rebuilt.scores == mood.scores
 
 
+def test_doubts_about_rows_are_said_once_with_their_places(start, caplog):
+    rows = [*ROWS * 4, (TEXTS[0], "부정"), ("새 글", "부장")]
+    korbert.finetune(start, rows, test=[("다른 글", "긍정"), ROWS[1]], baselines=False, **QUICK | {"epochs": 1})
+    assert [entry.getMessage() for entry in caplog.records if entry.levelname == "WARNING"] == [
+        "label '부장' (rows: 1) may be a slip of '부정' (rows: 21): train.jsonl, line 42",
+        "texts with different labels: 1: '긍정' at train.jsonl, line 1 and '부정' at train.jsonl, line 41",
+        "test rows with the texts of a training row: 1 of 2: test.jsonl, line 2",
+    ]
+
+
 def test_without_an_output_the_folder_lives_as_long_as_the_result(start, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     threads, drawn = torch.get_num_threads(), torch.random.get_rng_state()

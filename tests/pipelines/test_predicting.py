@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -70,7 +72,7 @@ def test_results_have_line_and_text_in_order(classifier, sample):
 def test_json_lines(classifier):
     lines = ['{"id": "a", "text": "좋다"}', '{"id": 7, "document": "좋다", "label": 1e999}']
     wrong = {
-        '{"text": null, "id": "b"}': "'text' is missing, not a text",
+        '{"text": true, "id": "b"}': "'text' is a truth value, not a text",
         '{"body": "좋다"}': "has no 'text'",
         '["좋다"]': "a list where an object belongs",
         '{"text": "좋다"': "is not JSON",
@@ -87,6 +89,72 @@ def test_json_lines(classifier):
     assert [part in error for part, error in zip(wrong.values(), errors(found).values(), strict=True)] == [True] * 8
     assert errors(results(classifier, '{"body": "좋다"}', columns={"text": ["body"]})) == {}
     assert results(classifier, '{"text": 3}', form="lines")[0]["text"] == '{"text": 3}'
+
+
+def _parquet(rows, path=None):
+    sink = path or io.BytesIO()
+    pq.write_table(pa.table({"text": pa.array(rows, pa.string()), "점": list(range(len(rows)))}), sink)
+    return None if path else sink.getvalue()
+
+
+FORMS = {
+    "a.csv": 'text,점\n"좋다\n정말",0\n,1\n  ,2\n별로다,3\n',
+    "a.jsonl": '{"text": "좋다\\n정말"}\n{"text": null}\n{"text": "  "}\n{"text": "별로다"}\n',
+    "a.json": '[{"text": "좋다\\n정말"}, {"text": ""}, {"text": "  "}, {"text": "별로다"}]',
+    "a.parquet": _parquet(["좋다\n정말", None, "  ", "별로다"]),
+    "a.txt": "좋다\n\n  \n별로다\n",
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_lines_count_records_and_an_empty_text_gets_no_label_in_every_form(classifier, name):
+    found = results(classifier, FORMS[name], name)
+    assert [one["line"] for one in found] == [1, 2, 3, 4]
+    assert ["why" in one for one in found] == [False, True, True, False]
+    for one in found[1:3]:
+        assert (one["label"], one["probabilities"], one["why"]) == (None, {}, "the text is empty")
+        assert chosen(one, 1, 0.5) == one
+
+
+def test_a_faulty_record_names_its_place_in_the_file(classifier):
+    found = results(classifier, "text,점\n좋다,1\n나쁘다\n별로다,2\n", "a.csv")
+    assert list(errors(found)) == [2]
+    assert "(line 3 of the file)" in errors(found)[2]
+
+
+def test_why_there_is_no_label_stands_in_a_table(folders, tmp_path, command):
+    path = tmp_path / "a.txt"
+    path.write_text("\n좋다\n", encoding="utf-8")
+    empty, good = csv.DictReader(io.StringIO(command("predict", folders / "nsmc", path, "--csv").out))
+    assert (empty["label"], empty["probability"], empty["error"]) == ("", "", "the text is empty")
+    assert (good["label"] in ("긍정", "부정"), good["error"]) == (True, "")
+
+
+def test_a_table_of_parquet_keeps_its_columns(folders, tmp_path, command):
+    rows = ["좋다", None, *(f"{n}번째 영화" for n in range(3_000))]
+    _parquet(rows, tmp_path / "a.parquet")
+    command("predict", folders / "nsmc", tmp_path / "a.parquet", "--output", tmp_path / "b.parquet")
+    before, after = (pq.read_table(tmp_path / f"{name}.parquet") for name in "ab")
+    assert after.select(before.column_names) == before
+    assert after.column_names == ["text", "점", "label", "probability", "probabilities", "error"]
+    assert after.slice(1, 1).to_pylist()[0]["error"] == "the text is empty"
+    said = [json.loads(line) for line in command("predict", folders / "nsmc", tmp_path / "a.parquet").out.splitlines()]
+    assert after["label"].to_pylist() == [one["label"] for one in said]
+    pq.write_table(after.select(["text", "label"]), tmp_path / "c.parquet")
+    command("predict", folders / "nsmc", tmp_path / "c.parquet", "--output", tmp_path / "d.parquet")
+    assert pq.read_table(tmp_path / "d.parquet")["predicted_label"].equals(after["label"])
+
+
+@pytest.mark.parametrize(("name", "code", "said"), [
+    ("a.csv", 2, "b.parquet: is for a file of Parquet, whose columns it keeps: leave --output out"),
+    ("none.parquet", 1, "none.parquet: holds no row, so there is nothing to write"),
+])  # fmt: skip
+def test_what_has_no_columns_to_keep_is_refused(folders, tmp_path, command, name, code, said):
+    (tmp_path / "a.csv").write_text("text\n좋다\n", encoding="utf-8")
+    _parquet([], tmp_path / "none.parquet")
+    output = tmp_path / "b.parquet"
+    assert said in command("predict", folders / "nsmc", tmp_path / name, "--output", output, code=code).err
+    assert not output.exists()
 
 
 @pytest.mark.parametrize(("data", "name", "columns", "said"), [
@@ -149,19 +217,17 @@ def test_scores_that_are_no_numbers_give_no_result(folders):
 
 def test_the_command_says_what_failed_and_goes_on(folders, tmp_path, command):
     path = tmp_path / "reviews.jsonl"
-    path.write_text(
-        '{"text": "좋다\\ud800"}\n{"text": "좋다, \\"정말\\"", "id": 7}\n{"text": null}\n', encoding="utf-8"
-    )
+    path.write_text('{"text": "좋다\\ud800"}\n{"text": "좋다, \\"정말\\"", "id": 7}\n{"text": []}\n', encoding="utf-8")
     said = command("predict", folders / "nsmc", path, code=1)
     assert [json.loads(line)["line"] for line in said.out.splitlines()] == [1, 2, 3]
     first, second, last = said.err.splitlines()
     assert first == f"korbert: {path}: line 1: 'text' has a surrogate at character 2"
-    assert second == f"korbert: {path}: line 3: 'text' is missing, not a text"
+    assert second == f"korbert: {path}: line 3: 'text' is a list, not a text"
     assert last == f"korbert: {path}: 2 of 3 lines failed: see the messages above"
     table = command("predict", folders / "nsmc", path, "--csv", "--top", "1", code=1).out
     _, good, bad = csv.DictReader(io.StringIO(table))
     assert list(bad) == ["line", "id", "text", "label", "probability", "probabilities", "error"]
-    assert (bad["line"], bad["label"], bad["error"]) == ("3", "", "'text' is missing, not a text")
+    assert (bad["line"], bad["label"], bad["error"]) == ("3", "", "'text' is a list, not a text")
     assert (good["id"], good["text"], good["error"]) == ("7", '좋다, "정말"', "")
     assert json.loads(good["probabilities"]) == {good["label"]: float(good["probability"])}
     said = command("predict", folders / "nsmc", "정말 좋다", code=2).err

@@ -7,7 +7,7 @@ import pytest
 
 from korbert.corpus.cleaning.clean import clean
 from korbert.corpus.cleaning.preview import preview
-from korbert.corpus.settings import CleanSettings
+from korbert.corpus.settings import CleanSettings, SourceSettings
 from korbert.errors import CorpusError
 
 
@@ -49,3 +49,19 @@ def test_the_sample_is_stable_and_equal_per_source(files, tmp_path):
     (tmp_path / "a.jsonl").write_text("\n")
     with pytest.raises(CorpusError, match="no document in source 'a': its files hold no record"):
         preview(settings("a"), files, 5)
+
+
+@pytest.mark.parametrize("source", [{"id": "번호"}, {"text": "본문"}])
+def test_preview_refuses_a_source_without_documents_as_clean_does(tmp_path, source):
+    (tmp_path / "a.jsonl").write_text('{"id": 1, "text": "오늘은 학교에 갔다."}\n', encoding="utf-8")
+    own = CleanSettings(sources=(SourceSettings(name="a", path="x", **source),))
+    said = []
+    for ask in (
+        lambda: preview(own, {"a": [tmp_path / "a.jsonl"]}, 5),
+        lambda: clean(own, {"a": [tmp_path / "a.jsonl"]}, tmp_path / "out", workers=1),
+    ):
+        with pytest.raises(CorpusError) as caught:
+            ask()
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+    assert 'set id (id = "" takes the number of the line), text or kind' in said[0]

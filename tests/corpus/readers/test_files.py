@@ -39,6 +39,14 @@ def test_names_globs_and_folders_are_resolved(tmp_path, pattern, names):
             find_files("a**b", tmp_path)
 
 
+@pytest.mark.parametrize("pattern", ["b", "b/*", "b/*.txt", "."])
+def test_what_file_managers_leave_is_no_source(tmp_path, pattern):
+    (tmp_path / "b").mkdir()
+    for name in (".DS_Store", "Thumbs.db", "desktop.ini", "._a.txt", "a.txt"):
+        put(tmp_path, f"b/{name}", "가나다\n")
+    assert [path.name for path in find_files(pattern, tmp_path)] == ["a.txt"]
+
+
 def test_a_datasets_folder_is_read_by_its_arrow_files(tmp_path):
     parts = {name: Dataset.from_dict({"id": [f"{name}1", f"{name}2"], "text": ["가", "나"]}) for name in ("one", "two")}
     DatasetDict(parts).save_to_disk(tmp_path / "set")

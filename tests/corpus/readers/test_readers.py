@@ -136,6 +136,33 @@ def test_a_faulty_line_is_a_row_with_reason_and_raw_text(tmp_path, line, reason,
     assert detail in bad.detail
 
 
+TEXTS = ["가나", "다라"]
+
+
+@pytest.mark.parametrize(("name", "content", "ids"), [
+    ("a.csv", "text\n가나\n다라\n", [2, 3]),
+    ("a.tsv", "번호\ttext\n7\t가나\n8\t다라\n", [2, 3]),
+    ("a.jsonl", '{"text": "가나"}\n{"text": "다라"}\n', [1, 2]),
+    ("a.json", '[{"text": "가나"}, {"text": "다라"}]', [1, 2]),
+    ("a.txt", "가나\n다라\n", [1, 2]),
+    ("a.parquet", None, [1, 2]),
+])  # fmt: skip
+def test_a_file_without_ids_gets_numbers(tmp_path, name, content, ids):
+    if content is None:
+        pq.write_table(pa.table({"text": TEXTS}), tmp_path / name)
+    else:
+        put(tmp_path, name, content)
+    found = read(tmp_path / name)
+    assert [row.id for row in found] == [str(number) for number in ids]
+    assert [row.text for row in found] == TEXTS
+
+
+def test_a_record_without_the_id_of_the_others_and_an_id_of_another_name_are_faults(tmp_path):
+    path = put(tmp_path, "a.jsonl", '{"id": "x", "text": "가나"}\n{"text": "다라"}\n')
+    assert [row.reason for row in read(path)] == [None, "bad_id"]
+    assert [row.reason for row in read(path, id="번호")] == ["bad_id", "bad_id"]
+
+
 def test_ids_of_several_files_name_the_file(tmp_path):
     paths = [tmp_path / "one" / "a.txt", tmp_path / "two" / "a.txt"]
     for path in paths:

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import korbert
+from korbert.pipelines.inference.predicting import json_of
 from korbert.pipelines.service import schemas
 from korbert.pipelines.service.batching import Row
 from korbert.pipelines.service.limits import Limits
@@ -129,12 +130,13 @@ def test_fill_and_tokenize_give_candidates_and_pieces_of_the_model(service, load
 
 def test_predict_gives_the_predictions_of_the_model(service, loaded):
     data = service.ask("/predict", {"input": TEXTS, "model": "mood"}).json["data"]
-    _assert_close(data, list(map(vars, loaded["mood"].predict(TEXTS))))
+    _assert_close(data, list(map(json_of, loaded["mood"].predict(TEXTS))))
+    assert data[1] == {"label": None, "probabilities": {}, "why": "the text is empty"}
     rows = [{"text": "한 남자가", "pair": text} for text in TEXTS]
     labelled = [row | {"label": ["a"]} for row in rows]  # would be read otherwise, and fail a batch that others share
     for given in (rows, labelled):
         data = service.ask("/predict", {"input": given, "model": "pairs"}).json["data"]
-        _assert_close(data, list(map(vars, loaded["pairs"].predict(rows))))
+        _assert_close(data, list(map(json_of, loaded["pairs"].predict(rows))))
     data = service.ask("/predict", {"input": TEXTS[:4], "model": "names"}).json["data"]
     _assert_close([one["spans"] for one in data], [list(map(vars, spans)) for spans in loaded["names"].tag(TEXTS[:4])])
 
