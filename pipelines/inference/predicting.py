@@ -9,8 +9,8 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import MISSING, fields, is_dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -150,33 +150,19 @@ def write_parquet(output: Path, model: Model, file: Source, form: Format, batche
     A prediction whose name the file has already gets `predicted_` before it. SettingsError for another file.
     """
     table = open_plain(file, "auto" if form == "lines" else form) if isinstance(file, Path) else None
-    batches_of = table.batches if table is not None else None
-    if table is None or batches_of is None:
+    if table is None or table.batches is None:
         raise SettingsError(f"--output {output}: is for a file of Parquet, whose columns it keeps: leave --output out")
     read = {"line", "id", "cut", *fields_of(model)[0]}
-    parts = [pa.table({"error": pa.array([], pa.string())})]
-    for batch in batches:
-        rows = list(map(_cells, batch))
-        names = dict.fromkeys(name for row in rows for name in row if name not in read)
-        parts.append(pa.table({name: [row.get(name) for row in rows] for name in names}))
-    if len(parts) == 1:
+    cells = (_cells(result) for batch in batches for result in batch)
+    rows = [{name: cell for name, cell in row.items() if name not in read} for row in cells]
+    if not rows:
         raise CorpusError(f"{file}: holds no row, so there is nothing to write: give a file with rows")
-    predicted = pa.concat_tables(parts, promote_options="default")
-    predicted = predicted.select([*predicted.column_names[1:], "error"]).combine_chunks()
-
-    def write(aside: Path) -> None:
-        begin, writer = 0, None
-        with ExitStack() as opened:
-            for batch in batches_of(table.columns):
-                rows = pa.Table.from_batches([batch])
-                for name, cells in zip(predicted.column_names, predicted.columns, strict=True):
-                    free = name if name not in table.columns else f"predicted_{name}"
-                    rows = rows.append_column(free, cells.slice(begin, len(batch)))
-                begin += len(batch)
-                writer = writer or opened.enter_context(pq.ParquetWriter(aside, rows.schema, compression="zstd"))
-                writer.write_table(rows)
-
-    write_aside(output, write, aside_of(output))
+    whole = pa.Table.from_batches(table.batches(table.columns))
+    for name in sorted(dict.fromkeys(chain.from_iterable(rows)), key="error".__eq__):
+        free = f"predicted_{name}" if name in table.columns else name
+        kind = pa.string() if name == "error" else None
+        whole = whole.append_column(free, pa.array([row.get(name) for row in rows], kind))
+    write_aside(output, lambda aside: pq.write_table(whole, aside, compression="zstd"), aside_of(output))
 
 
 def _cells(result: Result) -> Result:
