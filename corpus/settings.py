@@ -41,7 +41,9 @@ class SourceSettings(_Settings):
     kind: Kind = Field("auto", description="auto: by suffix; arrow: of a `datasets` data set; korquad: its contexts")
     encoding: Encoding = Field("auto", description="of the text; auto: detected from the beginning of each file")
     max_undecodable: Share = Field(0.01, description="maximum share of undecodable bytes; more is an error")
-    id: str = Field("id", description='field of the id (jsonl, tables); "": line or row numbers are the ids')
+    id: str = Field(
+        "id", description='field of the id (jsonl, tables); "", or in a file without "id": line or row numbers'
+    )
     text: str = Field("text", description="field of the text (jsonl, tables)")
     documents: Literal["line", "blank", "file"] = Field(
         "line", description="document unit of text files: a line, a block between blank lines, or the whole file"

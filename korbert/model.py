@@ -254,16 +254,16 @@ class Model(Embedder):
 
     def row(self, value: Any, position: str = "") -> Row:
         """Converts a text, a pair or a mapping to a row by role. SettingsError if the task cannot read it."""
-        kind = self.task
-        row: Row = {"text": "" if is_empty(value) else value} if isinstance(value, str) or is_empty(value) else {}
+        kind, row = self.task, Row()
+        if isinstance(value, str) or is_empty(value):
+            row = {"text": value if isinstance(value, str) else ""}
         if _is_pair(value):
             if "pair" not in kind.needs:
                 raise SettingsError(f"{value!r:.40}{position}: is a pair of texts: this model takes {kind.about()}")
             row = {"text": value[0], "pair": value[1]}
         try:
-            row = (
-                self._by_role({str(name): cell for name, cell in value.items()}) if isinstance(value, Mapping) else row
-            )
+            if isinstance(value, Mapping):
+                row = self._by_role({str(name): cell for name, cell in value.items()})
             texts = kind.texts(row)
         except (ValueError, KeyError, TypeError) as error:
             why = f"has no {error.args[0]}" if isinstance(error, KeyError) else str(error)

@@ -153,15 +153,16 @@ def write_parquet(output: Path, model: Model, file: Source, form: Format, batche
     if table is None or table.batches is None:
         raise SettingsError(f"--output {output}: is for a file of Parquet, whose columns it keeps: leave --output out")
     read = {"line", "id", "cut", *fields_of(model)[0]}
-    cells = (_cells(result) for batch in batches for result in batch)
-    rows = [{name: cell for name, cell in row.items() if name not in read} for row in cells]
+    found = map(_cells, chain.from_iterable(batches))
+    rows = [{name: cell for name, cell in row.items() if name not in read} for row in found]
     if not rows:
         raise CorpusError(f"{file}: holds no row, so there is nothing to write: give a file with rows")
     whole = pa.Table.from_batches(table.batches(table.columns))
     for name in sorted(dict.fromkeys(chain.from_iterable(rows)), key="error".__eq__):
-        free = f"predicted_{name}" if name in table.columns else name
-        kind = pa.string() if name == "error" else None
-        whole = whole.append_column(free, pa.array([row.get(name) for row in rows], kind))
+        column, cells = name, [row.get(name) for row in rows]
+        while column in whole.column_names:
+            column = f"predicted_{column}"
+        whole = whole.append_column(column, pa.array(cells, pa.string() if name == "error" else None))
     write_aside(output, lambda aside: pq.write_table(whole, aside, compression="zstd"), aside_of(output))
 
 

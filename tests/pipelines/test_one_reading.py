@@ -101,7 +101,7 @@ def test_every_command_reads_the_same_texts(tmp_path, file):
     assert cleaned == learned
     assert [one.get("text") for one in predicted] == [one.get("text") for one in embedded] == indexed == learned
     assert learned == (texts or learned)
-    assert [one["line"] for one in predicted] == [place.number for place in rows.places]
+    assert [one["line"] for one in predicted] == [*range(1, len(learned) + 1)]
     if not name.endswith(tuple(filter(None, PACK))):
         with path.open("rb") as pipe:
             piped = [one for part in predict_lines(_Echo(), pipe, name) for one in part]

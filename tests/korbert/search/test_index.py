@@ -170,6 +170,9 @@ def test_other_models_are_refused(filled, config, encoder, tmp_path):
     assert len(Index.load(filled.folder, tmp_path / "model").search("대출", way="vectors")[0]) == len(TEXTS)
     with pytest.raises(ArtifactError, match=r"nowhere: is not an index: make one with `korbert index`"):
         Index.load(tmp_path / "nowhere", encoder)
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / ".DS_Store").write_text("x")  # as a file manager leaves it
+    assert len(Index.create(tmp_path / "new", encoder)) == 0
     with pytest.raises(ArtifactError, match="model: exists and is not an index: name a new folder"):
         Index.create(tmp_path / "model", encoder)
     with pytest.raises(SettingsError, match="way 'all', top 10: use one of both, vectors, words, and at least 1"):
