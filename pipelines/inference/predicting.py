@@ -212,8 +212,8 @@ def result_of(
         value = record.fields[place]
         if together and set(together.get(key, [None])) <= record.fields.keys():
             value = [record.fields[name] for name in together[key]]
-        if key in values and is_empty(value):
-            result[key] = value or ""
+        if is_empty(value) and values.get(key) is ROLES["text"].value:
+            result[key] = value if isinstance(value, str) else ""
             continue
         if key in values:
             try:
