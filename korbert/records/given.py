@@ -18,12 +18,12 @@ def write_rows(rows: Any, folder: Path, name: str, columns: Mapping[int, Sequenc
     """
     if isinstance(rows, Mapping):  # a DatasetDict, or columns
         raise SettingsError(f"{name}: is a {type(rows).__name__} of {', '.join(map(str, rows))}: give one of these")
-    if (table := _table(rows, name)) is not None:
+    if (table := table_of(rows, name)) is not None:
         import pyarrow as pa
 
         path = folder / f"{name}.arrow"
         with pa.ipc.new_stream(str(path), table.schema) as writer:
-            writer.write_table(table)
+            writer.writetable_of(table)
         return path
     if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
         raise SettingsError(f"{name}: is a {type(rows).__name__}: {_TAKEN}")
@@ -35,7 +35,7 @@ def write_rows(rows: Any, folder: Path, name: str, columns: Mapping[int, Sequenc
     return path
 
 
-def _table(rows: Any, name: str) -> Any:
+def table_of(rows: Any, name: str) -> Any:
     """The table of Arrow of a frame or a data set, classes with their names; None for other rows."""
     import pyarrow as pa
 

@@ -1,11 +1,13 @@
 """The file of an index: an SQLite database of texts, their fields, vectors and postings.
 
 table       one row for
-meta        each fact about the index: format, model, settings, version (counts the changes)
-texts       each text: its number, id, fields (JSON), terms (JSON), text
-fields      each name of a field
+meta        each fact about the index: model, settings, identity, version (counts the changes), numbers of rows
+texts       each text: its number and id; the document that it is of, from begin to end; fields (JSON), terms (JSON)
 vectors     each text: its vector, float32
 postings    each term and 65,536 numbers of texts: see postings.py
+
+The last column of each row is a checksum of the others, which is compared whenever the row is read. `verify` finds
+lost rows when an index is opened, and `check` reads all.
 
 The file is in WAL mode: a reader sees the last committed state when it began, whatever a writer beside it does, and
 writers wait for each other. What a killed process has not committed is gone, and nothing else.
@@ -18,29 +20,57 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Literal
+from zlib import crc32
 
 from korbert.errors import ArtifactError
 from korbert.names import is_litter
 
 FILE = "index.sqlite"
-FORMAT = 2
+FORMAT = 3  # the user_version of the file
+_APPLICATION = 0x6B6F7262  # "korb", the application_id of the file
 _EARLIER = "index.json"  # the record of format 1, which had files of its own
+_ANEW = "make it anew in a new folder, with `korbert index MODEL CORPUS --output FOLDER`"
 _WAIT_S = 60.0  # for another writer, which holds the lock for a second or so at a time
-_SCHEMA = """
-    CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-    CREATE TABLE texts (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, fields TEXT NOT NULL,
-                        terms TEXT NOT NULL, text TEXT NOT NULL);
-    CREATE TABLE fields (name TEXT PRIMARY KEY) WITHOUT ROWID;
-    CREATE TABLE vectors (number INTEGER PRIMARY KEY, vector BLOB NOT NULL);
-    CREATE TABLE postings (term TEXT NOT NULL, bucket INTEGER NOT NULL, entries BLOB NOT NULL, UNIQUE (term, bucket));
-"""
+_QUICK_BYTES = 256 * 2**20  # larger files take SQLite more than half a second to check
+_TABLES = (
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE texts (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, document TEXT NOT NULL,"
+    ' "begin" INTEGER NOT NULL, "end" INTEGER NOT NULL, fields TEXT NOT NULL, terms TEXT NOT NULL, text TEXT NOT NULL,'
+    " checksum INTEGER NOT NULL)",
+    "CREATE TABLE vectors (number INTEGER PRIMARY KEY, vector BLOB NOT NULL, checksum INTEGER NOT NULL)",
+    "CREATE TABLE postings (term TEXT NOT NULL, bucket INTEGER NOT NULL, entries BLOB NOT NULL,"
+    " checksum INTEGER NOT NULL, UNIQUE (term, bucket))",
+)
+
+
+class Damage(Exception):
+    """Something in the file is not as it was written. str: what."""
+
+
+def checksum(*values: object) -> int:
+    """CRC-32 of the values with their types and sizes."""
+    crc = 0
+    for value in values:
+        data = value if isinstance(value, bytes) else str(value).encode()
+        crc = crc32(data, crc32(f"{type(value).__name__} {len(data)} ".encode(), crc))
+    return crc
+
+
+def intact(what: str, *row: Any) -> tuple[Any, ...]:
+    """The row without its checksum, which is its last value. Damage if it does not agree with the others."""
+    values = row[:-1]
+    if checksum(*values) != row[-1]:
+        raise Damage(f"{what} is not as it was written")
+    return values
 
 
 def is_index(folder: Path) -> bool:
     """Whether there is an index in the folder, and not only the beginnings of one.
 
-    ArtifactError for a file, a broken link, an index of an earlier format, and a folder with other files.
+    ArtifactError for a file, a broken link, an index of an earlier format, a database of another program, and a folder
+    with other files.
     """
     if (folder / FILE).is_file():
         with _connected(folder, "ro") as database:
@@ -53,10 +83,7 @@ def is_index(folder: Path) -> bool:
 
 def _no_index(folder: Path, what: str) -> ArtifactError:
     if (folder / _EARLIER).is_file():
-        what = (
-            "is an index of an earlier version of korbert: make it anew in a new folder, with `korbert index MODEL"
-            " CORPUS --output FOLDER`"
-        )
+        what = f"is an index of an earlier version of korbert: {_ANEW}"
     return ArtifactError(f"{folder}: {what}")
 
 
@@ -65,13 +92,16 @@ def create(folder: Path, meta: dict[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with _connected(folder, "rwc") as database:
         database.execute("PRAGMA page_size = 16384")  # 15 vectors of 256 numbers; of the default size, 3
+        # Before WAL mode, so that the file itself says whose it is from its first byte on.
+        database.execute(f"PRAGMA application_id = {_APPLICATION}")
+        database.execute(f"PRAGMA user_version = {FORMAT}")
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("BEGIN IMMEDIATE")
         if not _has_schema(database):
-            for statement in _SCHEMA.split(";"):
+            for statement in _TABLES:
                 database.execute(statement)
-            facts = {"format": FORMAT, **meta, "version": 0, "texts": 0, "length": 0}
-            database.executemany("INSERT INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in facts.items()])
+            numbers = {"version": 0, "texts": 0, "length": 0, "keys": 0, "numbered": 0}
+            write_meta(database, identity=token_hex(16), fields=[], **meta, **numbers)
         database.execute("COMMIT")
 
 
@@ -82,8 +112,6 @@ def reading(folder: Path) -> Iterator[sqlite3.Connection]:
         database.execute("BEGIN")
         if not _has_schema(database):
             raise ArtifactError(f"{folder}: is not an index: make one with `korbert index`")
-        if (there := read_meta(database, "format")) != FORMAT:
-            raise ArtifactError(f"{folder / FILE}: format {there}, this version reads {FORMAT}: make the index again")
         yield database
 
 
@@ -100,17 +128,87 @@ def writing(folder: Path) -> Iterator[sqlite3.Connection]:
 
 def read_meta(database: sqlite3.Connection, key: str) -> Any:
     """A fact about the index."""
-    return json.loads(database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()[0])
+    row = database.execute("SELECT value, checksum FROM meta WHERE key = ?", (key,)).fetchone()
+    if row is None:
+        raise Damage(f"{key} is missing")
+    return json.loads(intact(key, key, *row)[1])
+
+
+def write_meta(database: sqlite3.Connection, **facts: Any) -> None:
+    """Writes facts about the index."""
+    rows = [(key, json.dumps(value, ensure_ascii=False)) for key, value in facts.items()]
+    database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", [(*row, checksum(*row)) for row in rows])
 
 
 def add_to_meta(database: sqlite3.Connection, **more: int) -> None:
     """Adds to numbers among the facts: SQLite would count all texts and terms one by one."""
-    database.executemany("UPDATE meta SET value = value + ? WHERE key = ?", ((n, key) for key, n in more.items()))
+    write_meta(database, **{key: read_meta(database, key) + number for key, number in more.items()})
+
+
+def verify(database: sqlite3.Connection) -> None:
+    """Finds lost rows and pages, when an index is opened. Damage if there are any.
+
+    Of a file of more than 256 MiB only what the search for words relies on is read, in a second or two for a million
+    texts: `check` reads it all.
+    """
+    pages, page_bytes = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+    tables = ["texts"]
+    if pages * page_bytes <= _QUICK_BYTES:
+        _verify_pages(database, "quick_check")
+        tables.append("vectors")
+    for table in tables:
+        (rows,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()
+        if rows != (expected := read_meta(database, "texts")):
+            raise Damage(f"{rows:,} rows of {table}, {expected:,} were written")
+    # Read from the index of (term, bucket): a term that it has lost is found nowhere, and nothing else would say so.
+    keys = sum(checksum(*key) for key in database.execute("SELECT term, bucket FROM postings"))
+    if keys != read_meta(database, "keys"):
+        raise Damage("the index of terms is not as it was written")
+
+
+def check(folder: Path) -> int:
+    """Reads all of an index, and returns its number of texts. ArtifactError if anything is not as it was written."""
+    with reading(folder) as database:
+        _verify_pages(database, "integrity_check")
+        verify(database)
+        for table in ("meta", "texts", "vectors", "postings"):
+            for row in database.execute(f"SELECT * FROM {table}"):
+                intact(f"a row of {table}", *row)
+        return int(read_meta(database, "texts"))
+
+
+def _verify_pages(database: sqlite3.Connection, pragma: Literal["quick_check", "integrity_check"]) -> None:
+    (said,) = database.execute(f"PRAGMA {pragma}(1)").fetchone()
+    if said != "ok":
+        raise Damage(" ".join(said.split()))
 
 
 def _has_schema(database: sqlite3.Connection) -> bool:
-    """Whether the process that created the file got as far as its first commit."""
-    return bool(database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'meta'").fetchone()[0])
+    """Whether the process that created the file got as far as its first commit. Damage if its tables are others."""
+    there = {statement for (statement,) in database.execute("SELECT sql FROM sqlite_master")}
+    if there and not there.issuperset(_TABLES):
+        raise Damage("its tables are not as they were made")
+    return bool(there)
+
+
+def _check_header(folder: Path) -> None:
+    """Reads whose database it is, from the file itself: SQLite would write beside it. ArtifactError if not ours."""
+    path = folder / FILE
+    with path.open("rb") as file:
+        header = file.read(72)
+    if not header and not path.is_symlink():  # another process is creating it, or was killed
+        return
+    version, application = (int.from_bytes(header[at : at + 4], "big") for at in (60, 68))
+    if header[:16] != b"SQLite format 3\0":
+        raise Damage("it does not begin as a database does")
+    if application != _APPLICATION:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
+            names = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+        if {"meta", "texts", "fields", "vectors", "postings"} <= names:
+            raise ArtifactError(f"{path}: is an index of format 2, this version reads {FORMAT}: {_ANEW}")
+        raise ArtifactError(f"{path}: is a database of another program: name a new folder")
+    if version != FORMAT:
+        raise ArtifactError(f"{path}: is an index of format {version}, this version reads {FORMAT}: {_ANEW}")
 
 
 @contextmanager
@@ -123,20 +221,32 @@ def _connected(folder: Path, mode: Literal["ro", "rw", "rwc"]) -> Iterator[sqlit
     is_fixed = mode == "ro" and not os.access(folder, os.W_OK) and not path.with_name(f"{FILE}-wal").exists()
     how = "ro&immutable=1" if is_fixed else "rwc" if mode == "rwc" else "rw"
     try:
+        if path.is_file():
+            _check_header(folder)
         address = f"{path.absolute().as_uri()}?mode={how}"
         with closing(sqlite3.connect(address, timeout=_WAIT_S, isolation_level=None, uri=True)) as database:
             yield database  # an open transaction is undone by closing
+    except Damage as error:
+        raise ArtifactError(f"{path}: is damaged ({error}): make the index again") from None
     except sqlite3.DatabaseError as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the details of extended codes
-        if code == sqlite3.SQLITE_BUSY:
-            raise ArtifactError(
-                f"{folder}: another process has been writing this index for {_WAIT_S:.0f} seconds: wait until it has"
-                " ended"
-            ) from None
-        if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-            raise OSError(errno.ENOSPC if code == sqlite3.SQLITE_FULL else errno.EIO, str(error), str(path)) from None
-        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            raise ArtifactError(f"{path}: is damaged ({error}): make the index again") from None
-        if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
-            raise ArtifactError(f"{path}: {error}: check the rights to the folder and its files") from None
-        raise
+        raise _reported(error, path) from None
+
+
+def _reported(error: sqlite3.DatabaseError, path: Path) -> Exception:
+    """An error of SQLite as one of ours. An error of our own code stays as it is."""
+    extended = getattr(error, "sqlite_errorcode", None)
+    code = 0 if extended is None else extended & 0xFF
+    is_text = isinstance(error, sqlite3.OperationalError) and extended is None  # Python's: it is not UTF-8
+    if code == sqlite3.SQLITE_BUSY:
+        return ArtifactError(
+            f"{path.parent}: another process has been writing this index for {_WAIT_S:.0f} seconds: wait until it has"
+            " ended"
+        )
+    damage = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_TOOBIG)
+    if is_text or code in damage or extended == sqlite3.SQLITE_IOERR_SHORT_READ:
+        return ArtifactError(f"{path}: is damaged ({' '.join(str(error).split()):.200}): make the index again")
+    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        return OSError(errno.ENOSPC if code == sqlite3.SQLITE_FULL else errno.EIO, str(error), str(path))
+    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+        return ArtifactError(f"{path}: {error}: check the rights to the folder and its files")
+    return error

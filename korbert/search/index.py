@@ -1,19 +1,20 @@
 """A search index of texts: by words, by vectors, or by both."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Self, Unpack, get_args
+from typing import Any, Self, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from korbert.embedder import TEXTS_AT_ONCE, as_texts
 from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
-from korbert.folders import lasting
+from korbert.folders import is_on_hub, lasting
 from korbert.model import Model
 from korbert.processor import cores
 from korbert.search import database as store
@@ -22,7 +23,7 @@ from korbert.search.hits import LETTERS_WEIGHT, SHORT_TERMS, USUAL_WEIGHT, Hit, 
 from korbert.search.nearest import VectorCache, best, cosines
 from korbert.search.postings import word_scores
 from korbert.search.terms import read_texts
-from korbert.search.texts import Fields, delete, insert, is_utf8, json_of, stored
+from korbert.search.texts import Fields, all_texts, delete, insert, replace_fields, rows_of, stored, text_of
 from korbert.tasks.kinds.embedding import Embedding
 from korbert.tasks.kinds.rerank import Rerank
 from korbert.tasks.passages import MANY_TEXTS
@@ -62,7 +63,13 @@ class Index:
         self.folder = folder
         self.model = model
         with store.reading(folder) as database:
-            facts = {key: store.read_meta(database, key) for key in ("model", "settings", "size")}
+            self._open(database)
+
+    def _open(self, database: Connection) -> None:
+        """Reads what is known about the index, and checks that it is whole and of this model."""
+        folder, model = self.folder, self.model
+        store.verify(database)
+        facts = {key: store.read_meta(database, key) for key in ("model", "settings", "size", "identity")}
         if model.digest != facts["model"]["digest"]:
             raise ArtifactError(
                 f"{folder}: is an index of another model: {facts['model']['digest'][:12]} ({facts['model']['folder']}),"
@@ -71,8 +78,17 @@ class Index:
             )
         self.settings = VectorSettings.of(facts["settings"])
         self._size: int = facts["size"]
+        self._identity: str = facts["identity"]
         self._cache = VectorCache(self._size)
         self.way, self.why = default_way(model) if self._size else ("words", "the index has no vectors")
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        """A connection to the index in the folder, which is opened anew if it is not the one that was opened."""
+        with store.reading(self.folder) as database:
+            if store.read_meta(database, "identity") != self._identity:
+                self._open(database)
+            yield database
 
     @classmethod
     def create(cls, folder: str | Path, model: Model, *, words_only: bool = False, **asked: Unpack[Asked]) -> Self:
@@ -105,15 +121,17 @@ class Index:
         """Opens the index in a folder.
 
         model: its model, several with it among them, or the model's folder; None: the folder recorded in the index.
-        ArtifactError if there is no index, it is damaged, or the model is another one.
+        ArtifactError if there is no index, it is damaged, the model is another one, or the recorded one is on the
+        Hugging Face Hub, which is asked only for a model that is given.
         """
+        if model is None:
+            model = model_of(folder)
+        if isinstance(model, str | Path):
+            model = Model.load(model)
         if not isinstance(model, Model):
             with store.reading(Path(folder)) as database:
-                maker = store.read_meta(database, "model")
-            if model is None or isinstance(model, str | Path):
-                model = Model.load(maker["folder"] if model is None else model)
-            else:
-                model = next((one for one in model if one.digest == maker["digest"]), model[0])  # that one is refused
+                digest = store.read_meta(database, "model")["digest"]
+            model = next((one for one in model if one.digest == digest), model[0])  # that one is refused
         return cls(Path(folder), model)
 
     def matching(self, **asked: Unpack[Asked]) -> Self:
@@ -131,49 +149,65 @@ class Index:
         return f"<Index {self.folder}: searched by {self.way}, as {self.why}>"
 
     def __len__(self) -> int:
-        with store.reading(self.folder) as database:
+        with self._reading() as database:
             return int(store.read_meta(database, "texts"))
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         """Id and text of each entry, in the order of adding."""
-        with store.reading(self.folder) as database:
-            yield from database.execute("SELECT id, text FROM texts ORDER BY number")
+        with self._reading() as database:
+            for row, _ in all_texts(database):
+                yield row.id, row.text
 
-    def add(self, texts: Iterable[tuple[str, str] | tuple[str, str, Fields]]) -> Added:
-        """Adds (id, text) or (id, text, fields), 4,096 at a time; what was added before an error stays.
+    def add(self, texts: Iterable[str | tuple[str, str] | tuple[str, str, Fields] | Mapping[str, Any]]) -> Added:
+        """Adds texts, 4,096 at a time; what was added before an error stays.
 
-        A text replaces the one with the same id, unless text and fields are equal. CorpusError for an id that is given
-        twice, and for a text that is not UTF-8.
+        A text replaces the one with the same id, unless text and fields are equal.
+
+        Args:
+            texts: Strings, which get the next free numbers as ids; (id, text) or (id, text, fields); dicts, whose keys
+                are id, text (or another usual name) and fields; a frame of pandas or polars, or a Dataset.
+
+        Raises:
+            SettingsError: The texts are something else.
+            CorpusError: An id is given twice, or a text is not UTF-8.
         """
-        added, ids, left = Added(), set[str](), iter(texts)
+        added, ids, left = Added(), set[str](), rows_of(texts)
         while part := list(islice(left, TEXTS_AT_ONCE)):
-            rows = []
-            for id, text, *fields in part:
-                if not isinstance(id, str) or not isinstance(text, str):
-                    raise CorpusError(f"id {id!r:.60}: id and text have to be strings, not {text!r:.60}")
+            numbers = iter(self._free_numbers(sum(id is None for id, *_ in part)))
+            rows = [(next(numbers) if id is None else id, text, fields) for id, text, fields in part]
+            for id, *_ in rows:
                 if id in ids:
                     raise CorpusError(f"id {id!r:.60}: is given twice: ids must be unique")
-                kept = json_of(*fields)
-                if not is_utf8(id + text + kept):
-                    raise CorpusError(f"id {id!r:.60}: has a lone surrogate, which no file can hold: remove it")
                 ids.add(id)
-                rows.append((id, text, kept))
             while rows:
                 rows = self._add(rows, added)
         return added
 
+    def _free_numbers(self, count: int) -> list[str]:
+        """The next numbers that are no ids, and that no other process gets."""
+        numbers: list[str] = []
+        if count:
+            with store.writing(self.folder) as database:
+                last = store.read_meta(database, "numbered")
+                while len(numbers) < count:
+                    last += 1
+                    if not stored(database, [str(last)]):
+                        numbers.append(str(last))
+                store.write_meta(database, numbered=last)
+        return numbers
+
     def remove(self, ids: Iterable[str]) -> int:
         """Removes the texts with these ids, and returns their number. Unknown ids are ignored."""
         with store.writing(self.folder) as database:
-            numbers = [number for number, _, _ in stored(database, ids).values()]
+            numbers = [text.number for text in stored(database, ids).values()]
             delete(database, numbers)
         return len(numbers)
 
     def _add(self, texts: list[tuple[str, str, str]], added: Added) -> list[tuple[str, str, str]]:
         """Adds (id, text, fields), and returns those that another process has just changed: add them again."""
-        with store.reading(self.folder) as database:
+        with self._reading() as database:
             there = stored(database, (id for id, _, _ in texts))
-        new = {id: text for id, text, _ in texts if id not in there or there[id][1] != text}
+        new = {id: text for id, text, _ in texts if id not in there or there[id].text != text}
         workers = cores() if len(new) > MANY_TEXTS else 0
         read = list(read_texts(self.model.tokenizer, list(new.values()), self.model.max_length, workers))
         vectors = self._vectors([encoding for encoding, _ in read], "passage")
@@ -182,23 +216,24 @@ class Index:
         with store.writing(self.folder) as database:
             there, gone, rows = stored(database, (id for id, _, _ in texts)), [], []
             for id, text, fields in texts:
-                number, *before = there.get(id, (None, None, None))
-                if before == [text, fields]:
+                before = there.get(id)
+                if before and (before.text, before.fields) == (text, fields):
                     added.unchanged += 1
-                elif before[0] == text:
+                elif before and before.text == text:
                     added.replaced += 1
-                    database.execute("UPDATE texts SET fields = ? WHERE number = ?", (fields, number))
+                    replace_fields(database, before, fields)
                 elif id not in made:
                     again.append((id, text, fields))
                 else:
-                    added.new += number is None
-                    added.replaced += number is not None
-                    gone += [] if number is None else [number]
+                    added.new += before is None
+                    added.replaced += before is not None
+                    gone += [] if before is None else [before.number]
                     rows.append((id, fields, text, *made[id]))
             delete(database, gone)
             insert(database, rows)
-            names = {name for _, _, fields in texts for name in json.loads(fields)}
-            database.executemany("INSERT OR IGNORE INTO fields VALUES (?)", ((name,) for name in sorted(names)))
+            known = store.read_meta(database, "fields")
+            if new_names := {name for _, _, fields in texts for name in json.loads(fields)}.difference(known):
+                store.write_meta(database, fields=sorted([*known, *new_names]))
         return again
 
     def search(
@@ -224,15 +259,18 @@ class Index:
             ModelError: The reranker is a model of another kind.
         """
         queries, _ = as_texts(texts, "texts")
-        way = way or self.way
-        if way not in get_args(Way) or top < 1:
+        if way not in (None, *get_args(Way)) or top < 1:
             raise SettingsError(f"way {way!r}, top {top}: use one of {', '.join(get_args(Way))}, and at least 1")
-        if way != "words" and not self._size:
-            raise SettingsError(f"way {way!r}: this index has only words: search by words, or make one with vectors")
         read = list(read_texts(self.model.tokenizer, queries, self.model.max_length))
-        no_vectors = np.zeros((len(read), 0), np.float32)
-        vectors = no_vectors if way == "words" else self._vectors([encoding for encoding, _ in read], "query")
-        with store.reading(self.folder) as database:
+        with self._reading() as database:
+            way = way or self.way
+            if way != "words" and not self._size:
+                raise SettingsError(
+                    f"way {way!r}: this index has only words: search by words, or make one with vectors"
+                )
+            vectors = np.zeros((len(read), 0), np.float32)
+            if way != "words":
+                vectors = self._vectors([encoding for encoding, _ in read], "query")
             among = None if where is None else numbers_where(database, where)
             both = zip(read, vectors, strict=True)
             depth = max(top, _RERANKED) if reranker else top
@@ -274,11 +312,10 @@ class Index:
         )
         hits: list[Hit] = []
         for number, score in ranking:
-            select = "SELECT id, text, fields FROM texts WHERE number = ?"
-            id, text, fields = database.execute(select, (number,)).fetchone()
+            row = text_of(database, number)
             rank_vectors, cosine = cosine_of.get(number, (None, None))
             rank_words, bm25 = bm25_of.get(number, (None, None))
-            hits.append(Hit(id, text, score, rank_vectors, rank_words, cosine, bm25, json.loads(fields)))
+            hits.append(Hit(row.id, row.text, score, rank_vectors, rank_words, cosine, bm25, json.loads(row.fields)))
         if letters:
             shared = shared_letters(query, (hit.text for hit in hits[:_REORDERED]))
             hits = _resorted(hits, [hit.score + letters * one for hit, one in zip(hits, shared, strict=False)])
@@ -297,6 +334,19 @@ class Index:
             return np.zeros((len(encodings), 0), np.float32)
         settings = self.settings.model_copy(update={"side": side})
         return self.model.pooled(encodings, settings)
+
+
+def model_of(folder: str | Path) -> str:
+    """The model that an index was made with: a folder, or the name of one in the box.
+
+    ArtifactError if there is no index, or for a model on the Hugging Face Hub, which is asked only for a name that a
+    user gives.
+    """
+    with store.reading(Path(folder)) as database:
+        name: str = store.read_meta(database, "model")["folder"]
+    if is_on_hub(name):
+        raise ArtifactError(f"{folder}: was made with {name}, which is on the Hugging Face Hub: give it as the model")
+    return name
 
 
 def default_way(model: Model) -> tuple[Way, str]:

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from korbert.search.database import read_meta
+from korbert.search.database import Damage, intact, read_meta
 from korbert.search.hits import Ranking
 
 _ROWS_AT_ONCE = 4_096
@@ -29,11 +29,13 @@ _ROUNDING = 2.0**-8  # of bfloat16, relative
 class Vectors:
     """Codes of the vectors of all texts at one version of the index. A vector is mean + code x scale, or nearly.
 
+    identity: of the index, which another one in its place does not have.
     numbers: (N,) int64, rising. mean: (D,). codes: (N, D rounded up to 32) int8. scales: (N,) bfloat16. products: (N,)
     float32, of vector and mean. error: the largest distance of a vector from what its code says. length: the largest
     distance from the mean.
     """
 
+    identity: str
     version: int
     numbers: NDArray[np.int64]
     mean: Tensor
@@ -80,12 +82,18 @@ class VectorCache:
     def read(self, database: sqlite3.Connection) -> Vectors:
         """The vectors of the texts in the database."""
         with self._lock:
-            kept, version = self._kept, read_meta(database, "version")
-            if kept.version == version:
+            kept = self._kept
+            identity = read_meta(database, "identity")
+            version = read_meta(database, "version")
+            if (kept.identity, kept.version) == (identity, version):
                 return kept
+            if kept.identity != identity or kept.version > version:  # another index, or an earlier copy of this one
+                kept = _without_texts(torch.zeros_like(kept.mean))
             # All numbers are in the small index of ids, too.
             numbers = np.array([number for (number,) in database.execute("SELECT number FROM texts")], np.int64)
             numbers.sort()
+            if len(numbers) != read_meta(database, "texts"):
+                raise Damage("texts are missing")
             if len(numbers) > 2 * len(kept.numbers):  # the mean, too, is another one
                 sample = _read(database, numbers[:: -(-len(numbers) // _SAMPLE)])
                 kept = _without_texts(torch.from_numpy(np.concatenate(list(sample)).mean(axis=0)))
@@ -99,9 +107,10 @@ class VectorCache:
                 own[is_known] = before[known]
             error, length = kept.error, kept.length
             if len(new := np.flatnonzero(~is_known)):
-                between = "SELECT vector FROM vectors WHERE number BETWEEN ? AND ? ORDER BY number"
+                between = "SELECT * FROM vectors WHERE number BETWEEN ? AND ? ORDER BY number"
+                read = database.execute(between, (int(numbers[new[0]]), int(numbers[new[-1]])))
                 row = int(new[0])
-                for part in _parts(database.execute(between, (int(numbers[new[0]]), int(numbers[new[-1]])))):
+                for part in _parts(read, numbers[new]):
                     rows = slice(row, row + len(part))
                     products[rows] = torch.from_numpy(part) @ kept.mean
                     centred = torch.from_numpy(part) - kept.mean
@@ -112,14 +121,14 @@ class VectorCache:
                     error = max(error, float((centred - whole * scale).norm(dim=1).max()))
                     length = max(length, float(centred.norm(dim=1).max()))
                     row = rows.stop
-            self._kept = Vectors(version, numbers, kept.mean, codes, scales, products, error, length)
+            self._kept = Vectors(identity, version, numbers, kept.mean, codes, scales, products, error, length)
             return self._kept
 
 
 def _without_texts(mean: Tensor) -> Vectors:
     codes = torch.zeros((0, -(-len(mean) // _BLOCK) * _BLOCK), dtype=torch.int8)
     return Vectors(
-        -1, np.zeros(0, np.int64), mean, codes, torch.zeros(0, dtype=torch.bfloat16), torch.zeros(0), 0.0, 0.0
+        "", -1, np.zeros(0, np.int64), mean, codes, torch.zeros(0, dtype=torch.bfloat16), torch.zeros(0), 0.0, 0.0
     )
 
 
@@ -134,14 +143,22 @@ def cosines(
 
 def _read(database: sqlite3.Connection, numbers: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
     """The vectors of the texts with these rising numbers, some thousand at a time."""
-    select = "SELECT vector FROM vectors WHERE number IN (SELECT value FROM json_each(?)) ORDER BY number"
-    return _parts(database.execute(select, (json.dumps(numbers.tolist()),)))
+    select = "SELECT * FROM vectors WHERE number IN (SELECT value FROM json_each(?)) ORDER BY number"
+    return _parts(database.execute(select, (json.dumps(numbers.tolist()),)), numbers)
 
 
-def _parts(read: sqlite3.Cursor) -> Iterator[NDArray[np.float32]]:
-    while blobs := read.fetchmany(_ROWS_AT_ONCE):
+def _parts(read: sqlite3.Cursor, numbers: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
+    """The vectors in these rows of the table, which have to be those of these numbers."""
+    at = 0
+    while rows := read.fetchmany(_ROWS_AT_ONCE):
+        vectors = [intact(f"vector {row[0]}", *row) for row in rows]
+        if [number for number, _ in vectors] != numbers[at : at + len(rows)].tolist():
+            break
+        at += len(rows)
         # From a bytearray, as torch wants memory that may be written.
-        yield np.frombuffer(bytearray().join(blob for (blob,) in blobs), np.float32).reshape(len(blobs), -1)
+        yield np.frombuffer(bytearray().join(blob for _, blob in vectors), np.float32).reshape(len(rows), -1)
+    if at < len(numbers):
+        raise Damage(f"vector {numbers[at]} is missing")
 
 
 def best(numbers: NDArray[np.int64], scores: NDArray[np.float32], top: int) -> Ranking:

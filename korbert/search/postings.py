@@ -1,19 +1,19 @@
 """BM25 over postings in the index's database.
 
 A posting says how often a term is in a text, and how many terms that text has. Those of a term are 8 bytes each, in a
-blob for every 65,536 numbers of texts: a query reads a few blobs, and numpy adds up the scores. (FTS5 of SQLite visits
-every text with any term of the query one by one: see "Engines of an index" in benchmarks/RESULTS.md.)
+blob for every 65,536 numbers of texts: a query reads a few blobs, compares their checksums, and numpy adds up the
+scores. (FTS5 of SQLite visits every text with any term of the query one by one: see "Engines of an index" in
+benchmarks/RESULTS.md.)
 """
 
-import json
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from korbert.search.database import add_to_meta, read_meta
+from korbert.search.database import Damage, add_to_meta, checksum, intact, read_meta
 
 _K1, _B = 1.2, 0.75  # Robertson and Zaragoza 2009, 3.2
 _BUCKET = 65_536
@@ -32,39 +32,48 @@ def add_postings(database: sqlite3.Connection, texts: Iterable[tuple[int, Sequen
             postings.append((offset, min(count, 65_535), len(terms)))
         added, length = added + 1, length + len(terms)
     entries = np.array(postings, _POSTING)
-    # Sorted, so that SQLite's pages are visited in order.
-    rows = ((term, bucket, entries[own].tobytes()) for (term, bucket), own in sorted(places.items()))
-    database.executemany(
-        "INSERT INTO postings VALUES (?, ?, ?)"
-        " ON CONFLICT (term, bucket) DO UPDATE SET entries = CAST(entries || excluded.entries AS BLOB)",
-        rows,
-    )
+    _change(database, places, lambda key, before: before + entries[places[key]].tobytes())
     add_to_meta(database, texts=added, length=length)
 
 
-def remove_postings(database: sqlite3.Connection, numbers: Iterable[int]) -> None:
-    """Removes the terms of texts, which are still in the database."""
+def remove_postings(database: sqlite3.Connection, texts: Mapping[int, Sequence[str]]) -> None:
+    """Removes the terms of texts, by the texts' numbers."""
     gone = defaultdict[int, NDArray[np.bool_]](lambda: np.zeros(_BUCKET, bool))  # offsets, by bucket
     keys = set[tuple[str, int]]()
-    removed = length = 0
-    for number in numbers:
-        (terms,) = database.execute("SELECT terms FROM texts WHERE number = ?", (number,)).fetchone()
+    for number, terms in texts.items():
         bucket, offset = divmod(number, _BUCKET)
         gone[bucket][offset] = True
-        own = json.loads(terms)
-        keys |= {(term, bucket) for term in own}
-        removed, length = removed + 1, length + len(own)
-    for term, bucket in sorted(keys):
-        row, blob = database.execute(
-            "SELECT rowid, entries FROM postings WHERE term = ? AND bucket = ?", (term, bucket)
-        ).fetchone()
-        entries = np.frombuffer(blob, _POSTING)
-        left = entries[~gone[bucket][entries["offset"]]]
-        if len(left):
-            database.execute("UPDATE postings SET entries = ? WHERE rowid = ?", (left.tobytes(), row))
+        keys |= {(term, bucket) for term in terms}
+
+    def left(key: tuple[str, int], before: bytes) -> bytes:
+        entries = np.frombuffer(before, _POSTING)
+        return bytes(entries[~gone[key[1]][entries["offset"]]].tobytes())
+
+    _change(database, keys, left)
+    add_to_meta(database, texts=-len(texts), length=-sum(map(len, texts.values())))
+
+
+def _change(
+    database: sqlite3.Connection,
+    keys: Iterable[tuple[str, int]],
+    changed: Callable[[tuple[str, int], bytes], bytes],
+) -> None:
+    """Gives each (term, bucket) the entries that `changed` makes of those that it has; no row has none."""
+    sum_of_keys = 0
+    for key in sorted(keys):  # so that SQLite's pages are visited in order
+        select = "SELECT entries, checksum FROM postings WHERE term = ? AND bucket = ?"
+        row = database.execute(select, key).fetchone()
+        before: bytes = intact(f"term {key[0]!r:.60}", *key, *row)[-1] if row else b""
+        if after := changed(key, before):
+            database.execute(
+                "INSERT INTO postings VALUES (?, ?, ?, ?) ON CONFLICT (term, bucket)"
+                " DO UPDATE SET entries = excluded.entries, checksum = excluded.checksum",
+                (*key, after, checksum(*key, after)),
+            )
         else:
-            database.execute("DELETE FROM postings WHERE rowid = ?", (row,))
-    add_to_meta(database, texts=-removed, length=-length)
+            database.execute("DELETE FROM postings WHERE term = ? AND bucket = ?", key)
+        sum_of_keys += checksum(*key) * (bool(after) - bool(before))
+    add_to_meta(database, keys=sum_of_keys)
 
 
 def word_scores(database: sqlite3.Connection, terms: Sequence[str]) -> NDArray[np.float32]:
@@ -74,12 +83,16 @@ def word_scores(database: sqlite3.Connection, terms: Sequence[str]) -> NDArray[n
     texts = read_meta(database, "texts")
     mean = read_meta(database, "length") / max(texts, 1)
     for term, times in Counter(terms).items():
-        buckets = database.execute("SELECT bucket, entries FROM postings WHERE term = ?", (term,)).fetchall()
-        entries = [np.frombuffer(blob, _POSTING) for _, blob in buckets]
+        select = "SELECT bucket, entries, checksum FROM postings WHERE term = ?"
+        rows = [intact(f"term {term!r:.60}", term, *row) for row in database.execute(select, (term,))]
+        entries = [np.frombuffer(blob, _POSTING) for *_, blob in rows]
         having = sum(map(len, entries))
         idf = np.log1p((texts - having + 0.5) / (having + 0.5))
-        for (bucket, _), own in zip(buckets, entries, strict=True):
+        for (_, bucket, _), own in zip(rows, entries, strict=True):
+            numbers = bucket * _BUCKET + own["offset"].astype(np.int64)
+            if numbers.max(initial=0) > highest:
+                raise Damage(f"text {numbers.max()} is missing")
             counts = own["count"].astype(np.float32)
             weights = times * idf * counts / (counts + _K1 * (1 - _B + _B * own["length"] / mean))
-            scores[bucket * _BUCKET + own["offset"].astype(np.int64)] += weights  # a number is there once
+            scores[numbers] += weights  # a number is there once
     return scores

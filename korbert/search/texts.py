@@ -2,23 +2,91 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from sqlite3 import Connection
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from korbert.errors import CorpusError, SettingsError
+from korbert.records.given import table_of
+from korbert.search.database import Damage, checksum, intact, read_meta
 from korbert.search.postings import add_postings, remove_postings
+from korbert.tasks.files import ROLES, Role, columns_of
 
 Fields = Mapping[str, Any]
 """What else is known about a text: any JSON."""
+
+_TAKEN = "give strings, (id, text) or (id, text, fields), dicts with a text, a frame of pandas or polars, or a Dataset"
+
+
+class StoredText(NamedTuple):
+    """A row of the table of texts. document: the id of the document that the text is the characters begin to end of:
+    so far itself, from 0 to its length. fields, terms: as JSON."""
+
+    number: int
+    id: str
+    document: str
+    begin: int
+    end: int
+    fields: str
+    terms: str
+    text: str
 
 
 def is_utf8(text: str) -> bool:
     """Whether a text can be encoded: lone surrogates cannot."""
     return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def rows_of(texts: Any) -> Iterator[tuple[str | None, str, str]]:
+    """Id, text and fields as JSON of each of the texts that a caller of Python gives. Id None: the next free number.
+
+    texts: strings, (id, text) or (id, text, fields), dicts of id, text and fields, a frame or a data set. A list is
+    read whole before its first row is given. SettingsError for anything else; CorpusError for an id or a text that is
+    not a string or not UTF-8.
+    """
+    if not isinstance(texts, list | tuple | Iterator) and (table := table_of(texts, "texts")) is not None:
+        texts = table.to_pylist()
+    if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
+        raise SettingsError(f"texts is a {type(texts).__name__}: {_TAKEN}")
+    rows = (_row(one, f"texts[{place}]") for place, one in enumerate(texts))
+    return iter(list(rows)) if isinstance(texts, list | tuple) else rows
+
+
+def _row(one: Any, place: str) -> tuple[str | None, str, str]:
+    id: Any = None
+    text: Any = one
+    fields: Any = {}
+    if isinstance(one, Mapping):
+        column = _text_column(tuple(one))
+        if column is None:
+            raise SettingsError(f"{place}: {', '.join(map(str, one))} is without a text: {_TAKEN}")
+        text = one[column]
+        id = one.get("id")
+        id = str(id) if isinstance(id, int) else id
+        fields = {key: value for key, value in one.items() if key not in ("id", column)}
+    elif isinstance(one, list | tuple) and len(one) in (2, 3) and isinstance((*one, {})[2], Mapping):
+        id, text, fields, *_ = (*one, {})
+        id = "" if id is None else id
+    elif not isinstance(one, str):
+        raise SettingsError(f"{place}: {one!r:.60} is a {type(one).__name__}: {_TAKEN}")
+    if not isinstance(id, str | None) or not isinstance(text, str):
+        raise CorpusError(f"id {id!r:.60}: id and text have to be strings, not {text!r:.60}")
+    kept = json_of(fields)
+    if not is_utf8(f"{id}{text}{kept}"):
+        raise CorpusError(f"id {id!r:.60}: has a lone surrogate, which no file can hold: remove it")
+    return id, text, kept
+
+
+@lru_cache(100)
+def _text_column(keys: tuple[str, ...]) -> str | None:
+    """The key with the first usual name of a text."""
+    named = (columns_of(Role("", (name,)), keys) for name in ROLES["text"].names)
+    return next((found[0] for found in named if found), None)
 
 
 def json_of(fields: Fields = MappingProxyType({})) -> str:
@@ -27,25 +95,57 @@ def json_of(fields: Fields = MappingProxyType({})) -> str:
     return json.dumps(finite, ensure_ascii=False, default=str)
 
 
-def stored(database: Connection, ids: Iterable[str]) -> dict[str, tuple[int, str, str]]:
-    """Number, text and fields of those ids that are in the index."""
-    select = "SELECT number, text, fields FROM texts WHERE id = ?"
-    rows = ((id, database.execute(select, (id,)).fetchone()) for id in ids)
-    return {id: row for id, row in rows if row is not None}
+def stored(database: Connection, ids: Iterable[str]) -> dict[str, StoredText]:
+    """Those of the ids that are in the index, with their texts."""
+    select = 'SELECT number, document, "begin", "end", fields, terms, text, checksum FROM texts WHERE id = ?'
+    found = {}
+    for id in ids:
+        if row := database.execute(select, (id,)).fetchone():
+            found[id] = StoredText(*intact(f"text {id!r:.60}", row[0], id, *row[1:]))
+    return found
+
+
+def text_of(database: Connection, number: int) -> StoredText:
+    """The text with a number. Damage if there is none."""
+    row = database.execute("SELECT * FROM texts WHERE number = ?", (number,)).fetchone()
+    if row is None:
+        raise Damage(f"text {number} is missing")
+    return StoredText(*intact(f"text {number}", *row))
+
+
+def all_texts(
+    database: Connection, condition: str = "NULL", values: Sequence[object] = ()
+) -> Iterator[tuple[StoredText, Any]]:
+    """Each text, in the order of adding, with the value of an SQL expression over its row. Damage if some are lost."""
+    left = read_meta(database, "texts")
+    for met, *row in database.execute(f"SELECT {condition}, * FROM texts ORDER BY number", values):
+        left -= 1
+        yield StoredText(*intact(f"text {row[0]}", *row)), met
+    if left:
+        raise Damage(f"{left:,} texts are missing")
 
 
 def insert(database: Connection, rows: list[tuple[str, str, str, list[str], NDArray[np.float32]]]) -> None:
     """Inserts id, fields, text, terms and vector of each text."""
-    numbers = []
-    for id, fields, text, terms, vector in rows:
-        columns = id, fields, json.dumps(terms, ensure_ascii=False), text
-        insert = "INSERT INTO texts (id, fields, terms, text) VALUES (?, ?, ?, ?)"
-        numbers.append(database.execute(insert, columns).lastrowid or 0)
-        database.execute("INSERT INTO vectors VALUES (?, ?)", (numbers[-1], vector.tobytes()))
-    add_postings(database, zip(numbers, (terms for *_, terms, _ in rows), strict=True))
+    (last,) = database.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'texts'").fetchone()
+    indexed = []
+    for number, (id, fields, text, terms, vector) in enumerate(rows, last + 1):
+        row = number, id, id, 0, len(text), fields, json.dumps(terms, ensure_ascii=False), text
+        database.execute("INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row, checksum(*row)))
+        own = number, vector.tobytes()
+        database.execute("INSERT INTO vectors VALUES (?, ?, ?)", (*own, checksum(*own)))
+        indexed.append((number, terms))
+    add_postings(database, indexed)
+
+
+def replace_fields(database: Connection, text: StoredText, fields: str) -> None:
+    """Gives a text other fields."""
+    values = fields, checksum(*text._replace(fields=fields)), text.number
+    database.execute("UPDATE texts SET fields = ?, checksum = ? WHERE number = ?", values)
 
 
 def delete(database: Connection, numbers: list[int]) -> None:
-    remove_postings(database, numbers)
+    """Removes texts with their terms and vectors."""
+    remove_postings(database, {number: json.loads(text_of(database, number).terms) for number in numbers})
     for table in ("texts", "vectors"):
         database.executemany(f"DELETE FROM {table} WHERE number = ?", ((number,) for number in numbers))
