@@ -30,9 +30,7 @@ def rows_of(path: Path, text: str, count: int) -> list[tuple[str, str, dict[str,
     """Id, text and fields of the first rows of a file of JSON lines."""
     lines = path.read_text(encoding="utf-8").splitlines()[:count]
     rows = [json.loads(line) for line in lines]
-    return [
-        (f"{path.stem}-{number}", row.pop(text), {"number": number, **row}) for number, row in enumerate(rows)
-    ]
+    return [(f"{path.stem}-{number}", row.pop(text), {"number": number, **row}) for number, row in enumerate(rows)]
 
 
 def make(folder: Path, model: korbert.Model) -> None:

@@ -345,7 +345,9 @@ def model_of(folder: str | Path) -> str:
     with store.reading(Path(folder)) as database:
         name: str = store.read_meta(database, "model")["folder"]
     if is_on_hub(name):
-        raise ArtifactError(f"{folder}: was made with {name}, which is on the Hugging Face Hub: give it as the model")
+        raise ArtifactError(
+            f"{folder}: was made with a model on the Hub, which is asked only if you say so: --model {name}"
+        )
     return name
 
 

@@ -69,9 +69,10 @@ def _row(one: Any, place: str) -> tuple[str | None, str, str]:
         id = one.get("id")
         id = str(id) if isinstance(id, int) else id
         fields = {key: value for key, value in one.items() if key not in ("id", column)}
-    elif isinstance(one, list | tuple) and len(one) in (2, 3) and isinstance((*one, {})[2], Mapping):
-        id, text, fields, *_ = (*one, {})
-        id = "" if id is None else id
+    elif isinstance(one, list | tuple) and len(one) in (2, 3) and all(isinstance(own, Mapping) for own in one[2:]):
+        id = one[0]
+        text = one[1]
+        fields = one[2] if one[2:] else {}
     elif not isinstance(one, str):
         raise SettingsError(f"{place}: {one!r:.60} is a {type(one).__name__}: {_TAKEN}")
     if not isinstance(id, str | None) or not isinstance(text, str):

@@ -172,10 +172,10 @@ def completed(names: Callable[[], Iterable[str]]) -> Callable[..., list[Completi
     ]
 
 
-texts = together(
-    click.argument("texts", nargs=-1, metavar="[TEXT]..."),
-    click.option("--input", type=InputType(), help="File of texts, one per line, or a table; - is standard input."),
+texts_input = click.option(
+    "--input", type=InputType(), help="File of texts, one per line, or a table; - is standard input."
 )
+texts = together(click.argument("texts", nargs=-1, metavar="[TEXT]..."), texts_input)
 model_names = completed(models_in_the_box)
 model = click.argument("model", type=PathType(), shell_complete=model_names)
 recipe_names = completed(lambda: sorted(path.stem for path in recipes.files.SHIPPED.glob("*.toml")))

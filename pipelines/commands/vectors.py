@@ -21,6 +21,7 @@ from korbert.pipelines.commands import options
 from korbert.pipelines.language import t
 from korbert.progress import track
 from korbert.records.form import Form, Format
+from korbert.search.database import FILE
 from korbert.terminal import say
 from korbert.vectors.names import Side, Unit, Way
 
@@ -106,16 +107,21 @@ def _print_vectors(
 def _pairs(
     corpus: Path, form: Format, text: str | None, failed: options.Failed
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Id, text and fields of each record of a file, or a folder of text files; errors and repeated ids are reported."""
+    """Id, text and fields of each record of a file, or of the files of a folder; errors and repeated ids are reported.
+
+    In a folder, an id stands behind the name of its file.
+    """
     seen: dict[str, int] = {}
     if files := inference.embedding.text_files(corpus):
-        say(f"{corpus}: {len(files):,} .txt and .md files, read by line", err=True)
+        say(f"{corpus}: {len(files):,} files of texts and tables", err=True)
     for name, file in (files or {corpus.name: corpus}).items():
         line = number = 0  # the number of a record on its line: a list of JSON may be one line
-        for record in chain.from_iterable(inference.embedding.text_records(file, name, form, text, fields=True)):
+        for record in _records_of(file, name, form, text, is_alone=file is corpus):
             number = number + 1 if record["line"] == line else 1
             line = record["line"]
-            id = str(record.get("id", f"{name}:{line}" if number == 1 else f"{name}:{line}.{number}"))
+            id = f"{name}:{line}" if number == 1 else f"{name}:{line}.{number}"
+            if "id" in record:
+                id = str(record["id"]) if file is corpus else f"{name}:{record['id']}"
             if "error" not in record and id in seen:
                 record["error"] = f"id {id!r:.60} is already used by line {seen[id]}"
             if "error" in record and file is not corpus:
@@ -126,6 +132,16 @@ def _pairs(
                 yield id, record["text"], record["fields"]
 
 
+def _records_of(file: Path, name: str, form: Format, text: str | None, *, is_alone: bool) -> Iterator[dict[str, Any]]:
+    """The records of a file. Of several files, one that cannot be read is a record with an error."""
+    try:
+        yield from chain.from_iterable(inference.embedding.text_records(file, name, form, text, fields=True))
+    except (CorpusError, SettingsError) as error:
+        if is_alone:
+            raise
+        yield {"line": 1, "error": str(error).removeprefix(f"{name}: ")}
+
+
 def _advancing(items: Iterable[Any], advance: Callable[[int], None]) -> Iterator[Any]:
     for item in items:
         yield item
@@ -133,29 +149,37 @@ def _advancing(items: Iterable[Any], advance: Callable[[int], None]) -> Iterator
 
 
 @click.command()
-@options.model
+@click.argument("model", type=_PATH, metavar="MODEL|INDEX", shell_complete=options.model_names)
 @click.argument("corpus", type=_PLACE, required=False)
-@click.option("--output", type=options.Output(), required=True, help="Index folder; an existing index is extended.")
+@click.option("--output", type=options.Output(), help="Index folder; an existing index is extended.")
+@click.option("--check", is_flag=True, help="Instead, read all of INDEX and say whether it is as it was written.")
 @click.option("--remove", type=_PATH, help="File of ids, one per line, to remove first.")
 @options.vectors
 @options.records
 @options.on_models
 def index(
-    model: Path, corpus: Path | None, output: Path, remove: Path | None, text: str | None, form: Format,
-    device: str, **given: Any,
+    model: Path, corpus: Path | None, output: Path | None, check: bool, remove: Path | None, text: str | None,
+    form: Format, device: str, **given: Any,
 ) -> None:  # fmt: skip
     """Index the texts of CORPUS for search by BM25 and vectors.
 
     CORPUS is a file of lines, JSON of {"id": .., "text": ..}, a table (.csv, .tsv, .parquet), an address, or a folder,
-    whose .txt and .md files are read by line. Its other columns are kept: see `similar --where`. A text with an indexed
-    id replaces the earlier one; the default id is FILE:LINE (FILE:LINE.2 for a second one in JSON). An interrupted run
-    resumes without recomputing what it has added.
+    whose .txt and .md files are read by line, and its tables and JSON files, too. Its other columns are kept: see
+    `similar --where`. A text with an indexed id replaces the earlier one; the default id is FILE:LINE (FILE:LINE.2 for
+    a second one in JSON). An interrupted run resumes without recomputing what it has added.
     """
+    if check:
+        if corpus or output or remove:
+            raise SettingsError("--check reads an index, and nothing else: korbert index INDEX --check")
+        say(f"{model}: {search.check(model):,} texts, all as they were written")
+        return
+    if output is None:
+        raise SettingsError("no index is named: give its folder with --output FOLDER")
     if corpus is None and remove is None:
         raise SettingsError("neither CORPUS nor --remove is given: name texts to add, or ids to remove")
     for path in filter(None, (corpus, remove)):
         if not (path.is_file() or (path == corpus and inference.embedding.holds_texts(path))):
-            what = "is a folder without .txt and .md files" if path.is_dir() else "no such file"
+            what = "is a folder without texts and tables" if path.is_dir() else "no such file"
             raise SettingsError(f"{path}: {what}: name a file or folder of texts, or a file of ids for --remove")
     is_there = search.is_index(output)  # before the model is loaded: refuses other files
     failed = options.Failed(str(corpus))
@@ -202,9 +226,14 @@ def _index_of(
 
 
 @click.command()
-@options.model
-@click.argument("corpus", type=_PLACE, metavar="CORPUS|INDEX")
-@options.texts
+@click.argument(
+    "places", nargs=-1, required=True, metavar="[MODEL] CORPUS|INDEX [TEXT]...", shell_complete=options.model_names
+)
+@options.texts_input
+@click.option(
+    "--model", type=_PATH, shell_complete=options.model_names,
+    help="Model, if it is not the first argument.  [default: the one that INDEX was made with]",
+)  # fmt: skip
 @click.option("--top", type=click.IntRange(min=1), default=10, help="Number of texts to find.")
 @_way(help="Rank by BM25 of words, by vectors, or by both.  [default: words; both if that helped MODEL in validation]")
 @click.option("--where", metavar="CONDITION", help="Only texts whose columns meet it, as in \"kind = '민사'\".")
@@ -214,15 +243,25 @@ def _index_of(
 @options.records
 @options.on_models
 def similar(
-    model: Path, corpus: Path, texts: tuple[str, ...], input: Any, top: int, way: Way | None, where: str | None,
+    places: tuple[str, ...], input: Any, model: Path | None, top: int, way: Way | None, where: str | None,
     rerank: Path | None, as_json: bool, text: str | None, form: Format, device: str, **given: Any,
 ) -> None:  # fmt: skip
     """Find the texts of CORPUS or INDEX most similar to TEXT.
 
-    INDEX is a folder made by `korbert index`; a CORPUS, as there, is indexed for this call only. Texts are arguments,
+    INDEX is a folder made by `korbert index`, which names its model; a CORPUS, as there, needs a MODEL, and is indexed
+    for this call only. Texts are arguments,
     or lines of --input or standard input. Each output line shows rank, score, cosine similarity, BM25, id and beginning
     of the text; - if a ranking did not return it. --json has all of the text, and its columns.
     """
+    left = list(places)
+    if model is None and (Path(left[0]) / FILE).is_file():
+        model = Path(search.model_of(left[0]))
+    elif model is None:
+        model = _PATH.convert(left.pop(0), None, None)
+    if not left:
+        raise SettingsError(f"{model}: nothing to search in is named: give a model and a file of texts, or an index")
+    corpus = _PLACE.convert(left[0], None, None)
+    texts = tuple(left[1:])
     given_texts = options.texts_of(texts, input)
     failed, reranker = options.Failed(str(corpus)), _reranker(rerank, device)
     with _index_of(model, corpus, device, given, way, _pairs(corpus, form, text, failed)) as made:

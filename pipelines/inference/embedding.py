@@ -26,7 +26,7 @@ from korbert.model import Model
 from korbert.pipelines.inference.predicting import Result, result_of
 from korbert.pipelines.inference.records import TEXT_NAMES, Keys, records
 from korbert.progress import Advance
-from korbert.records.detection import holds_records
+from korbert.records.detection import form_of, holds_records
 from korbert.records.form import Format
 from korbert.records.inputs import Source
 from korbert.scratch import claim, remove
@@ -59,12 +59,22 @@ class Embedding:
 
 
 def text_files(folder: Path) -> dict[str, Path]:
-    """The visible text files below a folder, by their names relative to it; none in a folder that holds records."""
+    """The visible files of texts and tables below a folder, by their names relative to it; none in a folder that holds
+    records."""
     if not folder.is_dir() or holds_records(folder):
         return {}
-    paths = (path for path in sorted(folder.rglob("*")) if path.suffix in _TEXT_FILES and path.is_file())
-    files = {path.relative_to(folder).as_posix(): path for path in paths}
+    paths = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    files = {
+        path.relative_to(folder).as_posix(): path
+        for path in paths
+        if is_text(path) or form_of(b"", path.name) != "auto"
+    }
     return {name: path for name, path in files.items() if not name.startswith(".") and "/." not in name}
+
+
+def is_text(path: Path) -> bool:
+    """Whether a file is a document, whose lines are texts and blank lines stand between paragraphs."""
+    return path.suffix in _TEXT_FILES
 
 
 def holds_texts(folder: Path) -> bool:

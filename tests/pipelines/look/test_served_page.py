@@ -20,6 +20,7 @@ class Service:
     def __init__(self, filler):
         self.operations, self.index, self.token, self.status = ["attention", "fill"], True, "", "ready"
         self.kind = "pretraining"
+        self.found, self.fields = "비슷한 <b>문장</b>", {}
         self.asked: list[tuple[str, Any]] = []
         self.filler, self.lock = filler, threading.Lock()
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, self))
@@ -38,8 +39,8 @@ class Service:
         if route == "fill":
             gaps = [[vars(one) for one in gap] for gap in self.filler.fill(body["input"])]
             return 200, {"model": "small", "data": [{"gaps": gaps}]}
-        hit = {"id": "b1", "text": "비슷한 <b>문장</b>", "score": 0.03, "rank_vectors": 1, "rank_words": None,
-               "score_vectors": 0.9, "score_words": None}  # fmt: skip
+        hit = {"id": "b1", "text": self.found, "score": 0.03, "rank_vectors": 1, "rank_words": None,
+               "score_vectors": 0.9, "score_words": None, "fields": self.fields}  # fmt: skip
         return 200, {"data": [{"hits": [hit]}]}
 
 
@@ -149,8 +150,31 @@ def test_an_index_is_searched_from_a_box(window, service):
     assert ("similar", {"input": "분실 신고", "top": 10}) in service.asked
     tab.reload()  # the address holds it
     assert tab.locator(".hits p").inner_text() == "비슷한 <b>문장</b>"
+    assert tab.locator(".hits h3").inner_text() == "b1"
     assert tab.get_by_role("link", name="HTTP API").get_attribute("href") == "docs"
     assert one.faults == []
+
+
+PASSAGE = "면책사유가 있다. " * 60 + "음주운전 중의 사고라도 보험금을 지급한다. " + "그 밖의 것은 다르다. " * 60
+
+
+@pytest.mark.parametrize(
+    ("query", "marked"),
+    [
+        ("음주운전으로 난 사고에도", ["음주운전", "사고"]),
+        ("보험금을 받는가", ["보험금을"]),
+        ("없는말", []),
+        ("다", []),  # a word of one letter is marked where it begins a short word
+        ("밖 <b>", ["밖"]),
+    ],
+)
+def test_a_hit_has_a_title_and_a_snippet_with_the_words_of_the_query_marked(window, service, query, marked):
+    service.found, service.fields = PASSAGE, {"제목": "보험금"}
+    tab = window().open(f"{service.address}#query={query}&text={TEXT}")
+    tab.wait_for_selector(".hits li")
+    assert tab.locator(".hits h3").inner_text() == "보험금"
+    assert list(dict.fromkeys(tab.locator(".hits mark").all_inner_texts())) == marked
+    assert len(tab.locator(".hits p").inner_text()) <= 205
 
 
 def test_the_page_waits_for_models_that_are_loading(window, service):

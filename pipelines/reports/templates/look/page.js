@@ -150,7 +150,7 @@ async function search() {
   if (!query) return;
   try {
     const found = await ask("similar", { input: query, top: 10 });
-    if (query === state.query) $("hits").replaceChildren(hitsOf(found.data[0].hits));
+    if (query === state.query) $("hits").replaceChildren(hitsOf(found.data[0].hits, query));
   } catch (error) {
     fail(error);
   }

@@ -77,15 +77,62 @@ function passageOf({ context, answers }) {
 
 // ---- search ----------------------------------------------------------------------------------------------------------
 
-/** The texts of the index that are most similar to the query, best first. */
-function hitsOf(hits) {
+const SNIPPET = 200; // characters of a found text
+const BEFORE = 40; // of these, at most before the first word that is marked
+
+/**
+ * Where the words of a query are in a text: [start, end, word] in order. Of a word, its longest beginning that is there
+ * counts, as what ends a Korean word depends on the sentence: 사고에도 marks 사고. One letter has to begin a short word.
+ */
+function foundIn(text, query) {
+  const places = (query.match(/[\p{L}\p{N}]+/gu) ?? []).flatMap((word) => {
+    const letters = Array.from(word);
+    for (let size = letters.length; size >= Math.min(2, letters.length); size--) {
+      const part = letters.slice(0, size).join("");
+      const pattern = letters.length > 1 ? part : `(?<![\\p{L}\\p{N}])${part}(?![\\p{L}\\p{N}]{2})`;
+      const found = [...text.matchAll(new RegExp(pattern, "giu"))];
+      if (found.length) return found.map((match) => [match.index, match.index + match[0].length, word]);
+    }
+    return [];
+  });
+  return places.sort((a, b) => a[0] - b[0]).filter(([start], place, all) => !place || start >= all[place - 1][1]);
+}
+
+/** The stretch of a text that has most words of a query, with these marked. */
+function snippetOf(text, query) {
+  const marks = foundIn(text, query);
+  let best = 0, most = 0;
+  for (const [from] of marks) {
+    const inside = marks.filter(([start, end]) => start >= from && end <= from + SNIPPET - BEFORE);
+    const words = new Set(inside.map(([, , word]) => word)).size;
+    if (words > most) [best, most] = [from, words];
+  }
+  let last = 0;
+  if (best > BEFORE) {
+    const space = text.indexOf(" ", best - BEFORE) + 1;
+    last = space && space <= best ? space : best;
+  }
+  const end = last + SNIPPET;
+  const parts = last ? ["… "] : [];
+  for (const [start, stop] of marks.filter((one) => one[0] >= last && one[1] <= end)) {
+    parts.push(text.slice(last, start), el("mark", { class: "right", text: text.slice(start, stop) }));
+    last = stop;
+  }
+  return [...parts, text.slice(last, end).replace(/[\uD800-\uDBFF]$/, ""), end < text.length ? " …" : ""];
+}
+
+/** The texts of the index that are most similar to the query, best first: title, snippet and scores of each. */
+function hitsOf(hits, query) {
   const fact = (name, value) => el("div", {}, el("dt", { text: name }), el("dd", { text: value }));
   const figure = (name, value, places, rank) => (value === null || value === undefined ? null
     : fact(name, decimal(value, places) + (rank ? ` (${t(`rank ${rank}`)})` : "")));
-  const list = hits.map((hit) => el("li", {}, el("p", { text: hit.text }), el("dl", {},
-    figure(t("score"), hit.score, 3),
-    figure(t("vectors"), hit.score_vectors, 3, hit.rank_vectors),
-    figure(t("words"), hit.score_words, 2, hit.rank_words),
-    fact("id", hit.id))));
+  const list = hits.map((hit) => {
+    const title = ["title", "제목", "name"].map((name) => hit.fields?.[name]).find((one) => typeof one === "string");
+    return el("li", {}, el("h3", { text: title || hit.id }), el("p", {}, ...snippetOf(hit.text, query)), el("dl", {},
+      figure(t("score"), hit.score, 3),
+      figure(t("vectors"), hit.score_vectors, 3, hit.rank_vectors),
+      figure(t("words"), hit.score_words, 2, hit.rank_words),
+      fact("id", hit.id)));
+  });
   return el("ol", { class: "hits", lang: "ko" }, ...list);
 }
