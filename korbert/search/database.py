@@ -34,6 +34,18 @@ _EARLIER = "index.json"  # the record of format 1, which had files of its own
 _ANEW = "make it anew in a new folder, with `korbert index MODEL CORPUS --output FOLDER`"
 _WAIT_S = 60.0  # for another writer, which holds the lock for a second or so at a time
 _QUICK_BYTES = 256 * 2**20  # larger files take SQLite more than half a second to check
+_FACTS = (
+    "model",
+    "settings",
+    "size",
+    "identity",
+    "version",
+    "texts",
+    "length",
+    "keys",
+    "fields",
+    "numbered",
+)  # in meta
 _TABLES = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID",
     "CREATE TABLE texts (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, document TEXT NOT NULL,"
@@ -151,6 +163,8 @@ def verify(database: sqlite3.Connection) -> None:
     Of a file of more than 256 MiB only what the search for words relies on is read, in a second or two for a million
     texts: `check` reads it all.
     """
+    for key in _FACTS:
+        read_meta(database, key)
     pages, page_bytes = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
     tables = ["texts"]
     if pages * page_bytes <= _QUICK_BYTES:

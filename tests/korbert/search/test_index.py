@@ -13,7 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import get_args
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
+from datasets import Dataset
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import dice
@@ -222,7 +225,7 @@ def with_fields(encoder, tmp_path):
     kinds = enumerate(["대출", "대출", "카드", "영화", "영화", "날씨"])
     fields = [{"kind": kind, "rank": rank, "a b": [rank], "empty": math.nan} for rank, kind in kinds]
     made.add((*pair, own) for pair, own in zip(PAIRS, fields, strict=False))
-    made.add(PAIRS[6:])
+    made.add([(*PAIRS[6], {"KIND": "큰"}), (*PAIRS[7], {"done": True, 'say "hi"': -1})])
     return made
 
 
@@ -238,6 +241,13 @@ def with_fields(encoder, tmp_path):
         ("text LIKE '%대출%'", {0, 1}),
         ("lower(id) = 't3'", {3}),
         ("kind = '영화' AND rank = 0", set()),
+        ("NOT (rank < 2 OR kind IN ('영화'))", {2, 5}),
+        ("rank NOT IN (0, 1, 2) AND id LIKE 'T%'", {3, 4, 5}),
+        ("rank BETWEEN 1 AND 2 or rank = 5.0", {1, 2, 5}),
+        ("kind IS NOT NULL and kind NOT LIKE '대%'", {2, 3, 4, 5}),
+        ("KIND = '큰' OR kind = 'it''s'", {6}),
+        ("coalesce(kind, '없음') = '없음' AND done = true", {7}),
+        ('"say ""hi""" = -1', {7}),
     ],
 )
 def test_a_condition_on_fields(with_fields, where, numbers):
@@ -259,13 +269,81 @@ def test_a_condition_on_fields(with_fields, where, numbers):
         "terms = '[]' OR EXISTS (SELECT value FROM meta)",
         "load_extension('x')",
         "length(randomblob(1000000000)) > 0",
+        "1) LIMIT (1",
+        "1) OR (1",
+        "kind = '영화' -- and so on",
+        "Kind = '영화'",
+        "kind",
+        "kind IS '영화'",
+        "(" * 5_000 + "rank = 1" + ")" * 5_000,
+        "rank = 1" + " AND rank = 1" * 5_000,
     ],
 )
 def test_anything_but_a_condition_on_fields_is_refused(with_fields, where):
-    said = r"^where .* condition such as .* over the fields id, text, a b, empty, kind"
+    said = r"^where .* condition such as .* over the fields id, text, KIND, a b, done, empty, kind"
     with pytest.raises(SettingsError, match=said):
         with_fields.search("대출", where=where)
     assert len(with_fields) == len(TEXTS)
+
+
+def rows(index):
+    return [(id, text) for id, text in index]
+
+
+class Frame:
+    """A table as polars has it."""
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return pa.table({"문장": ["눈"], "id": [7], "kind": ["날씨"]}).__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        (["가나", "가나"], [("1", "가나"), ("2", "가나")]),
+        ([("a", "가")], [("a", "가")]),
+        ([{"id": "x", "text": "가", "kind": 1}, {"text": "나"}], [("x", "가"), ("1", "나")]),
+        ([{"id": 3, "문장": "가"}], [("3", "가")]),
+        (iter(["가"]), [("1", "가")]),
+        (pd.DataFrame({"text": ["가", "나"], "kind": [1, 2]}), [("1", "가"), ("2", "나")]),
+        (Dataset.from_dict({"id": ["x"], "sentence": ["가"]}), [("x", "가")]),
+        (Frame(), [("7", "눈")]),
+    ],
+)
+def test_texts_are_added_in_the_forms_of_python(encoder, tmp_path, given, stored):
+    made = Index.create(tmp_path / "index", encoder)
+    made.add(given)
+    assert rows(made) == stored
+
+
+def test_strings_get_numbers_that_are_free(encoder, tmp_path):
+    made = Index.create(tmp_path / "index", encoder)
+    made.add([("2", "가"), ("b", "나")])
+    made.add(["다", "라"])
+    made.remove(["3"])
+    made.add(["마"])
+    assert rows(made) == [("2", "가"), ("b", "나"), ("1", "다"), ("4", "마")]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("가나", "texts is a str: give strings"),
+        (b"x", "texts is a bytes: give strings"),
+        ({"a": "가"}, "texts is a dict: give strings"),
+        (3, "texts is a int: give strings"),
+        (["가", 3], r"texts\[1\]: 3 is a int: give strings"),
+        ([("a", "가"), ("b",)], r"texts\[1\]: \('b',\) is a tuple: give strings"),
+        ([("a", "가", "나")], r"texts\[0\]: .* is a tuple: give strings"),
+        ([{"id": "x", "kind": 1}], r"texts\[0\]: id, kind is without a text: give strings"),
+        ([{"text": "가"}, {"text": None}], "id and text have to be strings, not None"),
+        ([("a", "가"), ("b", 3)], "id 'b': id and text have to be strings, not 3"),
+    ],
+)
+def test_anything_else_is_refused_before_anything_is_stored(filled, given, said):
+    with pytest.raises((CorpusError, SettingsError), match=said):
+        filled.add(given)
+    assert rows(filled) == PAIRS
 
 
 def test_fields_come_back_and_may_change_alone(with_fields, monkeypatch):
@@ -442,7 +520,7 @@ def test_a_full_disk_loses_only_what_was_being_added(filled, monkeypatch):
 
     def filled_up(file, **given):
         file.execute(f"PRAGMA max_page_count = {file.execute('PRAGMA page_count').fetchone()[0]}")
-        file.execute("INSERT INTO vectors VALUES (0, zeroblob(1000000))")
+        file.execute("INSERT INTO vectors VALUES (0, zeroblob(1000000), 0)")
         writing(file, **given)
 
     monkeypatch.setattr(postings, "add_to_meta", filled_up)
