@@ -248,6 +248,7 @@ def with_fields(encoder, tmp_path):
         ("KIND = '큰' OR kind = 'it''s'", {6}),
         ("coalesce(kind, '없음') = '없음' AND done = true", {7}),
         ('"say ""hi""" = -1', {7}),
+        ("kind <> '(' AND kind <> ')'", set(range(6))),
     ],
 )
 def test_a_condition_on_fields(with_fields, where, numbers):
@@ -273,8 +274,9 @@ def test_a_condition_on_fields(with_fields, where, numbers):
         "1) OR (1",
         "kind = '영화' -- and so on",
         "Kind = '영화'",
-        "kind",
-        "kind IS '영화'",
+        "(kind = '영화'",
+        "kind = '영화')",
+        "kind = '영화', 1",
         "(" * 5_000 + "rank = 1" + ")" * 5_000,
         "rank = 1" + " AND rank = 1" * 5_000,
     ],
