@@ -4,7 +4,7 @@
 
 The index has 600 texts of the sample, some of them replaced and removed, so that it has free pages. Each copy has one
 bit flipped, its end cut off, a page (16 KiB) or a block of 512 bytes set to zero, or two blocks swapped. The answers of
-a copy are its texts and what 24 searches find, by words, by vectors, by both, and with a condition.
+a copy are its texts and what 48 searches find, by words, by vectors, by both, and with a condition.
 """
 
 import argparse

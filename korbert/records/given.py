@@ -23,7 +23,7 @@ def write_rows(rows: Any, folder: Path, name: str, columns: Mapping[int, Sequenc
 
         path = folder / f"{name}.arrow"
         with pa.ipc.new_stream(str(path), table.schema) as writer:
-            writer.writetable_of(table)
+            writer.write_table(table)
         return path
     if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
         raise SettingsError(f"{name}: is a {type(rows).__name__}: {_TAKEN}")

@@ -215,7 +215,7 @@ def _index_of(
 ) -> "Iterator[search.Index]":
     """The index in a folder, or one of the pairs for this time only, with vectors if this way of searching has them."""
     loaded, asked = options.loaded(model, device, given["precision"]), options.asked_for(given)
-    if corpus.is_dir() and not inference.embedding.holds_texts(corpus):
+    if (corpus / FILE).is_file() or (corpus.is_dir() and not inference.embedding.holds_texts(corpus)):
         yield search.Index.load(corpus, loaded).matching(**asked)
         return
     words_only = (way or search.default_way(loaded)[0]) == "words"
@@ -249,9 +249,9 @@ def similar(
     """Find the texts of CORPUS or INDEX most similar to TEXT.
 
     INDEX is a folder made by `korbert index`, which names its model; a CORPUS, as there, needs a MODEL, and is indexed
-    for this call only. Texts are arguments,
-    or lines of --input or standard input. Each output line shows rank, score, cosine similarity, BM25, id and beginning
-    of the text; - if a ranking did not return it. --json has all of the text, and its columns.
+    for this call only. Texts are arguments, or lines of --input or standard input. Each output line shows rank, score,
+    cosine similarity, BM25, id and beginning of the text; - if a ranking did not return it. --json has all of the text,
+    and its columns.
     """
     left = list(places)
     if model is None and (Path(left[0]) / FILE).is_file():

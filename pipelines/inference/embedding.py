@@ -64,17 +64,9 @@ def text_files(folder: Path) -> dict[str, Path]:
     if not folder.is_dir() or holds_records(folder):
         return {}
     paths = (path for path in sorted(folder.rglob("*")) if path.is_file())
-    files = {
-        path.relative_to(folder).as_posix(): path
-        for path in paths
-        if is_text(path) or form_of(b"", path.name) != "auto"
-    }
+    paths = (path for path in paths if path.suffix in _TEXT_FILES or form_of(b"", path.name) != "auto")
+    files = {path.relative_to(folder).as_posix(): path for path in paths}
     return {name: path for name, path in files.items() if not name.startswith(".") and "/." not in name}
-
-
-def is_text(path: Path) -> bool:
-    """Whether a file is a document, whose lines are texts and blank lines stand between paragraphs."""
-    return path.suffix in _TEXT_FILES
 
 
 def holds_texts(folder: Path) -> bool:
