@@ -252,7 +252,31 @@ def _answer(part: Any) -> Answer:
     start = part.get("answer_start", part.get("start"))
     if isinstance(start, bool) or not isinstance(start, int | None) or (start or 0) < 0:
         raise ValueError(f"has answer_start {_shown(start)}, not a character from 0")
-    return Answer(text(part.get("text")), start)
+    return Answer(text(part.get("text", part.get("value"))), start)
+
+
+ANY = "any"
+"""The value of a slot that may have any value."""
+
+
+def slots(cell: Any) -> dict[str, Answer | str | None]:
+    """Name -> its value, ANY, or None where the slot is absent: from an object, or a string of one."""
+    return {
+        name: None if is_empty(value) else ANY if value == ANY else _part(_answer, value, name)
+        for name, value in _named(cell).items()
+    }
+
+
+def descriptions(cell: Any) -> dict[str, str]:
+    """Name -> description of a slot, from an object, or a string of one."""
+    return {name: _part(text, value, name) for name, value in _named(cell).items()}
+
+
+def _named(cell: Any) -> dict[str, Any]:
+    value = _value_in(cell)
+    if not isinstance(value, dict) or any(map(is_empty, value)):
+        raise ValueError(f"is {_shown(cell)}, not an object of names and values")
+    return value
 
 
 def starts(cell: Any) -> list[int]:

@@ -110,6 +110,11 @@ def reading_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
     return {"loss": (start_loss + end_loss) / 2, "start_loss": start_loss, "end_loss": end_loss}
 
 
+def ends(model: nn.Module, batch: Batch) -> Tensor:
+    """(B, 2 T): log probabilities of each piece as start and end, interleaved."""
+    return torch.stack([part.log_softmax(dim=-1) for part in choice_logits(model, batch)], dim=-1).flatten(1)
+
+
 def choice_logits(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     """Scores of each piece as start and end, (B, T) float32 both; -inf where not a choice."""
     start, end = model(**model_inputs(batch))
