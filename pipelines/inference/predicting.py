@@ -100,6 +100,8 @@ def json_of(result: Any) -> dict[str, Any]:
         return {name: value for name, (value, default) in named.items() if value is not None or default is MISSING}
     if isinstance(result, list):
         return {"spans": list(map(vars, result))}
+    if isinstance(result, dict):
+        return {"slots": result}
     return {"prediction": None, "why": NO_TEXT} if result != result else {"prediction": result}
 
 

@@ -9,7 +9,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -255,28 +255,20 @@ def _answer(part: Any) -> Answer:
     return Answer(text(part.get("text", part.get("value"))), start)
 
 
-ANY = "any"
-"""The value of a slot that may have any value."""
+ANY = "any"  # the value of a slot that may have any value
 
 
-def slots(cell: Any) -> dict[str, Answer | str | None]:
-    """Name -> its value, ANY, or None where the slot is absent: from an object, or a string of one."""
-    return {
-        name: None if is_empty(value) else ANY if value == ANY else _part(_answer, value, name)
-        for name, value in _named(cell).items()
-    }
+def slot(part: Any) -> Answer | str | None:
+    """The value of a slot: an Answer, ANY, or None for an absent slot."""
+    return None if is_empty(part) else ANY if part == ANY else _answer(part)
 
 
-def descriptions(cell: Any) -> dict[str, str]:
-    """Name -> description of a slot, from an object, or a string of one."""
-    return {name: _part(text, value, name) for name, value in _named(cell).items()}
-
-
-def _named(cell: Any) -> dict[str, Any]:
-    value = _value_in(cell)
-    if not isinstance(value, dict) or any(map(is_empty, value)):
+def named(value: Callable[[Any], Any], cell: Any) -> dict[str, Any]:
+    """Name -> value(part), from an object, or a string of one."""
+    parts = _value_in(cell)
+    if not isinstance(parts, dict) or any(map(is_empty, parts)):
         raise ValueError(f"is {_shown(cell)}, not an object of names and values")
-    return value
+    return {name: _part(value, part, name) for name, part in parts.items()}
 
 
 def starts(cell: Any) -> list[int]:
