@@ -1,6 +1,5 @@
 """Slots of sentences: from a file of anybody's to a scored, saved and used model."""
 
-import io
 import json
 
 import pytest
@@ -8,8 +7,6 @@ import pytest
 import korbert
 from korbert.errors import CorpusError, ModelError, SettingsError
 from korbert.huggingface.exporting import export
-from korbert.pipelines.experiments.evaluating import evaluated
-from korbert.pipelines.inference.predicting import predict_lines
 from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.operations import operations_of
 from tests.pipelines.small_tasks import fine_tune, scores_of
@@ -78,10 +75,11 @@ def test_in_python_a_row_brings_its_own_slots(model):
         model.predict({"text": TEXT, "descriptions": "어디로"})
 
 
-def test_a_record_of_a_file_brings_its_own_slots(model):
-    data = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in ({"text": TEXT}, OTHER))
-    found = [one for part in predict_lines(model, io.BytesIO(data.encode()), "a.jsonl") for one in part]
-    assert [values(one["slots"]) for one in found] == [SLOTS, {"어디로": "부산"}]
+def test_a_record_of_a_file_brings_its_own_slots(learned, command, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(json.dumps(record, ensure_ascii=False) for record in ({"text": TEXT}, OTHER)), "utf-8")
+    lines = command("predict", learned[0], path, "--precision", "fp32").out.splitlines()
+    assert [values(json.loads(line)["slots"]) for line in lines] == [SLOTS, {"어디로": "부산"}]
 
 
 def test_a_request_brings_its_own_slots(model):
@@ -90,9 +88,9 @@ def test_a_request_brings_its_own_slots(model):
     assert [values(one["slots"]) for one in found] == [SLOTS, {"어디로": "부산"}]
 
 
-def test_evaluate_scores_a_file(learned, model):
-    found = evaluated(model, learned[1], {})
-    assert (found.scores["slot_f1"], found.scores["unseen_slot_f1"]) == (1.0, None)
+def test_evaluate_scores_a_file(learned, command):
+    scores = json.loads(command("evaluate", *learned, "--json").out)
+    assert (scores["slot_f1"]["score"], scores["unseen_slot_f1"]["score"]) == (1.0, None)
 
 
 def test_rows_that_cannot_be_learned(untrained, tmp_path):
