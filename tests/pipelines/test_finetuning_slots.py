@@ -71,7 +71,9 @@ def test_in_python_a_row_brings_its_own_slots(model):
     assert values(model.predict(OTHER)) == {"어디로": "부산"}
     labelled = {**OTHER, "slots": {FROM: {"value": "대전", "start": 0}}}
     assert values(model.predict(labelled)) == {"어디로": "부산"}, "slots are what is predicted"
-    with pytest.raises(SettingsError, match=r"'str' object is not a mapping: this model takes values of 3 slots"):
+    with pytest.raises(
+        SettingsError, match="is '어디로', not an object of names and values: this model takes values of 3 slots"
+    ):
         model.predict({"text": TEXT, "descriptions": "어디로"})
 
 
