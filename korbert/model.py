@@ -184,7 +184,8 @@ class Model(Embedder):
                 table of Arrow or a Dataset with such columns.
 
         Returns:
-            By the kind of task a Label, Labels, Chosen, a number, or a SlotValue by description; a list for many. An
+            By the kind of task a Label, Labels, Chosen, a number, or slots by name ({"value", "start", "end"}, "any"
+            or None); a list for many. An
             empty text gets no label but None, with the reason as `why`, and no number but NaN.
 
         Raises:
@@ -278,12 +279,14 @@ class Model(Embedder):
         ValueError for a role without a column, for two roles in one column, and for a cell that the role cannot have.
         """
         needs, present, row = self.task.needs, set(given), Row()
-        trained = {role: tuple(self.columns.get(role, ())) for role in needs}
+        trained = {role: tuple(self.columns.get(role, ())) for role in (*needs, *self.task.takes)}
         if present.issuperset(needs) and not present.issuperset(chain.from_iterable(trained.values())):
-            trained = {role: (role,) for role in needs}
+            trained = {role: (role,) for role in trained}
         holders = dict[str | None, str]()
         for role, names in trained.items():
             column = column_for((*names, *ROLES[role].names), tuple(given))
+            if column is None and role not in needs:
+                continue
             if column is None or column in holders:
                 there = f"but for {holders[column]}" if column else f"among {', '.join(given) or 'none'}"
                 raise ValueError(f"no column {' or '.join(dict.fromkeys([*names, role]))} {there}")

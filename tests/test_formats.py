@@ -61,7 +61,7 @@ def test_kinds_with_another_default_or_a_key_of_their_own_are_named():
     lines = [*hooks.settings_table("tasks")][2:]
     rows = dict(re.fullmatch(r"\| `tasks\.NAME\.(.+?)` \| (.+) \|", line).groups() for line in lines)
     assert rows["max_length"].startswith("`128` | ")
-    assert rows["max_length"].endswith("(question-answering: `384`)")
+    assert rows["max_length"].endswith("(question-answering, slots: `384`)")
     assert rows["several"].endswith("(classification)")
     for name, entry in KINDS.items():
         for key, default, _ in hooks.settings_rows(entry.section_class, "x"):

@@ -13,6 +13,7 @@ from .models import Pooling as Pooling
 from .models import PretrainingModel as PretrainingModel
 from .models import ProblemType as ProblemType
 from .models import QuestionAnsweringModel as QuestionAnsweringModel
+from .models import SlotsModel as SlotsModel
 from .models import TokenClassificationModel as TokenClassificationModel
 from .models import init_encoder_from as init_encoder_from
 from .onnx_export import export_onnx as export_onnx

@@ -213,6 +213,13 @@ class QuestionAnsweringModel(_EncoderWithHead):
         return ends[..., 0], ends[..., 1]
 
 
+class SlotsModel(QuestionAnsweringModel):
+    """Question answering where the question describes a slot; special tokens stand for an absent and for any value."""
+
+    kind: ClassVar[str] = "slots"
+    not_exported: ClassVar[str] = "no class of transformers fills slots: use the model with korbert"
+
+
 class TokenClassificationModel(_EncoderWithHead):
     """An encoder that labels every piece.
 
@@ -274,6 +281,7 @@ Model = (
     | ClassificationModel
     | MultipleChoiceModel
     | QuestionAnsweringModel
+    | SlotsModel
     | TokenClassificationModel
     | EmbeddingModel
     | FeatureModel

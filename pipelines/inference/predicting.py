@@ -74,7 +74,7 @@ def fields_of(model: Model) -> tuple[Keys, Mapping[str, Callable[[Any], Any]]]:
     elif "answer" in model.can:
         return {role: ROLES[role].names for role in ("question", "context")}, {}
     elif "predict" in model.can:
-        roles = [ROLES[name] for name in model.kind.needs]
+        roles = [ROLES[name] for name in (*model.kind.needs, *model.kind.takes)]
         return {role.name: role.names for role in roles}, {role.name: role.value for role in roles}
     return {"text": TEXT_NAMES}, {}
 
@@ -85,7 +85,8 @@ def _predicted(model: Model, good: Sequence[Result], keys: Iterable[str]) -> Seq
         contexts = [result.pop("context") for result in good]
         return list(map(json_of, model.answer([result["question"] for result in good], contexts)))
     if "predict" in model.can:
-        return list(map(json_of, model.results_of([{name: result[name] for name in keys} for result in good])))
+        rows = [{name: result[name] for name in keys if name in result} for result in good]
+        return list(map(json_of, model.results_of(rows)))
     texts = [result["text"] for result in good]
     if "tag" in model.can:
         return list(map(json_of, model.tag(texts)))
@@ -99,6 +100,8 @@ def json_of(result: Any) -> dict[str, Any]:
         return {name: value for name, (value, default) in named.items() if value is not None or default is MISSING}
     if isinstance(result, list):
         return {"spans": list(map(vars, result))}
+    if isinstance(result, dict):
+        return {"slots": result}
     return {"prediction": None, "why": NO_TEXT} if result != result else {"prediction": result}
 
 
@@ -206,6 +209,8 @@ def result_of(
         return {**result, "error": record.error}
     for key, names in keys.items():
         place = column_for(names, tuple(record.fields))
+        if place is None and not ROLES[key].required:
+            continue
         if place is None:
             there = ", ".join(map(repr, list(record.fields)[:6])) or "nothing"
             return {**result, "error": f"has no {names[0]!r}, but {there}: name it with {option_of(key)}"}

@@ -27,7 +27,13 @@ def test_readme_names_every_file_count_and_licence(sample):
     rows = dict(re.findall(r"^\| `(\S+)` (\|.*\|)$", readme, re.M))
     assert set(rows) == files
     for name, row in rows.items():
-        of_folder = {"nsmc": "CC0 1.0", "reviews.jsonl": "CC0 1.0", "law": "none needed", "talk.jsonl": "MIT"}
+        of_folder = {
+            "nsmc": "CC0 1.0",
+            "slots": "CC0 1.0",
+            "reviews.jsonl": "CC0 1.0",
+            "law": "none needed",
+            "talk.jsonl": "MIT",
+        }
         assert row.endswith(f"| {of_folder.get(name.split('/')[0], 'CC BY-SA 3.0')} |")
         if not name.endswith(".json"):
             lines = (sample / name).read_bytes().count(b"\n") - (not name.endswith(".jsonl"))  # one is the header

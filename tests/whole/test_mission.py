@@ -39,6 +39,11 @@ RAW = [  # a near-duplicate, a text of an evaluation set, a short one, personal 
     "네.",
     "문의는 a@b.kr 또는 010-1234-5678로 언제든지 주시면 됩니다.",
 ]
+FILLED = [
+    ("서울 가는 표", {"가는 곳": {"value": "서울", "start": 0}, "좌석": None}),
+    ("아무 데나 앉아 부산까지", {"가는 곳": {"value": "부산", "start": 9}, "좌석": "any"}),
+    ("어디든 창가로", {"가는 곳": "any", "좌석": {"value": "창가", "start": 4}}),
+]
 TABLES = {  # name of a file -> its header and rows
     "moods": moods()[1:],
     "mine": moods(("문장", "감정"))[1:],
@@ -52,6 +57,8 @@ TABLES = {  # name of a file -> its header and rows
     "choices": choices()[1:],
     "answered": (["context", "question", "answer"], ASKED[:1] * 5),
     "unanswered": (["context", "question", "answer"], ASKED * 5),
+    "slots": (["text", "slots"], [[text, json.dumps(slots)] for text, slots in FILLED * 3]),
+    "room": (["text", "descriptions"], [["경주에서 묵을 방", json.dumps({"숙소": "묵을 곳이 있는 지역"})]]),
     "near": (["sentence1", "sentence2"], [row[:2] for row in NEAR]),
     "ranked": (["query", "passage", "negative"], NEAR[2:5]),
     "texts": (["id", "text"], [[str(place), text] for place, text in enumerate(TEXTS)]),
@@ -153,7 +160,11 @@ ROWS = [
     row("attention", "look.html", "look korbert-mini '나는 너를 사랑했다' --html look.html"),
     row("gaps filled", "미국", "fill korbert-mini '그는 [MASK]에서 태어났다.'"),
     row("questions", "5 questions in made.json", "questions wiki.jsonl --count 5 --output made.json --workers 1"),
-    # Slots, a BiLSTM on features, and one word in many sentences have their rows here.
+    kind("slots", "slots", "unseen_slot_f1", WINDOWS.replace("question-answering", "slots")),
+    row("kinds of tasks: a slot that training did not have", r'"slots": {"숙소": (null|"any"|{"value")',
+        f"finetune PRETRAINED --train slots.csv --output out {QUICK} --set stride=8 --set max_query_pieces=12",
+        "predict out room.csv"),
+    # A BiLSTM on features and one word in many sentences have their rows here.
 ]  # fmt: skip
 
 

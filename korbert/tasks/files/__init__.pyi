@@ -1,3 +1,4 @@
+from .cells import ANY as ANY
 from .cells import Answer as Answer
 from .cells import Span as Span
 from .columns import column_for as column_for

@@ -9,7 +9,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -252,7 +252,23 @@ def _answer(part: Any) -> Answer:
     start = part.get("answer_start", part.get("start"))
     if isinstance(start, bool) or not isinstance(start, int | None) or (start or 0) < 0:
         raise ValueError(f"has answer_start {_shown(start)}, not a character from 0")
-    return Answer(text(part.get("text")), start)
+    return Answer(text(part.get("text", part.get("value"))), start)
+
+
+ANY = "any"  # the value of a slot that may have any value
+
+
+def slot(part: Any) -> Answer | str | None:
+    """The value of a slot: an Answer, ANY, or None for an absent slot."""
+    return None if is_empty(part) else ANY if part == ANY else _answer(part)
+
+
+def named(value: Callable[[Any], Any], cell: Any) -> dict[str, Any]:
+    """Name -> value(part), from an object, or a string of one."""
+    parts = _value_in(cell)
+    if not isinstance(parts, dict) or any(map(is_empty, parts)):
+        raise ValueError(f"is {_shown(cell)}, not an object of names and values")
+    return {name: _part(value, part, name) for name, part in parts.items()}
 
 
 def starts(cell: Any) -> list[int]:

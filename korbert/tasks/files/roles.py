@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from korbert.tasks.files import cells
@@ -128,6 +129,8 @@ ROLES: Mapping[str, Role] = {
         _role("starts", "answer_start answer_starts 정답_시작", cells.starts, required=False, complete=_place_answers),
         _role("impossible", "is_impossible", cells.truth, required=False),
         _role("choices", "choices options endings 선택지 보기", cells.choices, series=_CHOICES),
+        _role("slots", "slots 슬롯", partial(cells.named, cells.slot)),
+        _role("descriptions", "descriptions 슬롯_설명", partial(cells.named, cells.text), required=False),
         _role("tokens", "tokens words characters 토큰 어절", cells.words),
         _role("tags", "tags ner_tags pos_tags upos labels 태그 개체명", cells.tags, settle=cells.bio_tags),
         _role("spans", "spans entities ne 개체", cells.spans, alike=_LISTS, complete=_place_spans),

@@ -3,7 +3,7 @@
 1. base.py: the interface of a kind: roles of a row, examples, model, loss, predictions, scores.
 2. texts.py: one text or two as a row of pieces.
 3. classification.py, regression.py, multiple_choice.py, token_classification.py,
-   question_answering.py, embedding.py, rerank.py: the kinds.
+   question_answering.py, slots.py, embedding.py, rerank.py: the kinds.
 4. detecting.py: the kind of a labelled file.
 """
 
@@ -57,6 +57,7 @@ KINDS: Mapping[str, Entry] = {
         Entry("multiple-choice", "the right one of several continuations or answers"),
         Entry("token-classification", "labels of spans or words"),
         Entry("question-answering", "answers to questions, cut out of texts"),
+        Entry("slots", "values of described slots, cut out of texts: also of slots that training did not have"),
         Entry("embedding", "vectors of texts, near where the texts are alike or one answers the other"),
         Entry("rerank", "how well a passage answers a query, read together"),
     )

@@ -82,6 +82,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     cuts_vectors: ClassVar[bool] = False  # text vectors, too, are of the first max_length pieces
     predicts_untrained: ClassVar[bool] = False  # if True, the encoder without fine-tuning is a baseline
     reads_all: ClassVar[bool] = False  # reads texts window by window, not only the first max_length pieces
+    takes: ClassVar[tuple[str, ...]] = ()  # roles besides `needs` that a prediction reads where a row has them
     compares_rows: ClassVar[bool] = False  # a prediction depends on the other rows
     label_role: ClassVar[str] = "label"  # the role that --label names
     label_fields: ClassVar[tuple[str, ...]] = ()  # fields with labels: tasks that are compared may differ in these

@@ -79,6 +79,8 @@ def _spans_or_answers(table: Table, has: Callable[[str], str], labels: Sequence[
     firsts = {f"{name}{number}" for name in ROLES["choices"].series if name for number in ("1", "_1")}
     if column := has("choices") or next((one for one in table.columns if one.casefold() in firsts), ""):
         return Detected("multiple-choice", {}, f"choices from {column!r}")
+    if (slots := has("slots")) and (text := has("text")):
+        return Detected("slots", {}, f"text from {text!r}, slots from {slots!r}")
     question, context, answers = map(has, ("question", "context", "answers"))
     if question and context and answers and answers not in labels:
         what = f"question from {question!r}, context from {context!r}, answers from {answers!r}"

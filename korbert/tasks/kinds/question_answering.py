@@ -21,7 +21,7 @@ from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.question_answering.answers import Answer, Found, found_in
 from korbert.tasks.question_answering.rows import right_answers
 from korbert.tasks.question_answering.settings import WindowSettings
-from korbert.tasks.question_answering.windows import WindowExamples, choice_logits, cut_windows, reading_loss
+from korbert.tasks.question_answering.windows import WindowExamples, cut_windows, ends, reading_loss
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
@@ -117,11 +117,6 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
     def search(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Found]:
         """The answers of each row, from which a threshold can be chosen."""
         examples: Any = prepared.examples
-
-        def ends(model: nn.Module, batch: Batch) -> Tensor:
-            """(B, 2 T): log probabilities of each piece as start and end, interleaved."""
-            return torch.stack([part.log_softmax(dim=-1) for part in choice_logits(model, batch)], dim=-1).flatten(1)
-
         scored = examples.scored(outputs(model, examples, ends, batch_size=64, **how))
         return found_in(scored, len(prepared.rows), self)
 

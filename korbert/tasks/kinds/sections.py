@@ -163,6 +163,12 @@ class QuestionAnsweringSection(WindowSettings, TaskSection, frozen=True, extra="
         return {role: name for role, name in super().patterns().items() if role != "test" or not self.split_by_article}
 
 
+class SlotsSection(WindowSettings, TaskSection, frozen=True, extra="forbid"):
+    """Values of described slots, extracted from texts; the description takes the place of a question."""
+
+    kind: Literal["slots"] = "slots"
+
+
 class EmbeddingSection(TaskSection, frozen=True, extra="forbid"):
     """Text embeddings: similar texts get nearby vectors."""
 

@@ -64,10 +64,15 @@ def cut_windows(
 
 @dataclass(frozen=True)
 class WindowExamples(Examples):
-    """Windows as training examples. labels: (N, 2) int64, the answer's first and last piece in the row, or 0, [CLS]."""
+    """Windows as training examples. labels: (N, 2) int64, the answer's first and last piece in the row, or 0, [CLS].
+
+    separator: whether an answer may also be the [SEP] behind the question, for something that no piece of the context
+    says.
+    """
 
     seconds: NDArray[np.int64] = None  # type: ignore[assignment]
     windows: Sequence[Window] = ()
+    separator: bool = False
 
     @classmethod
     def of(cls, windows: Sequence[Window], tokenizer: AnyTokenizer, settings: WindowSettings) -> Self:
@@ -91,7 +96,8 @@ class WindowExamples(Examples):
         start, end = batch.pop("labels").unbind(1)
         positions = torch.arange(batch["input_ids"].shape[1])
         last = torch.tensor(batch["lengths"])[:, None] - 1  # [SEP]
-        choices = (positions == 0) | (batch["token_type_ids"].bool() & (positions < last))
+        other = torch.from_numpy(self.seconds[rows, None] - 1) if self.separator else 0
+        choices = (positions == 0) | (positions == other) | (batch["token_type_ids"].bool() & (positions < last))
         return {**batch, "start_positions": start, "end_positions": end, "choices": choices}
 
     def scored(self, scores: NDArray[np.floating[Any]]) -> Iterator[Scored]:
@@ -108,6 +114,11 @@ def reading_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
     start_loss = F.cross_entropy(start, batch["start_positions"])
     end_loss = F.cross_entropy(end, batch["end_positions"])
     return {"loss": (start_loss + end_loss) / 2, "start_loss": start_loss, "end_loss": end_loss}
+
+
+def ends(model: nn.Module, batch: Batch) -> Tensor:
+    """(B, 2 T): log probabilities of each piece as start and end, interleaved."""
+    return torch.stack([part.log_softmax(dim=-1) for part in choice_logits(model, batch)], dim=-1).flatten(1)
 
 
 def choice_logits(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -84,10 +84,12 @@ def test_a_classifier_takes_encoder_and_matching_head(architecture, source, kind
     assert torch.equal(model.classifier.weight, fresh)
     torch.nn.init.ones_(model.encoder.embeddings.token.weight)
     assert torch.equal(pretrained.decoder_weight, before["encoder.embeddings.token.weight"]), "weights are copies"
-    # A reader takes the head of another.
-    source, model = (QuestionAnsweringModel(tiny_config(architecture), seeded(seed)) for seed in (1, 2))
-    init_encoder_from(model, source)
-    assert same_weights(model, source)
+    # A reader, and a model of slots, takes the head of another.
+    for kind in (QuestionAnsweringModel, models.SlotsModel):
+        source, model = (own(tiny_config(architecture), seeded(2)) for own in (QuestionAnsweringModel, kind))
+        torch.nn.init.ones_(source.classifier.weight)
+        init_encoder_from(model, source)
+        assert same_weights(model, source)
 
 
 def test_another_encoder_is_refused():

@@ -65,6 +65,7 @@ def test_a_short_name_of_a_kind_is_as_good_as_its_name_and_a_set_is_of_its_own_k
         (["text,entities", '가나,"[[0, 1, ""PS""]]"'], False, "token-classification", "spans from 'entities'"),
         (["tokens,tags", "가 나,O B-PS"], False, "token-classification", "tokens from 'tokens', tags from 'tags'"),
         (["질문,지문,정답", "어디?,배는 서울,서울"], False, "question-answering", "context from '지문', answers from"),
+        (["text,slots", '가나,"{""곳"": ""가""}"'], False, "slots", "text from 'text', slots from 'slots'"),
         (["text,choice1,choice2,label", "가,나,다,0"], False, "multiple-choice", "choices from 'choice1'"),
         (["text,score", "가,0.5"], False, "regression", "score from 'score'"),
         (["text,label", *(f"문장,{n / 7:.3f}" for n in range(50)), "문장,"], False, "regression", "from 'label'"),

@@ -261,13 +261,17 @@ def test_the_prediction_comes_first(window, filler, tmp_path, name):
     assert one.faults == []
 
 
-def test_entities_are_marked_in_the_text(window, filler, tmp_path):
+def test_entities_are_marked_in_the_text_and_slots_listed(window, filler, tmp_path):
     path = tmp_path / "look.html"
     data = look_data(filler, SENTENCE)
     path.write_text(page(data | {"prediction": {"spans": SPANS}}), encoding="utf-8")
     tab = window().open(path.as_uri())
     assert tab.locator("mark.entity").all_inner_texts() == ["세종PS", "1443년DT"]
     assert tab.locator("#texts").inner_text() == SENTENCE.replace("세종", "세종PS").replace("1443년", "1443년DT")
+    slots = {"언제": {"value": "1443년", "start": 4, "end": 9}, "어디": None, "누구": "any"}
+    path.write_text(page(data | {"prediction": {"slots": slots}}), encoding="utf-8")
+    cells = window().open(path.as_uri()).locator("table.slots td").all_inner_texts()
+    assert cells == ["언제", "1443년", "어디", "", "누구", "any"]
 
 
 def test_a_reader_answers_in_large_type_and_in_the_context(window, tiny_tokenizer, config, stirred, tmp_path):

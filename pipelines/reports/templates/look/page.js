@@ -15,7 +15,7 @@ let token = null; // that the service asks for; kept nowhere
 const KINDS = {
   pretraining: t("pretraining"), detection: t("detection"), classification: t("classification"),
   "multiple-choice": t("multiple choice"), "question-answering": t("question answering"),
-  "token-classification": t("token classification"), embedding: t("embedding"),
+  "token-classification": t("token classification"), slots: t("slots"), embedding: t("embedding"),
 };
 
 /** What the service answers at an address beside the page. Throws an Error with what it says is wrong. */
@@ -35,6 +35,7 @@ const EXAMPLES = { // by kind of model
   classification: [["배우들 연기가 아까운 영화", ""], ["시간 가는 줄 모르고 봤다", ""]],
   "token-classification": [["김연아는 2010년 밴쿠버 올림픽에서 금메달을 땄다.", ""]],
   "question-answering": [["한글은 언제 만들어졌나?", "세종은 1443년에 한글을 만들고 1446년에 반포하였다."]],
+  slots: [["내일 부산 가는 표 두 장 주세요", ""]],
   embedding: [["신용 대출을 신청하고 싶어요", "신용 대출 신청은 어떻게 하나요?"]],
   pretraining: [["오늘 [MASK] 정말 좋다", ""], ["나는 너를 사랑해", ""], ["아버지가 방에 들어가신다.", ""]],
 };

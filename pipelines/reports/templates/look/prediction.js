@@ -29,6 +29,11 @@ function predictionOf(data) {
     if (prediction.labels === undefined) return { head: ranked(rows[0], rows.slice(1)), texts };
     return { head: [verdict(prediction.labels.join(", ") || t("No label")), barsOf(rows)], texts };
   }
+  if (prediction.slots) {
+    const rows = Object.entries(prediction.slots).map(([name, found]) =>
+      [el("td", { text: name }), el("td", { text: found?.value ?? found ?? "" })]);
+    return { head: [table("slots", [["", t("slot")], ["", t("value")]], rows)], texts };
+  }
   const number = prediction.cosine ?? prediction.prediction;
   return { head: [verdict(decimal(number), prediction.cosine === undefined ? "" : t("cosine of both texts"))], texts };
 }

@@ -1,0 +1,171 @@
+"""Slots of a sentence, each with a description: a slot is absent, may have any value, or has a value in the text."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any, ClassVar, Self, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Generator, Tensor, nn
+
+from korbert.errors import CorpusError
+from korbert.modeling import SlotsModel
+from korbert.modeling.config import AnyConfig
+from korbert.tasks.files import ANY, ROLES, Role, Row, Rows
+from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Morphemes, Prediction, Prepared, among
+from korbert.tasks.kinds.sections import SlotsSection
+from korbert.tasks.metrics.statistics import Score
+from korbert.tasks.question_answering.answers import found_in
+from korbert.tasks.question_answering.rows import right_answers
+from korbert.tasks.question_answering.settings import WindowSettings
+from korbert.tasks.question_answering.windows import WindowExamples, cut_windows, ends, reading_loss
+from korbert.tasks.splits import Parts
+from korbert.tokenization import Analysis, AnyTokenizer
+from korbert.tokenization.analyzer import Analyzer
+from korbert.training.devices import Batch
+from korbert.training.scoring import Scoring, outputs
+
+_NOUNS = ("NNG", "NNP", "NNB", "NR", "SN", "SL", "XPN", "XSN")
+
+
+class Slots(WindowSettings, Kind, frozen=True):
+    """Slots that are described in words. The description of a slot is read before the text, like a question.
+
+    The model chooses three ways by where it points: at [CLS] (absent), at the [SEP] behind the description (any value
+    will do), or at pieces of the text. A target and a prediction are {name: {"value", "start", "end"}, ANY, or None for
+    an absent slot}, where the value is `text[start:end]`.
+
+    descriptions: the names of training, with the descriptions that each had there, the most frequent one first.
+    """
+
+    name: ClassVar[str] = "slots"
+    roles: ClassVar[tuple[Role, ...]] = tuple(ROLES[name] for name in ("text", "slots", "descriptions"))
+    needs: ClassVar[tuple[str, ...]] = ("text",)
+    takes: ClassVar[tuple[str, ...]] = ("descriptions",)
+    reads_pairs: ClassVar[bool] = True
+    reads_all: ClassVar[bool] = True
+
+    descriptions: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def learned_from(cls, rows: Rows, settings: SlotsSection) -> Self:
+        if not any(value for row in rows for value in row["slots"].values()):
+            raise CorpusError(f"{rows.files}: no slot has a value")
+        kind = cls.of_settings(settings, tuple(_METRICS), descriptions={})
+        counts = Counter(pair for row in rows for pair in kind.asked(row).items()).most_common()
+        descriptions = {name: tuple(own for (other, own), _ in counts if other == name) for (name, _), _ in counts}
+        return kind.model_copy(update={"descriptions": descriptions})
+
+    def about(self) -> str:
+        return f"values of {len(self.descriptions)} slots ({', '.join([*self.descriptions][:5])})"
+
+    def asked(self, row: Row) -> dict[str, str]:
+        """Name -> description of the slots to fill: those that the row names, or else those of training.
+
+        A name without a description describes itself.
+        """
+        named = {**{name: name for name in row.get("slots") or ()}, **(row.get("descriptions") or {})}
+        return named or {name: own[0] for name, own in self.descriptions.items()}
+
+    def texts(self, row: Row) -> list[str]:
+        return [row["text"], *self.asked(row).values()]
+
+    def together(self, row: Row) -> list[str]:
+        return [row["text"]]
+
+    def target(self, row: Row) -> dict[str, Any]:
+        slots: dict[str, Any] = {**dict.fromkeys(self.asked(row)), **(row.get("slots") or {})}
+        for name, value in slots.items():
+            if value not in (None, ANY):
+                (answer,) = right_answers({"context": row["text"], "answers": [value]})
+                slots[name] = {"value": answer.text, "start": answer.start, "end": answer.span[1]}
+        return slots
+
+    def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
+        windows = []
+        values = [value for row in rows for value in self.target(row).values()]
+        asked = [(encoded[own], encoded[row["text"]]) for row in rows for own in self.asked(row).values()]
+        for index, (pair, value) in enumerate(zip(asked, values, strict=True)):
+            answer = (value["start"], value["end"]) if isinstance(value, dict) else None
+            windows += cut_windows(*pair, self, index=index, answer=answer, special=tokenizer.frame.special)
+        examples = replace(WindowExamples.of(windows, tokenizer, self), separator=True)
+        is_any = np.array([values[window.index] == ANY for window in windows], dtype=bool)
+        examples.labels[is_any] = examples.seconds[is_any, None] - 1
+        return Prepared(rows, examples)
+
+    def model(self, config: AnyConfig, generator: Generator | None = None) -> SlotsModel:
+        return SlotsModel(config, generator)
+
+    def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        return reading_loss(model, batch)
+
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
+        """A text of several windows is filled by the one that is least likely to leave the slot open."""
+        examples: Any = prepared.examples
+        scores = outputs(model, examples, ends, batch_size=64, **how)
+        found = found_in(examples.scored(scores), sum(len(self.asked(row)) for row in prepared.rows), self)
+        ways = np.full((len(found), 3), np.inf)  # probabilities of absent, any, a value: means over start and end
+        for window, row, second in zip(examples.windows, scores, examples.seconds, strict=True):
+            absent, any_value = np.exp(row.reshape(-1, 2)[[0, second - 1]]).mean(axis=1)
+            if absent < ways[window.index, 0]:
+                ways[window.index] = absent, any_value, 1 - absent - any_value
+        best = [
+            next(({"value": one.answer, "start": one.start, "end": one.end} for one in answers.candidates), None)
+            for answers in found
+        ]
+        values = iter([(None, ANY, own)[way] for way, own in zip(ways.argmax(axis=1), best, strict=True)])
+        return [{name: next(values) for name in self.asked(row)} for row in prepared.rows]
+
+    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
+        """All slots have the longest noun phrase of the text."""
+        analyses = Analyzer().analyze_many(row["text"] for row in parts.scored)
+        analysed = zip(parts.scored, analyses, strict=True)
+        filled = [dict.fromkeys(self.asked(row), longest_noun_phrase(row["text"], own)) for row, own in analysed]
+        yield Baseline("noun_phrase", {}, filled)
+
+    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+        """(N, 3, 4), of all slots, of those with a description of training, and of the others: whether there is any;
+        whether all are right; twice the right values; the gold and the predicted values. ANY is a value, too. A value
+        is right if it is spelled as the gold one."""
+        known = {description for own in self.descriptions.values() for description in own}
+        run = np.zeros((len(rows), 3, 4), dtype=np.int64)
+        for own, row, prediction in zip(run, rows, predictions, strict=True):
+            asked = self.asked(row)
+            seen = {name for name in asked if asked[name] in known}
+            for place, names in enumerate((asked.keys(), seen, asked.keys() - seen)):
+                true, given = (_values(slots, names) for slots in (self.target(row), prediction))
+                own[place] = bool(names), bool(names) and true == given, 2 * len(true & given), len(true) + len(given)
+        return run
+
+    def score(self, metric: str) -> Score:
+        place, above, below = among(_METRICS, metric)
+
+        def ratio(run: NDArray[Any], counts: NDArray[np.int64]) -> float | None:
+            total = counts @ run[:, place, below]
+            return float(counts @ run[:, place, above] / total) if total else None
+
+        return ratio
+
+
+def _values(slots: Mapping[str, Any], names: Collection[str]) -> set[tuple[str, str]]:
+    """The names of those slots that have a value, each with its value as it is spelled."""
+    values = ((name, slots[name]) for name in names if slots[name])
+    return {(name, value["value"] if isinstance(value, dict) else value) for name, value in values}
+
+
+def longest_noun_phrase(text: str, analysis: Analysis) -> dict[str, Any] | None:
+    """The longest sequence of nouns and numbers, the first among equals, as a value; None without any."""
+    morphemes = zip(analysis.tags, analysis.starts, analysis.ends, strict=True)
+    phrases = [list(own) for is_noun, own in groupby(morphemes, lambda own: own[0] in _NOUNS) if is_noun]
+    start, end = max(((own[0][1], own[-1][2]) for own in phrases), key=lambda span: span[1] - span[0], default=(0, 0))
+    return {"value": text[start:end], "start": start, "end": end} if end else None
+
+
+# Place in a run, and the columns of a ratio.
+_METRICS = {
+    f"{part}{name}": (place, *columns)
+    for place, part in enumerate(("", "seen_", "unseen_"))
+    for name, columns in (("slot_f1", (2, 3)), ("joint_accuracy", (1, 0)))
+}
