@@ -9,6 +9,7 @@ from typing import Any
 from korbert.errors import SettingsError
 
 EXTRAS = {  # extra -> what it installs, as imported
+    "excel": ("defusedxml", "openpyxl"),
     "hf": ("huggingface_hub", "sentence_transformers", "tokenizers", "transformers"),
     "look": ("captum",),
     "onnx": ("onnx", "onnxruntime"),

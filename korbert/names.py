@@ -5,6 +5,9 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+BLANK = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
+"""White space, and characters without width: `label.strip(BLANK)`."""
+
 _LITTER = ("thumbs.db", "desktop.ini", ".ds_store")
 
 

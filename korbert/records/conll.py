@@ -22,8 +22,9 @@ def read_conll(text: TextFile) -> Table:
 
     Columns are separated by tabs if the first line of a token has one, else by white space. A first column that counts
     the words or eojeol of every sentence holds no tokens: those are in the second. No tokens are lines of -DOCSTART-,
-    lines that begin with # and do not have as many columns, or whose first column begins with "# " or "## ", and the
-    sentence and its marked form at the head of each block: `; ...` and `$...`, or several of `## ...` (KMOU).
+    lines that begin with # and do not have as many columns, or whose first column begins with "# " or "## "; and of
+    KMOU the sentence and its marked form at the head of each block (`; ...` and `$...`, or several of `## ...`), and
+    spaces, which are _ in all columns but the tag.
     """
     head = [lines for _, lines in islice(_blocks(text), _LOOKED_AT)]
     inner = _without_heads(head)
@@ -38,7 +39,8 @@ def read_conll(text: TextFile) -> Table:
         for line in inner(lines):
             fields = line.split(delimiter)
             is_comment = line[0] == "#" and (len(fields) != width or fields[0].startswith(("# ", "## ")))
-            if not is_comment and not line.startswith(_DOCUMENT):
+            is_space = len(fields) == width > 2 and set(fields[:-1]) == {"_"}
+            if not is_comment and not is_space and not line.startswith(_DOCUMENT):
                 yield line, fields
 
     rows_of_head = ([fields for _, fields in tokens(lines)] for lines in head)

@@ -37,6 +37,8 @@ class Delimited:
         """Each non-blank record of lines below the header. longest: characters of a field."""
         width = len(self.columns)
         for before, text, fields in _fields(lines, self.delimiter, self.quoted, longest):
+            if not isinstance(fields, Fault) and len(fields) == 1 < width and self.delimiter == "\t":
+                fields = fields[0].split("\t")  # a program put quotes around the whole line
             if not isinstance(fields, Fault) and (len(fields) < width or any(fields[width:])):
                 fields = Fault("bad_fields", f"{len(fields)} fields where the first line has {width}", raw=text)
             yield before, text, fields
@@ -53,15 +55,16 @@ class Delimited:
 def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -> Table:
     """The records below a line that names the columns.
 
-    delimiter: "," also stands for the semicolons of Excel, if the first line has them instead of commas, or is sep=;.
+    delimiter: "," also stands for semicolons, as of Excel, or bars, if the first line has them instead of commas, or is
+    sep=;.
     quoted: whether quotes delimit fields, or are plain characters; None: detected by are_quoted.
     """
     first = next(filter(str.strip, text.head), "")
     separator = _SEPARATOR.fullmatch(first)
     if separator:
         delimiter = separator[1]
-    elif delimiter == "," and ";" in first and "," not in first:
-        delimiter = ";"
+    elif delimiter == ",":
+        delimiter = delimiter_in(first.replace("\t", " "))
     if quoted is None:
         quoted = are_quoted(text.lines(), delimiter, text.longest)
 
@@ -83,6 +86,22 @@ def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -
     return Table(names, named, text.encoding, "line", read, delimited=layout)
 
 
+def delimiter_in(line: str) -> str:
+    """The delimiter of a table with this header: a tab, else a comma, a semicolon or a bar, whichever is there."""
+    return next((mark for mark in "\t,;|" if mark in line), ",")
+
+
+def header_in(lines: Sequence[str]) -> tuple[str, ...]:
+    """The fields of the first line, if it can be a header: most lines have as many. Else ()."""
+    first = next(filter(str.strip, lines), "")
+    ended = (f"{line}\n" for line in lines)
+    rows = [
+        fields for *_, fields in _fields(ended, delimiter_in(first), True, LONGEST) if not isinstance(fields, Fault)
+    ]
+    alike = sum(len(row) == len(rows[0]) for row in rows)
+    return tuple(rows[0]) if 2 * alike > len(rows) else ()
+
+
 def _fields(lines: Iterable[str], delimiter: str, quoted: bool, longest: int) -> _Fields:
     """Each non-blank record."""
     if quoted:
@@ -92,7 +111,12 @@ def _fields(lines: Iterable[str], delimiter: str, quoted: bool, longest: int) ->
         return
     for before, line in enumerate(lines):
         if delimiter in line or line.strip():
-            yield before, line, line.rstrip("\r\n").split(delimiter)
+            yield before, line, _unwrapped(line.rstrip("\r\n")).split(delimiter)
+
+
+def _unwrapped(line: str) -> str:
+    """The line without the quotes that a program put around all of it, as around a field."""
+    return line[1:-1].replace('""', '"') if _QUOTED.fullmatch(line) else line
 
 
 def _csv_records(lines: Iterable[str], longest_field: int, delimiter: str) -> _Fields:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.records import arrow, conll, jsons, labelling_tools
+from korbert.records import arrow, conll, excel, jsons, labelling_tools
 from korbert.records.compression import PACKED, File, open_bytes
-from korbert.records.delimited import read_delimited
+from korbert.records.delimited import delimiter_in, read_delimited
 from korbert.records.encodings import HEAD_BYTES
+from korbert.records.foreign import refuse_foreign
 from korbert.records.form import FORMS, Form
 from korbert.records.lines import LONGEST
 from korbert.records.table import Columns, Fault, Table, TextFile, text_file
@@ -19,6 +20,7 @@ _ENDINGS: Mapping[str, Form] = {
     ".tsv": "tsv",
     ".tab": "tsv",
     ".jsonl": "jsonl",
+    ".jsonlines": "jsonl",
     ".ndjson": "jsonl",
     ".json": "json",
     ".parquet": "parquet",
@@ -28,6 +30,8 @@ _ENDINGS: Mapping[str, Form] = {
     ".bio": "conll",
     ".iob": "conll",
     ".conllu": "conllu",
+    ".xlsx": "xlsx",
+    ".xlsm": "xlsx",
 }
 _OF_TEXT: Mapping[Form, Callable[[TextFile], Table]] = {
     "csv": lambda text: read_delimited(text, ",", quoted=True),
@@ -40,8 +44,14 @@ _OF_TEXT: Mapping[Form, Callable[[TextFile], Table]] = {
     "conllu": conll.read_conllu,
     "klue-ner": conll.read_klue_entities,
 }
-_BINARY: Mapping[bytes, Form] = {b"PAR1": "parquet", b"ARRO": "arrow", b"\xff\xff\xff\xff": "arrow"}
-_FOREIGN = {b"PK\x03\x04": "a ZIP archive or an Excel workbook", b"\xd0\xcf\x11\xe0": "an old Excel workbook"}
+_MARKS: Mapping[bytes, Form] = {
+    b"PAR1": "parquet",
+    b"ARRO": "arrow",
+    b"\xff\xff\xff\xff": "arrow",
+    b"PK\x03\x04": "xlsx",
+}
+BINARY = ("parquet", "arrow", "xlsx")
+_TAG = re.compile(r"[-_OBI]|[BIESLU][-_].+|.+[-_][BIESLU]|[A-Z][A-Z0-9+*$.,:-]*")
 _LIST = re.compile(r"\s*\[\s*(?:\{|$)")
 _CONLLU_WIDTH = 10
 
@@ -75,7 +85,7 @@ def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LO
 
     encoding: of text; "auto" detects it. longest: characters of a quoted field of CSV.
     """
-    if form not in FORMS:
+    if form not in FORMS and not form.startswith("xlsx:"):
         near = "".join(f": did you mean {other}?" for other in difflib.get_close_matches(form, FORMS, 1))
         raise SettingsError(f"no format {form!r} among {', '.join(FORMS)}{near}")
     if path.is_dir():
@@ -83,38 +93,41 @@ def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LO
             raise CorpusError(f"{path}: is a folder, not a file of format {form}: give a file")
         return arrow.read_arrow(arrow.dataset_files(path), "Arrow of datasets")
     head = head_of(path)
+    refuse_foreign(head, str(path), form)
     if form == "auto":
         form = form_of(head, path.name)
     if form == "parquet":
         return arrow.read_parquet(path)
     if form == "arrow":
         return arrow.read_arrow([path], "Arrow")
+    if form.startswith("xlsx"):
+        return excel.read_workbook(path, form.removeprefix("xlsx").removeprefix(":"))
     text = text_file(path, head, encoding, longest)
     form = form_by_content(form, text.head)
     return _OF_TEXT[_looks_like(text) if form == "auto" else form](text)
 
 
 def head_of(path: File) -> bytes:
-    """The beginning of a file, unpacked. Raises CorpusError for a missing file, and for a workbook."""
+    """The beginning of a file, unpacked. Raises CorpusError for a missing file."""
     if not path.exists():
         beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
         near = [f"did you mean {other}?" for other in difflib.get_close_matches(path.name, beside, 1)]
         raise CorpusError(f"{path}: no such file: {(near or ['check its name and folder'])[0]}")
     with open_bytes(path) as file:
-        head = file.read(HEAD_BYTES)
-    if head[:4] in _FOREIGN:
-        raise CorpusError(f"{path}: is {_FOREIGN[head[:4]]}: save the table as CSV in UTF-8")
-    return head
+        return file.read(HEAD_BYTES)
 
 
 def form_of(head: bytes, name: str) -> Form:
     """The format of a file by its first bytes, or by the ending of its name; "auto" if neither tells it."""
     unpacked = PurePath(name).with_suffix("") if PurePath(name).suffix.lower() in PACKED else PurePath(name)
-    return _BINARY.get(head[:4], _ENDINGS.get(unpacked.suffix.lower(), "auto"))
+    return _MARKS.get(head[:4], _ENDINGS.get(unpacked.suffix.lower(), "auto"))
 
 
 def form_by_content(form: Form, lines: Sequence[str]) -> Form:
-    """The format of a text file that begins with these lines. form: by its ending, which content may correct."""
+    """The format of a text file that begins with these lines; "auto" for plain lines, CSV and TSV without an ending.
+
+    form: by its ending, which content may correct.
+    """
     first = next(filter(str.strip, lines), "")
     if form in ("tsv", "auto") and first.startswith("## "):
         if conll.are_characters(lines):
@@ -125,7 +138,12 @@ def form_by_content(form: Form, lines: Sequence[str]) -> Form:
         return "tsv"
     if form in ("json", "jsonl"):
         return "json" if is_json(lines) or (form == "json" and _is_value(lines)) else "jsonl"
-    return form
+    if form == "auto" and is_json(lines):
+        return "json"
+    words = [line for line in lines if line.strip() and not line.startswith("#")] if form == "auto" else []
+    if words and all(len(line.split("\t")) == _CONLLU_WIDTH for line in words) and words[0].startswith(("1\t", "1-")):
+        return "conllu"
+    return "conll" if form == "auto" and _is_conll(lines) else form
 
 
 def is_json(lines: Sequence[str]) -> bool:
@@ -151,25 +169,20 @@ def _looks_like(text: TextFile) -> Form:
         return "json"
     if first.lstrip().startswith("{"):
         return "jsonl" if jsons.holds_lines(lines) else "json"
-    words = [line for line in lines if line.strip() and not line.startswith("#")]
-    if words and all(len(line.split("\t")) == _CONLLU_WIDTH for line in words) and words[0].startswith(("1\t", "1-")):
-        return "conllu"
-    if _is_conll(lines):
-        return "conll"
-    if "\t" in first:
-        return "tsv"
-    if "," in first or ";" in first:
-        return "csv"
+    if (delimiter := delimiter_in(first)) in first:
+        return "tsv" if delimiter == "\t" else "csv"
     raise CorpusError(
-        f"{text.path}: neither its ending nor its first line ({first[:40]!r}) tells its format: name it with --form"
+        f"{text.path}: neither its ending nor its first line ({first[:40]!r}) tells its format: name it with --form, or"
+        " if it is a table, write the names of its columns into the first line: text,label"
     )
 
 
 def _is_conll(lines: Sequence[str]) -> bool:
-    """Whether blank lines separate blocks whose lines all have the same number of columns, at least two."""
+    """Whether blank lines separate blocks whose lines have the same number of columns, the last of them a tag."""
     filled = [line for line in lines if line.strip() and not line.startswith("-DOCSTART-")]
     last = max((number for number, line in enumerate(lines) if line.strip()), default=0)
     ends_inside = any(not line.strip() for line in lines[:last])
     delimiter = "\t" if any("\t" in line for line in filled) else None
-    widths = {len(line.split(delimiter)) for line in filled if not line.startswith(("# ", "## ", ";", "$"))}
-    return ends_inside and len(widths) == 1 and min(widths) > 1
+    rows = [line.split(delimiter) for line in filled if not line.startswith(("# ", "## ", ";", "$"))]
+    are_tagged = all(len(row) == len(rows[0]) > 1 and _TAG.fullmatch(row[-1].strip()) for row in rows)
+    return ends_inside and bool(rows) and are_tagged

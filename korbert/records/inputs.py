@@ -11,8 +11,9 @@ from typing import IO, Any, TypeAlias, cast
 
 from korbert.errors import CorpusError
 from korbert.records.compression import File, open_bytes
-from korbert.records.detection import form_by_content, form_of, head_of, open_table
+from korbert.records.detection import BINARY, form_by_content, form_of, head_of, open_table
 from korbert.records.encodings import utf8
+from korbert.records.foreign import refuse_foreign
 from korbert.records.form import Form, Format
 from korbert.records.labelling_tools import is_export
 from korbert.records.lines import Line, batches
@@ -58,7 +59,8 @@ def open_records(
         return
     pipe = source if isinstance(source, io.BufferedReader) else io.BufferedReader(cast(Any, source))
     head = pipe.peek()
-    detected, is_read_by_line = _detected(form, head, name, guess)
+    whole = head[: head.rfind(b"\n") + 1] or head  # the last line may still be on its way
+    detected, is_read_by_line = _detected(form, whole, name, guess)
     if is_read_by_line:
         with _lines(pipe, head, detected, name) as lines:
             yield lines
@@ -86,7 +88,8 @@ def _detected(form: Format, head: bytes, name: str, guess: Guess) -> tuple[Forma
     It is as given, or by its first bytes, its name or its first lines.
     """
     _, lines = beginning(head)
-    if form == "auto" and (form := form_of(head, name)) not in ("parquet", "arrow"):
+    refuse_foreign(head, name, form)
+    if form == "auto" and (form := form_of(head, name)) not in BINARY:
         form = form_by_content(form, lines)
         form = guess(lines) if form == "auto" else form
     return form, form == "lines" or (form == "jsonl" and not is_export(lines))

@@ -3,9 +3,11 @@
 Nested columns are named by path: labels.label.
 """
 
+import ast
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from typing import Any, NoReturn, TypeAlias
 
@@ -87,6 +89,28 @@ def parsed(line: str) -> Any:
         return json.loads(line)
     except (ValueError, RecursionError) as error:  # a number of thousands of digits is a ValueError of another kind
         return Fault("bad_json", f"is not JSON ({error})", raw=line)
+
+
+def value_in(cell: Any) -> Any:
+    """The list or object in a string, as JSON or as pandas writes it; None for another string. Other cells stay."""
+    if not isinstance(cell, str):
+        return cell
+    for read in (json.loads, _python) if cell.lstrip().startswith(("[", "{")) else ():
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            if isinstance(value := read(cell.strip()), list | dict):
+                return value
+    return None
+
+
+_ITEM = r"'[^']*'|\"[^\"]*\"|[-+.\w]+"
+_OF_NUMPY = re.compile(rf"\[\s*(?:{_ITEM})(?:\s+(?:{_ITEM}))*\s*\]")
+
+
+def _python(cell: str) -> Any:
+    """A Python literal, or a list as numpy spells it, without commas: Python would join adjacent strings."""
+    if _OF_NUMPY.fullmatch(cell):
+        return list(map(ast.literal_eval, re.findall(_ITEM, cell)))
+    return ast.literal_eval(cell)
 
 
 def fault_of(value: object) -> Fault:

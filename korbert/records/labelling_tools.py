@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from korbert.errors import CorpusError
 from korbert.records.compression import File
-from korbert.records.jsons import Numbered, cell_of, fault_of, parsed, table_of
+from korbert.records.jsons import Numbered, cell_of, fault_of, parsed, table_of, value_in
 from korbert.records.table import Cells, Columns, Fault, Table, open_text
 
 _Record: TypeAlias = Mapping[str, Any]
@@ -148,7 +148,7 @@ def _klue_relation(record: _Record) -> Iterator[_Record]:
     """Marks subject and object as KLUE-baseline does: `<subj>비틀즈</subj>가 ...`. Nested ones get nested marks."""
     text, marks = record["sentence"], []
     for role, mark in (("subject", "subj"), ("object", "obj")):
-        entity = record[f"{role}_entity"]
+        entity = value_in(record[f"{role}_entity"])  # in CSV, a string of it
         start, end, word = int(entity["start_idx"]), int(entity["end_idx"]) + 1, entity["word"]
         if text[start:end] != word:
             raise ValueError(f"the text has {text[start:end]!r} where the {role}, {word!r}, should be")
@@ -199,6 +199,13 @@ EXPORTS: tuple[Export, ...] = (
         ],
         _holds("labels", dict, "label"),
     ),
+    Export(
+        "BGE", ("query", "pos"),
+        lambda record: (
+            {"query": record["query"], "passage": passage, "negatives": record.get("neg")} for passage in record["pos"]
+        ),
+        _holds("pos", list),
+    ),
     Export("KLUE-RE", ("sentence", "subject_entity", "object_entity"), _klue_relation),
 )  # fmt: skip
 """The forms that are changed; the first that fits is taken."""
@@ -207,13 +214,14 @@ EXPORTS: tuple[Export, ...] = (
 def tables_of(paths: Iterable[Path]) -> dict[Path, tuple[Path, ...]]:
     """Path -> the files that are read as one table: a file by itself, all .ann files of brat as their folder.
 
-    The texts and settings beside .ann files are left out.
+    The texts and settings beside .ann files are left out; other .txt files have no annotations, which is a fault.
     """
     paths = list(paths)
     files = tuple(sorted(path for path in paths if path.suffix == ".ann"))
     texts = {path.with_suffix(".txt") for path in files}
-    together = {files[0].parent: files} if len(files) > 1 else dict.fromkeys(files, files)
-    rest = [path for path in paths if path not in texts and not (files and path.suffix in (".ann", ".conf"))]
+    bare = tuple(path for path in paths if files and path.suffix == ".txt" and path not in texts)
+    together = {files[0].parent: files + bare} if len(files) > 1 else dict.fromkeys(files, files + bare)
+    rest = [path for path in paths if not (files and path.suffix in (".ann", ".conf", ".txt"))]
     return together | {path: (path,) for path in rest}
 
 
@@ -227,11 +235,14 @@ def read_standoff(files: Sequence[File]) -> Table:
     for file in files:
         if not file.is_file():
             raise CorpusError(f"{file}: no such file: check its name and folder")
-        if not file.with_suffix(".txt").is_file():
+        if file.suffix == ".ann" and not file.with_suffix(".txt").is_file():
             raise CorpusError(f"{file}: no {file.stem}.txt beside it, the text that it is about: put it there")
 
     def documents() -> Numbered:
         for number, file in enumerate(files, 1):
+            if file.suffix != ".ann":
+                yield number, Fault("unlabelled", f"{file.name} has no {file.stem}.ann beside it")
+                continue
             text = file.with_suffix(".txt")
             document = {"id": file.stem, "text": "".join(open_text(text).blocks()) if _is_filled(text) else ""}
             try:

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from korbert.errors import CorpusError
+from korbert.names import BLANK
 from korbert.records.compression import File, open_bytes
 from korbert.records.encodings import HEAD_BYTES, decoded, encoding_in, errors_of, utf8
 from korbert.records.lines import LONGEST
@@ -56,9 +57,9 @@ Cells: TypeAlias = Mapping[str, Sequence[Any]]
 
 
 def is_empty(cell: object) -> bool:
-    """Whether a cell is None, NaN, or white space. `NA` and `null` are texts, an empty list is a list."""
+    """Whether a cell is None, NaN, or has no visible character. `NA` and `null` are texts, an empty list is a list."""
     if isinstance(cell, str):
-        return not cell or cell.isspace()
+        return not cell.strip(BLANK)
     return cell is None or (isinstance(cell, float) and math.isnan(cell))
 
 
@@ -67,9 +68,10 @@ class Table:
     """A file of records.
 
     form: its format, for messages. encoding: of its text, "" if the format fixes it. unit: what record numbers count,
-    "line" or "record". read: iterates over records from the start, with the cells of the given columns. objects: the
-    same as JSON values or faults, where each record names its own columns. delimited: how CSV or TSV is. batches: of
-    Parquet and Arrow, as pyarrow.RecordBatch with the given columns; arrow.rows_in reads them.
+    "line", "row" or "record". read: iterates over records from the start, with the cells of the given columns.
+    objects: the same as JSON values or faults, where each record names its own columns. delimited: how CSV or TSV is.
+    batches: of Parquet and Arrow, as pyarrow.RecordBatch with the given columns; arrow.rows_in reads them. notes: what
+    people may not expect of the file.
     """
 
     columns: tuple[str, ...]
@@ -80,6 +82,7 @@ class Table:
     objects: Callable[[], Iterator[tuple[int, Any]]] | None = None
     delimited: "Delimited | None" = None
     batches: Callable[[Sequence[str]], Iterator[Any]] | None = None
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def first(self) -> Cells:

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from korbert.errors import CorpusError, ModelError, SettingsError
 from korbert.folders import model_folder
 from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options
-from korbert.pipelines.language import t
+from korbert.pipelines.language import language, t
 from korbert.pipelines.reports.formatting import megabytes
 from korbert.progress import track
-from korbert.records.form import FORMATS, Format
+from korbert.records import excel
+from korbert.records.form import Format
 from korbert.tasks.kinds import kind_of_task
 from korbert.terminal import console, say
 
@@ -64,11 +66,10 @@ def tokenize(
 @options.model
 @click.argument("input", type=options.InputType(), default="-")
 @options.columns
-@click.option("--form", type=click.Choice(FORMATS), default="auto",
-              help="Format of INPUT; auto: by file name, else by the first line.")  # fmt: skip
+@options.format_
 @click.option("--csv", "as_csv", is_flag=True, help="Write a CSV table instead of JSON lines.")
 @click.option("--output", type=options.Output(), help="Write Parquet: the columns of INPUT, of Parquet too, and behind "
-              "them the predictions.")  # fmt: skip
+              "them the predictions; or, as .xlsx, a workbook of Excel, every cell as text.")  # fmt: skip
 @click.option("--top", type=click.IntRange(min=1), help="Only the N most probable labels.  [default: all]")
 @click.option("--threshold", type=click.FloatRange(0, 1), metavar="P",
               help="Leave out labels and spans that are less probable.  [default: 0.5 for several labels]")  # fmt: skip
@@ -81,13 +82,13 @@ def predict(
     form: Format, as_csv: bool, output: Path | None, top: int | None, threshold: float | None, device: str,
     precision: "training.InferencePrecision",
 ) -> None:  # fmt: skip
-    """Run MODEL on the texts of INPUT; write JSON lines or CSV.
+    """Run MODEL on the texts of INPUT; write JSON lines, CSV or a workbook of Excel.
 
     INPUT is standard input by default; results keep its order. A classifier reads one text per line, JSON of {"text":
-    ..}, or a table (.csv, .tsv, .parquet), compressed or not, and returns label and probabilities. A KorQuAD model
-    reads {"context": .., "question": ..}, or a table of both, and returns answer, start, end and score. Columns or
-    keys are those of the training file, unless options name others (--label names none that is read). Each result has
-    its line number, and the record's id if there is one. A line that cannot be read yields {"line": .., "error": ..};
+    ..}, or a table (.csv, .tsv, .xlsx, .parquet), compressed or not, and returns label and probabilities. A KorQuAD
+    model reads {"context": .., "question": ..}, or a table of both, and returns answer, start, end and score. Columns
+    or keys are those of the training file, unless options name others (--label names none that is read). Each result
+    has its line number, and the record's id if there is one. A line that cannot be read yields {"line": .., "error": ..};
     the other lines are still processed, and the exit code is 1.
     """
     if output:
@@ -104,9 +105,16 @@ def predict(
                     failed(result)
                 advance(len(results))
 
-        if output:
+        if output and output.suffix == ".xlsx":
+            data, cut = excel.workbook_of(chain.from_iterable(predicting.as_table(batches())))
+            write_whole(output, data)
+            if cut:
+                say(f"korbert: {output}: {cut:,} texts were cut to 32,767 characters, which is Excel's limit", err=True)
+        elif output:
             predicting.write_parquet(output, loaded, input.file, form, batches())
         elif as_csv:
+            if language() == "ko":
+                click.echo("\ufeff", nl=False)  # without it, Excel reads CP949
             for csv_part in predicting.as_csv(batches()):
                 click.echo(csv_part, nl=False)
         else:

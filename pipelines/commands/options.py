@@ -18,7 +18,7 @@ from korbert.names import on_disk
 from korbert.pipelines import inference, recipes
 from korbert.pipelines.language import VARIABLE as LANG
 from korbert.pipelines.language import t
-from korbert.records.form import FORMATS, FORMS
+from korbert.records.form import FORMATS, FORMS, Format, Sheet
 from korbert.terminal import Messages, printable, say
 from korbert.vectors.names import Mix, PoolingName
 from korbert.world import is_silent
@@ -241,8 +241,32 @@ columns = together(
                  help="Column for another role (choices, tokens, tags, spans, id, ..); repeatable."),
 )  # fmt: skip
 
-form = click.option("--form", type=click.Choice(FORMS), default="auto", show_default=True,
-                    help="File format; auto: by extension, else by content.")  # fmt: skip
+_SHEET = "korbert.sheet"
+_sheet = click.option(  # before --form, whose value it becomes
+    "--sheet", metavar="NAME", is_eager=True, expose_value=False,
+    callback=lambda context, parameter, name: context.meta.update({_SHEET: name}),
+    help="Sheet of a workbook (.xlsx).  [default: the first sheet]",
+)  # fmt: skip
+
+
+def _form_or_sheet(context: click.Context, parameter: click.Parameter, form: Format) -> Format:
+    if (sheet := context.meta.get(_SHEET)) is None:
+        return form
+    if form not in ("auto", "xlsx"):
+        raise click.UsageError(f"--sheet is for workbooks: leave --form {form} out")
+    return Sheet(f"xlsx:{sheet}")
+
+
+form = together(
+    click.option("--form", type=click.Choice(FORMS), default="auto", show_default=True, callback=_form_or_sheet,
+                 help="File format; auto: by extension, else by content."),
+    _sheet,
+)  # fmt: skip
+format_ = together(
+    click.option("--form", type=click.Choice(FORMATS), default="auto", callback=_form_or_sheet,
+                 help="File format; auto: by file name, else by the first line."),
+    _sheet,
+)  # fmt: skip
 layers = together(
     click.option("--layer", type=_Layers(), help="Layers to use: 0 the embeddings, -1 the last layer.  [default: -1]"),
     click.option("--mix", type=click.Choice(get_args(Mix)), help="How to combine several layers.  [default: mean]"),
@@ -257,9 +281,8 @@ vectors = together(
 )  # fmt: skip
 records = together(
     click.option("--text", metavar="NAME", help="Text column or key.  [default: text, document, 문장, ..]"),
-    click.option("--form", type=click.Choice(FORMATS), default="auto",
-                 help="File format; auto: by file name, else by the first line."),
-)  # fmt: skip
+    format_,
+)
 
 
 def by_role(text: str | None, pair: str | None, label: str | None, others: Sequence[str]) -> dict[str, list[str]]:

@@ -21,6 +21,7 @@ from korbert.pipelines.commands import options
 from korbert.pipelines.language import t
 from korbert.progress import track
 from korbert.records.form import Form, Format
+from korbert.records.table import is_empty
 from korbert.search.database import FILE
 from korbert.terminal import say
 from korbert.vectors.names import Side, Unit, Way
@@ -112,6 +113,7 @@ def _pairs(
     In a folder, an id stands behind the name of its file.
     """
     seen: dict[str, int] = {}
+    blank = 0
     if files := inference.embedding.text_files(corpus):
         say(f"{corpus}: {len(files):,} files of texts and tables", err=True)
     for name, file in (files or {corpus.name: corpus}).items():
@@ -126,10 +128,15 @@ def _pairs(
                 record["error"] = f"id {id!r:.60} is already used by line {seen[id]}"
             if "error" in record and file is not corpus:
                 record["error"] = f"of {name}: {record['error']}"
-            is_blank = file is not corpus and not record.get("text", "-").strip()  # between paragraphs of a document
-            if not failed(record) and not is_blank:
-                seen[id] = record["line"]
-                yield id, record["text"], record["fields"]
+            if failed(record):
+                continue
+            if is_empty(record["text"]):
+                blank += 1
+                continue
+            seen[id] = record["line"]
+            yield id, record["text"], record["fields"]
+    if blank:
+        say(f"korbert: {corpus}: {blank:,} blank texts are left out", err=True)
 
 
 def _records_of(file: Path, name: str, form: Format, text: str | None, *, is_alone: bool) -> Iterator[dict[str, Any]]:

@@ -130,6 +130,15 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
     encoded.make(runtime.workers, "analyze")
     passages = dict(zip(texts, encoded.passages(), strict=True))
     parts = {name: task.prepare(own, passages, tokenizer) for name, own in by_part.items()}
+    examples = [part.examples for part in parts.values()]
+    if cut := sum(own.cut for own in examples):
+        share = cut / sum(len(own.offsets) - 1 for own in examples)
+        positions = start.config.max_position_embeddings
+        said.append(
+            f"{cut:,} texts ({share:.1%}) are cut at max_length, {task.max_length} pieces: more, up to {positions}, by"
+            " --set max_length=N"
+        )
+        _logger.info("%s", t(said[-1]))
     return Ready(settings, task, rows, start, tokenizer, encoded, parts, said, device, folder, output, runtime)
 
 

@@ -24,7 +24,7 @@ from korbert.durable import aside_of, content_digest, intact, write_aside, write
 from korbert.errors import SettingsError
 from korbert.model import Model
 from korbert.pipelines.inference.predicting import Result, result_of
-from korbert.pipelines.inference.records import TEXT_NAMES, Keys, records
+from korbert.pipelines.inference.records import ID_NAMES, TEXT_NAMES, Keys, records
 from korbert.progress import Advance
 from korbert.records.detection import form_of, holds_records
 from korbert.records.form import Format
@@ -88,7 +88,7 @@ def text_records(
         results = [result_of(record, keys, {}) for record in part]
         if fields:
             for record, result in zip(part, results, strict=True):
-                own = ("id", column_for(keys[role], tuple(record.fields)))
+                own = (*ID_NAMES, column_for(keys[role], tuple(record.fields)))
                 result["fields"] = {key: value for key, value in record.fields.items() if key not in own}
         for place, one in enumerate(results):
             strings = (str(one.get("id", "")), one.get(role, ""), json_of(one.get("fields", {})))

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from korbert.durable import aside_of, write_aside
 from korbert.errors import CorpusError, SettingsError
 from korbert.model import Model
-from korbert.pipelines.inference.records import TEXT_NAMES, Keys, Record, option_of, records
+from korbert.pipelines.inference.records import ID_NAMES, TEXT_NAMES, Keys, Record, option_of, records
 from korbert.records.detection import open_plain
 from korbert.records.form import Format
 from korbert.records.inputs import Source
@@ -128,7 +128,15 @@ def chosen(result: Result, top: int | None = None, threshold: float | None = Non
 
 
 def as_csv(batches: Iterable[Sequence[Result]]) -> Iterator[str]:
-    """The results as a table, a part for each batch: line, id, the keys of the first prediction, error.
+    """The rows of as_table as CSV, a part for each batch."""
+    for rows in as_table(batches):
+        part = io.StringIO()
+        csv.writer(part, lineterminator="\n").writerows(rows)
+        yield part.getvalue()
+
+
+def as_table(batches: Iterable[Sequence[Result]]) -> Iterator[list[list[str]]]:
+    """The results as rows below their header, some for each batch: line, id, keys of the first prediction, error.
 
     Behind a label stands the `probability` of the most probable one. Lists and objects are JSON, numbers have six
     digits; why a text has no label stands in `error`. Rows before the first prediction wait for it.
@@ -136,15 +144,14 @@ def as_csv(batches: Iterable[Sequence[Result]]) -> Iterator[str]:
     columns, waiting = list[str](), list[Result]()
     for batch in batches:
         waiting += map(_cells, batch)
-        part = io.StringIO()
+        part = []
         if not columns and (good := next((row for row in waiting if row["error"] in (None, NO_TEXT)), None)):
             columns = list(dict.fromkeys(["line", "id", *good, "error"]))
-            csv.writer(part, lineterminator="\n").writerow(columns)
+            part.append(columns)
         if columns:
-            writer = csv.DictWriter(part, columns, restval="", extrasaction="ignore", lineterminator="\n")
-            writer.writerows(waiting)
+            part += [["" if row.get(column) is None else str(row[column]) for column in columns] for row in waiting]
             waiting.clear()
-            yield part.getvalue()
+            yield part
 
 
 def write_parquet(output: Path, model: Model, file: Source, form: Format, batches: Iterable[Sequence[Result]]) -> None:
@@ -199,10 +206,11 @@ def result_of(
 
     values: key -> function that converts its field or raises ValueError; fields of other keys must be strings.
     together: key -> fields that hold its value as a list, if all are present (보기1, 보기2).
-    ids: names of the id's field, if it is not "id".
+    ids: names of the id's field, if it is none of ID_NAMES.
     """
     result: Result = {"line": record.line}
-    id = record.fields.get((column_for(ids, tuple(record.fields)) or "") if ids else "id")
+    own = column_for(ids, tuple(record.fields)) if ids else next(filter(record.fields.__contains__, ID_NAMES), None)
+    id = record.fields.get(own or "")
     if isinstance(id, str | int) and not isinstance(id, bool):
         result["id"] = id
     if record.error:

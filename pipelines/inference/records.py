@@ -1,12 +1,15 @@
 """Reads the input of `korbert predict`, `embed` and the like. A faulty record carries its error."""
 
 import difflib
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
 
 from korbert.errors import CorpusError, SettingsError
+from korbert.pipelines.language import t
+from korbert.records.delimited import header_in
 from korbert.records.detection import is_json
 from korbert.records.encodings import UNDECODABLE
 from korbert.records.form import Format
@@ -14,12 +17,15 @@ from korbert.records.inputs import Lines, Source, open_records
 from korbert.records.jsons import cell_of, fault_of, nested_columns, object_of, parsed
 from korbert.records.lines import TOO_LONG, Line, text_of
 from korbert.records.table import Columns, Fault, Table
-from korbert.tasks.files import ROLES, column_for
+from korbert.tasks.files import ROLES, column_for, columns_of
+
+_logger = logging.getLogger(__name__)
 
 Keys = Mapping[str, tuple[str, ...]]
 """Field of a record -> its possible names in a file, in order of preference."""
 
 TEXT_NAMES = ROLES["text"].names
+ID_NAMES = ("id", "_id")
 _BATCH_ROWS = 1_000  # of a table
 
 
@@ -61,14 +67,17 @@ def records(
         if is_json(lines):
             return "json"
         first = next(filter(str.strip, lines), "")
-        delimiter = "\t" if "\t" in first else ","
-        columns = tuple(column.strip().strip('"') for column in first.split(delimiter))
-        if len(columns) > 1 and not _missing(keys, columns):
-            return "tsv" if delimiter == "\t" else "csv"
+        header = header_in(lines)
+        columns = tuple(column.strip() for column in header)
+        is_prose = columns != header and not all(map(_is_usual, columns))  # a space after a comma
+        if len(columns) > 1 and not is_prose and not _missing(keys, columns):
+            return "tsv" if "\t" in first else "csv"
         return "lines" if alone and not first.startswith("{") else "jsonl"
 
     with open_records(source, name, form, guess, fits) as opened:
         if isinstance(opened, Table):
+            for note in opened.notes:
+                _logger.info("%s: %s", name, t(note))
             rows = _of_table(opened, name, keys, every_column)
             if opened.objects:
                 rows = (_of_json(number, value, keys) for number, (_, value) in enumerate(opened.objects(), 1))
@@ -85,6 +94,11 @@ def records(
                 _check_columns(name, keys, tuple(columns))
             parts = chain([first] if first else [], parts)
         yield from parts
+
+
+def _is_usual(column: str) -> bool:
+    """Whether a column has the usual name of a role."""
+    return any(columns_of(role, (column,)) for role in ROLES.values())
 
 
 def _of_line(line: Line, lines: Lines, keys: Keys) -> Record:
@@ -141,7 +155,7 @@ def _of_table(table: Table, name: str, keys: Keys, every_column: bool) -> Iterat
     _check_columns(name, keys, table.columns, header)
     chosen = {column_for(names, table.columns) or "text" for names in keys.values()}
     named = [column_for((one,), table.columns) for names in keys.values() for one in names]  # several may hold a list
-    more = table.columns if every_column else ["id", *(["tokens"] if "text" not in table.columns else [])]
+    more = table.columns if every_column else [*ID_NAMES, *(["tokens"] if "text" not in table.columns else [])]
     wanted = list(dict.fromkeys(filter(None, [*named, *(one for one in more if one in table.columns)])))
     for number, (place, cells) in enumerate(table.read(wanted), 1):
         if isinstance(cells, Fault):

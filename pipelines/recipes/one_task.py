@@ -29,7 +29,7 @@ def task_recipe(
     section: dict[str, Any] = {"init": lasting(model).removeprefix(f"{beside}/"), **settings}
     line = ""
     if train := files.get("train"):
-        kind, columns, line = _kind(train, section.get("kind"), columns, form, several=section.get("several", False))
+        kind, columns, line = _kind(train, section, columns, form)
         section |= {"kind": kind, "form": form} | {part: _pattern(path, beside) for part, path in files.items()}
     if columns:
         section["columns"] = columns
@@ -39,14 +39,18 @@ def task_recipe(
 
 
 def _kind(
-    train: Any, kind: str | None, columns: Columns, form: Form, *, several: bool
+    train: Any, section: dict[str, Any], columns: Columns, form: Form
 ) -> tuple[str, dict[str, Sequence[str]], str]:
-    """The kind of task, its columns by role, and a line on the kind if it was inferred."""
+    """The kind of task, its columns by role, and a line on the kind if it was inferred.
+
+    section: of the task, which gets `several` if the file has lists of labels.
+    """
     from korbert.tasks.kinds.detecting import detect
 
-    by_role, line = dict(columns), ""
+    by_role, line, kind = dict(columns), "", section.get("kind")
     if kind is None:
-        detected = detect(train, columns, form, several=several)
+        detected = detect(train, columns, form, several=section.get("several", False))
+        section |= {"several": True} if detected.several else {}
         kind, by_role = detected.kind, by_role | {role: list(names) for role, names in detected.columns.items()}
         line = f"{train}: {kind}: {detected.why}; --kind says otherwise"
     entry = KINDS.get(ALIASES.get(kind, kind))

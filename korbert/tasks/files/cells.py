@@ -4,11 +4,8 @@ A cell is a string in CSV, TSV and CoNLL files, any JSON value elsewhere. For an
 ValueError continues the name of the column: "is a list, not a text".
 """
 
-import ast
-import json
 import math
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -16,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from korbert.names import BLANK, nfc
+from korbert.records.jsons import value_in
 from korbert.records.table import is_empty
 
 _NAMES = {dict: "an object", list: "a list", float: "a number with a fraction", bool: "a truth value", int: "a number"}
@@ -74,11 +73,11 @@ def text(cell: Any) -> str:
 
 
 def label(cell: Any) -> str:
-    """A label, stripped, in NFC. Numbers and truth values are spelled as in CSV: 1, 2.5, True.
+    """A label as in `name`. Numbers and truth values are spelled as in CSV: 1, 2.5, True.
 
     A list of one label, as doccano writes it, is that label.
     """
-    value = _value_in(cell)
+    value = value_in(cell)
     if value is None or value == {} or not isinstance(value, list | dict):
         return name(cell)
     parts = value if isinstance(value, list) else [value]
@@ -93,21 +92,27 @@ def label(cell: Any) -> str:
 
 
 def name(cell: Any) -> str:
-    """A text, number or truth value as in CSV, stripped, in NFC."""
+    """A text, number or truth value as in CSV, in NFC, without white space and zero-width characters around it."""
     if isinstance(cell, float):
         return str(int(cell)) if cell.is_integer() else repr(cell)  # pandas turns 1 into 1.0 in a column with gaps
-    return str(cell) if isinstance(cell, bool) else unicodedata.normalize("NFC", text(cell).strip())
+    return str(cell) if isinstance(cell, bool) else nfc(text(cell).strip(BLANK))
 
 
 def labels(cell: Any) -> list[str]:
-    """Labels from a list, or a string: of a list, or of labels separated by | or else commas. May be empty.
+    """Labels from a list, or a string: of a list, or of labels as in `joined_labels`. May be empty.
 
     An object names each label with 0 or 1, or holds a list of `choices` (Label Studio).
     """
-    value = _value_in(cell)
+    value = value_in(cell)
     if value is None and isinstance(cell, str):
-        value = [part for part in cell.split("|" if "|" in cell else ",") if part.strip()]
+        value = joined_labels(cell)
     return [label(choice) for part in (value if isinstance(value, list) else [value]) for choice in _chosen(part)]
+
+
+def joined_labels(cell: str) -> list[str]:
+    """The labels in a cell, separated by |, else by semicolons (Microsoft Forms ends with one), else by commas."""
+    mark = next((mark for mark in "|;" if mark in cell), ",")
+    return [part.strip(BLANK) for part in cell.split(mark) if not is_empty(part)]
 
 
 def _chosen(part: Any) -> list[Any]:
@@ -128,9 +133,9 @@ def flag(cell: Any) -> bool | None:
 
 
 def flagged(names: Iterable[str], flags: Sequence[Any]) -> list[str]:
-    """The names whose flags are set."""
+    """The names whose flags are set; an empty cell is not set."""
     for cell in flags:
-        if flag(cell) is None:
+        if flag(cell) is None and not is_empty(cell):
             raise ValueError(f"has {_shown(cell)} where 0 or 1 says whether the label holds")
     return [name(label) for label, cell in zip(names, flags, strict=True) if flag(cell)]
 
@@ -172,15 +177,15 @@ def truth(cell: Any) -> bool:
 
 def words(cell: Any) -> list[str]:
     """Words from a list of texts, or a string: of a list, or of words separated by white space."""
-    value = cell.split() if isinstance(cell, str) and _value_in(cell) is None else _value_in(cell)
+    value = cell.split() if isinstance(cell, str) and value_in(cell) is None else value_in(cell)
     if not isinstance(value, list) or not value:
         raise ValueError(f"is {_shown(cell)}, not a list of texts")
     return [_part(text, part, index) for index, part in enumerate(value)]
 
 
 def tags(cell: Any) -> list[str]:
-    """As `words`, in NFC."""
-    return [unicodedata.normalize("NFC", tag) for tag in words(cell)]
+    """As `words`, each as in `name`."""
+    return list(map(name, words(cell)))
 
 
 _BIO = (
@@ -194,22 +199,42 @@ _BIO = (
 def bio_tags(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
     """The tags of a file, where they are BIO in another spelling as O, B-LABEL and I-LABEL; others unchanged.
 
-    Known are B_PER, PER-B and PER_B, if all tags are spelled alike, and - instead of O.
+    Known are B_PER, PER-B and PER_B, if all tags are spelled alike, - instead of O, and I alone (KMOU), which continues
+    the entity before it.
     """
-    written = {tag for tags in values if tags for tag in tags}
+    written = {tag for tags in values if tags for tag in tags} - {"I"}
     outside = "-" if "O" not in written else "O"
     for spelling in _BIO:
         matches = [re.fullmatch(spelling, tag) for tag in written - {outside}]
         begins = any(match and match["place"] == "B" for match in matches)
         if all(matches) and (begins or spelling == _BIO[0]):
             known = {match[0]: f"{match['place']}-{match['label']}" for match in matches if match} | {outside: "O"}
-            return [tags and [known[tag] for tag in tags] for tags in values]
+            return [tags and _continued([known.get(tag, tag) for tag in tags]) for tags in values]
+    return values
+
+
+def _continued(tags: Sequence[str]) -> list[str]:
+    """The tags with the label of the tag before each I alone, if that is of an entity."""
+    whole: list[str] = []
+    for tag in tags:
+        label = whole[-1][2:] if tag == "I" and whole else ""
+        whole.append(f"I-{label}" if label else tag)
+    return whole
+
+
+def sentences(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
+    """The tokens of a file, unchanged. Raises ValueError if each row has only one: words in rows are no sentences."""
+    if len(values) > 1 and all(value is not None and len(value) == 1 and len(value[0]) > 1 for value in values):
+        raise ValueError(
+            "each row has one word, where a sentence belongs: write CoNLL (.conll), a word, a tab and its tag a line,"
+            " and a blank line between sentences"
+        )
     return values
 
 
 def choices(cell: Any) -> list[str]:
     """Two or more non-empty texts, from a list or a string of one. Trailing empty cells are ignored."""
-    value = _value_in(cell)
+    value = value_in(cell)
     if not isinstance(value, list):
         raise ValueError(f"is {_shown(cell)}, not a list of choices")
     while value and is_empty(value[-1]):
@@ -221,7 +246,7 @@ def choices(cell: Any) -> list[str]:
 
 def texts(cell: Any) -> list[str]:
     """A text, or several, from a list or a string of one. Empty cells are left out."""
-    value = _value_in(cell)
+    value = value_in(cell)
     parts = value if isinstance(value, list) else [cell]
     return [_part(text, part, index) for index, part in enumerate(parts) if not is_empty(part)]
 
@@ -229,7 +254,7 @@ def texts(cell: Any) -> list[str]:
 def vector(cell: Any) -> NDArray[np.float32]:
     """A list of finite numbers."""
     with suppress(TypeError, ValueError):
-        numbers = np.asarray(_value_in(cell), np.float32)
+        numbers = np.asarray(value_in(cell), np.float32)
         if numbers.ndim == 1 and len(numbers) and np.isfinite(numbers).all():
             return numbers
     raise ValueError(f"is {_shown(cell)}, not a list of finite numbers")
@@ -237,7 +262,7 @@ def vector(cell: Any) -> NDArray[np.float32]:
 
 def answers(cell: Any) -> list[Answer]:
     """Answers to a question: a text, a list of texts, or SQuAD's text and answer_start. Empty ones are left out."""
-    value = _objects(_value_in(cell))
+    value = _objects(value_in(cell))
     if value is None or type(value) is int:
         value = [cell]
     if not isinstance(value, list):
@@ -249,9 +274,10 @@ def answers(cell: Any) -> list[Answer]:
 def _answer(part: Any) -> Answer:
     if not isinstance(part, dict):
         return Answer(text(part), None)
-    start = part.get("answer_start", part.get("start"))
-    if isinstance(start, bool) or not isinstance(start, int | None) or (start or 0) < 0:
-        raise ValueError(f"has answer_start {_shown(start)}, not a character from 0")
+    written = part.get("answer_start", part.get("start"))
+    start = _offset(written)
+    if written is not None and (start is None or start < 0):
+        raise ValueError(f"has answer_start {_shown(written)}, not a character from 0")
     return Answer(text(part.get("text", part.get("value"))), start)
 
 
@@ -265,19 +291,28 @@ def slot(part: Any) -> Answer | str | None:
 
 def named(value: Callable[[Any], Any], cell: Any) -> dict[str, Any]:
     """Name -> value(part), from an object, or a string of one."""
-    parts = _value_in(cell)
+    parts = value_in(cell)
     if not isinstance(parts, dict) or any(map(is_empty, parts)):
         raise ValueError(f"is {_shown(cell)}, not an object of names and values")
     return {name: _part(value, part, name) for name, part in parts.items()}
 
 
+def _offset(cell: Any) -> int | None:
+    """A whole number, also as 7.0, "7" or "7.0"; None for another cell."""
+    with suppress(ValueError):
+        if (number := score(cell)).is_integer():
+            return int(number)
+    return None
+
+
 def starts(cell: Any) -> list[int]:
     """The first characters of the answers: a number, also as text, or a list of them; -1 where there is none."""
-    value = _value_in(cell)
-    numbers = list(map(score, value if isinstance(value, list) else [cell]))
-    if not all(number.is_integer() and number >= -1 for number in numbers):
+    value = value_in(cell)
+    parts = value if isinstance(value, list) else [cell]
+    numbers = [number for number in map(_offset, parts) if number is not None and number >= -1]
+    if len(numbers) < len(parts):
         raise ValueError(f"is {_shown(cell)}, not a character from 0")
-    return [int(number) for number in numbers]
+    return numbers
 
 
 def spans(cell: Any) -> list[Span | QuotedSpan]:
@@ -286,7 +321,7 @@ def spans(cell: Any) -> list[Span | QuotedSpan]:
     Keys are start, end, label, or start_offset, end_offset, labels (a list of one), type. An object with `text` becomes
     a QuotedSpan.
     """
-    value = _objects(_value_in(cell))
+    value = _objects(value_in(cell))
     if not isinstance(value, list):
         raise ValueError(f"is {_shown(cell)}, not a list of spans")
     return sorted(_part(_span, part, index) for index, part in enumerate(value))
@@ -298,10 +333,10 @@ def _span(part: Any) -> Span | QuotedSpan:
         start, end = part.get("start", part.get("start_offset")), part.get("end", part.get("end_offset"))
         names, quoted = part.get("label", part.get("labels", part.get("type"))), part.get("text")
         part = [start, end, names]
-    if not isinstance(part, list) or len(part) != 3 or is_empty(part[2]):
+    if not isinstance(part, list | tuple) or len(part) != 3 or is_empty(part[2]):
         raise ValueError(f"is {_shown(part)}, not start, end and label")
-    start, end = part[:2]
-    if type(start) is not int or type(end) is not int or not 0 <= start < end:
+    start, end = map(_offset, part[:2])
+    if start is None or end is None or not 0 <= start < end:
         raise ValueError(f"is {_shown(part)}, where start and end are no characters from 0 in order")
     name = label(part[2])
     return Span(start, end, name) if not isinstance(quoted, str) else QuotedSpan(start, end, name, quoted)
@@ -334,7 +369,7 @@ def _from_utf16(text: str, units: int) -> int:
 
 def _same(one: str, other: str) -> bool:
     """Whether two texts are the same in NFC, whatever their white space: some tools write a line end as a space."""
-    plain = (re.sub(r"\s", " ", unicodedata.normalize("NFC", text)) for text in (one, other))
+    plain = (re.sub(r"\s", " ", nfc(text)) for text in (one, other))
     return next(plain) == next(plain)
 
 
@@ -344,28 +379,6 @@ def _part(value: Any, part: Any, name: int | str) -> Any:
         return value(part)
     except ValueError as error:
         raise ValueError(f"has a part {name} that {error}") from None
-
-
-def _value_in(cell: Any) -> Any:
-    """The list or object in a string, as JSON or as pandas writes it; None for another string. Other cells stay."""
-    if not isinstance(cell, str):
-        return cell
-    for read in (json.loads, _python) if cell.lstrip().startswith(("[", "{")) else ():
-        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-            if isinstance(value := read(cell.strip()), list | dict):
-                return value
-    return None
-
-
-_ITEM = r"'[^']*'|\"[^\"]*\"|[-+.\w]+"
-_OF_NUMPY = re.compile(rf"\[\s*(?:{_ITEM})(?:\s+(?:{_ITEM}))*\s*\]")
-
-
-def _python(cell: str) -> Any:
-    """A Python literal, or a list as numpy spells it, without commas: Python would join adjacent strings."""
-    if _OF_NUMPY.fullmatch(cell):
-        return list(map(ast.literal_eval, re.findall(_ITEM, cell)))
-    return ast.literal_eval(cell)
 
 
 def _objects(value: Any) -> Any:

@@ -2,14 +2,13 @@
 
 import difflib
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.names import same_name
+from korbert.names import BLANK, nfc, same_name
 from korbert.records.table import Cells
 from korbert.tasks.files.cells import flag
 from korbert.tasks.files.roles import Role
@@ -116,7 +115,7 @@ def _usual(role: Role, free: Sequence[str], file: str, cells: Cells | None) -> t
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[\s_-]+", "_", unicodedata.normalize("NFC", name).strip()).casefold()
+    return re.sub(r"[\s_-]+", "_", nfc(name).strip(BLANK)).casefold()
 
 
 def _found(column: str, role: str, present: Sequence[str], file: str) -> str:

@@ -121,7 +121,7 @@ ROLES: Mapping[str, Role] = {
               flags=True, settle=cells.distinct_labels),
         _role("score", "score similarity rating 점수 유사도 평점", cells.score),
         _role("vector", "vector embedding", cells.vector, required=False),
-        _role("id", "id guid sent_id idx uid 번호", cells.name, required=False, unique=True),
+        _role("id", "id _id guid sent_id idx uid 번호", cells.name, required=False, unique=True),
         _role("question", "question query 질문 질의"),
         _role("context", "context passage paragraph 지문 문맥"),
         _role("title", "title article 제목"),
@@ -131,8 +131,8 @@ ROLES: Mapping[str, Role] = {
         _role("choices", "choices options endings 선택지 보기", cells.choices, series=_CHOICES),
         _role("slots", "slots 슬롯", partial(cells.named, cells.slot)),
         _role("descriptions", "descriptions 슬롯_설명", partial(cells.named, cells.text), required=False),
-        _role("tokens", "tokens words characters 토큰 어절", cells.words),
-        _role("tags", "tags ner_tags pos_tags upos labels 태그 개체명", cells.tags, settle=cells.bio_tags),
+        _role("tokens", "tokens words word characters 토큰 어절", cells.words, settle=cells.sentences),
+        _role("tags", "tags tag ner_tags pos_tags upos labels 태그 개체명", cells.tags, settle=cells.bio_tags),
         _role("spans", "spans entities ne 개체", cells.spans, alike=_LISTS, complete=_place_spans),
     )
 }  # fmt: skip

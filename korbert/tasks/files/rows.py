@@ -23,7 +23,7 @@ _LABELS_SHOWN = 5
 
 
 class Place(NamedTuple):
-    """Where a row begins. unit: "line" or "record"; number: from 1."""
+    """Where a row begins. unit: "line", "row" or "record"; number: from 1."""
 
     file: str
     unit: str
@@ -162,6 +162,7 @@ def _read_table(result: Rows, table: Table, file: str, roles: Sequence[Role], co
                 raise CorpusError(f"{file}: {_shown(chosen[role.name])}: {error}") from error
             for row, value in zip(rows, values, strict=True):
                 row[role.name] = value
+    result.notes += [f"{file}: {note}" for note in table.notes]
     result.notes += [f"{file}: {count:,} rows {remark}" for remark, count in reading.remarks.items()]
     if not rows and not is_dropped:
         raise CorpusError(f"{file}: holds no row: give a file with rows")

@@ -16,6 +16,7 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import ClassificationModel, Pooling
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
+from korbert.tasks.files.cells import joined_labels
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import ClassificationSection
 from korbert.tasks.kinds.texts import NO_TEXT, equal_in_run, examples_of, lack_text, morphemes_of
@@ -231,13 +232,14 @@ def _as_list(label: Any) -> list[str]:
 
 def _refuse_joined(rows: Rows, counts: Mapping[str, int]) -> None:
     """Raises CorpusError for a label such as "0,1" beside a label "0": several labels, or one?"""
-    for label in counts:
-        parts = [part.strip() for part in label.split("|" if "|" in label else ",")]
-        if len(parts) > 1 and (known := [part for part in parts if part in counts]):
+    parts_of = {label: joined_labels(label) for label in counts}
+    alone = {parts[0] for parts in parts_of.values() if len(parts) == 1}
+    for label, parts in parts_of.items():
+        if len(parts) > 1 and (known := [part for part in parts if part in alone]):
             place = next(rows.places[number] for number, row in enumerate(rows) if row["label"] == label)
             raise CorpusError(
                 f"{place}: label {label!r} stands beside the label {known[0]!r}: if a text may have several labels, use"
-                " --several; if it is one label, write it without the comma or bar"
+                " --several; if it is one label, write it without the comma, semicolon or bar"
             )
 
 

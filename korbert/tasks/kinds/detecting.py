@@ -1,7 +1,7 @@
 """Detects the kind of task of a labelled file from its columns and first rows."""
 
-import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from korbert.errors import CorpusError
+from korbert.names import BLANK, nfc
 from korbert.records.detection import open_table
 from korbert.records.form import Form
+from korbert.records.jsons import value_in
 from korbert.records.table import Fault, Table, is_empty
 from korbert.tasks.files import ROLES, columns_of
 from korbert.tasks.files.cells import score
@@ -21,11 +23,15 @@ _MANY_NUMBERS = 20  # more distinct numbers than this are scores, not labels
 
 
 class Detected(NamedTuple):
-    """The kind, the columns of its roles that have unusual names, and the reason."""
+    """The kind, the columns of its roles that have unusual names, and the reason.
+
+    several: whether a text has any number of labels.
+    """
 
     kind: str
     columns: Mapping[str, Sequence[str]]
     why: str
+    several: bool = False
 
 
 def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto", *, several: bool = False) -> Detected:
@@ -47,27 +53,56 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
 
     if detected := _spans_or_answers(table, has, columns.get("label", ())):
         return detected
+    several = several or any(_holds_lists(table, name) for name in columns.get("label", (has("labels"),)) if name)
     label, text = has("labels" if several else "label") or next(iter(columns.get("label", ())), ""), has("text")
+    flags = [column for column in flag_columns(table.columns, table.first) if column != text]
+    if not text and (label or has("score") or (several and flags)):
+        raise CorpusError(f"{path}: no column of texts among {', '.join(table.columns)}: name it with --text")
     if (scores := has("score")) and not label:
         return Detected("regression", {}, f"score from {scores!r}")
     if label:
         return _by_cells(table, label, text, columns.get("label", (label,)), several=several)
-    flags = [column for column in flag_columns(table.columns, table.first) if column != text]
     shown = ", ".join(map(repr, flags))
     if len(flags) > 1 and several:
-        return Detected("classification", {}, f"text from {text!r}, label from {shown}: {len(flags)} labels")
+        return Detected("classification", {}, f"text from {text!r}, label from {shown}: {len(flags)} labels", True)
     if len(flags) > 1:
         raise CorpusError(
             f"{path}: columns {shown} hold 0 and 1: if each says whether a label holds, use --several; else name"
             " the column of labels with --label"
         )
-    if lists := has("labels"):
-        raise CorpusError(f"{path}: column {lists!r} holds lists of labels: use --several, for any number of them")
-    if (query := has("question")) and (passage := has("context")):
+    unfit = "; ".join(_unfit(table))
+    if (query := has("question")) and (passage := has("context")) and not unfit:
         roles = {"text": (query,), "pair": (passage,)}
         return Detected("embedding", roles, f"pairs without labels, query from {query!r}, passage from {passage!r}")
+    if any(column in table.first[column] or re.fullmatch(r"[-+.\d]+", column) for column in table.columns):
+        raise CorpusError(
+            f"{path}: the first line looks like a row ({', '.join(table.columns)[:60]}): add a line above it that names"
+            " the columns, such as text and label, with the same separator"
+        )
     shown = ", ".join(table.columns)
-    raise CorpusError(f"{path}: no column of labels or scores among {shown}: name it with --label, or --column")
+    why = f" ({unfit})" if unfit else ""
+    raise CorpusError(f"{path}: no column of labels or scores among {shown}{why}: name it with --label, or --column")
+
+
+def _holds_lists(table: Table, column: str) -> bool:
+    """Whether one of the first cells is a list of several labels."""
+    lists = (value_in(cells[0]) for _, cells in islice(table.read([column]), _ROWS) if not isinstance(cells, Fault))
+    return any(isinstance(value, list) and len(value) > 1 for value in lists)
+
+
+def _unfit(table: Table) -> Iterator[str]:
+    """Columns with the usual name of a role, and what their cells have instead of a value of it."""
+    for column, cells in table.first.items():
+        roles = [role for role in ROLES.values() if columns_of(role, (column,))]
+        if (
+            cells
+            and roles
+            and not any(columns_of(replace(role, required=False), (column,), table.first) for role in roles)
+        ):
+            try:
+                roles[0].value(cells[0])
+            except ValueError as error:
+                yield f"{column!r} {error}"
 
 
 def _spans_or_answers(table: Table, has: Callable[[str], str], labels: Sequence[str]) -> Detected | None:
@@ -99,6 +134,7 @@ def _by_cells(table: Table, label: str, text: str, labels: Sequence[str], *, sev
     count, is_whole = len(set(numbers)), all(number.is_integer() for number in numbers)
     if 0 < len(numbers) == len(cells) and (count > _MANY_NUMBERS or not is_whole):
         return Detected("regression", {"score": (label,)}, f"score from {label!r}: {count} numbers")
-    count = len({unicodedata.normalize("NFC", str(cell).strip()) for cell in cells})
+    count = len({nfc(str(cell).strip(BLANK)) for cell in cells})
     counted = "" if several or len(cells) == _ROWS else f": {count:,} labels"
-    return Detected("classification", {}, f"text from {text!r}, label from {', '.join(map(repr, labels))}{counted}")
+    why = f"text from {text!r}, label from {', '.join(map(repr, labels))}{counted}"
+    return Detected("classification", {}, why, several)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from korbert.modeling.feature_settings import FeatureSettings
-from korbert.records.form import Form
+from korbert.records.form import Form, Named, Sheet
 from korbert.tasks.finetuning.settings import LearningSettings, Numbers, Rates
 from korbert.tasks.kinds import ALIASES
 from korbert.tasks.question_answering.settings import WindowSettings
@@ -36,7 +36,9 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
     train: str = Field("", description="training file, relative to the data folder; a glob may match several")
     valid: str = Field("", description='validation file; "": a share of the training rows')
     test: str = Field("", description='test file, scored once per seed; "": only validation scores are reported')
-    form: Form = Field("auto", description="file format; auto: by extension, else by content")
+    form: Named | Annotated[Sheet, Field(pattern="^xlsx:.")] = Field(
+        "auto", description="file format; auto: by extension, else by content; xlsx:NAME: that sheet of a workbook"
+    )
     columns: Mapping[str, _Columns] = Field({}, description='columns by role, as in { text = "문장", label = "감정" }')
     validation_share: _ValidationShare = 0.1
     train_rows: int | None = Field(

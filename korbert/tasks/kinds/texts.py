@@ -1,7 +1,7 @@
 """Shared by several kinds: rows of pieces for one or two texts, and groups of rows."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -47,16 +47,17 @@ def examples_of(
     """[CLS] A [SEP], or [CLS] A [SEP] B [SEP], for one or two texts per row, truncated as in Tokenizer.encode."""
     frame = tokenizer.frame
     flat: list[tuple[NDArray[Any], NDArray[Any]]] = []
-    seconds = np.empty(len(rows), dtype=np.int64)
+    seconds, cut = np.empty(len(rows), dtype=np.int64), 0
     for number, texts in enumerate(rows):
         passages = [encoded[text] for text in texts]
         first, last = len(passages[0].ids), len(passages[-1].ids)
         kept = fitted(first, last, frame, max_length) if len(texts) == 2 else (max_length - 2,)
+        cut += any(len(passage.ids) > most for passage, most in zip(passages, kept, strict=True))
         parts = (passage.part(0, most) for passage, most in zip(passages, kept, strict=True))
         ids, boundaries, seconds[number] = framed(frame, *parts)
         flat.append((ids, boundaries))
     pairs = any(len(texts) == 2 for texts in rows)
-    return Examples.of_rows(flat, labels, tokenizer.pad_id, seconds if pairs else None)
+    return replace(Examples.of_rows(flat, labels, tokenizer.pad_id, seconds if pairs else None), cut=cut)
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Groups(Examples):
         members = [texts for group in groups for texts in group]
         rows = examples_of(members, np.zeros(len(members)), encoded, tokenizer, max_length)
         firsts = np.cumsum([0, *map(len, groups)])
-        return cls(rows.input_ids, rows.boundaries, rows.offsets, labels, rows.pad_id, rows.seconds, firsts)
+        return cls(rows.input_ids, rows.boundaries, rows.offsets, labels, rows.pad_id, rows.seconds, rows.cut, firsts)
 
     def __len__(self) -> int:
         return len(self.firsts) - 1

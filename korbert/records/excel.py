@@ -1,0 +1,165 @@
+"""Workbooks of Excel as tables of text, and texts as a workbook.
+
+A cell is read as people see it: whole numbers without .0, dates by their format, a formula as its value when the file
+was saved. Numbers keep the digits that Excel keeps (15), whatever decimals, percents or currency are shown.
+"""
+
+import datetime
+import difflib
+import io
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from zipfile import ZipFile
+
+from korbert.errors import CorpusError, KorbertError
+from korbert.extras import package
+from korbert.names import BLANK, same_name
+from korbert.records.compression import File, open_file
+from korbert.records.table import Fault, Records, Table
+
+_LARGEST = 1 << 28  # bytes of XML in a workbook; Excel's own limits allow more, memory does not
+_MOST_ROWS = 1 << 20  # of a sheet, by Excel
+_LONGEST = 32_767  # characters of a cell, by Excel
+_HIDDEN = re.compile(rb'<(?:\w+:)?(?:row|col)\b[^>]*\bhidden="(?:1|true)"')
+_MERGED = re.compile(rb"<(?:\w+:)?mergeCell\b")
+_UNSAVED = re.compile(rb"<(?:\w+:)?f\b[^>]*(?:/>|>[^<]*</(?:\w+:)?f>)\s*(?:<(?:\w+:)?v\s*/>)?\s*</(?:\w+:)?c>")
+_OF_A_DATE = re.compile(r'"([^"]*)"|\\(.)|\[[^\]]*\]|(AM/PM|y+|m+|d+|h+|s+)|(.)', re.IGNORECASE | re.DOTALL)
+_BY_LOCALE = {"mm-dd-yy": "yyyy-mm-dd", "m/d/yy h:mm": "yyyy-mm-dd h:mm"}  # as Excel shows them in Korea
+_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+def read_workbook(path: File, sheet: str = "") -> Table:
+    """A sheet of a workbook as a table; its first row that is not empty names the columns. Empty rows are left out.
+
+    sheet: its name; "": the first one that is not hidden. Raises CorpusError for an unknown sheet and for a workbook
+    that is damaged or too large; MissingPackage without openpyxl.
+    """
+    with _opened(path) as book:
+        chosen = _chosen(book.worksheets, sheet, path)
+        title, others = chosen.title, [other.title for other in book.worksheets if other is not chosen]
+        number, header = next(_rows(chosen, path), (0, []))
+        if not header:
+            raise CorpusError(f"{path}: the sheet {title!r} is empty: name another one with --sheet")
+        xml = chosen._get_source().read()
+    said = {
+        "more sheets are not read ({others}): --sheet names one": 0 if sheet else len(others),
+        "rows or columns are hidden, and read all the same": len(_HIDDEN.findall(xml)),
+        "blocks of merged cells count for their first cell alone": len(_MERGED.findall(xml)),
+        "formulas have no saved value, and are empty: open the file in Excel and save it": len(_UNSAVED.findall(xml)),
+    }
+    names = tuple(name.strip(BLANK) for name in header)
+
+    def read(wanted: Sequence[str]) -> Records:
+        indices = [names.index(column) for column in wanted]
+        with _opened(path) as book:
+            for place, cells in _rows(_chosen(book.worksheets, title, path), path):
+                if place > number:
+                    is_wider = len(cells) > len(names)
+                    cells += [""] * (len(names) - len(cells))
+                    fault = Fault("bad_fields", f"{len(cells)} cells where the first row has {len(names)}")
+                    yield place, fault if is_wider else [cells[index] for index in indices]
+
+    notes = tuple(f"{count:,} {note.format(others=', '.join(others))}" for note, count in said.items() if count)
+    return Table(names, f"Excel, sheet {title}", "", "row", read, notes=notes)
+
+
+@contextmanager
+def _opened(path: File) -> Iterator[Any]:
+    """The workbook, whose cells are read as they are asked for. CorpusError if it is damaged or too large."""
+    package("defusedxml", "an Excel file")  # openpyxl uses it, where it is there
+    openpyxl = package("openpyxl", "an Excel file")
+    warnings.filterwarnings("ignore", module="openpyxl")  # of parts that are not read
+    with open_file(path) as file:
+        try:
+            size = sum(part.file_size for part in ZipFile(file).infolist() if part.filename.endswith((".xml", ".rels")))
+            if size > _LARGEST:
+                raise CorpusError(f"{path}: holds {size:,} bytes of XML, more than {_LARGEST:,}: save the table as CSV")
+            yield openpyxl.load_workbook(file, read_only=True, data_only=True)
+        except KorbertError:
+            raise
+        except Exception as error:  # whatever the parsers of ZIP, XML and openpyxl raise
+            cause = f"{type(error).__name__}: {error}"
+            raise CorpusError(f"{path}: not a whole workbook ({cause:.200}): open it in Excel and save it") from error
+
+
+def _chosen(sheets: Sequence[Any], name: str, path: File) -> Any:
+    """The sheet of that name, or the first visible one."""
+    fitting = [one for one in sheets if same_name(one.title, name) or (not name and one.sheet_state == "visible")]
+    if not fitting:
+        titles = [one.title for one in sheets]
+        near = "".join(f": did you mean {other!r}?" for other in difflib.get_close_matches(name, titles, 1, 0.3))
+        raise CorpusError(f"{path}: no sheet {name!r} among {', '.join(titles)}{near or ': name one of these'}")
+    return fitting[0]
+
+
+def _rows(sheet: Any, path: File) -> Iterator[tuple[int, list[str]]]:
+    """Number and cells of each row that is not empty, up to its last cell with text."""
+    sheet.reset_dimensions()  # what the file says of them may be wrong
+    for number, row in enumerate(sheet.iter_rows(), 1):
+        if number > _MOST_ROWS:
+            raise CorpusError(f"{path}: row {number:,} is below the last one of Excel: save the table as CSV")
+        cells = list(map(_shown, row))
+        while cells and not cells[-1]:
+            cells.pop()
+        if cells:
+            yield number, cells
+
+
+def _shown(cell: Any) -> str:
+    """The text of a cell as people see it."""
+    value, form = cell.value, cell.number_format if cell.value is not None else ""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, datetime.date | datetime.time):
+        return _date(value, form)
+    if isinstance(value, datetime.timedelta):
+        seconds = round(value.total_seconds())
+        return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    if isinstance(value, int | float):
+        number = f"{value:.15g}" if abs(value) < 1e15 else f"{value:.0f}"
+        return number.zfill(len(form)) if form.strip("0") == "" else number  # 06234, a postal code
+    return str(package("openpyxl.utils.escape", "an Excel file").unescape(str(value)))
+
+
+def _date(value: datetime.date | datetime.time, form: str) -> str:
+    """A date or a time in a format of Excel, as yyyy"년" m"월" d"일"; as in ISO 8601 in a format with other letters."""
+    tokens = _OF_A_DATE.findall(_BY_LOCALE.get(form, form).split(";")[0])
+    kinds = [*(letters[0].lower() for _, _, letters, _ in tokens if letters), ""]
+    codes = {"y": "%Y", "m": "%m", "d": "%d", "h": "%I" if "a" in kinds else "%H", "s": "%S", "a": "%p", "minute": "%M"}
+    shown, before = "", ""
+    for quoted, escaped, letters, other in tokens:
+        if other.isalpha():
+            return str(value)
+        kind = kinds.pop(0) if letters else ""
+        is_minute = kind == "m" and (before == "h" or kinds[0] == "s")
+        part = value.strftime(codes["minute" if is_minute else kind]) if kind else quoted + escaped + other
+        shown += (part.lstrip("0") or "0") if len(letters) == 1 else part
+        before = kind or before
+    return shown
+
+
+def workbook_of(rows: Iterable[Sequence[str]]) -> tuple[bytes, int]:
+    """A workbook of these texts, none of which is a formula, and the number of texts that Excel's limit has cut.
+
+    Raises CorpusError for more rows than a sheet holds; MissingPackage without openpyxl.
+    """
+    openpyxl = package("openpyxl", "an Excel file")
+    book, cut, made = openpyxl.Workbook(write_only=True), 0, io.BytesIO()
+    sheet = book.create_sheet()
+    for number, row in enumerate(rows, 1):
+        if number > _MOST_ROWS:
+            raise CorpusError(f"a sheet of Excel holds {_MOST_ROWS:,} rows, and there are more: write --csv")
+        cells = []
+        for text in row:
+            cut += len(text) > _LONGEST
+            text = _NOT_IN_XML.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
+            cells.append(openpyxl.cell.WriteOnlyCell(sheet, text))
+            cells[-1].data_type = "s"
+        sheet.append(cells)
+    book.save(made)
+    return made.getvalue(), cut
