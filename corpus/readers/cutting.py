@@ -20,7 +20,8 @@ from korbert.records.compression import PACKED, File, open_bytes
 from korbert.records.delimited import Delimited
 from korbert.records.detection import form_by_content, form_of, open_plain
 from korbert.records.encodings import decoded, encoding_of, utf8
-from korbert.records.form import FORMS, Form
+from korbert.records.foreign import refuse_foreign
+from korbert.records.form import FORMS, Form, Format
 from korbert.records.jsons import cell_of, fault_of
 from korbert.records.lines import Line, blocks
 from korbert.records.table import Fault, Table, beginning
@@ -94,6 +95,7 @@ def _segments(
     encoding = source.encoding if table is None else table.encoding
     encoding = encoding_of(path) if encoding == "auto" else encoding
     with open_bytes(path) as packed, utf8(packed, encoding, path) as file:
+        refuse_foreign(packed.peek(), str(path), cast(Format, kind))
         if table is not None and table.delimited is not None:
             segments = _delimited_segments(source, table.delimited, file, path, name, part_bytes, longest)
         elif kind == "wikipedia":

@@ -81,7 +81,7 @@ def _opened(path: File) -> Iterator[Any]:
         except KorbertError:
             raise
         except Exception as error:  # whatever the parsers of ZIP, XML and openpyxl raise
-            cause = f"{type(error).__name__}: {error}"
+            cause = f"{type(error).__name__}: {error}".splitlines()[0]
             raise CorpusError(f"{path}: not a whole workbook ({cause:.200}): open it in Excel and save it") from error
 
 

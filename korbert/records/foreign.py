@@ -49,7 +49,7 @@ def refuse_foreign(head: bytes, name: str, form: Format) -> None:
     form: as given; unless it is "auto", only binary files are refused.
     """
     if head.startswith(_ZIP.encode()) and form != "auto" and not form.startswith("xlsx"):
-        raise CorpusError(f"{name}: is a workbook of Excel, or another ZIP archive: leave --form out")
+        raise CorpusError(f"{name}: is a workbook of Excel, or another ZIP archive, not {form}: save it as CSV")
     looked_at = [(_BINARY, head.decode("latin-1"))]
     if form == "auto":
         looked_at.append((_MARKUP, "\n".join(beginning(head[:_LOOKED_AT])[1])))

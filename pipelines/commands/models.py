@@ -88,8 +88,8 @@ def predict(
     ..}, or a table (.csv, .tsv, .xlsx, .parquet), compressed or not, and returns label and probabilities. A KorQuAD
     model reads {"context": .., "question": ..}, or a table of both, and returns answer, start, end and score. Columns
     or keys are those of the training file, unless options name others (--label names none that is read). Each result
-    has its line number, and the record's id if there is one. A line that cannot be read yields {"line": .., "error": ..};
-    the other lines are still processed, and the exit code is 1.
+    has its line number, and the record's id if there is one. A line that cannot be read yields {"line": .., "error":
+    ..}; the other lines are still processed, and the exit code is 1.
     """
     if output:
         check_output(output, model, input.file)

@@ -133,10 +133,9 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
     examples = [part.examples for part in parts.values()]
     if cut := sum(own.cut for own in examples):
         share = cut / sum(len(own.offsets) - 1 for own in examples)
-        positions = start.config.max_position_embeddings
         said.append(
-            f"{cut:,} texts ({share:.1%}) are cut at max_length, {task.max_length} pieces: more, up to {positions}, by"
-            " --set max_length=N"
+            f"{cut:,} texts ({100 * share:.1f} %) are cut at {task.max_length} pieces: --set max_length=N reads up to"
+            f" {start.config.max_position_embeddings}"
         )
         _logger.info("%s", t(said[-1]))
     return Ready(settings, task, rows, start, tokenizer, encoded, parts, said, device, folder, output, runtime)

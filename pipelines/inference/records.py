@@ -77,7 +77,8 @@ def records(
     with open_records(source, name, form, guess, fits) as opened:
         if isinstance(opened, Table):
             for note in opened.notes:
-                _logger.info("%s: %s", name, t(note))
+                line = f"{name}: {note}"
+                _logger.info("%s", t(line))
             rows = _of_table(opened, name, keys, every_column)
             if opened.objects:
                 rows = (_of_json(number, value, keys) for number, (_, value) in enumerate(opened.objects(), 1))

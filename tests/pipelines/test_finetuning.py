@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from functools import partial
 
 import pandas as pd
@@ -54,6 +55,14 @@ def test_labels_of_texts(learn):
         model.predict((TEXTS[0], TEXTS[1]))
     lines = json_lines(folder / "predictions.jsonl")
     assert [line["predictions"]["pretrained"][0]["label"] for line in lines] == MOODS
+
+
+def test_texts_that_are_cut_are_said(learn, caplog):
+    caplog.set_level("INFO", "korbert")
+    folder = learn(*moods(), max_length=4, epochs=1)
+    said = json.loads((folder / "scores.json").read_text(encoding="utf-8"))["said"][-1]
+    assert re.fullmatch(r"\d+ texts \([0-9.]+ %\) are cut at 4 pieces: --set max_length=N reads up to \d+", said)
+    assert said in caplog.messages
 
 
 def test_labels_of_pairs_depend_on_their_order(learn):

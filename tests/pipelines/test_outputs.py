@@ -20,6 +20,7 @@ FILES = {  # command and parameter -> the name of a file that it writes, and the
     ("search-eval", "page"): ("out.html", ["search-eval", "m", "t.csv", "t.txt", "--html", OUT]),
     ("questions", "output"): ("out.json", ["questions", "t.txt", "--output", OUT]),
     ("embed", "output"): ("out.npy", ["embed", "m", "t.txt", "--output", OUT]),
+    ("predict", "output"): ("out.xlsx", ["predict", "m", "t.txt", "--output", OUT]),
     ("evaluate", "output"): ("out.jsonl", ["evaluate", "m", "t.csv", "--output", OUT]),
     ("submit", "output"): ("out.json", ["submit", "m", "q.json", OUT]),
     ("new", "name"): ("out.toml", ["new", OUT]),

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -232,6 +233,58 @@ def test_the_command_says_what_failed_and_goes_on(folders, tmp_path, command):
     assert json.loads(good["probabilities"]) == {good["label"]: float(good["probability"])}
     said = command("predict", folders / "nsmc", "정말 좋다", code=2).err
     assert "'정말 좋다': No such file or directory: a text itself comes through a pipe: echo TEXT | korbert" in said
+
+
+def _workbook(path):
+    """Two sheets: 응답 with a text that looks like a formula, and 다른."""
+    book = openpyxl.Workbook()
+    book.active.title = "응답"
+    for row in (["번호", "글", "text"], [1, "가", "'=1+1'"], [2, "나", "정말 좋다"]):
+        book.active.append(row)
+    book.create_sheet("다른").append(["text"])
+    book["다른"].append(["별로다"])
+    book.save(path)
+    return path
+
+
+@pytest.mark.parametrize(("options", "texts"), [([], ["'=1+1'", "정말 좋다"]), (["--sheet", "다른"], ["별로다"])])
+def test_a_sheet_of_a_workbook_is_read(folders, tmp_path, command, options, texts):
+    out = command("predict", folders / "nsmc", _workbook(tmp_path / "a.xlsx"), *options).out
+    assert [json.loads(line)["text"] for line in out.splitlines()] == texts
+
+
+def test_a_workbook_comes_through_a_pipe(classifier, tmp_path):
+    data = _workbook(tmp_path / "a.xlsx").read_bytes()
+    assert [one["text"] for one in results(classifier, data)] == ["'=1+1'", "정말 좋다"]
+
+
+def test_results_are_written_as_a_workbook_of_texts(folders, tmp_path, command):
+    (tmp_path / "a.txt").write_text("=1+1\n정말 좋다\n", encoding="utf-8")
+    command("predict", folders / "nsmc", tmp_path / "a.txt", "--top", "1", "--output", tmp_path / "out.xlsx")
+    header, first, _ = openpyxl.load_workbook(tmp_path / "out.xlsx").active.rows
+    named = {name.value: cell for name, cell in zip(header, first, strict=True)}
+    assert list(named) == ["line", "id", "text", "label", "probability", "probabilities", "error"]
+    assert named["text"].value == "=1+1"
+    assert {cell.data_type for cell in first if cell.value} == {"s"}
+
+
+def test_other_endings_are_refused(folders, tmp_path, command):
+    (tmp_path / "a.txt").write_text("가\n", encoding="utf-8")
+    said = command("predict", folders / "nsmc", tmp_path / "a.txt", "--output", tmp_path / "out.xls", code=2).err
+    assert "is for a file of Parquet, whose columns it keeps: leave --output out" in said
+
+
+def test_a_sheet_is_for_workbooks(folders, tmp_path, command):
+    (tmp_path / "a.csv").write_text("text\n가\n", encoding="utf-8")
+    said = command("predict", folders / "nsmc", tmp_path / "a.csv", "--form", "csv", "--sheet", "a", code=2).err
+    assert "--sheet is for workbooks: leave --form csv out" in said
+
+
+@pytest.mark.parametrize(("lang", "begins"), [("ko", "\ufeffline,"), ("en", "line,")])
+def test_csv_in_korean_begins_with_the_mark_that_excel_needs(folders, tmp_path, command, monkeypatch, lang, begins):
+    monkeypatch.setenv("KORBERT_LANG", lang)
+    (tmp_path / "a.txt").write_text("정말 좋다\n", encoding="utf-8")
+    assert command("predict", folders / "nsmc", tmp_path / "a.txt", "--csv").out.startswith(begins)
 
 
 ALL = {"probabilities": {"가": 0.2, "나": 0.7, "다": 0.6}}

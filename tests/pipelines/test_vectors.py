@@ -152,15 +152,15 @@ def test_an_index_is_made_added_to_and_searched(model, tmp_path, command):
     corpus, more, folder = tmp_path / "corpus.csv", tmp_path / "more.jsonl", tmp_path / "index"
     corpus.write_text("id,문장\n" + "".join(f"t{number},{text}\n" for number, text in enumerate(TEXTS)), "utf-8")
     out, _ = command("index", model, str(corpus), "--output", folder, "--layer", "-2")
-    assert out == f"{folder}: 5 new, 0 replaced, 0 unchanged, 0 removed; 5 texts\n"
+    assert out == f"{folder}: 4 new, 0 replaced, 0 unchanged, 0 removed; 4 texts\n"
     out, _ = command("index", model, str(corpus), "--output", folder)
-    assert "0 new, 0 replaced, 5 unchanged" in out
+    assert "0 new, 0 replaced, 4 unchanged" in out
 
     rows = [{"id": "t0", "text": "대출 상담"}, {"text": "눈이 온다"}, {"id": "t0", "text": "또"}, {"text": "\udfff"}]
     more.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     (tmp_path / "gone.txt").write_text("\ufefft1\nt9\n")
     out, err = command("index", model, str(more), "--output", folder, "--remove", tmp_path / "gone.txt", code=1)
-    assert out == f"{folder}: 1 new, 1 replaced, 0 unchanged, 1 removed; 5 texts\n"
+    assert out == f"{folder}: 1 new, 1 replaced, 0 unchanged, 1 removed; 4 texts\n"
     assert "gone.txt: 1 of 2 ids are not in the index" in err
     assert "more.jsonl: line 3: id 't0' is already used by line 1" in err
     assert "more.jsonl: line 4: has a lone surrogate, which no file can hold" in err
@@ -206,12 +206,12 @@ def test_a_search_is_measured(model, texts, tmp_path, command):
     for line in (3, 4):
         assert f"queries.jsonl: line {line}: 'relevant' is no id and no list of ids: name it" in err
     figures = json.loads(out)
-    assert (figures["queries"], figures["texts"], list(figures["ways"])) == (2, 5, ["words", "vectors", "both"])
+    assert (figures["queries"], figures["texts"], list(figures["ways"])) == (2, 4, ["words", "vectors", "both"])
     assert figures["ways"]["words"]["recall@1"] == {"value": 0.75, "low": 0.5, "high": 1.0}
     command("index", model, texts, "--output", folder)
     out, _ = command("search-eval", model, str(queries), folder, "--way", "words", code=1)
     facts, head, *rows = (line.split() for line in out.splitlines())
-    assert facts == ["2", "queries,", "5", "texts"]
+    assert facts == ["2", "queries,", "4", "texts"]
     assert head == ["words"]
     assert [row[0] for row in rows] == ["recall@1", "recall@10", "recall@100", "MRR", "nDCG@10"]
     assert rows[0][1:] == ["75.0", "(50.0", "to", "100.0)"]
@@ -243,7 +243,7 @@ def test_other_models_and_settings_are_refused(model, texts, tmp_path, tiny_toke
         (["similar", model, folder.parent / "empty", "가"], "is not an index: make one with `korbert index`"),
     ):
         assert error in command(*arguments, code=2).err
-    assert "5 unchanged" in command("index", model, texts, "--output", folder).out
+    assert "4 unchanged" in command("index", model, texts, "--output", folder).out
 
 
 def test_a_folder_of_text_files_is_read_by_line(model, tmp_path, command):

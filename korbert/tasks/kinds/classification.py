@@ -84,7 +84,11 @@ class Classification(Kind, frozen=True):
         if not several:
             _refuse_joined(rows, counts)
         if len(labels) < 2 and not several:
-            raise CorpusError(f"{rows.files}: all rows have the label {labels[0]!r}: give rows of two labels or more")
+            dropped = ", ".join(f"{one.count:,} {reason}" for reason, one in rows.dropped.items()) or "none"
+            raise CorpusError(
+                f"{rows.files}: all rows have the label {labels[0]!r} (dropped rows: {dropped}): give rows of two"
+                " labels or more"
+            )
         if len(labels) > _MOST_LABELS:
             raise CorpusError(
                 f"{rows.files}: {len(labels):,} labels in {len(rows):,} rows: if they are numbers, use --kind "

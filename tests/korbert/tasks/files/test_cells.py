@@ -99,7 +99,7 @@ def test_values(role, cell, value):
         ("spans", "가", "is '가', not a list of spans"),
         ("spans", [[2, 1, "A"]], "where start and end are no characters"),
         ("spans", [[1, 2]], "not start, end and label"),
-        ("spans", [["0", "1", "A"]], "where start and end are no characters"),
+        ("spans", [["0", "하나", "A"]], "where start and end are no characters"),
         ("labels", [None], "is missing, not a text"),
     ],
 )

@@ -106,7 +106,7 @@ def test_faults_of_parquet(tmp_path):
         ("a.json", b"3", "a.json: a number without a list"),
         ("a.conll", b"word\n\nword\n", r"one column \('word'\) where token and tag belong"),
         ("a.foo", b"what is this\n", r"neither its ending nor its first line \('what is this'\) tells its format"),
-        ("a.csv", b"PK\x03\x04...", "a.csv: is a ZIP archive or an Excel workbook: save the table as CSV"),
+        ("a.csv", b"PK\x03\x04...", "a.csv: is a ZIP archive: unpack it"),
     ],
 )
 def test_a_fault_of_a_file_refuses_it(tmp_path, name, content, said):

@@ -114,7 +114,7 @@ def test_labels_and_columns_are_compared_in_nfc(tmp_path):
         (",-1", None),
         ('"[""배"", ""서울""]","[20, 3]"', [Answer("배", 20), Answer("서울", 3)]),
         # An invalid start drops its row:
-        ("배,열", "'answer_start' is '열', not a finite number"),
+        ("배,열", "'answer_start' is '열', not a character from 0"),
         ("배,-2", "'answer_start' is '-2', not a character from 0"),
         ('배,"[1, 2]"', "2 starts for 1 answers"),
     ],
