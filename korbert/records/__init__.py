@@ -4,7 +4,8 @@
 2. `lines.py` cuts it into lines, in bounded memory; `table.py` has the text and the table that formats work on.
 3. `detection.py` detects the format of a file (`form.py`) by extension or content, and opens it as a table:
    `delimited.py` (CSV, TSV), `jsons.py` (JSON lines, JSON), `arrow.py` (Parquet, Arrow, folders
-   of `datasets`) and `conll.py` (CoNLL, KLUE entities, CoNLL-U).
+   of `datasets`), `conll.py` (CoNLL, KLUE entities, CoNLL-U) and `excel.py`. `foreign.py` refuses what is neither
+   texts nor a table.
 4. `labelling_tools.py` gives the columns of labelling tools (Label Studio, Prodigy, brat, ..) their usual names.
 5. `inputs.py` opens what a command is given: also a pipe, an address, and plain lines of text.
 """
