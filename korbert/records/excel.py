@@ -23,9 +23,9 @@ from korbert.records.table import Fault, Records, Table
 _LARGEST = 1 << 28  # bytes of XML in a workbook; Excel's own limits allow more, memory does not
 _MOST_ROWS = 1 << 20  # of a sheet, by Excel
 _LONGEST = 32_767  # characters of a cell, by Excel
-_HIDDEN = re.compile(rb'<(?:\w+:)?(?:row|col)\b[^>]*\bhidden="(?:1|true)"')
+_HIDDEN = re.compile(rb'<(?:\w+:)?(?:row|col)\b[^<>]*\bhidden="(?:1|true)"')
 _MERGED = re.compile(rb"<(?:\w+:)?mergeCell\b")
-_UNSAVED = re.compile(rb"<(?:\w+:)?f\b[^>]*(?:/>|>[^<]*</(?:\w+:)?f>)\s*(?:<(?:\w+:)?v\s*/>)?\s*</(?:\w+:)?c>")
+_UNSAVED = re.compile(rb"<(?:\w+:)?f\b[^<>]*(?:/>|>[^<]*</(?:\w+:)?f>)\s*(?:<(?:\w+:)?v\s*/>)?\s*</(?:\w+:)?c>")
 _OF_A_DATE = re.compile(r'"([^"]*)"|\\(.)|\[[^\]]*\]|(AM/PM|y+|m+|d+|h+|s+)|(.)', re.IGNORECASE | re.DOTALL)
 _BY_LOCALE = {"mm-dd-yy": "yyyy-mm-dd", "m/d/yy h:mm": "yyyy-mm-dd h:mm"}  # as Excel shows them in Korea
 _NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")

@@ -222,9 +222,12 @@ def _continued(tags: Sequence[str]) -> list[str]:
     return whole
 
 
+_FEW = 4  # sentences of a word each are possible
+
+
 def sentences(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
-    """The tokens of a file, unchanged. Raises ValueError if each row has only one: words in rows are no sentences."""
-    if len(values) > 1 and all(value is not None and len(value) == 1 and len(value[0]) > 1 for value in values):
+    """The tokens of a file, unchanged. Raises ValueError if each of many rows has only one: these are no sentences."""
+    if len(values) > _FEW and all(value is not None and len(value) == 1 and len(value[0]) > 1 for value in values):
         raise ValueError(
             "each row has one word, where a sentence belongs: write CoNLL (.conll), a word, a tab and its tag a line,"
             " and a blank line between sentences"
