@@ -269,8 +269,8 @@ def test_results_are_written_as_a_workbook_of_texts(folders, tmp_path, command):
 
 
 def test_other_endings_are_refused(folders, tmp_path, command):
-    (tmp_path / "a.txt").write_text("가\n", encoding="utf-8")
-    said = command("predict", folders / "nsmc", tmp_path / "a.txt", "--output", tmp_path / "out.xls", code=2).err
+    (tmp_path / "a.csv").write_text("text\n가\n", encoding="utf-8")
+    said = command("predict", folders / "nsmc", tmp_path / "a.csv", "--output", tmp_path / "out.xls", code=2).err
     assert "is for a file of Parquet, whose columns it keeps: leave --output out" in said
 
 
