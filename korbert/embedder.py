@@ -120,7 +120,7 @@ class Embedder:
     def vector_defaults(self) -> Asked:
         """The `embed` settings that the model was trained with, as far as they differ from VectorSettings."""
         if isinstance(self.network, EmbeddingModel):
-            return {"pooling": self.network.pooling, "normalize": self.network.normalize}
+            return {"pooling": self.network.pooling}
         return {}
 
     def vector_settings(self, **asked: Unpack[Asked]) -> VectorSettings:
@@ -158,6 +158,8 @@ class Embedder:
 
     def embed(self, texts: str | Iterable[str], batch_size: int = 64, **asked: Unpack[Asked]) -> _Vectors:
         """The vector of a text, (D,), or of many texts, (N, D), in order. Any text is valid, even an empty one.
+
+        Vectors have length 1, after any cut to `size`; normalize=False leaves them as they are pooled.
 
         In `modern` encoders the outputs of layers below the last are not normalized: each layer normalizes its input.
 

@@ -170,7 +170,7 @@ class TextRegressor(base.RegressorMixin, _Learning):
 
 
 class TextVectorizer(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin, _OfTexts):
-    """The vector of each text, as Model.embed makes it.
+    """The vector of each text, of length 1, as Model.embed makes it.
 
         >>> korbert.sklearn.TextVectorizer(pooling="max").fit_transform(["비가 온다", "밥을 먹는다"]).shape
         (2, 256)
@@ -179,7 +179,7 @@ class TextVectorizer(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin
         model: A model: its name, its folder, or itself.
         layer: As in Model.embed, and so are the next three; None: the model's default.
         pooling: How the vectors of pieces become that of the text.
-        normalize: Whether vectors have length 1.
+        normalize: Whether vectors have length 1; False: as they are pooled.
         size: Leading numbers to keep.
         batch_size: Texts at once in the model.
         device: "auto", "cpu" or "cuda".
@@ -190,7 +190,7 @@ class TextVectorizer(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin
 
     def __init__(
         self, model: _Model = "korbert-mini", *, layer: int | Sequence[int] | None = None,
-        pooling: PoolingName | None = None, normalize: bool | None = None, size: int | None = None,
+        pooling: PoolingName | None = None, normalize: bool = True, size: int | None = None,
         batch_size: int = 64, device: str = "auto",
     ) -> None:  # fmt: skip
         self.model = model

@@ -100,10 +100,10 @@ def _write(folder: Path, config: Json, model: Model, tokenizer: Tokenizer, task:
 def sentence_files(model: EmbeddingModel, max_length: int, task: Json) -> Mapping[str, object]:
     """The files that make it a model of sentence-transformers: path in the folder -> its JSON.
 
-    The modules are encoder, pooling and, if the model normalizes, normalization. max_length: pieces of a text, special
+    The modules are encoder, pooling and normalization. max_length: pieces of a text, special
     tokens included. task: its prompts go along.
     """
-    steps = [("", "Transformer"), ("1_Pooling", "Pooling")] + [("2_Normalize", "Normalize")] * model.normalize
+    steps = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
     modules = [
         {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{name}"}
         for number, (path, name) in enumerate(steps)

@@ -10,7 +10,7 @@ from korbert.vectors.names import Mix, PoolingName, Side
 
 
 class VectorSettings(BaseModel, frozen=True, extra="forbid"):
-    """How vectors are made. The defaults are those of sentence-transformers for a folder of `transformers`."""
+    """How vectors are made. Layer and pooling are by default those of sentence-transformers for a plain folder."""
 
     layer: Annotated[tuple[int, ...], BeforeValidator(lambda value: (value,) if isinstance(value, int) else value)] = (
         Field((-1,), min_length=1, description="layers: 0 the embeddings, 1 the first layer, -1 the last one")
@@ -18,7 +18,7 @@ class VectorSettings(BaseModel, frozen=True, extra="forbid"):
     mix: Mix = Field("mean", description="how several layers are combined: sum, mean or concatenation")
     pooling: PoolingName = Field("mean", description="how piece vectors are pooled into one text vector")
     special_tokens: bool = Field(True, description="include [CLS] and [SEP] in the pooling")
-    normalize: bool = Field(False, description="scale vectors to unit length")
+    normalize: bool = Field(True, description="scale vectors to unit length, after they are cut to `size`")
     side: Side | None = Field(None, description="role of the texts in a search, whose prompt precedes them")
     size: int | None = Field(None, ge=1, description="keep only this many leading dimensions; none: all")
 

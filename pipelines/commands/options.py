@@ -298,8 +298,10 @@ def by_role(text: str | None, pair: str | None, label: str | None, others: Seque
 
 def asked_for(given: dict[str, Any]) -> "Asked":
     """The vector settings among the given options."""
-    named = ("layer", "mix", "pooling", "normalize", "side", "size")
+    named = ("layer", "mix", "pooling", "side", "size")
     asked = cast("Asked", {name: given[name] for name in named if given.get(name)})
     if given["no_special_tokens"]:
         asked["special_tokens"] = False
+    if given.get("raw"):
+        asked["normalize"] = False
     return asked

@@ -67,6 +67,8 @@ def serve(
     from korbert.pipelines.service.limits import Limits
     from korbert.pipelines.service.running import is_loopback, run
 
+    if token is not None and not token.strip():
+        raise click.UsageError("--token: is empty, so no client could send it: give one, or leave the option out")
     if not token and not insecure and not is_loopback(host):
         message = f"--host {host} admits other machines: give a --token that they must send, or --insecure"
         raise click.UsageError(message)
@@ -84,7 +86,7 @@ def serve(
                 return load_all(folders, index, device, precision, limits, process)
 
             run(
-                load, host, port, limits=limits, token=token or None, page=partial(page, None),
+                load, host, port, limits=limits, token=token, page=partial(page, None),
                 said=lambda address: say(serving.format(names=", ".join(folders), address=address)),
             )  # fmt: skip
     except Interrupted as signal:

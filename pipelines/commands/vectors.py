@@ -40,7 +40,7 @@ _rerank = click.option(
 @click.argument("input", type=options.InputType(), default="-")
 @click.option("--output", type=options.Output(), help="Write a .npy or .parquet file; an interrupted run resumes.")
 @options.vectors
-@click.option("--normalize", is_flag=True, help="Scale vectors to unit length.")
+@click.option("--raw", is_flag=True, help="Leave vectors as they are pooled, not scaled to unit length.")
 @click.option(
     "--side", type=click.Choice(get_args(Side)), help="Role of the texts in a search; its prompt is put before them."
 )
@@ -53,7 +53,7 @@ def embed(
     model: Path, input: Any, output: Path | None, text: str | None, form: Format, device: str,
     parts: Unit | None, **given: Any,
 ) -> None:  # fmt: skip
-    """Compute the vectors of the texts of INPUT.
+    """Compute the vectors of the texts of INPUT, each of unit length.
 
     INPUT is standard input by default; results keep its order. MODEL is any model. A text is a line, JSON of {"text":
     ..}, or a row of a table (.csv, .tsv, .parquet). Without --output, each text yields a JSON line of {"line": ..,
@@ -66,7 +66,7 @@ def embed(
         check_output(output, model, input.file)
     if parts:
         asked = given | {"output": output, "precision": given["precision"] not in ("auto", "fp32")}
-        of_texts = ("output", "pooling", "no_special_tokens", "size", "normalize", "side", "precision")
+        of_texts = ("output", "pooling", "no_special_tokens", "size", "raw", "side", "precision")
         if name := next(filter(asked.get, of_texts), None):
             option = f"--{name.replace('_', '-')}"
             raise SettingsError(f"{option}: is for vectors of texts: leave it out, or leave --parts out")

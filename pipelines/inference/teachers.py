@@ -17,6 +17,7 @@ from io import BytesIO
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pyarrow as pa
@@ -107,7 +108,7 @@ def teacher_of(place: str, device: str) -> Vectorizer:
     config = folder / "config.json"
     ours = bundled(folder) or not config.is_file() or "korbert_format" in json.loads(config.read_text("utf-8"))
     if ours and not (folder / "modules.json").is_file():
-        return Embedding(Model.load(place, device), {"normalize": True})
+        return Embedding(Model.load(place, device), {})
     return _SentenceTransformer(folder, device)
 
 
@@ -155,6 +156,21 @@ class _SentenceTransformer:
         return hashlib.sha256(json.dumps(facts).encode())
 
 
+class _SameOrigin(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect to another origin, which would get OPENAI_API_KEY."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        if urlsplit(req.full_url)[:2] != (there := urlsplit(newurl))[:2]:
+            origin = f"{there.scheme}://{there.netloc}"
+            raise ModelError(
+                f"{req.full_url}: redirects to {origin:.200}, another origin, which neither texts nor OPENAI_API_KEY"
+                " are sent to: name that address, if you trust it"
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
 @dataclass(frozen=True)
 class _Server:
     address: str
@@ -169,7 +185,7 @@ class _Server:
                 headers["Authorization"] = f"Bearer {key}"
             request = urllib.request.Request(f"{self.address}/embeddings", json.dumps(body).encode(), headers)
             try:
-                with urllib.request.urlopen(request, timeout=_SERVER_SECONDS) as answer:
+                with urllib.request.build_opener(_SameOrigin).open(request, timeout=_SERVER_SECONDS) as answer:
                     data = json.load(answer)["data"]
                 vectors = [row["embedding"] for row in sorted(data, key=lambda row: row["index"])]
                 if len(vectors) != len(body["input"]):

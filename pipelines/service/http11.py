@@ -1,4 +1,4 @@
-"""uvicorn's HTTP/1.1 protocol with a time limit for request heads, and a limit on open connections."""
+"""uvicorn's HTTP/1.1 protocol with time limits for heads and unread bodies, and a limit on open connections."""
 
 import asyncio
 from typing import Any, ClassVar
@@ -15,13 +15,40 @@ def protocol_of(limits: Limits) -> type[asyncio.Protocol]:
     return type("Protocol", (_Protocol,), {"limits": limits})
 
 
+class _Transport:
+    """A transport that stays open after the answer while a body is still sent, which is thrown away.
+
+    A socket closed with unread bytes in it resets the connection, and a client that writes its whole body before it
+    reads loses the answer.
+    """
+
+    def __init__(self, transport: asyncio.Transport, conn: h11.Connection) -> None:
+        self._transport, self._conn, self.is_ended = transport, conn, False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def close(self) -> None:
+        if self._conn.their_state is not h11.SEND_BODY:
+            self._transport.close()
+        elif not self.is_closing():
+            self.is_ended = True
+            self._transport.write_eof()
+            self._transport.resume_reading()
+
+    def is_closing(self) -> bool:
+        return self.is_ended or self._transport.is_closing()
+
+
 class _Protocol(H11Protocol):
     limits: ClassVar[Limits]
     _watch: asyncio.TimerHandle | None = None
     _unread = 0  # unsent bytes of the answer at the last check
+    _answered = 0.0  # when, by the clock of the loop
+    _received = False  # anything since the last check
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(_Transport(transport, self.conn))  # type: ignore[arg-type]  # all that is used
         if len(self.connections) > self.limits.connections:
             self._refuse(503, f"{self.limits.connections:,} connections are open: try again later")
             return
@@ -32,8 +59,14 @@ class _Protocol(H11Protocol):
             self._watch.cancel()
         super().connection_lost(exc)
 
+    def data_received(self, data: bytes) -> None:
+        self._received = True
+        if not self.transport.is_closing():
+            super().data_received(data)
+
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        self._answered = self.loop.time()
         self._wait_for_head()
 
     def send_400_response(self, msg: str) -> None:
@@ -42,18 +75,22 @@ class _Protocol(H11Protocol):
     def _wait_for_head(self) -> None:
         if self._watch is not None:
             self._watch.cancel()
+        self._received = False
         self._watch = self.loop.call_later(self.limits.head_seconds, self._cut_off)
 
     def _cut_off(self) -> None:
-        """Closes a connection without a request, or one that still sends the body of a request already answered."""
+        """Closes a connection without a request, at once or when the body of the last one has had its time."""
         if self.cycle is None:
             self._refuse(408, f"the head of the request took longer than {self.limits.head_seconds:g} s")
         elif self.cycle.response_complete:
             left = self.transport.get_write_buffer_size()
-            if left and left != self._unread:  # the client reads its answer
+            is_late = self.loop.time() > self._answered + self.limits.unread_seconds
+            is_sending = self.conn.their_state is h11.SEND_BODY
+            is_reading = left and left != self._unread
+            if is_reading or (is_sending and self._received and not is_late):
                 self._unread = left
                 self._wait_for_head()
-            elif left:
+            elif left or is_sending:
                 self.transport.abort()
             else:
                 self.transport.close()

@@ -36,6 +36,11 @@ def server(folders):
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             vectors = teacher.embed(asked["input"]).tolist()
+            if asked["model"] == "moved":
+                self.send_response(302)
+                self.send_header("Location", f"http://localhost:{self.server.server_port}/v1/embeddings")
+                self.end_headers()
+                return
             data = [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)][::-1]
             body = json.dumps({"data": data}).encode()
             self.send_response(200 if asked["model"] == "wide" else 404)
@@ -62,14 +67,14 @@ def test_an_encoder_learns_vectors(folders, tmp_path, command):
     kept = pq.read_table(tmp_path / "out.teacher.parquet")
     assert kept["text"].to_pylist() == lines  # each once
     # Cut to the student's size, the inner products are the nearest that so few dimensions allow.
-    theirs, cut = korbert.load(wide, "cpu").embed(lines, normalize=True), np.array(kept["vector"].to_pylist())
+    theirs, cut = korbert.load(wide, "cpu").embed(lines), np.array(kept["vector"].to_pylist())
     best = np.linalg.svd(theirs, full_matrices=False)
     nearest = best[0][:, :16] * best[1][:16]
     assert np.allclose(cut @ cut.T, unit(nearest) @ unit(nearest).T, atol=1e-4)
     scores = scores_of(output)
     assert scores["pretrained"]["teacher_cosine"] > 0.9 > scores["pretrained-untuned"]["teacher_cosine"]
     student, rows = korbert.load(output, "cpu"), json_lines(output / "predictions.jsonl")
-    own = student.embed([row["text"] for row in rows], normalize=True)
+    own = student.embed([row["text"] for row in rows])
     expected = [float(vector @ cut[lines.index(row["text"])]) for vector, row in zip(own, rows, strict=True)]
     assert [row["predictions"]["pretrained"][0] for row in rows] == pytest.approx(expected, abs=1e-4)
     # Pairs with scores are scored by their correlation, though it was validated by the teacher's vectors.
@@ -89,6 +94,8 @@ def test_teachers_in_other_forms(folders, server, tmp_path):
     assert np.allclose(teacher_of(f"{server}#wide", "cpu")(TEXTS), expected, atol=1e-5)
     with pytest.raises(korbert.errors.ModelError, match=r"gave no vectors .*404.*: start it, or check"):
         teacher_of(f"{server}#narrow", "cpu")(TEXTS)
+    with pytest.raises(korbert.errors.ModelError, match=r"redirects to http://localhost:\d+, another origin"):
+        teacher_of(f"{server}#moved", "cpu")(TEXTS)
     with pytest.raises(korbert.errors.SettingsError, match="names no model of the server: write"):
         teacher_of(server, "cpu")
     model = class_of("bert")(class_of("bert").config_class(vocab_size=300, **CONFIGS["bert"]))

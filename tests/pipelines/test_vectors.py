@@ -34,10 +34,10 @@ def texts(tmp_path):
 
 
 def test_vectors_as_json_lines(model, texts, command):
-    out, _ = command("embed", model, texts, "--layer", "-2,-1", "--mix", "concat", "--pooling", "max", "--normalize")
+    out, _ = command("embed", model, texts, "--layer", "-2,-1", "--mix", "concat", "--pooling", "max", "--raw")
     found = [json.loads(line) for line in out.splitlines()]
     assert [(one["line"], one["text"]) for one in found] == list(enumerate(TEXTS, 1))
-    asked = {"layer": (-2, -1), "mix": "concat", "pooling": "max", "normalize": True}
+    asked = {"layer": (-2, -1), "mix": "concat", "pooling": "max", "normalize": False}
     expected = korbert.load(model, "cpu").embed(TEXTS, **asked)
     np.testing.assert_allclose([one["vector"] for one in found], expected, atol=1e-5)
     out, _ = command("embed", model, texts, "--parts", "eojeol")

@@ -108,7 +108,7 @@ def test_8_bits_change_vectors_little(folders, tmp_path):
     assert differences["cosine"] > 0.98
     assert differences["vectors"] > 1e-4
     both = (folders[0], tmp_path / "small")
-    ours, theirs = (korbert.load(folder, "cpu").embed(TEXTS, normalize=True) for folder in both)
+    ours, theirs = (korbert.load(folder, "cpu").embed(TEXTS) for folder in both)
     assert ((ours * theirs).sum(axis=1) > 0.98).all()
 
 
@@ -116,10 +116,10 @@ def test_8_bits_change_vectors_little(folders, tmp_path):
 def test_int8_needs_no_export_and_no_row_depends_on_others(more, tiny_tokenizer, tmp_path):
     source = saved(ClassificationModel, tiny_tokenizer, tmp_path / "model", **more)
     exact, fast = (korbert.load(source, "cpu", precision) for precision in ("fp32", "int8"))
-    ours, theirs = exact.embed(TEXTS, normalize=True), fast.embed(TEXTS, normalize=True)
+    ours, theirs = exact.embed(TEXTS), fast.embed(TEXTS)
     assert not np.allclose(ours, theirs, atol=1e-5)
     assert (ours * theirs).sum(axis=1).min() > 0.98
-    np.testing.assert_allclose([fast.embed(text, normalize=True) for text in TEXTS], theirs, atol=1e-6)
+    np.testing.assert_allclose([fast.embed(text) for text in TEXTS], theirs, atol=1e-6)
     for one, other in zip(exact.predict(TEXTS), fast.predict(TEXTS), strict=True):
         assert other.probabilities == pytest.approx(one.probabilities, abs=0.05)
     np.testing.assert_array_equal(fast.embed(TEXTS, layer=1), exact.embed(TEXTS, layer=1))

@@ -38,11 +38,11 @@ def test_each_layer_and_pooling(encoder):
                 expected = {"mean": own.mean(0), "max": own.max(0), "first": own[0]}
                 expected["mean-max"] = np.concatenate([expected["mean"], expected["max"]])
                 for pooling, vector in expected.items():
-                    found = encoder.embed(text, layer=layer, pooling=pooling, special_tokens=special)
+                    found = encoder.embed(text, layer=layer, pooling=pooling, special_tokens=special, normalize=False)
                     np.testing.assert_allclose(found, vector, atol=1e-5)
         last = layers[[-2, -1]]
         for mix, mixed in {"sum": last.sum(0), "mean": last.mean(0), "concat": np.concatenate(last, axis=1)}.items():
-            found = encoder.embed(text, layer=(-2, -1), mix=mix)
+            found = encoder.embed(text, layer=(-2, -1), mix=mix, normalize=False)
             np.testing.assert_allclose(found, mixed.mean(0), atol=1e-5)
 
 
@@ -60,14 +60,14 @@ def test_batches_do_not_matter_and_order_is_kept(encoder, pooling, monkeypatch):
     # The vector of a single piece is that piece.
     (piece,) = encoder.parts("영화", "piece").vectors
     if pooling != "mean-max":
-        found = encoder.embed("영화", pooling=pooling, special_tokens=False)
+        found = encoder.embed("영화", pooling=pooling, special_tokens=False, normalize=False)
         np.testing.assert_allclose(found, piece, atol=1e-5)
 
 
 def test_vectors_are_normalized_and_cut_and_no_numbers_are_named(encoder):
-    whole = encoder.embed(TEXTS)
-    np.testing.assert_allclose(encoder.embed(TEXTS, size=5), whole[:, :5], atol=1e-6)
-    unit = encoder.embed(TEXTS, size=5, normalize=True)
+    whole = encoder.embed(TEXTS, normalize=False)
+    np.testing.assert_allclose(encoder.embed(TEXTS, size=5, normalize=False), whole[:, :5], atol=1e-6)
+    unit = encoder.embed(TEXTS, size=5)
     np.testing.assert_allclose(unit, whole[:, :5] / np.linalg.norm(whole[:, :5], axis=1, keepdims=True), atol=1e-5)
     assert encoder.similarity(TEXTS[0], TEXTS[2], size=5) == pytest.approx(float(unit[0] @ unit[2]), abs=1e-5)
     encoder.network.encoder.embeddings.norm.weight.data.fill_(math.nan)
@@ -119,14 +119,14 @@ def test_every_kind_of_model_gives_the_same_vectors(config, tiny_tokenizer, tmp_
 
 
 def test_a_model_of_embeddings_has_defaults_of_its_own(config, tiny_tokenizer, tmp_path):
-    kind = Embedding(metrics=("spearman",), max_length=5, learns="texts", pooling="first", normalize=True)
+    kind = Embedding(metrics=("spearman",), max_length=5, learns="texts", pooling="first")
     network = kind.model(config, torch.Generator().manual_seed(1)).eval()
     Model(network, tiny_tokenizer, kind).save(tmp_path / "model")
     model = korbert.load(tmp_path / "model", "cpu")
     assert (model.kind, model.max_length) == (kind, 5)
     rows = [torch.tensor([tiny_tokenizer.encode(text, max_length=5).input_ids]) for text in TEXTS]
     with torch.inference_mode():
-        expected = torch.cat([network(row) for row in rows])
+        expected = torch.nn.functional.normalize(torch.cat([network(row) for row in rows]))
         plain = torch.cat([network.encoder(row).mean(dim=1) for row in rows])
     vectors = model.embed(TEXTS)
     np.testing.assert_allclose(vectors, expected, atol=1e-5)
@@ -150,7 +150,7 @@ def test_foreign_encoders(foreign, tmp_path, model_type):
         row = tokenizer.encode(text)
         with torch.inference_mode():
             hidden = model.encoder(torch.tensor([row.input_ids]))[0]
-        np.testing.assert_allclose(found.embed(text), hidden.mean(0), atol=1e-5)
+        np.testing.assert_allclose(found.embed(text, normalize=False), hidden.mean(0), atol=1e-5)
     if model_type == "funnel":
         with pytest.raises(ModelError, match="layers differ in pieces: take the last one"):
             found.embed(TEXTS, layer=1)

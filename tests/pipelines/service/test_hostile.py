@@ -4,6 +4,7 @@ import asyncio
 import json
 import random
 import re
+import socket
 import time
 from collections import Counter
 from contextlib import asynccontextmanager
@@ -208,6 +209,26 @@ def test_thousands_of_hostile_requests_get_errors_and_do_no_harm(models, share):
         after = service.ask("/v1/embeddings", {"input": "학교에 간다"}).json["data"][0]["embedding"]
         assert after == pytest.approx(before)
     assert service.log == []
+
+
+@pytest.mark.parametrize("head", ["HTTP/1.1", "HTTP/1.1\r\nConnection: close", "HTTP/1.0"])
+def test_a_client_that_writes_its_whole_body_before_it_reads_gets_413(head):
+    body = b"x" * 30_000_000
+    with toy(limits={"head_seconds": 0.5}) as service:
+        asked = f"POST /v1/embeddings {head}\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+        assert service.raw(asked.encode() + body).startswith(b"HTTP/1.1 413 ")
+
+
+def test_an_endless_body_is_cut_off_a_while_after_its_answer():
+    head = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999999999\r\n\r\n"
+    with (
+        toy(limits={"head_seconds": 0.2, "unread_seconds": 0.5}) as service,
+        socket.create_connection(("127.0.0.1", service.port), timeout=30) as connection,
+    ):
+        connection.sendall(head)
+        with pytest.raises(ConnectionError):
+            while True:
+                connection.sendall(b"x" * 1_000)
 
 
 @pytest.mark.slow

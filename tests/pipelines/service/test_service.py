@@ -89,7 +89,7 @@ def test_models_of_other_kinds_embed_with_the_mean_of_their_last_layer(service, 
     ids, boundaries = torch.tensor([encoding.input_ids]), torch.tensor([encoding.boundaries])
     with torch.inference_mode():
         hidden = loaded["gaps"].network.encoder(ids, boundaries=boundaries)
-    np.testing.assert_allclose(reply.json["data"][0]["embedding"], hidden[0].mean(dim=0), atol=1e-5)
+    np.testing.assert_allclose(reply.json["data"][0]["embedding"], unit(hidden[0].mean(dim=0).numpy()), atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +101,7 @@ def test_models_of_other_kinds_embed_with_the_mean_of_their_last_layer(service, 
 def test_layer_and_pooling_are_those_of_embed(settings, name, service, loaded):
     reply = service.ask("/v1/embeddings", {"input": TEXTS, "model": name, **settings})
     vectors = np.array([one["embedding"] for one in reply.json["data"]])
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
     named = {"size" if key == "dimensions" else key: value for key, value in settings.items()}
     np.testing.assert_allclose(vectors, loaded[name].embed(TEXTS, **named), atol=1e-5)
 
