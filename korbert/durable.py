@@ -2,9 +2,10 @@
 
 Writing: check_output (before the work), write_whole and write_json, or write_aside for what a library writes.
 Checking: sha256_of a file; checksummed and verified for a JSON record that carries its own SHA-256.
-Reading: read_json and read_object, with readable error messages.
+Reading: read_small for small files of text, read_json and read_object, with readable error messages.
 """
 
+import errno
 import hashlib
 import json
 import math
@@ -18,6 +19,7 @@ from typing import Any
 from korbert.errors import SettingsError
 
 _CHECKSUM = "record_sha256"
+_SMALL = 16 << 20  # bytes of a record; as Python objects it takes some twenty times as many
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFLNK: "a symbolic link",
@@ -117,8 +119,27 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def check_regular(path: Path) -> None:
+    """OSError for anything but a regular file, or a link to one: a pipe may block, and a device never end."""
+    kind = stat.S_IFMT(path.stat().st_mode)
+    if kind != stat.S_IFREG:
+        what = f"is {_KINDS.get(kind, 'something else')}, not a file"
+        raise OSError(errno.EISDIR if kind == stat.S_IFDIR else errno.EINVAL, what, str(path))
+
+
+def read_small(path: Path, most: int = _SMALL) -> bytes:
+    """The bytes of a small regular file. OSError if it cannot be read, ValueError if it has more bytes than `most`."""
+    check_regular(path)
+    with path.open("rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise ValueError(f"has more than {most:,} bytes")
+    return data
+
+
 def sha256_of(path: Path) -> str:
-    """SHA-256 of a file's bytes, hexadecimal."""
+    """SHA-256 of a file's bytes, hexadecimal. OSError as of check_regular."""
+    check_regular(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -148,12 +169,12 @@ def write_json(path: Path, value: Any, *, sort_keys: bool = False) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The JSON value in a file. Raises OSError, or a readable ValueError if it is not JSON.
+    """The JSON value in a small file. Raises OSError, or a readable ValueError if it is large or not JSON.
 
     NaN, infinity and numbers beyond float64 are not JSON.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8"), parse_float=_finite, parse_constant=_finite)
+        return json.loads(read_small(path).decode(), parse_float=_finite, parse_constant=_finite)
     except RecursionError:
         raise ValueError("is nested too deeply") from None
 

@@ -1,11 +1,16 @@
 """Errors, by what the user has to fix. Every message names the file, the place, what is there, and what to do.
 
 KorbertError
-├── SettingsError   a recipe, an option or an argument is wrong             exit code 2
-├── ArtifactError   an artifact is absent, stale, changed or in use         exit code 2
-├── CorpusError     text or task data cannot be used as it is               exit code 1
-├── ModelError      a model or tokenizer cannot be loaded, paired, trained  exit code 1
-└── EndedElsewhere  another process of the run failed and reports why       exit code 1
+├── SettingsError     a recipe, an option or an argument is wrong             exit code 2
+├── ArtifactError     an artifact is absent, stale, changed or in use         exit code 2
+├── CorpusError       text or task data cannot be used as it is               exit code 2
+│   └── PartlyFailed  some records have errors, which the results name        exit code 1
+├── ModelError        a model or tokenizer cannot be loaded, paired, trained  exit code 2
+│   └── ModelFailed   a model, a server or a program failed at its work       exit code 1
+└── EndedElsewhere    another process of the run failed and reports why       exit code 1
+
+The code is 2 for what the user can mend before anything begins. Once a stage has begun, text and models that stop it
+are failures: 1.
 """
 
 
@@ -20,7 +25,7 @@ class KorbertError(Exception):
         korbert-mono: no such folder: did you mean korbert-mini, which comes with korbert?
     """
 
-    exit_code = 1
+    exit_code = 2
 
 
 class SettingsError(KorbertError):
@@ -32,8 +37,6 @@ class SettingsError(KorbertError):
         korbert.errors.SettingsError: mine.toml: vocab.sise: no such key (did you mean size?): ...
     """
 
-    exit_code = 2
-
 
 class ArtifactError(KorbertError):
     """An artifact that is absent, stale, changed, or being written by another run.
@@ -43,8 +46,6 @@ class ArtifactError(KorbertError):
         Traceback (most recent call last):
         korbert.errors.ArtifactError: nowhere: no stage.json in it, so there is nothing to report: run the stage first
     """
-
-    exit_code = 2
 
 
 class CorpusError(KorbertError):
@@ -57,6 +58,12 @@ class CorpusError(KorbertError):
     """
 
 
+class PartlyFailed(CorpusError):
+    """Some records of a file have errors, which its results name."""
+
+    exit_code = 1
+
+
 class ModelError(KorbertError):
     """A model or a tokenizer that cannot be loaded, paired or trained.
 
@@ -67,5 +74,13 @@ class ModelError(KorbertError):
     """
 
 
+class ModelFailed(ModelError):
+    """A model whose numbers are not finite, or a server or a program that failed at its work."""
+
+    exit_code = 1
+
+
 class EndedElsewhere(KorbertError):
     """Another process of the same run failed and reports why. This one ends silently."""
+
+    exit_code = 1

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from korbert.errors import ModelError
+from korbert.errors import ModelError, ModelFailed
 from korbert.extras import package
 
 _FILES = ["config.json", "model.safetensors", "encoder.onnx", "tokenizer/*"]
@@ -58,7 +58,7 @@ def _reported(repo: str, remedy: str) -> Iterator[Any]:
     try:
         yield hub
     except errors.LocalEntryNotFoundError:
-        raise ModelError(f"hf:{repo}: the Hub cannot be reached, the cache lacks it: check the network") from None
+        raise ModelFailed(f"hf:{repo}: the Hub cannot be reached, the cache lacks it: check the network") from None
     except (errors.HFValidationError, *errors.HfHubHTTPError.__bases__) as error:  # HTTPError of its client, OSError
         what = " ".join(str(error).split())[:200] or type(error).__name__
         raise ModelError(f"hf:{repo}: {what.rstrip('.')}: {remedy}") from None

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _KEPT = frozenset("\n\t\u200d")  # the last one joins the parts of many emoji
+_LONGEST = 2_000  # characters of a message
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control, format (bidi marks, zero width), surrogates, line separators
 
 
@@ -27,8 +28,14 @@ def printable(text: str) -> str:
 
 
 def in_one_line(message: str) -> str:
-    """A message, printable, whose file names cannot break it in two. Items that it lists below stay there."""
-    return "\n  ".join(printable(part).replace("\n", "\\n") for part in message.split("\n  "))
+    """A message, printable and shortened, whose file names cannot break it in two. Items listed below it stay there."""
+    parts = shortened(message).split("\n  ")
+    return shortened("\n  ".join(printable(part).replace("\n", "\\n") for part in parts))
+
+
+def shortened(message: str) -> str:
+    """A message of at most 2,000 characters; of a longer one beginning and end, which say where it is and what to do."""
+    return message if len(message) <= _LONGEST else f"{message[: _LONGEST - 505]} ... {message[-500:]}"
 
 
 def say(line: object, *, err: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The `korbert` command. Errors are printed in one line; exit codes: 2 (usage, refusal, drift), 1 (failure), 130."""
+"""The `korbert` command. Errors are printed in one line, with the exit codes of korbert.errors; 130 after Ctrl-C."""
 
 import errno
 import os

@@ -3,12 +3,11 @@
 Nothing is downloaded, no code in a folder is run, and weights are read from safetensors only.
 """
 
-import json
 import os
 from pathlib import Path
 
 from korbert._transformers import quietly, reason_of
-from korbert.durable import read_object
+from korbert.durable import read_json, read_object
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling.config import TransformersConfig
 from korbert.modeling.models import EncoderModel
@@ -43,8 +42,8 @@ def read_folder(folder: str | Path) -> TransformersConfig:
     """
     path = Path(folder) / "config.json"
     try:
-        theirs = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        theirs = read_json(path)
+    except (OSError, ValueError) as error:
         raise ModelError(f"{path}: cannot be read ({error}): name a folder that transformers has written") from None
     if not isinstance(theirs, dict):
         raise ModelError(f"{path}: is not a JSON object: name a folder that transformers has written")

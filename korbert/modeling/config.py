@@ -9,6 +9,7 @@ from korbert.errors import ModelError
 
 BOUNDARY_LEVELS = 4  # none, or a morpheme, an eojeol or a sentence begins (korbert.tokenization.encoding)
 
+_WIDEST, _MOST_PIECES = 1 << 16, 1 << 22  # far beyond any encoder; what is larger is a slip, and takes all memory
 _BERT_DEFAULTS: Mapping[str, Any] = {
     "type_vocab_size": 2,
     "hidden_dropout_prob": 0.1,
@@ -37,19 +38,27 @@ class EncoderConfig(_Config, frozen=True, extra="forbid"):
     """
 
     architecture: Literal["bert", "modern"] = Field("modern", description="Devlin et al. 2018; Warner et al. 2024")
-    vocab_size: int = Field(ge=1, description="vocabulary size, including special and reserved entries")
-    hidden_size: int = Field(ge=1, description="width of the hidden vectors")
+    vocab_size: int = Field(
+        ge=1, le=_MOST_PIECES, description="vocabulary size, including special and reserved entries"
+    )
+    hidden_size: int = Field(ge=1, le=_WIDEST, description="width of the hidden vectors")
     embedding_size: int | None = Field(
-        None, ge=1, description="width of the embeddings; none: hidden_size, else projected to it"
+        None, ge=1, le=_WIDEST, description="width of the embeddings; none: hidden_size, else projected to it"
     )
     num_hidden_layers: int = Field(ge=1, le=1000, description="number of layers")
     layer_groups: int | None = Field(
         None, ge=1, description="number of groups of adjacent layers that share weights (ALBERT: 1); none: no sharing"
     )
-    num_attention_heads: int = Field(ge=1, description="attention heads per layer; must divide hidden_size")
-    intermediate_size: int = Field(ge=1, description="width of the feed-forward layer (`modern`: of each half)")
-    max_position_embeddings: int = Field(512, ge=2, description="maximum pieces per row, special tokens included")
-    type_vocab_size: int = Field(0, ge=0, description="number of token types (segments); 0: none, only [SEP]")
+    num_attention_heads: int = Field(ge=1, le=_WIDEST, description="attention heads per layer; must divide hidden_size")
+    intermediate_size: int = Field(
+        ge=1, le=8 * _WIDEST, description="width of the feed-forward layer (`modern`: of each half)"
+    )
+    max_position_embeddings: int = Field(
+        512, ge=2, le=1 << 20, description="maximum pieces per row, special tokens included"
+    )
+    type_vocab_size: int = Field(
+        0, ge=0, le=1 << 10, description="number of token types (segments); 0: none, only [SEP]"
+    )
     hidden_dropout_prob: float = Field(0.0, ge=0, lt=1, description="dropout of embeddings, feed-forward layers, heads")
     attention_probs_dropout_prob: float = Field(0.0, ge=0, lt=1, description="dropout on attention weights")
     layer_norm_eps: float = Field(1e-5, gt=0, description="layer norm epsilon, added to the variance")
@@ -122,9 +131,9 @@ class TransformersConfig(_Config, frozen=True, extra="forbid"):
 
     architecture: Literal["transformers"] = "transformers"
     transformers: dict[str, Any] = Field(description="config.json of `transformers`, with model_type")
-    vocab_size: int = Field(ge=1, description="number of embedding rows")
-    hidden_size: int = Field(ge=1, description="width of the hidden vectors")
-    embedding_width: int = Field(ge=1, description="width of the embeddings")
+    vocab_size: int = Field(ge=1, le=_MOST_PIECES, description="number of embedding rows")
+    hidden_size: int = Field(ge=1, le=_WIDEST, description="width of the hidden vectors")
+    embedding_width: int = Field(ge=1, le=_WIDEST, description="width of the embeddings")
     num_hidden_layers: int = Field(ge=1, le=1000, description="number of layers")
     max_position_embeddings: int = Field(ge=2, description="maximum pieces per row, special tokens included")
     type_vocab_size: int = Field(0, ge=0, description="number of token types passed to it; 0: none")

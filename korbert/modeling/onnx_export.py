@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from korbert.durable import sha256_of
-from korbert.errors import ModelError
+from korbert.errors import ModelError, ModelFailed, SettingsError
 from korbert.extras import package
 from korbert.folders import model_folder
 from korbert.modeling.attention import rotation
@@ -254,7 +254,7 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
         package(name, "export --onnx")
     source, folder = model_folder(source), Path(folder)
     if os.path.lexists(folder):
-        raise ModelError(f"{folder}: already exists: name a new folder")
+        raise SettingsError(f"{folder}: already exists: name a new folder")
     model, tokenizer = load_model(source)
     encoder = model.encoder
     if isinstance(model, FeatureModel) or not isinstance(encoder, Encoder):
@@ -278,7 +278,7 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
 
 
 def _compare(encoder: Encoder, exported: nn.Module, tokenizer: AnyTokenizer, bits: int) -> dict[str, float]:
-    """ModelError for a difference above TOLERANCE in 32 bits."""
+    """ModelFailed for a difference above TOLERANCE in 32 bits."""
     encodings = tokenizer.encode_batch(TEXTS, max_length=encoder.config.max_position_embeddings, workers=0)
     columns = pad_batch(encodings, tokenizer.pad_id)
     del columns["special_tokens_mask"]
@@ -287,6 +287,6 @@ def _compare(encoder: Encoder, exported: nn.Module, tokenizer: AnyTokenizer, bit
         first, second = encoder(**batch), exported(**batch)  # (B, T, D)
     difference, largest = float((first - second).abs().max()), float(first.abs().max())
     if bits == 32 and not difference <= TOLERANCE * max(1.0, largest):
-        raise ModelError(f"export --onnx: vectors differ by {difference:.1e}, more than {TOLERANCE:.0e}: report this")
+        raise ModelFailed(f"export --onnx: vectors differ by {difference:.1e}, more than {TOLERANCE:.0e}: report this")
     cosine = float(F.cosine_similarity(first.sum(dim=1), second.sum(dim=1)).min())
     return {"vectors": difference, "cosine": cosine}

@@ -11,7 +11,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from korbert.errors import ModelError
+from korbert.errors import ModelError, SettingsError
 from korbert.folders import base_folder, model_folder
 from korbert.modeling.storage import SCALE, load_model, read_config, write_files
 
@@ -40,7 +40,7 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
     """
     source, folder = model_folder(source), Path(folder)
     if os.path.lexists(folder):
-        raise ModelError(f"{folder}: already exists: name a new folder")
+        raise SettingsError(f"{folder}: already exists: name a new folder")
     model, tokenizer = load_model(source)
     config, tensors = read_config(source), packed(model.state_dict())
     for name, tensor in tensors.items():

@@ -10,12 +10,13 @@ from typing import Any, Literal, TypeVar, overload
 
 import safetensors.torch
 import torch
+from pydantic import BaseModel, ValidationError
 from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from korbert.durable import read_object, sha256_of
-from korbert.errors import ModelError, SettingsError
+from korbert.errors import ModelError
 from korbert.folders import base_folder, model_folder
 from korbert.modeling.config import AnyConfig, TransformersConfig, parse_config
 from korbert.modeling.models import CLASSES, Model, PretrainingModel
@@ -28,6 +29,29 @@ ONNX_FILE = "encoder.onnx"  # beside the weights of the head
 SCALE = ":scale"  # suffix to the name of an 8-bit matrix: the scales of its rows
 
 _OWN = "config_sha256"
+
+
+class _Packed(BaseModel, strict=True):
+    base: str | None
+    base_sha256: str = ""
+
+
+class _Onnx(BaseModel, strict=True):
+    sha256: str
+
+
+class _Config(BaseModel, strict=True):
+    """The entries of config.json that are read; those of encoder, head and task are checked by their classes."""
+
+    kind: str
+    encoder: dict[str, Any]
+    head: dict[str, Any]
+    task: dict[str, Any]
+    tokenizer_digest: str
+    weights_sha256: str
+    packed: _Packed | None = None
+    onnx: _Onnx | None = None
+
 
 _M = TypeVar("_M")
 _Folder = str | Path
@@ -115,6 +139,12 @@ def read_config(folder: str | Path) -> dict[str, Any]:
         )
     if config.get(_OWN) != _own_digest(config):
         raise _changed(path)
+    try:
+        _Config.model_validate(config)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        raise ModelError(f"{path}: {field}: {first['msg']}: write the model again") from None
     if config["kind"] not in CLASSES:
         raise ModelError(f"{path}: kind {config['kind']!r:.80} is none of {', '.join(CLASSES)}")
     return config
@@ -223,8 +253,8 @@ def _build(folder: Path, config: Mapping[str, Any]) -> Model:
                 return kind(encoder, **config["head"])
         with without_weights():
             return kind(encoder, **config["head"])
-    except (ModelError, SettingsError, TypeError) as error:
-        raise ModelError(f"{folder / 'config.json'}: {error}") from None
+    except Exception as error:  # nonsense of the right types fails in ways of its own in each class
+        raise ModelError(f"{folder / 'config.json'}: {' '.join(str(error).split())}") from None
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from korbert.durable import read_small
 from korbert.errors import CorpusError
 from korbert.records.compression import File, open_file
 from korbert.records.encodings import decoded
@@ -15,6 +16,7 @@ from korbert.records.jsons import cell_of
 from korbert.records.table import Records, Table
 
 _BATCH_ROWS = 1_024  # held as Python objects: a row may be a book
+_NAME = re.compile(r"(?!\.\.?$)[^/\\\x00-\x1f]+")  # of a file or folder, not a path
 _STREAM_MARK = b"\xff\xff\xff\xff"  # magic bytes of an Arrow stream; files start with ARROW1
 
 
@@ -23,7 +25,7 @@ def splits(folder: File) -> dict[str, File]:
     record = folder / "dataset_dict.json"
     if not record.is_file():
         return {}
-    return {name: folder / name for name in _json(record, "splits")}
+    return {name: folder / name for name in _names(record, _json(record, "splits"))}
 
 
 def dataset_files(folder: File) -> list[File]:
@@ -36,10 +38,17 @@ def dataset_files(folder: File) -> list[File]:
         raise CorpusError(f"{folder}: has the splits {', '.join(parts)}: give one, as {next(iter(parts.values()))}")
     folder = next(iter(parts.values()), folder)
     if not (folder / "state.json").is_file():
-        inside = sorted(path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+        beside = folder.iterdir() if folder.is_dir() else ()
+        inside = sorted(path.name for path in beside if path.is_file() and not path.name.startswith("."))
         there = f"holds {', '.join(inside[:10])}" if inside else "holds no file"
         raise CorpusError(f"{folder}: is a folder that `datasets` has not saved ({there}): give a file")
-    files = [folder / part["filename"] for part in _json(folder / "state.json", "_data_files")]
+    state = folder / "state.json"
+    held = _json(state, "_data_files")
+    if isinstance(held, list):
+        held = [part.get("filename") if isinstance(part, dict) else None for part in held]
+    files = [folder / name for name in _names(state, held)]
+    if not files:
+        raise CorpusError(f"{state}: names no file: get the folder again")
     for path in files:
         if not path.is_file():
             raise CorpusError(f"{path}: no such file, and {folder / 'state.json'} names it: get the folder again")
@@ -48,9 +57,18 @@ def dataset_files(folder: File) -> list[File]:
 
 def _json(path: File, key: str) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))[key]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return json.loads(read_small(path) if isinstance(path, Path) else path.read_bytes())[key]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorpusError(f"{path}: no record of `datasets` with {key!r} ({error}): get the folder again") from error
+
+
+def _names(record: File, names: Any) -> list[str]:
+    """Names of files or folders beside a record. CorpusError for anything else, such as a path that leads out."""
+    given: list[Any] = names if isinstance(names, list) else [[names]]
+    for name in given:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise CorpusError(f"{record}: {name!r:.60} is no name of what lies beside it: get the folder again")
+    return given
 
 
 def read_parquet(path: File) -> Table:

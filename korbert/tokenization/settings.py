@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
 
+from korbert.durable import read_small
 from korbert.errors import CorpusError
 
 Mark = Literal["none", "eojeol", "morpheme"]
@@ -67,7 +68,7 @@ def read_user_words(path: Path) -> tuple[UserWord, ...]:
     form and tag.
     """
     try:
-        data = path.read_bytes()
+        data = read_small(path, 1 << 26)
         text = data.decode("utf-8-sig")
     except OSError as error:
         raise CorpusError(f"{path}: cannot be read ({error.strerror}): give a file of words") from error
@@ -75,6 +76,8 @@ def read_user_words(path: Path) -> tuple[UserWord, ...]:
         where = f"{path}, line {1 + data.count(10, 0, error.start)}"
         what = f"byte 0x{data[error.start]:02x} is not UTF-8: convert the file to UTF-8"
         raise CorpusError(f"{where}: {what}") from error
+    except ValueError as error:
+        raise CorpusError(f"{path}: {error}: give a smaller one") from None
     lines: dict[tuple[str, str], int] = {}
     words: list[UserWord] = []
     for number, line in enumerate(text.split("\n"), start=1):

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from korbert._transformers import quietly, reason_of
-from korbert.durable import read_object
+from korbert.durable import read_object, read_small
 from korbert.errors import ModelError
 from korbert.extras import package
 from korbert.folders import tokenizer_folder
@@ -94,7 +94,7 @@ class TransformersTokenizer(AnyTokenizer):
             if record.get("kind") != KIND or record.get("format") != FORMAT:
                 raise ModelError(f"{folder / RECORD}: is no record of a tokenizer of transformers, format {FORMAT}")
             names = [str(name) for name in record["files"] if Path(name).name == name]
-            files = {name: (folder / name).read_bytes() for name in names}
+            files = {name: read_small(folder / name, 1 << 26) for name in names}
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ModelError(f"{folder}: cannot be read ({error}): restore it as it was saved") from None
         if digest(files) != record.get("digest"):

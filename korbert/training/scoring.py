@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from korbert.errors import ModelError
+from korbert.errors import ModelFailed
 from korbert.training.devices import Batch, autocast, memory_kept, moved
 from korbert.training.distributed import add_over_world
 from korbert.training.examples import Examples, by_length
@@ -19,7 +19,7 @@ from korbert.world import connected, greatest
 _RELEASE_EVERY = 16  # batches; see memory_kept
 
 
-class NotFinite(ModelError):
+class NotFinite(ModelFailed):
     """Numbers of a model are NaN or infinite. what: which ones. model: its name."""
 
     def __init__(self, what: str = "scores", model: str = "the model") -> None:

@@ -189,6 +189,8 @@ def _work(pipeline: Pipeline, stage: Stage) -> None:
     except (CorpusError, ModelError, SettingsError) as error:  # caused by the recipe or the text
         begun = store.read_json(partial / store.PLAN) or {}
         store.write_json(partial / store.PLAN, {**begun, "failed": str(error)})
+        if not isinstance(error, SettingsError):
+            error.exit_code = 1
         raise
     seconds = time.monotonic() - clock
     about = {

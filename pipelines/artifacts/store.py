@@ -348,7 +348,7 @@ def locked(final: Path) -> Iterator[None]:
             holder = owner(final) or "another process"
             raise ArtifactError(f"{final}: is being written by {holder}: wait for it, or stop it, and run this again")
         file.seek(0)
-        if not re.fullmatch(rb"(process \d+)?", file.read()):
+        if not re.fullmatch(rb"(process \d+)?", file.read(64)):
             raise foreign
         file.truncate(0)
         file.write(f"process {os.getpid()}".encode())
@@ -363,12 +363,12 @@ def owner(final: Path) -> str | None:
     """The process that is writing an artifact, according to the lock file, or None. Does not take the lock."""
     text = "another process"
     try:
-        text = final.with_name(final.name + ".lock").read_text(encoding="utf-8").strip()
+        text = durable.read_small(final.with_name(final.name + ".lock"), 64).decode().strip()
         if os.name == "nt":  # where a lock that can be read is not held, and where os.kill would send Ctrl-C
             return None
         os.kill(int(text.removeprefix("process ")), 0)
     except PermissionError:
         return text  # a process of another user, or on Windows any that holds the lock
-    except (FileNotFoundError, ValueError, ProcessLookupError):
+    except (OSError, ValueError):
         return None
     return text

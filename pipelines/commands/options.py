@@ -1,5 +1,6 @@
 """What several commands share: options, what they give, and how faulty records are reported."""
 
+import errno
 import logging
 import os
 import sys
@@ -12,14 +13,14 @@ from typing import TYPE_CHECKING, Any, TextIO, cast, get_args
 import click
 from click.shell_completion import CompletionItem
 
-from korbert.errors import CorpusError, SettingsError
+from korbert.errors import PartlyFailed, SettingsError
 from korbert.folders import models_in_the_box
 from korbert.names import on_disk
 from korbert.pipelines import inference, recipes
 from korbert.pipelines.language import VARIABLE as LANG
 from korbert.pipelines.language import t
 from korbert.records.form import FORMATS, FORMS, Format, Sheet
-from korbert.terminal import Messages, printable, say
+from korbert.terminal import Messages, printable, say, shortened
 from korbert.vectors.names import Mix, PoolingName
 from korbert.world import is_silent
 
@@ -53,16 +54,16 @@ class Failed:
         """Whether the record has an error."""
         self.lines += 1
         if "error" in record:
-            say(f"korbert: {self.name}: line {record['line']}: {record['error']}", err=True)
+            say(shortened(f"korbert: {self.name}: line {record['line']}: {record['error']}"), err=True)
             self.failed += 1
         elif record.get("cut"):
             say(f"korbert: {self.name}: line {record['line']}: only its beginning was read", err=True)
         return "error" in record
 
     def end(self) -> None:
-        """Raise CorpusError if any record had an error."""
+        """Raise PartlyFailed if any record had an error."""
         if self.failed:
-            raise CorpusError(f"{self.name}: {self.failed:,} of {self.lines:,} lines failed: see the messages above")
+            raise PartlyFailed(f"{self.name}: {self.failed:,} of {self.lines:,} lines failed: see the messages above")
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class PathType(click.Path):
     """A path that a command reads, as the file system spells it."""
 
     def convert(self, value: Any, parameter: Any, context: Any) -> Any:
-        return on_disk(Path(os.fsdecode(super().convert(value, parameter, context))))
+        return on_disk(_without_loop(Path(os.fsdecode(super().convert(value, parameter, context)))))
 
 
 class PlaceType(PathType):
@@ -86,9 +87,25 @@ class PlaceType(PathType):
     def convert(self, value: Any, parameter: Any, context: Any) -> Any:
         if not isinstance(value, str) or "://" not in value:
             return super().convert(value, parameter, context)
+        from fsspec import get_filesystem_class
         from upath import UPath
 
-        return UPath(value)
+        place = UPath(value)
+        try:
+            get_filesystem_class(place.protocol)
+        except (ImportError, ValueError) as error:
+            raise SettingsError(f"{value}: cannot be read ({error}): install that, or name a file here") from None
+        return place
+
+
+def _without_loop(path: Path) -> Path:
+    """The path. SettingsError if its links lead in a circle."""
+    try:
+        path.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise SettingsError(f"{path}: its links lead in a circle: name another, or mend them") from None
+    return path
 
 
 class InputType(click.ParamType[Input]):
@@ -134,7 +151,9 @@ class Output(click.Path):
     """The path of something that a command writes. Raises SettingsError for a name that would only fail later."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        path = _without_loop(Path(os.fsdecode(super().convert(value, param, ctx))))
+        if "://" in os.fsdecode(value):
+            raise SettingsError(f"{value}: is an address, and results are written to files: name one here")
         if any("\ud800" <= char <= "\udfff" for char in str(path)):
             raise SettingsError(f"{printable(str(path))}: the name is not UTF-8: choose another one")
         if os.path.realpath(path) == path.absolute().anchor:

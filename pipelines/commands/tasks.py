@@ -185,6 +185,8 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
     if world().size > 1:
         raise SettingsError("distill: the teacher's vectors are computed by one process: leave torchrun out")
     output: Path = given["output"]
+    if output.name in ("", ".."):
+        raise SettingsError(f"--output {output}: names no folder of its own: give it a name")
     vectors, failed = output.with_name(f"{output.name}.teacher.parquet"), options.Failed(texts.name)
     artifacts.store.check_place(output, "--output")
     size = korbert.load(given["model"], given["device"]).network.config.hidden_size

@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from korbert.durable import sha256_of, write_whole
-from korbert.errors import CorpusError, ModelError, SettingsError
+from korbert.durable import read_object, sha256_of, write_whole
+from korbert.errors import CorpusError, ModelError, ModelFailed, SettingsError
 from korbert.extras import needed_for
 from korbert.folders import bundled
 from korbert.model import Model
@@ -106,7 +106,7 @@ def teacher_of(place: str, device: str) -> Vectorizer:
         return _Server(address.rstrip("/"), model)
     folder = Path(place)
     config = folder / "config.json"
-    ours = bundled(folder) or not config.is_file() or "korbert_format" in json.loads(config.read_text("utf-8"))
+    ours = bundled(folder) or not config.is_file() or "korbert_format" in read_object(config)
     if ours and not (folder / "modules.json").is_file():
         return Embedding(Model.load(place, device), {})
     return _SentenceTransformer(folder, device)
@@ -193,7 +193,7 @@ class _Server:
                 parts.append(np.array(vectors, np.float32))
             except (OSError, HTTPException, ValueError, KeyError, TypeError) as error:
                 reason = error.read(200).decode(errors="replace") if isinstance(error, urllib.error.HTTPError) else ""
-                raise ModelError(
+                raise ModelFailed(
                     f"{self.address}: gave no vectors ({error!r:.200}{reason and f': {reason}'}): start it, or check"
                     " address, model and texts; the same command goes on with what is missing"
                 ) from None

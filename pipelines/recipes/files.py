@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from korbert.durable import read_small
 from korbert.errors import SettingsError
 from korbert.names import on_disk
 from korbert.pipelines.recipes.faults import near, short
 
 SHIPPED = Path(__file__).parent
+_MOST_BYTES, _MOST_DOTS = 1 << 19, 100  # of a recipe, of a line: tomllib's time grows with the square of a key's depth
 
 
 def find(name: str) -> Path:
@@ -86,7 +88,10 @@ def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[dict[st
 
 def _parsed(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        text = read_small(path, _MOST_BYTES).decode("utf-8-sig")
+        if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
+            raise ValueError(f"a line has more than {_MOST_DOTS} dots")
+        return tomllib.loads(text)
     except FileNotFoundError as error:
         raise SettingsError(f"{path}: no such file: `korbert new NAME` writes a recipe to start from") from error
     except (ValueError, RecursionError) as error:

@@ -6,6 +6,8 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from korbert.terminal import shortened
+
 CODES = {
     400: "The body is not JSON.",
     401: "The token is missing or wrong.",
@@ -52,5 +54,5 @@ def refused(refusal: Refusal) -> Response:
     status, param = refusal.status_code, refusal.param
     kind = _TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
     code = "model_not_found" if (status, param) == (404, "model") else _OPENAI_CODES.get(status)
-    error = Error(error=Fault(message=refusal.detail, type=kind, param=param, code=code))
+    error = Error(error=Fault(message=shortened(refusal.detail), type=kind, param=param, code=code))
     return Response(error.model_dump_json(), status, refusal.headers, "application/json")

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from korbert.errors import ArtifactError, CorpusError, ModelError
+from korbert.errors import ArtifactError, CorpusError, ModelFailed
 from korbert.pipelines.artifacts.sources import sample_folder
 from korbert.pipelines.reports import formatting
 from korbert.processor import peak_memory
@@ -44,7 +44,7 @@ def check(bundle: Path, dataset: Path | None = None, *, limit_seconds: float = 3
     """Runs the bundle on a KorQuAD file, with or without answers. dataset: None for the sample questions of korbert.
 
     bundle: the submission folder, or an artifact that has one. Raises ArtifactError if there is none, CorpusError for a
-    file that is not KorQuAD, ModelError naming the fault of the run: a crash, a limit, network access, answers that are
+    file that is not KorQuAD, ModelFailed naming the fault of the run: a crash, a limit, network access, answers that are
     missing, extra, or not strings.
     """
     source = next((folder for folder in (bundle, bundle / "submission") if (folder / _PROGRAM).is_file()), None)
@@ -74,7 +74,7 @@ def check(bundle: Path, dataset: Path | None = None, *, limit_seconds: float = 3
             except UnicodeDecodeError as error:
                 fault = f"{_OUTPUT}: byte {error.start} is not UTF-8: write it with encoding='utf-8'"
     if fault is not None:
-        raise ModelError(f"{source}: would fail in the competition: {fault}")
+        raise ModelFailed(f"{source}: would fail in the competition: {fault}")
     scores = korquad.score(rows, answers) if any(row["answers"] for row in rows) else None
     return Verdict(path, len(rows), seconds, peak_memory(of_children=True), scores)
 

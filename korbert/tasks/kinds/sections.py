@@ -179,7 +179,9 @@ class EmbeddingSection(TaskSection, frozen=True, extra="forbid"):
     piece_weights: bool | None = Field(
         None, description="learn how pieces count in the mean; none: in a `modern`; exports need trust_remote_code then"
     )
-    normalize: bool = Field(False, description="unit length inside the network, too; vectors that are given out have it")
+    normalize: bool = Field(
+        False, description="unit length inside the network, too; vectors that are given out have it"
+    )
     near: _Columns = Field(("entailment",), description="labels of positive pairs, as in NLI")
     far: _Columns = Field(("contradiction",), description="labels of negative pairs; rows with others are left out")
     temperature: float = Field(

@@ -17,6 +17,7 @@ from korbert.pipelines.service.batching import Row
 from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.operations import operations_of
 from korbert.search import Index
+from korbert.vectors.encoder import unit
 from tests.pipelines.service.started import started, toy
 
 TEXTS = [
