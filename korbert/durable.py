@@ -55,7 +55,7 @@ def check_output(path: Path, *inputs: object, is_ours: Callable[[Path], bool] = 
     for source in (source for source in inputs if isinstance(source, Path)):
         if present is not None and source.exists() and path.samefile(source):
             raise SettingsError(f"{path}: is the file that is read: name another one for the result")
-        if source.is_dir() and path.resolve().is_relative_to(source.resolve()):
+        if source.is_dir() and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(source)):
             raise SettingsError(f"{path}: lies in {source}, which is read: name a file elsewhere")
     if not may_write(folder, os.W_OK | os.X_OK):
         raise SettingsError(f"{path}: the folder {folder} may not be written to: name another one")
@@ -128,12 +128,12 @@ def check_regular(path: Path) -> None:
 
 
 def read_small(path: Path, most: int = _SMALL) -> bytes:
-    """The bytes of a small regular file. OSError if it cannot be read, ValueError if it has more bytes than `most`."""
+    """The bytes of a regular file. OSError if it cannot be read, or has more than `most` bytes."""
     check_regular(path)
     with path.open("rb") as file:
         data = file.read(most + 1)
     if len(data) > most:
-        raise ValueError(f"has more than {most:,} bytes")
+        raise OSError(errno.EINVAL, f"has more than {most:,} bytes", str(path))
     return data
 
 
@@ -169,7 +169,7 @@ def write_json(path: Path, value: Any, *, sort_keys: bool = False) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The JSON value in a small file. Raises OSError, or a readable ValueError if it is large or not JSON.
+    """The JSON value in a small file. Raises OSError, or a readable ValueError if it is not JSON.
 
     NaN, infinity and numbers beyond float64 are not JSON.
     """

@@ -13,6 +13,8 @@ The code is 2 for what the user can mend before anything begins. Once a stage ha
 are failures: 1.
 """
 
+from korbert.terminal import shortened
+
 
 class KorbertError(Exception):
     """An error that the user can fix. The command line prints only its message and exits with `exit_code`.
@@ -26,6 +28,9 @@ class KorbertError(Exception):
     """
 
     exit_code = 2
+
+    def __str__(self) -> str:
+        return shortened(super().__str__())
 
 
 class SettingsError(KorbertError):

@@ -34,7 +34,7 @@ def in_one_line(message: str) -> str:
 
 
 def shortened(message: str) -> str:
-    """A message of at most 2,000 characters; of a longer one beginning and end, which say where it is and what to do."""
+    """At most 2,000 characters of a message: its beginning and end, which say where the fault is and what to do."""
     return message if len(message) <= _LONGEST else f"{message[: _LONGEST - 505]} ... {message[-500:]}"
 
 

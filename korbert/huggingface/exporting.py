@@ -39,7 +39,7 @@ def export(model_folder: str | Path, folder: str | Path) -> None:
     the same as the model. The next sentence head of a `modern` model is left out: ModernBERT has none.
     """
     folder = Path(folder)
-    if folder.resolve().is_relative_to(Path(model_folder).resolve()):
+    if Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(model_folder)):
         raise SettingsError(f"{folder}: lies in {model_folder}, which is read: name a folder elsewhere")
     if os.path.lexists(folder):
         raise SettingsError(f"{folder}: already exists: name a new folder")

@@ -49,7 +49,7 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
     if base is not None:
         base = model_folder(base)
         base_config = read_config(base)
-        is_known = base_folder(folder, base.name).resolve() == base.resolve()
+        is_known = os.path.realpath(base_folder(folder, base.name)) == os.path.realpath(base)
         if not is_known or "packed" not in base_config or base_config["packed"]["base"]:
             where = f"next to {folder}, or the name of a bundled model"
             raise ModelError(f"{base}: a base must be a packed folder without a base of its own, {where}")

@@ -31,15 +31,6 @@ SCALE = ":scale"  # suffix to the name of an 8-bit matrix: the scales of its row
 _OWN = "config_sha256"
 
 
-class _Packed(BaseModel, strict=True):
-    base: str | None
-    base_sha256: str = ""
-
-
-class _Onnx(BaseModel, strict=True):
-    sha256: str
-
-
 class _Config(BaseModel, strict=True):
     """The entries of config.json that are read; those of encoder, head and task are checked by their classes."""
 
@@ -49,8 +40,8 @@ class _Config(BaseModel, strict=True):
     task: dict[str, Any]
     tokenizer_digest: str
     weights_sha256: str
-    packed: _Packed | None = None
-    onnx: _Onnx | None = None
+    packed: dict[str, str | None] | None = None  # base, base_sha256
+    onnx: dict[str, str | int] | None = None  # sha256, bits
 
 
 _M = TypeVar("_M")
@@ -193,7 +184,7 @@ def _filled_model(folder: Path, config: Mapping[str, Any], home: Path, device: t
     tensors = _read_weights(folder / "model.safetensors", config["weights_sha256"])
     if config.get("packed"):
         if home is not folder:
-            of_base = _read_weights(home / "model.safetensors", config["packed"]["base_sha256"])
+            of_base = _read_weights(home / "model.safetensors", config["packed"].get("base_sha256"))
             # The scale of a tensor in 8 bits belongs to the base's tensor, not to one of that name in the folder.
             tensors = {name: of_base[name] for name in of_base if name.removesuffix(SCALE) not in tensors} | tensors
         tensors = unpacked(tensors)
@@ -207,13 +198,13 @@ def _filled_model(folder: Path, config: Mapping[str, Any], home: Path, device: t
         tensors = {name: tensor for name, tensor in tensors.items() if name in model.state_dict()}
     _fill(folder / "model.safetensors", model, tensors)
     if onnx:
-        path, digest = folder / ONNX_FILE, onnx["sha256"]
+        path, digest = folder / ONNX_FILE, onnx.get("sha256")
         _check_digest(path, digest)
         model.encoder = OnnxEncoder(model.config, str(path), str(path), sha256=digest)
     return model
 
 
-def _read_weights(path: Path, expected: str) -> dict[str, Tensor]:
+def _read_weights(path: Path, expected: object) -> dict[str, Tensor]:
     _check_digest(path, expected)
     try:
         return safetensors.torch.load_file(path)
@@ -221,7 +212,7 @@ def _read_weights(path: Path, expected: str) -> dict[str, Tensor]:
         raise ModelError(f"{path}: cannot be read ({error}): the file is broken, write the model again") from None
 
 
-def _check_digest(path: Path, expected: str) -> None:
+def _check_digest(path: Path, expected: object) -> None:
     """ModelError if the file is missing or changed."""
     try:
         digest = sha256_of(path)
@@ -229,7 +220,7 @@ def _check_digest(path: Path, expected: str) -> None:
         raise ModelError(f"{path}: cannot be read ({error.strerror}): the model folder is incomplete") from None
     if digest != expected:
         raise ModelError(
-            f"{path}: SHA-256 {digest[:12]}, config.json says {expected[:12]}: the file was changed or is damaged:"
+            f"{path}: SHA-256 {digest[:12]}, config.json says {str(expected)[:12]}: the file was changed or is damaged:"
             " restore it, or write the model again"
         )
 

@@ -47,8 +47,6 @@ def dataset_files(folder: File) -> list[File]:
     if isinstance(held, list):
         held = [part.get("filename") if isinstance(part, dict) else None for part in held]
     files = [folder / name for name in _names(state, held)]
-    if not files:
-        raise CorpusError(f"{state}: names no file: get the folder again")
     for path in files:
         if not path.is_file():
             raise CorpusError(f"{path}: no such file, and {folder / 'state.json'} names it: get the folder again")
@@ -64,7 +62,7 @@ def _json(path: File, key: str) -> Any:
 
 def _names(record: File, names: Any) -> list[str]:
     """Names of files or folders beside a record. CorpusError for anything else, such as a path that leads out."""
-    given: list[Any] = names if isinstance(names, list) else [[names]]
+    given: list[Any] = names if isinstance(names, list) and names else [[names]]
     for name in given:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise CorpusError(f"{record}: {name!r:.60} is no name of what lies beside it: get the folder again")

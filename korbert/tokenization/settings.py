@@ -76,8 +76,6 @@ def read_user_words(path: Path) -> tuple[UserWord, ...]:
         where = f"{path}, line {1 + data.count(10, 0, error.start)}"
         what = f"byte 0x{data[error.start]:02x} is not UTF-8: convert the file to UTF-8"
         raise CorpusError(f"{where}: {what}") from error
-    except ValueError as error:
-        raise CorpusError(f"{path}: {error}: give a smaller one") from None
     lines: dict[tuple[str, str], int] = {}
     words: list[UserWord] = []
     for number, line in enumerate(text.split("\n"), start=1):

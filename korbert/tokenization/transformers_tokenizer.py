@@ -33,6 +33,8 @@ KIND = "transformers"  # in the record of the folder
 
 _VOCABULARIES = (".model", ".codes", "merges.txt")
 _MACHINE_KEYS = ("name_or_path", "is_local", "local_files_only", "_commit_hash")  # say where it was loaded, not what
+_MOST_BYTES = 1 << 26  # of a file
+_HUGE_ID = re.compile(rb'(?<!\\)"\s*:\s*([1-9]\d{7,})')  # the tokenizer would make room for all ids below it
 _BATCH_TEXTS = 256
 _SAMPLES = ("나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!", "Café 2020년作 👍 [MASK] <mask>", " ")
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -94,7 +96,7 @@ class TransformersTokenizer(AnyTokenizer):
             if record.get("kind") != KIND or record.get("format") != FORMAT:
                 raise ModelError(f"{folder / RECORD}: is no record of a tokenizer of transformers, format {FORMAT}")
             names = [str(name) for name in record["files"] if Path(name).name == name]
-            files = {name: read_small(folder / name, 1 << 26) for name in names}
+            files = {name: read_small(folder / name, _MOST_BYTES) for name in names}
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ModelError(f"{folder}: cannot be read ({error}): restore it as it was saved") from None
         if digest(files) != record.get("digest"):
@@ -184,6 +186,9 @@ def opened(folder: Path) -> Any:
     """AutoTokenizer of a local folder, without running its code. ModelError if there is none."""
     library = package("transformers", "a tokenizer of transformers")
     try:
+        for path in (path for path in (folder / "tokenizer.json", folder / "vocab.json") if path.is_file()):
+            if wrong := _HUGE_ID.search(read_small(path, _MOST_BYTES)):
+                raise ValueError(f"{path.name}: id {wrong[1].decode()} is beyond any vocabulary")
         with quietly():
             return library.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # each class has errors of its own

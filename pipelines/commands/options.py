@@ -1,6 +1,5 @@
 """What several commands share: options, what they give, and how faulty records are reported."""
 
-import errno
 import logging
 import os
 import sys
@@ -78,7 +77,7 @@ class PathType(click.Path):
     """A path that a command reads, as the file system spells it."""
 
     def convert(self, value: Any, parameter: Any, context: Any) -> Any:
-        return on_disk(_without_loop(Path(os.fsdecode(super().convert(value, parameter, context)))))
+        return on_disk(Path(os.fsdecode(super().convert(value, parameter, context))))
 
 
 class PlaceType(PathType):
@@ -90,22 +89,12 @@ class PlaceType(PathType):
         from fsspec import get_filesystem_class
         from upath import UPath
 
-        place = UPath(value)
         try:
+            place = UPath(value)
             get_filesystem_class(place.protocol)
         except (ImportError, ValueError) as error:
             raise SettingsError(f"{value}: cannot be read ({error}): install that, or name a file here") from None
         return place
-
-
-def _without_loop(path: Path) -> Path:
-    """The path. SettingsError if its links lead in a circle."""
-    try:
-        path.stat()
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise SettingsError(f"{path}: its links lead in a circle: name another, or mend them") from None
-    return path
 
 
 class InputType(click.ParamType[Input]):
@@ -151,7 +140,7 @@ class Output(click.Path):
     """The path of something that a command writes. Raises SettingsError for a name that would only fail later."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        path = _without_loop(Path(os.fsdecode(super().convert(value, param, ctx))))
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if "://" in os.fsdecode(value):
             raise SettingsError(f"{value}: is an address, and results are written to files: name one here")
         if any("\ud800" <= char <= "\udfff" for char in str(path)):

@@ -1,6 +1,7 @@
 """Recipe files: finds them, reads their TOML with that of the recipes they extend, and applies `--set`."""
 
 import math
+import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -73,7 +74,7 @@ def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[dict[st
             f"{path}: extends: there is no recipe {base}: "
             f"give a .toml file, relative to this one, or one of {', '.join(shipped())}{near(base, shipped())}"
         )
-    if base_path.resolve() in (file.resolve() for file in (path, *extended_by)):
+    if os.path.realpath(base_path) in map(os.path.realpath, (path, *extended_by)):
         raise SettingsError(f"{path}: extends: {base_path} extends this recipe: remove one of the two")
     tables, bases = read_tables(base_path, (*extended_by, path))
     for key in without:

@@ -84,10 +84,9 @@ class _Protocol(H11Protocol):
             self._refuse(408, f"the head of the request took longer than {self.limits.head_seconds:g} s")
         elif self.cycle.response_complete:
             left = self.transport.get_write_buffer_size()
-            is_late = self.loop.time() > self._answered + self.limits.unread_seconds
             is_sending = self.conn.their_state is h11.SEND_BODY
-            is_reading = left and left != self._unread
-            if is_reading or (is_sending and self._received and not is_late):
+            has_time = self._received and self.loop.time() < self._answered + self.limits.unread_seconds
+            if (left and left != self._unread) or (is_sending and has_time):  # it reads its answer, or still writes
                 self._unread = left
                 self._wait_for_head()
             elif left or is_sending:

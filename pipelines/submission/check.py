@@ -44,8 +44,8 @@ def check(bundle: Path, dataset: Path | None = None, *, limit_seconds: float = 3
     """Runs the bundle on a KorQuAD file, with or without answers. dataset: None for the sample questions of korbert.
 
     bundle: the submission folder, or an artifact that has one. Raises ArtifactError if there is none, CorpusError for a
-    file that is not KorQuAD, ModelFailed naming the fault of the run: a crash, a limit, network access, answers that are
-    missing, extra, or not strings.
+    file that is not KorQuAD, ModelFailed naming the fault of the run: a crash, a limit, network access, answers that
+    are missing, extra, or not strings.
     """
     source = next((folder for folder in (bundle, bundle / "submission") if (folder / _PROGRAM).is_file()), None)
     if source is None:

@@ -48,6 +48,21 @@ def test_only_a_regular_file_is_written_over(tmp_path):
     assert (tmp_path / "target").read_text(encoding="utf-8") == "남의 글"
 
 
+@pytest.mark.parametrize("read", [durable.read_json, durable.sha256_of])
+def test_only_a_regular_file_is_read(tmp_path, read):
+    for path, _ in kinds_of_things(tmp_path):
+        if path.name not in ("link", "below"):
+            with pytest.raises(OSError, match=r"is a |No such|too long"):
+                read(path)
+
+
+def test_a_large_record_is_not_read(tmp_path):
+    with (tmp_path / "large.json").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(OSError, match="has more than 16,777,216 bytes"):
+        durable.read_json(tmp_path / "large.json")
+
+
 def test_an_input_is_not_written_over(tmp_path):
     asked, other = tmp_path / "asked.json", tmp_path / "folder" / ".." / "asked.json"
     asked.write_text("{}")

@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import logging
+import os
 import signal
 from pathlib import Path
 
@@ -62,7 +63,53 @@ def test_a_signal_gives_its_code_whatever_a_library_makes_of_it(
 
 
 def test_text_of_others_in_an_error_moves_no_cursor(tmp_path, command):
-    assert "\\x1b[2J.json: no such file" in command("score", tmp_path / "\x1b[2J.json", "nowhere", code=1).err
+    assert "\\x1b[2J.json: no such file" in command("score", tmp_path / "\x1b[2J.json", "nowhere", code=2).err
+
+
+def test_a_long_message_is_cut(command):
+    name = "가" * 5_000
+    said = command("embed", "korbert-mini", "-", "--output", name, code=2).err
+    assert max(map(len, said.splitlines())) <= 2_100
+    assert said.rstrip().endswith(("use .npy or .parquet", "name another file"))
+
+
+@pytest.mark.parametrize(("arguments", "code", "said"), [
+    ("embed", 2, "Missing argument 'MODEL'"),
+    ("run demo --dry-run --set vocab.sise=3", 2, "no such key"),
+    ("run fifo.toml --dry-run", 2, "cannot be read (is a named pipe, not a file)"),
+    ("run zero.toml --dry-run", 2, "cannot be read (is a device, not a file)"),
+    ("run keys.toml --dry-run", 2, "cannot be read (has more than 524,288 bytes)"),
+    ("run deep.toml --dry-run", 2, "a line has more than 100 dots"),
+    ("status absent", 2, "no such recipe"),
+    ("fill absent 가", 2, "absent/config.json: no such file: name a model folder"),
+    ("fill korbert-mini-nsmc [MASK]", 2, "it can predict and embed"),
+    ("export korbert-mini loop", 2, "loop: already exists"),
+    ("embed korbert-mini text.txt --output http://host/a.npy", 2, "is an address, and results are written to files"),
+    ("embed korbert-mini gone://host/a.txt", 2, "cannot be read (Unsupported filesystem: 'gone')"),
+    ("distill korbert-mini text.txt --teacher korbert-mini --output .", 2, "names no folder of its own"),
+    ("finetune korbert-mini --train text.txt --output mood", 2, "tells its format: name it with --form"),
+    ("serve --token=", 2, "--token: is empty"),
+    ("embed korbert-mini odd.jsonl --precision fp32", 1, "1 of 2 lines failed: see the messages above"),
+    ("clean broken.toml", 1, "text.gz"),
+    ("embed korbert-mini text.txt --output odd.npy", 1, "unforeseen"),
+])  # fmt: skip
+def test_what_can_be_mended_before_it_begins_leaves_with_2_and_a_failure_with_1(
+    arguments, code, said, here, monkeypatch, command
+):
+    def fail(*_, **__):
+        raise OSError(errno.EIO, "unforeseen")
+
+    os.mkfifo(here / "fifo.toml")
+    (here / "zero.toml").symlink_to("/dev/zero")
+    (here / "loop").symlink_to("loop")
+    (here / "keys.toml").write_text("a" + ".a" * 1_000_000 + " = 1", encoding="utf-8")
+    (here / "deep.toml").write_text("a" + ".a" * 200 + " = 1", encoding="utf-8")
+    (here / "text.txt").write_text("가나다\n라마바\n", encoding="utf-8")
+    (here / "text.gz").write_bytes(b"no gzip")
+    (here / "odd.jsonl").write_text('{"text": "가"}\n{\n', encoding="utf-8")
+    (here / "broken.toml").write_text('extends = "demo"\nclean.sources = [{name = "a", path = "text.gz"}]', "utf-8")
+    monkeypatch.setattr("korbert.pipelines.inference.embedding.write_vectors", fail)
+    assert said in command(*arguments.split(), code=code).err
 
 
 def test_options_of_workers_are_refused(command):

@@ -161,6 +161,16 @@ def test_a_flipped_bit_in_the_weights_is_refused(copy):
         ({"head": HEAD | {"problem_type": "regression"}}, r"regression with 3 labels: set num_labels to 1"),
         ({"head": HEAD | {"labels": ["가"]}}, r"1 names for 3 labels: give one name per label"),
         ({"kind": "oracle"}, r"config\.json: kind 'oracle' is none of pretraining, detection, classification"),
+        ({"encoder": {"hidden_size": 1e9}}, r"hidden_size: Input should be less than or equal to 65536"),
+        ({"encoder": {"vocab_size": 1e9}}, r"vocab_size: Input should be less than or equal to 4194304"),
+        ({"head": HEAD | {"labels": 3}}, r"config\.json: .*int"),
+        ({"head": "x"}, r"config\.json: head: Input should be a valid dictionary"),
+        ({"task": 3}, r"config\.json: task: Input should be a valid dictionary"),
+        ({"weights_sha256": 3}, r"config\.json: weights_sha256: Input should be a valid string"),
+        ({"tokenizer_digest": None}, r"config\.json: tokenizer_digest: Input should be a valid string"),
+        ({"packed": [1]}, r"config\.json: packed: Input should be a valid dictionary"),
+        ({"packed": {"base": 3}}, r"config\.json: packed\.base: Input should be a valid string"),
+        ({"onnx": "x"}, r"config\.json: onnx: Input should be a valid dictionary"),
     ],
 )
 def test_entries_that_this_version_does_not_know_are_refused(copy, changes, message):

@@ -1,3 +1,5 @@
+import json
+
 import datasets
 import pytest
 
@@ -44,6 +46,18 @@ def test_splits_are_given_one_at_a_time(tmp_path):
     datasets.DatasetDict({"test": _dataset(2)}).save_to_disk(tmp_path / "one")
     assert len(read_rows(tmp_path / "one", [TEXT])) == 2
     assert splits(tmp_path) == {}
+
+
+@pytest.mark.parametrize("record", [
+    {"splits": 3}, {"splits": "train"}, {"splits": [3]}, {"splits": {"train": 1}}, {"splits": ["../secret"]},
+    {"splits": ["a\x00"]}, {"_data_files": 3}, {"_data_files": [3]}, {"_data_files": [{}]}, {"_data_files": []},
+    {"_data_files": [{"filename": "../a.arrow"}]}, {"_data_files": [{"filename": ".."}]},
+])  # fmt: skip
+def test_a_record_of_wrong_types_or_paths_is_refused(tmp_path, record):
+    path = tmp_path / ("dataset_dict.json" if "splits" in record else "state.json")
+    path.write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(CorpusError, match=rf"{path.name}: .* is no name of what lies beside it: get the folder again"):
+        read_rows(tmp_path, [TEXT])
 
 
 def test_a_missing_file_of_a_dataset_is_named(tmp_path):
