@@ -40,6 +40,7 @@ from korbert.tokenization import analyzer, load_tokenizer
 from tests.hostile.mutations import KEYS, ODD_KEYS, ODD_SETTINGS, ODD_TEXTS, dumped, spoiled, spoiled_json
 
 KINDS = {"model": 250, "recipe": 250, "index": 150, "labelled": 200, "request": 150}
+CUT_OFF_SECONDS = 12  # the service cuts off after 10 s what does not arrive
 CPU_SECONDS, WALL_SECONDS, MOST_BYTES, MOST_CHARS = 10, 60, 2 << 30, 2_100
 ROWS = [("정말 재미있는 영화", "긍정"), ("시간이 아깝다", "부정"), ("또 보고 싶다", "긍정"), ("지루했다", "부정")] * 5
 RECIPE = """seed = 3
@@ -101,10 +102,11 @@ def base_of(folder: Path) -> None:
     pd.DataFrame(ROWS, columns=["text", "label"]).to_parquet(folder / "labelled.parquet")
 
 
-def in_place_of(path: Path, rng: random.Random) -> str:
+def in_place_of(path: Path, rng: random.Random, *, is_read_from_pipes: bool = False) -> str:
     """Puts something else where a file was."""
     path.unlink()
-    what = rng.choice(("a pipe", "a device", "a folder", "a loop of links", "nothing", "2 GB of nothing"))
+    kinds = ("a device", "a folder", "a loop of links", "nothing", "2 GB of nothing", "a pipe")
+    what = rng.choice(kinds[:-1] if is_read_from_pipes else kinds)
     match what:
         case "a pipe":
             os.mkfifo(path)
@@ -257,7 +259,7 @@ def spoil_labelled(trial: Trial, base: Path) -> None:
     trial.what = f"{path.name} is spoiled"
     if rng.random() < 0.1:
         path.write_bytes(data)
-        trial.what = in_place_of(path, rng)
+        trial.what = in_place_of(path, rng, is_read_from_pipes=True)
     elif path.suffix == ".jsonl" and rng.random() < 0.7:
         lines = data.splitlines()
         lines[rng.randrange(len(lines))] = spoiled_json(rng.choice(lines), rng)
@@ -296,21 +298,19 @@ def serve(base: Path, numbers: list[int], seed: int) -> tuple[Counter[str], list
         port = int(service.stdout.readline().rpartition(":")[2])
         for number in numbers:
             data, began, reply = request_of(random.Random(f"{seed}/request/{number}")), time.monotonic(), b""
-            with contextlib.suppress(ConnectionError), socket.create_connection(("127.0.0.1", port), 60) as connection:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 30) as connection:
                 connection.sendall(data)
-                connection.shutdown(socket.SHUT_WR)
-                while part := connection.recv(65_536):
-                    reply += part
+                reply = connection.recv(65_536)
             seconds = time.monotonic() - began
             longest = max(longest, seconds)
-            code = reply[9:12].decode("ascii", "replace") or "no answer"
-            counts["answered" if code[0] == "2" else "refused"] += 1
-            if code[0] == "5" or seconds > CPU_SECONDS or b"Traceback" in reply:
+            code = reply[9:12].decode("ascii", "replace")  # empty: what is no HTTP may be cut off without an answer
+            counts["answered" if code.startswith("2") else "refused"] += 1
+            if code.startswith("5") or seconds > CUT_OFF_SECONDS or b"Traceback" in reply:
                 faults.append(f"request {number}: {code} after {seconds:.1f} s: {data[:200]!r}")
         status = Path(f"/proc/{service.pid}/status").read_text(encoding="ascii")
         peak = int(status.partition("VmHWM:")[2].split()[0]) << 10
         service.send_signal(signal.SIGTERM)
-        said = service.communicate()[1]
+        said = service.communicate(timeout=60)[1]
     if said.count("\n") > 1:  # the signal is said
         faults.append(f"the service says {said[:500]!r}")
     return counts, faults, longest, peak
@@ -397,6 +397,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=59)
     parser.add_argument("--share", type=float, default=1.0, help="of the trials of each kind")
+    parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--only", nargs=2, metavar=("KIND", "NUMBER"), help="one trial again")
     options = parser.parse_args()
     kept, began = Path(tempfile.mkdtemp(prefix="korbert-mutations-")), time.monotonic()
@@ -407,7 +408,7 @@ def main() -> None:
     faults = []
     print(f"{'':10}{'trials':>8}{'answered':>10}{'refused':>10}{'failed':>8}{'faults':>8}{'longest':>10}{'memory':>9}")
     for kind, count in KINDS.items():
-        numbers = list(range(round(count * options.share)))
+        numbers = list(range(round(count * options.share) if kind in options.kinds else 0))
         if options.only:
             numbers = [int(options.only[1])] if options.only[0] == kind else []
         if not numbers:
