@@ -57,6 +57,15 @@ def copy(foreign, tmp_path):
     return Path(shutil.copytree(foreign("bert"), tmp_path / "copy"))
 
 
+def test_an_id_beyond_any_vocabulary_is_refused(copy, tmp_path):
+    path = copy / "tokenizer.json"
+    tokenizer = json.loads(path.read_text(encoding="utf-8"))
+    tokenizer["model"]["vocab"]["[MASK]"] = 10**9
+    path.write_text(json.dumps(tokenizer), encoding="utf-8")
+    with pytest.raises(ModelError, match=r"tokenizer\.json: id 1000000000 is beyond any vocabulary"):
+        import_folder(copy, tmp_path / "model")
+
+
 def change_config(folder, **changes):
     path = folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | changes), encoding="utf-8")
