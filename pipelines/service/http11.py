@@ -1,6 +1,7 @@
 """uvicorn's HTTP/1.1 protocol with time limits for heads and unread bodies, and a limit on open connections."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import h11
@@ -33,7 +34,8 @@ class _Transport:
             self._transport.close()
         elif not self.is_closing():
             self.is_ended = True
-            self._transport.write_eof()
+            with suppress(OSError):  # the client has left
+                self._transport.write_eof()
             self._transport.resume_reading()
 
     def is_closing(self) -> bool:
