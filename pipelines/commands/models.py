@@ -13,7 +13,7 @@ import click
 import korbert
 from korbert import huggingface, modeling, tokenization, training
 from korbert.durable import check_output, write_whole
-from korbert.errors import CorpusError, ModelError, SettingsError
+from korbert.errors import CorpusError, ModelError, ModelFailed, SettingsError
 from korbert.folders import model_folder
 from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options
@@ -143,7 +143,7 @@ def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: boo
         try:
             gaps = loaded.fill(text, top=top)
         except ModelError as error:
-            raise ModelError(f"{place}: {error}") from None
+            raise (ModelError if texts else ModelFailed)(f"{place}: {error}") from None  # earlier lines are answered
         if as_json:
             shown = {"text": text, "gaps": [list(map(asdict, candidates)) for candidates in gaps]}
             click.echo(inference.lines.as_json(shown))

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from korbert.errors import CorpusError, SettingsError
+from korbert.errors import PartlyFailed, SettingsError
 from korbert.pipelines.inference.records import TEXT_NAMES, records
 from korbert.records.detection import form_of
 from korbert.records.form import Format
@@ -14,7 +14,7 @@ from korbert.tasks.files import column_for
 
 
 def texts(file: Source, name: str, form: Format = "lines") -> Iterator[tuple[str, str]]:
-    """Place ("reviews.txt: line 3") and text of each record. Raises CorpusError for a faulty or too long one.
+    """Place ("reviews.txt: line 3") and text of each record. Raises PartlyFailed for a faulty or too long one.
 
     form: "auto" goes by the ending of the name; text with another one is plain lines.
     """
@@ -23,10 +23,10 @@ def texts(file: Source, name: str, form: Format = "lines") -> Iterator[tuple[str
         for record in batch:
             place = f"{name}: line {record.line}"
             if record.cut:
-                raise CorpusError(f"{place}: is longer than {LONGEST:,} bytes: put it on several lines")
+                raise PartlyFailed(f"{place}: is longer than {LONGEST:,} bytes: put it on several lines")
             text = record.fields.get(column_for(TEXT_NAMES, tuple(record.fields)) or "")
             if not isinstance(text, str):
-                raise CorpusError(f"{place}: {record.error or 'has no text'}")
+                raise PartlyFailed(f"{place}: {record.error or 'has no text'}")
             yield place, text
 
 

@@ -40,5 +40,5 @@ def test_the_command(tmp_path, capsys):
     assert run_command(command) == 2  # the file is there, and nothing in it says that it is ours
     output.unlink()
     corpus.write_text('{"text": "짧다"}', encoding="utf-8")
-    assert run_command(command) == 1
+    assert run_command(command) == 2
     assert "corpus.jsonl: holds no pairs" in capsys.readouterr().err

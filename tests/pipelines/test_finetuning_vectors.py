@@ -160,7 +160,7 @@ def test_negatives_are_found_and_a_model_reranks(start, tmp_path, command):
     queries.write_text(json.dumps({"query": TEXTS[0], "relevant": hits[0]["id"]}), encoding="utf-8")
     out, _ = command("search-eval", str(start), str(queries), str(corpus), "--json", "--rerank", str(folder))
     assert json.loads(out)["ways"]["reranked"]["MRR"]["value"] <= 1
-    _, err = command(*ask, "--rerank", str(start), code=1)
+    _, err = command(*ask, "--rerank", str(start), code=2)
     assert "was not trained to rerank" in err
     index = Index.create(tmp_path / "made.index", korbert.load(start, "cpu"))
     index.add([("a", "아주 신나는 작품")])

@@ -148,7 +148,7 @@ def test_a_table_of_parquet_keeps_its_columns(folders, tmp_path, command):
 
 @pytest.mark.parametrize(("name", "code", "said"), [
     ("a.csv", 2, "b.parquet: is for a file of Parquet, whose columns it keeps: leave --output out"),
-    ("none.parquet", 1, "none.parquet: holds no row, so there is nothing to write"),
+    ("none.parquet", 2, "none.parquet: holds no row, so there is nothing to write"),
 ])  # fmt: skip
 def test_what_has_no_columns_to_keep_is_refused(folders, tmp_path, command, name, code, said):
     (tmp_path / "a.csv").write_text("text\n좋다\n", encoding="utf-8")
@@ -337,7 +337,7 @@ def test_pack_command(folders, tmp_path, command):
     for output, base in (("base", ()), ("own", ("--base", tmp_path / "base"))):
         assert command("pack", folders / "pretrain" / "model", tmp_path / output, *base).out.endswith(" MB\n")
     command("fill", tmp_path / "own", "오늘 [MASK] 좋다")
-    said = command("pack", folders / "pretrain" / "model", tmp_path / "base", code=1).err
+    said = command("pack", folders / "pretrain" / "model", tmp_path / "base", code=2).err
     assert "already exists: name a new folder" in said
 
 

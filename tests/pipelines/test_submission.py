@@ -257,7 +257,7 @@ def test_predict_runs_elsewhere_without_network_on_the_code_beside_it(untrained_
     assert "tasks/question_answering/answers.py" in names
     assert not [name for name in names if name.startswith("box") or "__pycache__" in name]
     wrong = run(folder, [tmp_path / "absent.json", "predictions.json"], tmp_path)
-    assert (wrong.returncode, wrong.stderr.count("\n")) == (1, 1)
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
     assert wrong.stderr.endswith("absent.json: no such file: check its name and folder\n")
     used = run(folder, ["one.json"], tmp_path)
     assert used.returncode == 2

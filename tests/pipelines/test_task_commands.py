@@ -45,7 +45,7 @@ def test_training_and_test_files_may_be_addresses(here, model, command):
     lines = command("evaluate", "mood", address, "--device", "cpu", "--noise").out.splitlines()
     assert [line.split()[0] for line in lines] == ["accuracy", "macro_f1", *["accuracy"] * len(NOISE)]
     assert [line.split("  ")[-1].strip() for line in lines[2:]] == list(NOISE)
-    said = command("finetune", model, "--train", (here / "no.csv").as_uri(), "--output", "none", code=1).err
+    said = command("finetune", model, "--train", (here / "no.csv").as_uri(), "--output", "none", code=2).err
     assert "no.csv: no such file: did you mean my.csv?" in said
 
 

@@ -42,7 +42,7 @@ def test_accept_kiwi_is_handed_to_processes(tiny_tokenizer, tmp_path, command, m
     monkeypatch.setenv("KORBERT_ACCEPT_KIWI", "")  # put back behind the test
     tiny_tokenizer.save(tmp_path)
     monkeypatch.setattr("korbert.tokenization.analyzer.installed_version", lambda package: "9.9.9")
-    assert "--accept-kiwi" in command("tokenize", tmp_path, "가", code=1).err
+    assert "--accept-kiwi" in command("tokenize", tmp_path, "가", code=2).err
     command("tokenize", tmp_path, "가", "--accept-kiwi")
     assert options.ACCEPT == folder.ACCEPT
 
@@ -58,7 +58,7 @@ def test_escape_sequences_stay_in_the_text(vocab, tmp_path, command):
     table = command("tokenize", vocab, "가\x1b]0;x\x07\u202e나").out
     assert not {"\x1b", "\x07", "\u202e"} & set(table)
     assert "\\x1b" in table
-    assert "is no tokenizer" in command("tokenize", tmp_path, "가", code=1).err
+    assert "is no tokenizer" in command("tokenize", tmp_path, "가", code=2).err
 
 
 @pytest.mark.parametrize("options", [["--json"], []], ids=["json", "table"])

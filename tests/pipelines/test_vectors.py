@@ -225,7 +225,7 @@ def test_a_search_is_measured(model, texts, tmp_path, command):
     same.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     out, _ = command("search-eval", model, str(same), str(same), "--relevant", "id", "--text", "text", "--json")
     assert json.loads(out)["ways"]["words"]["MRR"]["value"] == 1
-    _, err = command("search-eval", model, str(queries), folder, "--relevant", "id", code=1)
+    _, err = command("search-eval", model, str(queries), folder, "--relevant", "id", code=2)
     assert "has no query with ids in 'id': nothing can be measured" in err
 
 
