@@ -107,8 +107,8 @@ def test_a_teacher_that_does_not_fit_is_refused_before_anything_starts(onward):
     changes = {f'[pretrain]\ninit = "{MODEL}"': "[pretrain]", "[pretrain.encoder]": f"{distill}[pretrain.encoder]"}
     made = onward(*changes.items())
     size = "its vectors have 32 dimensions, those of pretrain.encoder 64: set pretrain.distill.cosine = 0"
-    assert size in run(made, "--set", "pretrain.encoder.hidden_size=64", code=1).err
-    assert "does not know the words that vocab.add adds" in run(made, "--set", "vocab.add=9", code=1).err
+    assert size in run(made, "--set", "pretrain.encoder.hidden_size=64", code=2).err
+    assert "does not know the words that vocab.add adds" in run(made, "--set", "vocab.add=9", code=2).err
     assert nothing_was_made(made)
 
 
@@ -118,7 +118,7 @@ def test_another_tokenizer_is_refused(onward):
     reason = "(another vocabulary was learned): set vocab.tokenizer to the same folder"
     assert reason in run(made, code=1).err
     shutil.rmtree(made.folder / "shard")
-    assert reason in run(made, code=1).err
+    assert reason in run(made, code=2).err
     assert not (made.folder / "shard").exists()  # refused at once, now that vocab is there
     other = made.folder / "vocab" / "tokenizer"
     digest = Tokenizer.load(other).digest[:12]
@@ -127,7 +127,7 @@ def test_another_tokenizer_is_refused(onward):
         shutil.rmtree(made.folder / stage)
     text = made.recipe.read_text(encoding="utf-8")
     made.recipe.write_text(text.replace("size = 1_500", 'tokenizer = "other"'), encoding="utf-8")
-    said = run(made, code=1).err
+    said = run(made, code=2).err
     assert f"the one of vocab, {digest}, is neither the same nor an extension of it" in said
     assert "(another vocabulary was learned)" in said
     assert nothing_was_made(made)
