@@ -23,6 +23,9 @@ def models_in_the_box() -> list[str]:
 def models(folder: str | Path = ".") -> list[str]:
     """The models at hand, as commands and `korbert.load` take them: those of the box, then those in a folder.
 
+        >>> korbert.models()[:2]
+        ['korbert-mini', 'korbert-mini-embed']
+
     Searches the folder and four levels below it. ModelError if it is not a folder.
     """
     if not Path(folder).is_dir():

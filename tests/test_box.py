@@ -53,7 +53,7 @@ def test_models_at_hand_are_listed(tmp_path, monkeypatch, capsys):
     shutil.copytree(BOX / "korbert-mini-nsmc", tmp_path / "artifacts" / "demo" / "nsmc" / "model")
     (tmp_path / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
     assert korbert.models() == [*NAMES, "artifacts/demo/nsmc"]
-    assert run_command(["models", "none"]) == 1
+    assert run_command(["models", "none"]) == 2
     assert run_command(["models"]) == 0
     *_, bundled, own = capsys.readouterr().out.splitlines()
     assert bundled == "korbert-mini-nsmc  classification: one of 2 labels (부정, 긍정) for a text  5.4\u00a0MB"

@@ -114,7 +114,7 @@ def predict(
             predicting.write_parquet(output, loaded, input.file, form, batches())
         elif as_csv:
             if language() == "ko":
-                click.echo("\ufeff", nl=False)  # without it, Excel reads CP949
+                click.echo(b"\xef\xbb\xbf", nl=False)  # without it, Excel reads CP949
             for csv_part in predicting.as_csv(batches()):
                 click.echo(csv_part, nl=False)
         else:

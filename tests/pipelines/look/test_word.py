@@ -38,7 +38,8 @@ def test_places_are_counted_and_sentences_without_the_word_are_said(command, sen
 
 
 @pytest.mark.parametrize(("lang", "about"), [("en", "4 sentences, 5 places, layer 7"), ("ko", "문장 4개, 5곳, 7층")])
-def test_the_page_has_the_table_in_colours(command, sentences, tmp_path, lang, about):
+def test_the_page_has_the_table_in_colours(command, sentences, tmp_path, monkeypatch, lang, about):
+    monkeypatch.setenv("KORBERT_LANG", "en")  # and back, which --lang would not do
     table = command(*WORD, sentences, "--layer", "7", "--html", "love.html", "--lang", lang).out
     page = (tmp_path / "love.html").read_text(encoding="utf-8")
     assert f'<p class="lede">korbert-mini, {about}</p>' in page
@@ -47,7 +48,7 @@ def test_the_page_has_the_table_in_colours(command, sentences, tmp_path, lang, a
 
 @pytest.mark.parametrize(("file", "count"), [("few.txt", 1), ("many.txt", 62)])
 def test_neither_one_place_nor_very_many_are_compared(command, sentences, file, count):
-    assert f"{file}: places of '사랑': {count}; 2 to 60 can be compared" in command(*WORD, file, code=1).err
+    assert f"{file}: places of '사랑': {count}; 2 to 60 can be compared" in command(*WORD, file, code=2).err
 
 
 @pytest.mark.parametrize("arguments", [
