@@ -115,7 +115,9 @@ def _pairs(
     seen: dict[str, int] = {}
     blank = 0
     if files := inference.embedding.text_files(corpus):
-        say(f"{corpus}: {len(files):,} files of texts and tables", err=True)
+        others = [name for name in inference.embedding.visible_files(corpus) if name not in files]
+        left_out = f"; not read: {len(others):,}, such as {others[0]}" if others else ""
+        say(f"{corpus}: {len(files):,} files of texts and tables{left_out}", err=True)
     for name, file in (files or {corpus.name: corpus}).items():
         line = number = 0  # the number of a record on its line: a list of JSON may be one line
         for record in _records_of(file, name, form, text, is_alone=file is corpus):

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from korbert.durable import aside_of, content_digest, intact, write_aside, write_whole
 from korbert.errors import SettingsError
 from korbert.model import Model
+from korbert.names import is_litter
 from korbert.pipelines.inference.predicting import Result, result_of
 from korbert.pipelines.inference.records import ID_NAMES, TEXT_NAMES, Keys, records
 from korbert.progress import Advance
@@ -63,10 +64,18 @@ def text_files(folder: Path) -> dict[str, Path]:
     records."""
     if not folder.is_dir() or holds_records(folder):
         return {}
-    paths = (path for path in sorted(folder.rglob("*")) if path.is_file())
-    paths = (path for path in paths if path.suffix in _TEXT_FILES or form_of(b"", path.name) != "auto")
-    files = {path.relative_to(folder).as_posix(): path for path in paths}
-    return {name: path for name, path in files.items() if not name.startswith(".") and "/." not in name}
+    files = visible_files(folder)
+    return {name: path for name, path in files.items() if path.suffix in _TEXT_FILES or form_of(b"", name) != "auto"}
+
+
+def visible_files(folder: Path) -> dict[str, Path]:
+    """The files below a folder by their names relative to it, without hidden ones and those of file managers."""
+    files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        name: path
+        for name, path in files.items()
+        if not name.startswith(".") and "/." not in name and not is_litter(path.name)
+    }
 
 
 def holds_texts(folder: Path) -> bool:

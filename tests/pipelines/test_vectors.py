@@ -256,7 +256,7 @@ def test_a_folder_of_text_files_is_read_by_line(model, tmp_path, command):
     (notes / "그림.png").write_bytes(b"\x89PNG")
     out, err = command("index", model, notes, "--output", tmp_path / "index")
     assert "4 new" in out
-    assert "notes: 3 files of texts and tables" in err
+    assert "notes: 3 files of texts and tables; not read: 1, such as 그림.png\n" in err
     for corpus in (notes, tmp_path / "index"):
         found = json.loads(command("similar", model, corpus, "밤에 택시비", "--json", "--top", "1").out)["hits"]
         assert [(hit["id"], hit["text"]) for hit in found] == [("규정/출장.txt:1", "택시비는 밤에만 인정한다.")]
