@@ -134,6 +134,8 @@ class Output(click.Path):
     """The path of something that a command writes. Raises SettingsError for a name that would only fail later."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            raise SettingsError(f"{param.get_error_hint(ctx) if param else 'output'}: is empty: give a name")
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if any("\ud800" <= char <= "\udfff" for char in str(path)):
             raise SettingsError(f"{printable(str(path))}: the name is not UTF-8: choose another one")

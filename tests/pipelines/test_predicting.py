@@ -337,7 +337,7 @@ def test_pack_command(folders, tmp_path, command):
     for output, base in (("base", ()), ("own", ("--base", tmp_path / "base"))):
         assert command("pack", folders / "pretrain" / "model", tmp_path / output, *base).out.endswith(" MB\n")
     command("fill", tmp_path / "own", "오늘 [MASK] 좋다")
-    said = command("pack", folders / "pretrain" / "model", tmp_path / "base", code=1).err
+    said = command("pack", folders / "pretrain" / "model", tmp_path / "base", code=2).err
     assert "already exists: name a new folder" in said
 
 

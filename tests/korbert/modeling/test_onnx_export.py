@@ -146,7 +146,7 @@ def test_auto_is_int8_where_it_is_fastest_and_the_command_says_so(folders, tmp_p
 def test_the_command_prints_the_difference(folders, tmp_path, capsys):
     assert run_command(["export", str(folders[0]), str(tmp_path / "new"), "--onnx"]) == 0
     assert "largest difference" in capsys.readouterr().out
-    assert run_command(["export", str(folders[0]), str(tmp_path / "new"), "--onnx"]) == 1
+    assert run_command(["export", str(folders[0]), str(tmp_path / "new"), "--onnx"]) == 2
     assert "already exists" in capsys.readouterr().err
     assert run_command(["export", str(folders[0]), str(tmp_path / "more"), "--bits", "8"]) == 2
     assert "--bits needs --onnx" in capsys.readouterr().err
