@@ -18,6 +18,8 @@ import sqlite3
 import sys
 
 import click
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from korbert.modeling import PretrainingModel, QuestionAnsweringModel, save_model
@@ -30,7 +32,7 @@ from tests.hostile.pipeline import READS, look
 from tests.running import run_here
 
 FAST = 10  # one output in so many is not slow
-ENDINGS = ("", ".jsonl", ".json", ".npy", ".html")  # of an output, until one is accepted
+ENDINGS = ("", ".jsonl", ".json", ".npy", ".html", ".parquet")  # of an output, until one is accepted
 FEED = {  # parameter that is read -> what to give, until a command accepts it
     "model": ["pretrained", "mood", "reader"],
     "recipe": ["data/tiny.toml", "data/own.toml"],
@@ -41,7 +43,7 @@ FEED = {  # parameter that is read -> what to give, until a command accepts it
     "file": ["t.csv"],
     "texts": ["t.txt"],
     "corpus": ["docs.jsonl", "data/wiki.jsonl"],
-    "input": ["t.txt", "data/valid.json"],
+    "input": ["t.txt", "t.parquet", "data/valid.json"],
     "pairs": ["pairs.jsonl"],
     "queries": ["queries.jsonl"],
     "text": ["글"],
@@ -99,6 +101,7 @@ def made(base, foreign, tiny_tokenizer, tiny_config, tmp_path_factory):
     }
     for name, content in files.items():
         (folder / name).write_text(content, encoding="utf-8")
+    pq.write_table(pa.table({"text": [text, "글을 읽는다."]}), folder / "t.parquet")
     tuned = ["finetune", "mood", "--train", "t.csv", "--epochs", "1", "--features", "last", "--output", "tuned"]
     assert run_here(tuned, folder).code == 0
     shutil.copytree(folder / "tuned", folder / "again")
