@@ -115,8 +115,10 @@ def _lines(rows):
 def _lines_of(name, output):
     """Command lines for an output, with what FEED has for the other parameters."""
     parameters = [one for one in cli.commands[name].params if one.name != output]
-    fed = [one for one in parameters if one.name in FEED and (one.required or one.name not in ("text", "input"))]
-    fed += [one for one in parameters if one.name == "input" and isinstance(one, click.Argument)]
+    as_words = [one.name for one in parameters if isinstance(one, click.Argument)]
+    fed = [
+        one for one in parameters if one.name in FEED and (one.name in as_words or one.name not in ("text", "input"))
+    ]
     order = [one for one in cli.commands[name].params if isinstance(one, click.Argument)]
     quick = [word for one in parameters if one.name in QUICKLY for word in (one.opts[0], str(QUICKLY[one.name]))]
     for ending, *values in itertools.product(ENDINGS, *(FEED[one.name] for one in fed)):
