@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
@@ -105,8 +106,8 @@ def _shard(part: Part, paths: Sequence[Path], seed: int, heldout_share: float) -
     return part.finish(files, counts)
 
 
-def _write_stream(batches: Sequence[pa.RecordBatch], path: Path) -> None:
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, SCHEMA) as writer:
+def _write_stream(batches: Sequence[pa.RecordBatch], file: IO[bytes]) -> None:
+    with pa.ipc.new_stream(file, SCHEMA) as writer:
         for batch in batches:
             if batch.num_rows:
                 writer.write_batch(batch)

@@ -1,6 +1,7 @@
 """Files that are whole or absent even after a crash, with checksums that reveal damage when they are read.
 
-Writing: check_output (before the work), write_whole and write_json, or write_aside for what a library writes.
+Writing: check_output (before the work), write_whole and write_json, or write_aside for what a library writes. All go
+through write_aside: a new file of a random name, which is renamed.
 Checking: sha256_of a file; checksummed and verified for a JSON record that carries its own SHA-256.
 Reading: read_small for small files of text, read_json and read_object, with readable error messages.
 """
@@ -10,14 +11,17 @@ import hashlib
 import json
 import math
 import os
+import re
+import secrets
 import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from korbert.errors import SettingsError
 
+_ASIDE = re.compile(r"\.korbert-[0-9a-f]{16}")
 _CHECKSUM = "record_sha256"
 _SMALL = 16 << 20  # bytes of a record; as Python objects it takes some twenty times as many
 _KINDS = {
@@ -45,7 +49,7 @@ def check_output(path: Path, *inputs: object, is_ours: Callable[[Path], bool] = 
         raise SettingsError(f"{path}: there is no folder {folder}: make it, or name another file")
     try:
         with suppress(FileNotFoundError):
-            aside_of(path).lstat()  # the longer of both names
+            path.lstat()
     except OSError as error:
         raise SettingsError(f"{path}: cannot be written ({error.strerror}): name another file") from None
     present = path.lstat() if os.path.lexists(path) else None
@@ -55,8 +59,7 @@ def check_output(path: Path, *inputs: object, is_ours: Callable[[Path], bool] = 
     for source in (source for source in inputs if isinstance(source, Path)):
         if present is not None and source.exists() and path.samefile(source):
             raise SettingsError(f"{path}: is the file that is read: name another one for the result")
-        if source.is_dir() and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(source)):
-            raise SettingsError(f"{path}: lies in {source}, which is read: name a file elsewhere")
+    check_outside(path, *inputs)
     if not may_write(folder, os.W_OK | os.X_OK):
         raise SettingsError(f"{path}: the folder {folder} may not be written to: name another one")
     if present is not None and not may_write(path):
@@ -65,47 +68,55 @@ def check_output(path: Path, *inputs: object, is_ours: Callable[[Path], bool] = 
         raise SettingsError(f"{path}: already exists, and is not written over: name another file, or remove it")
 
 
+def check_outside(path: Path, *inputs: object) -> None:
+    """SettingsError for an output that is, or lies in, a folder that the command reads. inputs: as of check_output."""
+    for source in inputs:
+        if not isinstance(source, Path) or not source.is_dir():
+            continue
+        # Not resolve(), which raises for a circle of links.
+        if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(source)):
+            raise SettingsError(f"{path}: lies in {source}, which is read: name another place")
+
+
 def may_write(path: Path, how: int = os.W_OK) -> bool:
     """os.access, for the effective user if the system supports it."""
     return os.access(path, how, effective_ids=os.access in os.supports_effective_ids)
 
 
-def aside_of(path: Path) -> Path:
-    """The file that is written before it is renamed to `path`."""
-    return path.with_name(f".korbert-{path.name}.tmp")  # the same for every run, which overwrites a killed one's
+def is_aside(name: str) -> bool:
+    """Whether a file of this name was being written when its run was killed."""
+    return _ASIDE.fullmatch(name) is not None
 
 
-def write_whole(path: Path, data: bytes | memoryview, *, aside: Path | None = None) -> None:
-    """Replaces the file atomically: a reader sees the old or the new one. Creates its folder if needed.
+def write_whole(path: Path, data: bytes | memoryview, *, scratch: Path | None = None) -> None:
+    """Replaces the file atomically: a reader sees the old or the new one. scratch: as of write_aside."""
+    write_aside(path, lambda file: file.write(data), scratch=scratch)
 
-    aside: as of write_aside; None: `.korbert-NAME.tmp` beside the file. Raises SettingsError as `check_output` does.
+
+def write_aside(path: Path, write: Callable[[IO[bytes]], object], *, scratch: Path | None = None) -> None:
+    """Calls `write` with a new file of a random name, syncs it and renames it to `path`. Creates its folder if needed.
+
+    scratch: the folder of the new file, on the same disk; None: that of `path`. An error leaves no file behind. An
+    OSError that names no file (Arrow's) gets the name of `path`. Raises SettingsError as `check_output` does.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     check_output(path, is_ours=Path.is_file)
-    aside = aside or aside_of(path)
-    aside.unlink(missing_ok=True)
-
-    def write(aside: Path) -> None:
-        with aside.open("xb") as file:
-            file.write(data)
-
-    write_aside(path, write, aside)
-
-
-def write_aside(path: Path, write: Callable[[Path], object], aside: Path) -> None:
-    """Calls `write` with the path `aside`, on the same disk, syncs that file and renames it to `path`.
-
-    An error leaves no file behind. An OSError that names no file (Arrow's) gets the name of `path`.
-    """
+    aside = (scratch or path.parent) / f".korbert-{secrets.token_hex(8)}"
     try:
-        write(aside)
-        sync(aside)
+        with open(aside, "x+b", opener=_no_link) as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
         aside.replace(path)
     except BaseException as error:
         aside.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno and not error.filename:
             raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
         raise
+
+
+def _no_link(name: str, flags: int) -> int:
+    return os.open(name, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)  # with "x", O_CREAT | O_EXCL
 
 
 def sync(path: Path) -> None:
@@ -152,10 +163,15 @@ def content_digest(data: bytes | memoryview) -> str:
 def intact(folder: Path, name: str) -> Path | None:
     """The cached file NAME-CONTENT.* whose bytes have the digest CONTENT; None if absent. Damaged ones are removed."""
     for path in folder.glob(f"{name}-*"):
-        if path.stem == f"{name}-{sha256_of(path)[:16]}":
+        if is_intact(path):
             return path
         path.unlink()
     return None
+
+
+def is_intact(path: Path) -> bool:
+    """Whether a cached file has the content that its name says."""
+    return path.is_file() and not path.is_symlink() and path.stem.endswith(f"-{sha256_of(path)[:16]}")
 
 
 def write_json(path: Path, value: Any, *, sort_keys: bool = False) -> None:

@@ -89,11 +89,21 @@ class Model(Embedder):
         model.folder = lasting(folder)
         return model
 
-    def save(self, folder: str | Path) -> None:
-        """Writes a model folder, which `load` opens. ModelError for an encoder in an ONNX file."""
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Writes a model folder, which `load` opens: whole, or not at all.
+
+        Args:
+            folder: A new name, or an empty folder.
+            overwrite: Replace the model that is there.
+
+        Raises:
+            SettingsError: The folder holds something, or with `overwrite` anything but a model of korbert.
+            ModelError: The encoder is in an ONNX file.
+        """
         if isinstance(self.network.encoder, OnnxEncoder):
             raise ModelError(f"{self.name}: its encoder is in an ONNX file: copy the folder instead")
-        save_model(folder, self.network, self.tokenizer, self.kind.task() if self.kind else None)
+        task = self.kind.task() if self.kind else None
+        save_model(folder, self.network, self.tokenizer, task, overwrite=overwrite)
 
     def push_to_hub(self, repo: str, *, private: bool | None = None, message: str = "Upload the model") -> str:
         """Writes the model to a repository of the Hugging Face Hub, where `load("hf:USER/NAME")` finds it.

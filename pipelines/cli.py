@@ -25,7 +25,9 @@ from korbert.world import is_silent, world
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SECONDS_FOR_FIRST = 10  # time for torchrun to end the other ranks after rank 0 has failed
-_RESUMING = {"embed", "finetune", "index", "layers", "questions", "run", "tasks", *STAGES}  # keep finished work
+_RESUMING = {  # keep finished work
+    "distill", "embed", "finetune", "index", "layers", "questions", "run", "tasks", *STAGES,
+}  # fmt: skip
 
 
 def main() -> NoReturn:
@@ -66,7 +68,7 @@ def run_command(arguments: list[str]) -> int:
                 return 1
             if debug:
                 raise
-            return _leave_failed(cause)
+            return _leave_failed(cause, arguments[0] if arguments else "")
     return 0
 
 
@@ -106,7 +108,7 @@ def _leave_interrupted(error: BaseException, number: signal.Signals, command: st
     return 128 + number
 
 
-def _leave_failed(error: BaseException) -> int:
+def _leave_failed(error: BaseException, command: str) -> int:
     """Reports an error in one line and returns the exit code."""
     code = 1
     if isinstance(error, KorbertError):
@@ -114,7 +116,7 @@ def _leave_failed(error: BaseException) -> int:
     elif isinstance(error, OSError):
         what = f"{error.filename or 'the disk'}: {error.strerror or error}"
         if error.errno in _FULL:
-            what += ": make room, then run the same command: it resumes"
+            what += f": make room, then run the same command: it {'resumes' if command in _RESUMING else 'starts over'}"
     else:
         words = " ".join(str(error).split())
         what = f"{type(error).__name__}: {words}: the same command with --debug shows where"

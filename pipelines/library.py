@@ -123,7 +123,7 @@ def finetune(
         if output is None:
             output = Path(tempfile.mkdtemp(prefix="korbert-"), "finetuned")
             home.callback(remove, claim(output.parent))
-        folder, beside = Path(output), aside if task is None else None
+        folder, beside = _named(output, "output"), aside if task is None else None
         files = {part: _file(rows, aside, part, kind) for part, rows in parts.items() if rows is not None}
         source = _source(model, aside)
         recipe, _ = recipes.one_task.task_recipe(folder, source, files, columns, form, section, beside=beside)
@@ -182,8 +182,8 @@ def run(
     data = data or os.environ.get("KORBERT_DATA")
     changes = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in (settings or {}).items()]
     pipeline = artifacts.open_pipeline(
-        str(recipe), changes, Path(root), Path(data) if data else None, workers=workers or cores(), runner=runner,
-        device=device, row_workers=row_workers, given=given, call="korbert.run",
+        str(recipe), changes, _named(root, "root"), Path(data) if data else None, workers=workers or cores(),
+        runner=runner, device=device, row_workers=row_workers, given=given, call="korbert.run",
     )  # fmt: skip
     stages = pipeline.stages(from_, to)
     with _torch_as_before():
@@ -270,6 +270,13 @@ def compare(*sides: Finetuned | Run | str | Path, model: str | Sequence[str] = (
 def _columns(names_of: Mapping[str, str | Sequence[str]]) -> dict[str, list[str]]:
     """Role -> its columns, of which a single one may be given alone."""
     return {role: [names] if isinstance(names, str) else list(names) for role, names in names_of.items()}
+
+
+def _named(folder: str | Path, argument: str) -> Path:
+    """SettingsError for an empty name, which would be the working folder."""
+    if not str(folder):
+        raise SettingsError(f"{argument}: is empty: name a folder")
+    return Path(folder)
 
 
 def _file(rows: object, aside: Path, name: str, kind: str | None) -> Any:

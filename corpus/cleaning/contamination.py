@@ -112,7 +112,7 @@ class Index:
     def save(self, path: Path, output: Path) -> Path:
         """Writes the file that `load_index` reads. output: the folder whose scratch folder it is written in first."""
         arrays = {field.name: getattr(self, field.name) for field in fields(self)}
-        return written_aside(path, lambda aside: np.savez(aside, **arrays), output)
+        return written_aside(path, lambda file: np.savez(file, **arrays), output)
 
 
 def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> Index:

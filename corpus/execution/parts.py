@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from zipfile import BadZipFile
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel
 
-from korbert.durable import read_object, sha256_of, sync, write_aside
+from korbert.durable import read_object, sha256_of, sync, write_aside, write_whole
 from korbert.errors import ArtifactError, CorpusError
 from korbert.versions import installed_version
 
@@ -75,7 +75,7 @@ class Part:
         digests = {path.relative_to(self.output).as_posix(): sha256_of(path) for path in files}
         record = {"key": self.key, "files": digests, "counts": dict(counts)}
         text = json.dumps(record, ensure_ascii=False, indent=1)
-        written_aside(self.record, lambda path: path.write_text(text, "utf-8"), self.output)
+        written_aside(self.record, lambda file: file.write(text.encode()), self.output)
         return dict(counts)
 
 
@@ -90,17 +90,15 @@ def unfinished(parts: Collection[Part]) -> tuple[list[Part], Counter[str]]:
             totals.update(counts)
     for work in {part.record.parent for part in parts}:
         work.mkdir(parents=True, exist_ok=True)
-        (work / "parts").write_text(f"{len(parts)}\n", "utf-8")
+        write_whole(work / "parts", f"{len(parts)}\n".encode())
     return pending, totals
 
 
-def written_aside(path: Path, write: Callable[[Path], object], output: Path) -> Path:
-    """Calls `write` on a path in the scratch folder of `output`, syncs what it wrote, and renames it to `path`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+def written_aside(path: Path, write: Callable[[IO[bytes]], object], output: Path) -> Path:
+    """Calls `write` with a new file in the scratch folder of `output`, syncs it, and renames it to `path`."""
     scratch = output / "work" / "writing"
     scratch.mkdir(parents=True, exist_ok=True)
-    aside = scratch / f"{os.getpid()}-{path.parent.name}-{path.name}"
-    write_aside(path, write, aside)
+    write_aside(path, write, scratch=scratch)
     sync(path.parent)
     return path
 
@@ -132,16 +130,16 @@ def write_parquet(path: Path, table: pa.Table, output: Path, rows: int = 1 << 20
             ]
             encodings = dict.fromkeys(growing.values(), "DELTA_BINARY_PACKED")
             options |= {"use_dictionary": leaves, "column_encoding": encodings}
-    return written_aside(path, lambda aside: pq.write_table(table, aside, row_group_size=rows, **options), output)
+    return written_aside(path, lambda file: pq.write_table(table, file, row_group_size=rows, **options), output)
 
 
 def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table], output: Path) -> int:
     """Tables as one file, one row group each, held in memory one at a time. Returns the number of rows."""
     rows = 0
 
-    def write(aside: Path) -> None:
+    def write(file: IO[bytes]) -> None:
         nonlocal rows
-        with pq.ParquetWriter(aside, schema, compression=_COMPRESSION, compression_level=_LEVEL) as writer:
+        with pq.ParquetWriter(file, schema, compression=_COMPRESSION, compression_level=_LEVEL) as writer:
             for table in tables:
                 writer.write_table(table.cast(schema))
                 rows += table.num_rows

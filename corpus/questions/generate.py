@@ -110,8 +110,8 @@ def _unfinished(
 
 
 def is_part(name: str) -> bool:
-    """Whether a file of this name is a finished part, or one that was being written."""
-    return re.fullmatch(r"(\.korbert-)?[0-9a-f]{32}\.part(\.tmp)?", name) is not None
+    """Whether a file of this name is a finished part."""
+    return re.fullmatch(r"[0-9a-f]{32}\.part", name) is not None
 
 
 def _load_maker(settings: QuestionSettings) -> None:

@@ -1,15 +1,12 @@
 """Exports a model folder for `transformers`: AutoModel..., and AutoTokenizer with trust_remote_code."""
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from korbert.durable import may_write
-from korbert.errors import ModelError, SettingsError
+from korbert.errors import ModelError
 from korbert.huggingface.configs import config_to_transformers
 from korbert.huggingface.conversion import to_transformers
 from korbert.modeling.config import EncoderConfig
@@ -23,6 +20,7 @@ from korbert.modeling.models import (
     TokenClassificationModel,
 )
 from korbert.modeling.storage import load_model, read_config, serialize
+from korbert.scratch import new_folder
 from korbert.tokenization import Tokenizer, morphemes, pieces, repair, spans, vocabulary
 
 _TOKENIZER_FILE = "tokenization_korbert.py"
@@ -35,28 +33,17 @@ _OWN_IMPORT = re.compile(r"^from korbert\.tokenization\.\w+ import .*\n", re.MUL
 def export(model_folder: str | Path, folder: str | Path) -> None:
     """Writes `folder` for `transformers`, without that package.
 
-    SettingsError for a folder that exists, or cannot be made. ModelError if nothing in `transformers` computes
-    the same as the model. The next sentence head of a `modern` model is left out: ModernBERT has none.
+    SettingsError for a folder that holds anything, lies in the model, or cannot be made. ModelError if nothing in
+    `transformers` computes the same as the model. The next sentence head of a `modern` model is left out: ModernBERT
+    has none.
     """
     folder = Path(folder)
-    if Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(model_folder)):
-        raise SettingsError(f"{folder}: lies in {model_folder}, which is read: name a folder elsewhere")
-    if os.path.lexists(folder):
-        raise SettingsError(f"{folder}: already exists: name a new folder")
-    nearest = next(path for path in folder.absolute().parents if path.exists())
-    if not nearest.is_dir() or not may_write(nearest, os.W_OK | os.X_OK):
-        raise SettingsError(f"{folder}: cannot be made ({nearest} is not a writable folder): name another one")
-    model, tokenizer = load_model(model_folder)
-    if not isinstance(tokenizer, Tokenizer) or not isinstance(model.config, EncoderConfig):
-        raise ModelError(f"{model_folder}: is of transformers already: export writes only encoders of korbert")
-    config = _config(model, model.config)  # refuses before anything is written
-    task = read_config(model_folder).get("task") or {}
-    with TemporaryDirectory(prefix=".export-", dir=nearest) as aside:
-        new = Path(aside) / "model"
-        new.mkdir()
-        _write(new, config, model, tokenizer, task)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        new.rename(folder)
+    with new_folder(folder, Path(model_folder)) as new:
+        model, tokenizer = load_model(model_folder)
+        if not isinstance(tokenizer, Tokenizer) or not isinstance(model.config, EncoderConfig):
+            raise ModelError(f"{model_folder}: is of transformers already: export writes only encoders of korbert")
+        config = _config(model, model.config)
+        _write(new, config, model, tokenizer, read_config(model_folder).get("task") or {})
 
 
 def _write(folder: Path, config: Json, model: Model, tokenizer: Tokenizer, task: Json) -> None:

@@ -3,29 +3,28 @@
 Nothing is downloaded, no code in a folder is run, and weights are read from safetensors only.
 """
 
-import os
 from pathlib import Path
 
 from korbert._transformers import quietly, reason_of
 from korbert.durable import read_json, read_object
-from korbert.errors import ModelError, SettingsError
+from korbert.errors import ModelError
 from korbert.modeling.config import TransformersConfig
 from korbert.modeling.models import EncoderModel
 from korbert.modeling.storage import save_model
 from korbert.modeling.transformers_config import CLASSES, adapted_config, class_of, options, their_config
 from korbert.modeling.transformers_encoder import TransformersEncoder
+from korbert.scratch import check_folder
 from korbert.tokenization import TransformersTokenizer
 
 
 def import_folder(folder: str | Path, target: str | Path) -> tuple[EncoderModel, TransformersTokenizer]:
     """Writes `target`, a model folder of kind "encoder", from a folder of `transformers`. Returns what is in it.
 
-    SettingsError for a target that is not empty. ModelError for an unusable folder: see read_folder, load_encoder and
-    TransformersTokenizer.
+    SettingsError for a target that holds anything, or lies in `folder`. ModelError for an unusable folder: see
+    read_folder, load_encoder and TransformersTokenizer.
     """
     folder, target = Path(folder), Path(target)
-    if os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
-        raise SettingsError(f"{target}: already exists and is not empty: name a new folder")
+    check_folder(target, folder)
     config = read_folder(folder)
     tokenizer = TransformersTokenizer.of_folder(folder)
     limit = tokenizer.max_length or config.max_position_embeddings

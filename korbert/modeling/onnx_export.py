@@ -7,17 +7,15 @@
 """
 
 import copy
-import os
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from korbert.durable import sha256_of
-from korbert.errors import ModelError, ModelFailed, SettingsError
+from korbert.durable import sha256_of, write_whole
+from korbert.errors import ModelError, ModelFailed
 from korbert.extras import package
 from korbert.folders import model_folder
 from korbert.modeling.attention import rotation
@@ -28,6 +26,7 @@ from korbert.modeling.features import FeatureModel
 from korbert.modeling.models import DetectionModel, EncoderModel, Model, PretrainingModel
 from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.modeling.storage import ONNX_FILE, load_model, read_config, write_files
+from korbert.scratch import new_folder
 from korbert.tokenization import AnyTokenizer, pad_batch
 from korbert.tokenization.vocabulary import FIRST_PIECE
 
@@ -247,14 +246,18 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
     bits: of matrix products, see graph_of.
     Returns the largest absolute difference between piece vectors, and the lowest cosine between text vectors, over
     sentences of different lengths.
-    SettingsError if packages are not installed; ModelError for an encoder of `transformers` or a head on features, if
-    the folder exists, and in 32 bits for a difference above TOLERANCE.
+    SettingsError if packages are not installed, and for a folder that holds anything or lies in the source; ModelError
+    for an encoder of `transformers` or a head on features, and in 32 bits for a difference above TOLERANCE.
     """
     for name in ("onnx", "onnxruntime"):
         package(name, "export --onnx")
     source, folder = model_folder(source), Path(folder)
-    if os.path.lexists(folder):
-        raise SettingsError(f"{folder}: already exists: name a new folder")
+    with new_folder(folder, source) as new:
+        return _export_onnx(source, new, bits)
+
+
+def _export_onnx(source: Path, new: Path, bits: Literal[8, 32]) -> dict[str, float]:
+    """As `export_onnx`, into an empty folder."""
     model, tokenizer = load_model(source)
     encoder = model.encoder
     if isinstance(model, FeatureModel) or not isinstance(encoder, Encoder):
@@ -265,16 +268,10 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
     heads = {name: tensor for name, tensor in model.state_dict().items() if not name.startswith("encoder.")}
     if isinstance(model, PretrainingModel | DetectionModel):
         config, heads = config | {"kind": EncoderModel.kind, "head": {}}, {}
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".export-", dir=folder.parent) as aside:
-        new = Path(aside) / "model"
-        new.mkdir()
-        (new / ONNX_FILE).write_bytes(graph_of(encoder, bits).SerializeToString())
-        tokenizer.save(new / "tokenizer")
-        write_files(new, config | {"onnx": {"sha256": sha256_of(new / ONNX_FILE), "bits": bits}}, heads)
-        differences = _compare(encoder, load_model(new)[0].encoder, tokenizer, bits)
-        new.rename(folder)
-    return differences
+    write_whole(new / ONNX_FILE, graph_of(encoder, bits).SerializeToString())
+    tokenizer.save(new / "tokenizer")
+    write_files(new, config | {"onnx": {"sha256": sha256_of(new / ONNX_FILE), "bits": bits}}, heads)
+    return _compare(encoder, load_model(new)[0].encoder, tokenizer, bits)
 
 
 def _compare(encoder: Encoder, exported: nn.Module, tokenizer: AnyTokenizer, bits: int) -> dict[str, float]:

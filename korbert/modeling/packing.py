@@ -11,9 +11,10 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from korbert.errors import ModelError, SettingsError
+from korbert.errors import ModelError
 from korbert.folders import base_folder, model_folder
 from korbert.modeling.storage import SCALE, load_model, read_config, write_files
+from korbert.scratch import new_folder
 
 _LARGE = 1 << 16  # matrices of at least this many numbers are stored in 8 bits
 
@@ -35,12 +36,17 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
     """Packs the model in `source` into a new `folder`. Returns its size in bytes.
 
     base: a packed folder next to `folder`, or the name of a bundled model; the tokenizer and tensors that are equal in
-    both are stored only there. ModelError if the base lies elsewhere, is not packed, or has another tokenizer, and for
-    a weight that float16 cannot hold.
+    both are stored only there. SettingsError for a folder that holds anything or lies in the source. ModelError if the
+    base lies elsewhere, is not packed, or has another tokenizer, and for a weight that float16 cannot hold.
     """
     source, folder = model_folder(source), Path(folder)
-    if os.path.lexists(folder):
-        raise SettingsError(f"{folder}: already exists: name a new folder")
+    with new_folder(folder, source) as new:
+        _pack(source, new, base, folder)
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def _pack(source: Path, new: Path, base: str | Path | None, folder: Path) -> None:
+    """As `pack`, into the empty folder `new`, which becomes `folder`."""
     model, tokenizer = load_model(source)
     config, tensors = read_config(source), packed(model.state_dict())
     for name, tensor in tensors.items():
@@ -56,11 +62,10 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
         if base_config["tokenizer_digest"] != config["tokenizer_digest"]:
             raise ModelError(f"{base}: has another tokenizer than {source}: pack without this base")
         record = {"base": base.name, "base_sha256": base_config["weights_sha256"]}
-        write_files(folder, config | {"packed": record}, _without_shared(tensors, base))
+        write_files(new, config | {"packed": record}, _without_shared(tensors, base))
     else:
-        tokenizer.save(folder / "tokenizer")
-        write_files(folder, config | {"packed": {"base": None}}, tensors)
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        tokenizer.save(new / "tokenizer")
+        write_files(new, config | {"packed": {"base": None}}, tensors)
 
 
 def _without_shared(tensors: Mapping[str, Tensor], base: Path) -> dict[str, Tensor]:

@@ -15,12 +15,13 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from korbert.durable import read_object, sha256_of
+from korbert.durable import read_object, sha256_of, write_whole
 from korbert.errors import ModelError
 from korbert.folders import base_folder, model_folder
 from korbert.modeling.config import AnyConfig, TransformersConfig, parse_config
 from korbert.modeling.models import CLASSES, Model, PretrainingModel
 from korbert.modeling.onnx_encoder import OnnxEncoder
+from korbert.scratch import is_empty, new_folder, unlisted
 from korbert.tokenization import AnyTokenizer, load_tokenizer
 from korbert.tokenization.folder import RECORD
 
@@ -51,11 +52,17 @@ _Loaded = tuple[_M, AnyTokenizer]
 
 
 def save_model(
-    folder: str | Path, model: Model, tokenizer: AnyTokenizer, task: Mapping[str, Any] | None = None
+    folder: str | Path,
+    model: Model,
+    tokenizer: AnyTokenizer,
+    task: Mapping[str, Any] | None = None,
+    *,
+    overwrite: bool = False,
 ) -> None:
-    """Writes a model folder. The same weights, config and tokenizer give the same bytes.
+    """Writes a model folder, whole or absent. The same weights, config and tokenizer give the same bytes.
 
-    task: further settings for users of the model (such as max_length), as JSON values.
+    task: further settings for users of the model (such as max_length), as JSON values. overwrite: a model of ours that
+    is there gives way. SettingsError for a folder that holds anything else.
     """
     folder = Path(folder)
     _check_vocabulary(model.config, tokenizer, folder)
@@ -67,8 +74,20 @@ def save_model(
         "task": dict(task or {}),
         "tokenizer_digest": tokenizer.digest,
     }
-    tokenizer.save(folder / "tokenizer")
-    write_files(folder, config, model.state_dict())
+    with new_folder(folder, is_ours=_is_model if overwrite else is_empty) as new:
+        tokenizer.save(new / "tokenizer")
+        write_files(new, config, model.state_dict())
+
+
+def _is_model(folder: Path) -> bool:
+    """Whether a folder holds a model of ours and nothing else, or nothing."""
+    names = {"config.json", "model.safetensors", ONNX_FILE, f"tokenizer/{RECORD}"}
+    try:
+        read_config(folder)
+        names.update(f"tokenizer/{name}" for name in read_object(folder / "tokenizer" / RECORD)["files"])
+    except (ModelError, OSError, ValueError, KeyError, TypeError):
+        return is_empty(folder)
+    return not unlisted(folder, names.__contains__)
 
 
 def write_files(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
@@ -83,8 +102,8 @@ def write_files(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, T
     if record.is_file():
         sealed["tokenizer_record_sha256"] = sha256_of(record)
     sealed[_OWN] = _own_digest(sealed)
-    (folder / "config.json").write_text(json.dumps(sealed, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-    (folder / "model.safetensors").write_bytes(weights)
+    write_whole(folder / "config.json", (json.dumps(sealed, ensure_ascii=False, indent=2) + "\n").encode())
+    write_whole(folder / "model.safetensors", weights)
 
 
 def _own_digest(config: Mapping[str, Any]) -> str:

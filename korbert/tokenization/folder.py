@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ValidationError
 
-from korbert.durable import read_object, sha256_of
+from korbert.durable import check_output, read_object, sha256_of, write_whole
 from korbert.errors import ModelError
 from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
@@ -100,12 +100,14 @@ def write(folder: Path, parts: Parts, pieces: Sequence[str]) -> None:
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], record: Mapping[str, Any]) -> None:
-    """Writes the files and the record."""
+    """Writes the files and the record. SettingsError if one of them is there already."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, data in files.items():
-        (folder / name).write_bytes(data)
     text = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
-    (folder / RECORD).write_text(text, encoding="utf-8")
+    contents = {**files, RECORD: text.encode()}
+    for name in contents:
+        check_output(folder / name)
+    for name, data in contents.items():
+        write_whole(folder / name, data)
 
 
 def read(folder: Path, *, accept_kiwi: bool | None = None) -> Parts:

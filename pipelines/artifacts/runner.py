@@ -23,7 +23,7 @@ from korbert.pipelines.artifacts.store import Json, Plan
 from korbert.pipelines.language import t
 from korbert.pipelines.stages import Stage
 from korbert.processor import peak_memory, processor_name
-from korbert.scratch import remove
+from korbert.scratch import MARK
 from korbert.world import connected, from_first, is_silent, world
 
 _logger = logging.getLogger(__name__)
@@ -58,17 +58,18 @@ def make_all(pipeline: Pipeline, stages: Sequence[Stage], *, rebuild: bool = Fal
 def mark_for_rebuild(pipeline: Pipeline, stages: Sequence[Stage]) -> frozenset[str]:
     """The stages for `--rebuild` to run: all of them, or those that an interrupted rebuild has left.
 
-    A file marks each stage until it is rebuilt, so that the same command continues after an interruption.
+    A file in its partial folder marks each stage until it is rebuilt, so that the same command continues after an
+    interruption.
     """
-    left = [stage for stage in stages if store.mark_of(pipeline.artifact(stage.name)).exists()]
+    left = [stage for stage in stages if store.awaits_rebuild(pipeline.partial(stage.name))]
     if not left or any(pipeline.status(stage).state != "fresh" for stage in stages if stage not in left):
         left = list(stages)
         for stage in stages:
             final = pipeline.artifact(stage.name)
             with store.locked(final):
                 store.check_place(final)
-                remove(store.partial_of(final), store.is_ours)
-                store.mark_of(final).touch()
+                store.empty(store.partial_of(final))
+                (store.partial_of(final) / store.REBUILD).touch()
     return frozenset(stage.name for stage in left)
 
 
@@ -86,17 +87,15 @@ def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False) -> bool:
             _work(pipeline, stage)
         elif decision == "work" and stage.trains:
             _run(pipeline, stage)
-        if writes:
-            store.mark_of(final).unlink(missing_ok=True)
-            if not (final / store.PAGE).exists():
-                try:
-                    reports.render(final)
-                    if pipeline.place is None:
-                        reports.index(pipeline.folder, [stage.name for stage in pipeline.stages()])
-                except Exception as error:  # the stage still counts as finished
-                    again = pipeline.command() if pipeline.place is None else "the next run"
-                    _logger.warning("%s: its page could not be drawn (%r): %s tries again", stage.name, error, again)
-                    _logger.debug("where", exc_info=True)
+        if writes and not (final / store.PAGE).exists():
+            try:
+                reports.render(final)
+                if pipeline.place is None:
+                    reports.index(pipeline.folder, [stage.name for stage in pipeline.stages()])
+            except Exception as error:  # the stage still counts as finished
+                again = pipeline.command() if pipeline.place is None else "the next run"
+                _logger.warning("%s: its page could not be drawn (%r): %s tries again", stage.name, error, again)
+                _logger.debug("where", exc_info=True)
         from_first(lambda: None)  # the next stage reads the artifact
     return decision != "skip"
 
@@ -110,6 +109,7 @@ def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip"
     if not rebuild:
         status = pipeline.status(stage)
         if status.state == "stale":
+            store.check_place(final)
             raise ArtifactError(_refusal(pipeline, final, stage, status.reasons))
         if status.state == "fresh":
             _logger.info(t("%s: fresh, skipped"), stage.name)
@@ -181,7 +181,7 @@ def _work(pipeline: Pipeline, stage: Stage) -> None:
     """Runs the stage in its partial folder and turns that into the artifact."""
     partial, final, plan = pipeline.partial(stage.name), pipeline.artifact(stage.name), pipeline.plan(stage)
     _logger.info("%s: %s", stage.name, t("resuming" if store.holds_work(partial) else "starting"))
-    resumed = any(path.name != store.PLAN for path in partial.iterdir())
+    resumed = any(path.name not in (store.PLAN, store.REBUILD, MARK) for path in partial.iterdir())
     started, clock = datetime.datetime.now(datetime.UTC), time.monotonic()
     numerics = _numerics(pipeline, stage)
     try:

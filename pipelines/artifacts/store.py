@@ -1,11 +1,12 @@
 """Artifacts: folders, whole or absent, of data files and a `stage.json` that records their origin (docs/formats.md).
 
 artifacts/<recipe>/<stage>/                    finished
-artifacts/<recipe>/<stage>.partial/            in progress; `plan.json` records its settings and inputs
+artifacts/<recipe>/<stage>.partial/            in progress: `plan.json` records its settings and inputs, `.korbert` says
+                                               that it is ours, `rebuild` that --rebuild has not yet remade the artifact
 artifacts/<recipe>/<stage>.lock                held by the run that writes it
-artifacts/<recipe>/.korbert-<stage>.rebuild    marked by --rebuild, removed once rebuilt
 
-For a stage that runs outside a recipe, the user chooses the folder; the other three lie beside it.
+For a stage that runs outside a recipe, the user chooses the folder; the other two lie next to it. Of a finished
+artifact, the files that its record lists are ours; where the record cannot be read, none is.
 """
 
 import contextlib
@@ -13,8 +14,9 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -23,20 +25,22 @@ from filelock import lock_descriptor
 from pydantic import BaseModel, Field, ValidationError
 
 from korbert import durable
-from korbert.durable import sha256_of, sync
+from korbert.durable import is_aside, sha256_of, sync
 from korbert.errors import ArtifactError
 from korbert.names import is_litter
-from korbert.scratch import remove
+from korbert.scratch import MARK, claim, is_marked, remove, remove_listed, unlisted
 
 FORMAT = 1
 RECORD = "stage.json"
 RUN = "run.json"
 PLAN = "plan.json"
 PAGE = "report.html"
+REBUILD = "rebuild"
 SCRATCH = frozenset({"work", "checkpoints"})  # removed when a stage ends
-_FIELDS = frozenset({"format", "stage", "stage_version", "settings", "inputs", "versions", "files", "digest"})
-_REBUILD_IT = "rebuild this artifact with --rebuild"
-BESIDE = frozenset({RECORD, RUN, PLAN, "timing.jsonl", "tensorboard", PAGE}) | SCRATCH  # outside the digest
+MOVE_IT = "if it is korbert's, it is damaged: move this folder away, and run the command again"
+_MARKS = (MARK, REBUILD)  # of a partial folder
+_UNRECORDED = frozenset({RECORD, RUN, "timing.jsonl", PAGE, *_MARKS})  # files of an artifact outside the digest
+BESIDE = _UNRECORDED | SCRATCH | {PLAN, "tensorboard"}
 
 Json = dict[str, Any]
 
@@ -74,7 +78,7 @@ class _Begun(BaseModel, strict=True):
 class _Record(_Begun):
     """The fields of `stage.json` that are read."""
 
-    format: int
+    format: Literal[1]
     stage: str
     stage_version: int
     files: dict[str, Json]
@@ -90,7 +94,7 @@ def read_record(folder: Path) -> Json | None:
     """
     record = read_json(folder / RECORD, _Record)
     if record is not None and digest_of(record) != record["digest"]:
-        raise ArtifactError(f"{folder / RECORD}: its digest does not match its content, it was changed: {_REBUILD_IT}")
+        raise ArtifactError(f"{folder / RECORD}: its digest does not match its content, it was changed: {MOVE_IT}")
     return record
 
 
@@ -107,7 +111,7 @@ def read_json(path: Path, fields: type[BaseModel] | None = None) -> Json | None:
     try:
         value = durable.read_json(path)
         if not isinstance(value, dict):
-            raise ArtifactError(f"{path}: holds a {type(value).__name__}, not an object: {_REBUILD_IT}")
+            raise ArtifactError(f"{path}: holds a {type(value).__name__}, not an object: {MOVE_IT}")
         if fields is not None:
             fields.model_validate(value)
     except FileNotFoundError:
@@ -115,9 +119,9 @@ def read_json(path: Path, fields: type[BaseModel] | None = None) -> Json | None:
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
-        raise ArtifactError(f"{path}: {field}: {first['msg']}: {_REBUILD_IT}") from error
+        raise ArtifactError(f"{path}: {field}: {first['msg']}: {MOVE_IT}") from error
     except (ValueError, OSError) as error:
-        raise ArtifactError(f"{path}: cannot be read ({error}): {_REBUILD_IT}") from error
+        raise ArtifactError(f"{path}: cannot be read ({error}): {MOVE_IT}") from error
     return value
 
 
@@ -135,8 +139,10 @@ def digest_of(record: Mapping[str, Any]) -> str:
 
 def data_files(folder: Path) -> list[Path]:
     """The files that the digest covers, sorted by relative name."""
-    files = (path for path in folder.rglob("*") if path.is_file() and not is_litter(path.name))
-    return sorted(path for path in files if path.relative_to(folder).parts[0] not in BESIDE)
+    names = ((path, path.relative_to(folder).parts[0]) for path in folder.rglob("*") if path.is_file())
+    return sorted(
+        path for path, name in names if name not in BESIDE and not (is_aside(path.name) or is_litter(path.name))
+    )
 
 
 def differences(plan: Plan, record: Mapping[str, Any]) -> list[str]:
@@ -197,8 +203,8 @@ def changed_file(folder: Path, record: Mapping[str, Any]) -> Path | None:
     try:
         run = read_json(folder / RUN) or {}
     except ArtifactError:
-        run = {}
-    hashed: Json = dict(run["hashed"]) if isinstance(run.get("hashed"), dict) else {}
+        run = None
+    hashed: Json = dict(run["hashed"]) if run and isinstance(run.get("hashed"), dict) else {}
     for name, wanted in record["files"].items():
         path: Path = folder / name
         stamp = [path.stat().st_size, path.stat().st_mtime_ns]
@@ -206,7 +212,7 @@ def changed_file(folder: Path, record: Mapping[str, Any]) -> Path | None:
             if sha256_of(path) != wanted["sha256"]:
                 return path
             hashed[name] = stamp
-    if hashed != run.get("hashed"):
+    if run is not None and hashed != run.get("hashed"):  # a file that cannot be read is left as it is
         write_json(folder / RUN, {**run, "hashed": hashed})
     return None
 
@@ -217,6 +223,8 @@ def finish(partial: Path, final: Path, plan: Plan, facts: Mapping[str, Any], run
     facts: counts and numerics. run: the content of run.json, except the sizes and times of hashed files.
     """
     files, hashed = {}, {}
+    for path in list(partial.rglob(".korbert-*")):  # left by killed runs
+        _discard(path)
     for path in data_files(partial):
         sync(path)
         name, stat = path.relative_to(partial).as_posix(), path.stat()
@@ -234,13 +242,11 @@ def finish(partial: Path, final: Path, plan: Plan, facts: Mapping[str, Any], run
 
 def settle(partial: Path, final: Path) -> None:
     """Renames a partial folder with its record into place, replacing an older artifact."""
-    for folder in (final, old_of(final)):  # again: files may have come in the hours of the run
-        _check_ours(folder)
-    for name in SCRATCH:
-        remove(partial / name, Path.is_dir)  # any: only the stage writes below `partial`
-    (partial / PLAN).unlink(missing_ok=True)
+    check_place(final)  # again: files may have come in the hours of the run
+    for name in (*SCRATCH, PLAN):
+        _discard(partial / name)
     old = old_of(final)
-    remove(old, is_ours)
+    _remove(old)
     if final.exists():
         for path in [path for path in final.rglob("*") if is_litter(path.name) and path.is_file()]:
             kept = partial / path.relative_to(final)
@@ -248,29 +254,53 @@ def settle(partial: Path, final: Path) -> None:
             path.rename(kept)
         final.rename(old)
     partial.rename(final)
+    for name in _MARKS:
+        (final / name).unlink(missing_ok=True)
     sync(final.parent)
-    remove(old, is_ours)
+    _remove(old)
 
 
 def tidy(partial: Path, final: Path) -> None:
-    """Removes leftovers of interrupted runs beside a fresh artifact."""
-    for leftover in filter(is_ours, (partial, old_of(final))):
-        remove(leftover, is_ours)
+    """Removes leftovers of interrupted runs next to a fresh artifact."""
+    if is_marked(partial):
+        remove(partial)
+    if is_marked(final):  # killed while it was put in place
+        for name in _MARKS:
+            (final / name).unlink(missing_ok=True)
+    if not strangers(old_of(final)):
+        _remove(old_of(final))
+
+
+def _remove(folder: Path) -> None:
+    """Removes an artifact: the files that its record lists. Does nothing if there is none."""
+    if folder.exists():
+        remove_listed(folder, _is_listed(folder, read_record(folder) or {"files": {}}))
+
+
+def _discard(path: Path) -> None:
+    """Removes a file, link or folder in a partial folder, which is ours with all that it holds."""
+    if path.is_symlink() or not path.is_dir():
+        path.unlink(missing_ok=True)
+    else:
+        remove(path, Path.is_dir)
+
+
+def empty(partial: Path, *keep: str | None) -> None:
+    """Makes the partial folder, or empties it but for these names. ArtifactError if it has no mark of ours."""
+    for path in claim(partial).iterdir():
+        if path.name not in (MARK, *keep):
+            _discard(path)
 
 
 def begin(partial: Path, plan: Plan, keep: str | None = None) -> None:
-    """Empties the partial folder and writes its plan. keep: name of a subfolder to keep.
-
-    ArtifactError if the folder is not ours.
-    """
-    _check_ours(partial)
-    for path in partial.iterdir() if partial.is_dir() else ():
-        if path.is_symlink() or not path.is_dir():
-            path.unlink()
-        elif path.name != keep:
-            remove(path, Path.is_dir)
-    partial.mkdir(parents=True, exist_ok=True)
+    """Empties the partial folder and writes its plan. keep: name of a subfolder to keep. ArtifactError: see `empty`."""
+    empty(partial, keep, REBUILD)
     write_json(partial / PLAN, {**plan.as_json(), "versions": dict(plan.versions)})
+
+
+def awaits_rebuild(partial: Path) -> bool:
+    """Whether --rebuild has not yet remade the artifact."""
+    return is_marked(partial) and (partial / REBUILD).exists()
 
 
 def holds_work(partial: Path) -> bool:
@@ -283,41 +313,43 @@ def check_place(final: Path, option: str = "--root") -> None:
 
     option: chooses another path.
     """
-    for folder in (final, partial_of(final), old_of(final)):
-        _check_ours(folder, option)
+    for path in (final, partial_of(final), old_of(final)):
+        if path.is_symlink() or (path.exists() and not path.is_dir()):
+            what = "a symbolic link" if path.is_symlink() else "not a folder"
+            raise ArtifactError(
+                f"{path}: is {what}, so no artifact is written there: remove it or choose another {option}"
+            )
+        if not (path == partial_of(final) and is_marked(path)) and (others := strangers(path)):
+            raise ArtifactError(
+                f"{path}: holds {others[0].relative_to(path)}, which no readable record of korbert lists: move it away"
+                f" or choose another {option}"
+            )
 
 
-def _check_ours(path: Path, option: str = "--root") -> None:
-    if path.is_symlink() or (path.exists() and not path.is_dir()):
-        what = "a symbolic link" if path.is_symlink() else "not a folder"
-        raise ArtifactError(f"{path}: is {what}, so no artifact is written there: remove it or choose another {option}")
-    if path.exists() and not is_ours(path):
-        raise ArtifactError(f"{path}: holds files that the run would remove: move them away or choose another {option}")
+def strangers(folder: Path) -> list[Path]:
+    """What in the place of an artifact is not ours, in order: what its record does not list.
 
-
-def is_ours(folder: Path) -> bool:
-    """Whether a folder is an artifact, finished or begun: its record or plan is ours, or damaged; or it is empty.
-
-    A finished artifact that holds a file without a place in its record is not: that file is somebody else's.
+    That is all of it if there is no record, or one that cannot be read: then it is somebody else's.
     """
-    if folder.is_symlink() or not folder.is_dir():
-        return False
-    marks = [folder / name for name in (PLAN, RECORD) if (folder / name).is_file()]
-    if not marks:  # killed before its plan was written, or empty
-        files = (path for path in folder.rglob("*") if not path.is_dir())
-        return all(path.name.startswith(".korbert-") or is_litter(path.name) for path in files)
     try:
-        if not any(len(_FIELDS & (read_json(path) or {}).keys()) >= 3 for path in marks):
-            return False
         record = read_record(folder)
-    except ArtifactError:  # damaged or changed, so that it does not say which files are ours; --rebuild mends it
-        return True
-    if record is None or (folder / PLAN).is_file():
-        return True
-    known = record["files"].keys() | (BESIDE - SCRATCH)
-    paths = (path for path in folder.rglob("*") if path.is_symlink() or not (path.is_dir() or is_litter(path.name)))
-    files = (path.relative_to(folder) for path in paths)
-    return all(name.parts[0].startswith(".korbert-") or known & {name.parts[0], name.as_posix()} for name in files)
+    except ArtifactError:
+        record = None
+    if record is None:
+        found = sorted(folder.iterdir()) if folder.is_dir() else []
+    else:
+        found = unlisted(folder, _is_listed(folder, record))
+    return [path for path in found if not is_litter(path.name)]
+
+
+def _is_listed(folder: Path, record: Mapping[str, Any]) -> Callable[[str], bool]:
+    """Whether a file of an artifact is ours, by its name relative to the folder."""
+    names = record["files"].keys() | _UNRECORDED
+    try:
+        read_json(folder / RUN)
+    except ArtifactError:
+        names -= {RUN}
+    return lambda name: name in names or is_aside(name) or fnmatchcase(name, "tensorboard/events.out.tfevents.*")
 
 
 def partial_of(final: Path) -> Path:
@@ -328,11 +360,6 @@ def partial_of(final: Path) -> Path:
 def old_of(final: Path) -> Path:
     """Where an older artifact is moved while a newer one replaces it."""
     return final.with_name(f".korbert-{final.name}.old")
-
-
-def mark_of(final: Path) -> Path:
-    """The empty file that says that --rebuild has not yet remade an artifact."""
-    return final.with_name(f".korbert-{final.name}.rebuild")
 
 
 @contextlib.contextmanager

@@ -140,6 +140,8 @@ class Output(click.Path):
     """The path of something that a command writes. Raises SettingsError for a name that would only fail later."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            raise SettingsError(f"{param.get_error_hint(ctx) if param else 'output'}: is empty: give a name")
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if "://" in os.fsdecode(value):
             raise SettingsError(f"{value}: is an address, and results are written to files: name one here")

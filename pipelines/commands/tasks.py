@@ -8,14 +8,14 @@ from collections import Counter
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, get_args
+from typing import IO, Any, get_args
 
 import click
 
 import korbert
 from korbert.corpus.pairs import Source as PairSource
 from korbert.corpus.pairs import pairs_of
-from korbert.durable import aside_of, check_output, write_aside, write_whole
+from korbert.durable import check_output, write_aside, write_whole
 from korbert.errors import CorpusError, SettingsError
 from korbert.pipelines import artifacts, experiments, inference, recipes, reports
 from korbert.pipelines.commands import options
@@ -189,6 +189,7 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
         raise SettingsError(f"--output {output}: names no folder of its own: give it a name")
     vectors, failed = output.with_name(f"{output.name}.teacher.parquet"), options.Failed(texts.name)
     artifacts.store.check_place(output, "--output")
+    check_output(vectors, given["model"], texts, Path(teacher), is_ours=Path.is_file)
     size = korbert.load(given["model"], given["device"]).network.config.hidden_size
     inference.teachers.write_teacher_vectors(teacher, texts, text, vectors, size, failed, given["device"])
     nothing: dict[str, Any] = dict.fromkeys(("test", "set", "data", "pair", "label", "seeds", "validation_share"))
@@ -301,9 +302,9 @@ def pairs(corpus: Path, output: Path, title: str, text: str | None) -> None:
     check_output(output, corpus)
     failed, counts = options.Failed(str(corpus)), Counter[PairSource]()
 
-    def write(aside: Path) -> None:
+    def write(file: IO[bytes]) -> None:
         records = inference.embedding.text_records(corpus, corpus.name, text=text, fields=True)
-        with aside.open("wb") as file, track("pairs", None, "documents") as advance:
+        with track("pairs", None, "documents") as advance:
             for record in chain.from_iterable(records):
                 advance(1)
                 if failed(record):
@@ -315,7 +316,7 @@ def pairs(corpus: Path, output: Path, title: str, text: str | None) -> None:
         if not counts:
             raise CorpusError(f"{corpus}: holds no pairs: give documents of several lines, with titles (--title NAME)")
 
-    write_aside(output, write, aside_of(output))
+    write_aside(output, write)
     say(f"{output}: {', '.join(f'{counts[source]:,} {source}' for source in get_args(PairSource))}", err=True)
     failed.end()
 

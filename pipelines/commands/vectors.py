@@ -14,7 +14,7 @@ import click
 
 import korbert
 from korbert import search
-from korbert.durable import check_output, write_whole
+from korbert.durable import check_output, check_outside, write_whole
 from korbert.errors import CorpusError, SettingsError
 from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options
@@ -190,6 +190,7 @@ def index(
         if not (path.is_file() or (path == corpus and inference.embedding.holds_texts(path))):
             what = "is a folder without texts and tables" if path.is_dir() else "no such file"
             raise SettingsError(f"{path}: {what}: name a file or folder of texts, or a file of ids for --remove")
+    check_outside(output, model)
     is_there = search.is_index(output)  # before the model is loaded: refuses other files
     failed = options.Failed(str(corpus))
     texts = iter(()) if corpus is None else _pairs(corpus, form, text, failed)

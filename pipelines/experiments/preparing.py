@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from korbert.durable import is_intact
 from korbert.errors import SettingsError
 from korbert.extras import package
 from korbert.modeling import EncoderConfig, FeatureModel, Model, init_encoder_from, load_model
@@ -21,6 +22,7 @@ from korbert.modeling.feature_settings import chosen_layers
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.language import t
 from korbert.pipelines.stages import Inputs
+from korbert.scratch import claim
 from korbert.tasks.doubts import doubts
 from korbert.tasks.files import ROLES, Role, Rows, read_rows, refuse_unseen_labels, renamed
 from korbert.tasks.finetuning.encoded import EncodedTexts
@@ -35,7 +37,7 @@ from korbert.tasks.sets.loading import load
 from korbert.tasks.splits import Parts, at_most, cut, split_by_article, usable
 from korbert.tokenization import AnyTokenizer
 from korbert.training import choose_device
-from korbert.world import require_rows
+from korbert.world import from_first, require_rows
 
 _logger = logging.getLogger(__name__)
 
@@ -126,6 +128,8 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
     for line in rows.doubts:
         _logger.warning("%s", t(line))
     folder = inputs.encoded or output / "work"
+    if inputs.encoded:
+        from_first(lambda: claim(folder, is_whole=is_intact))
     encoded = EncodedTexts(folder, texts, tokenizer)
     encoded.make(runtime.workers, "analyze")
     passages = dict(zip(texts, encoded.passages(), strict=True))

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import IO, Any, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from korbert.durable import aside_of, content_digest, intact, write_aside, write_whole
+from korbert.durable import content_digest, intact, write_aside, write_whole
 from korbert.errors import SettingsError
 from korbert.model import Model
 from korbert.names import is_litter
@@ -39,7 +39,7 @@ _NAMES = {"text": TEXT_NAMES, "query": ("query", *ROLES["question"].names)}
 _TEXT_FILES = (".txt", ".md")
 PART_ROWS = 4_096  # an interrupted run loses at most one part
 _PART = re.compile(  # names in OUTPUT.partial; the axes are of a teacher's cut
-    r"(\.korbert-)?(part-\d{6,}-[0-9a-f]{32}-[0-9a-f]{16}\.parquet|axes-[0-9a-f]{32}\.npy)(\.tmp)?"
+    r"part-\d{6,}-[0-9a-f]{32}-[0-9a-f]{16}\.parquet|axes-[0-9a-f]{32}\.npy"
 )
 
 
@@ -157,7 +157,7 @@ def write_vectors(
         parts.append(path)
         count += len(some)
         advance(len(some))
-    write_aside(output, partial(_FORMATS[output.suffix], parts, schema, count), aside_of(output))
+    write_aside(output, partial(_FORMATS[output.suffix], parts, schema, count))
     remove(partial_folder)
     return count, resumed
 
@@ -181,27 +181,26 @@ def _table(embedding: Vectorizer, rows: list[Result], schema: pa.Schema) -> memo
     return memoryview(sink.getvalue())
 
 
-def _write_parquet(parts: list[Path], schema: pa.Schema, count: int, path: Path) -> None:
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+def _write_parquet(parts: list[Path], schema: pa.Schema, count: int, file: IO[bytes]) -> None:
+    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
         for part in parts:
             writer.write_table(pq.read_table(part, schema=schema))
 
 
-def _write_npy(parts: list[Path], schema: pa.Schema, count: int, path: Path) -> None:
+def _write_npy(parts: list[Path], schema: pa.Schema, count: int, file: IO[bytes]) -> None:
     """(N, D) float32; NaN for records with an error."""
     width = schema.field("vector").type.list_size
-    with path.open("wb") as file:
-        header = {"descr": "<f4", "fortran_order": False, "shape": (count, width)}
-        np.lib.format.write_array_header_1_0(file, header)
-        for part in parts:
-            column = pq.read_table(part, schema=schema)["vector"].combine_chunks()
-            rows = np.full((len(column), width), np.nan, "<f4")
-            there = column.is_valid().to_numpy(zero_copy_only=False)
-            rows[there] = column.flatten().to_numpy().reshape(-1, width)  # `flatten` skips nulls
-            file.write(rows.data)
+    header = {"descr": "<f4", "fortran_order": False, "shape": (count, width)}
+    np.lib.format.write_array_header_1_0(file, header)
+    for part in parts:
+        column = pq.read_table(part, schema=schema)["vector"].combine_chunks()
+        rows = np.full((len(column), width), np.nan, "<f4")
+        there = column.is_valid().to_numpy(zero_copy_only=False)
+        rows[there] = column.flatten().to_numpy().reshape(-1, width)  # `flatten` skips nulls
+        file.write(rows.data)
 
 
-_FORMATS: Mapping[str, Callable[[list[Path], pa.Schema, int, Path], None]] = {
+_FORMATS: Mapping[str, Callable[[list[Path], pa.Schema, int, IO[bytes]], None]] = {
     ".npy": _write_npy,
     ".parquet": _write_parquet,
 }

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from korbert.durable import aside_of, write_aside
+from korbert.durable import write_aside
 from korbert.errors import CorpusError, SettingsError
 from korbert.model import Model
 from korbert.pipelines.inference.records import ID_NAMES, TEXT_NAMES, Keys, Record, option_of, records
@@ -173,7 +173,7 @@ def write_parquet(output: Path, model: Model, file: Source, form: Format, batche
         while column in whole.column_names:
             column = f"predicted_{column}"
         whole = whole.append_column(column, pa.array(cells, pa.string() if name == "error" else None))
-    write_aside(output, lambda aside: pq.write_table(whole, aside, compression="zstd"), aside_of(output))
+    write_aside(output, lambda file: pq.write_table(whole, file, compression="zstd"))
 
 
 def _cells(result: Result) -> Result:

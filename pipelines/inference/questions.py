@@ -8,12 +8,12 @@ from dataclasses import replace
 from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from korbert.corpus.questions.generate import Asked, QuestionSettings, generate, is_part
 from korbert.corpus.readers.files import find_files
 from korbert.corpus.settings import SourceSettings
-from korbert.durable import aside_of, check_output, write_aside
+from korbert.durable import check_output, write_aside
 from korbert.errors import CorpusError, SettingsError
 from korbert.scratch import claim, remove
 
@@ -49,15 +49,15 @@ def write_questions(
     counts: Counter[str] = Counter()
     partial = claim(output.with_name(f"{output.name}.partial"), is_part)
 
-    def write(aside: Path) -> None:
+    def write(file: IO[bytes]) -> None:
         made = generate(settings, source, files, workers=workers, counts=counts, partial=partial)
-        with closing(made), aside.open("w", encoding="utf-8") as file:
-            file.writelines(_squad(_first(made, count, counts)))
+        with closing(made):
+            file.writelines(text.encode() for text in _squad(_first(made, count, counts)))
         if not counts["written"]:
             remove(partial)
             raise CorpusError(_why_none(corpus, source, counts))
 
-    write_aside(output, write, aside_of(output))
+    write_aside(output, write)
     remove(partial)
     return counts
 

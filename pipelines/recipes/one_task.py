@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from korbert.durable import check_outside
 from korbert.errors import SettingsError
 from korbert.folders import lasting, model_folder
 from korbert.pipelines.recipes.loading import Recipe, of_tables
@@ -25,7 +26,7 @@ def task_recipe(
     of the task's section. changes: as typed for --set, without the section. beside: the data folder, if what lies in it
     is to be named without it.
     """
-    model_folder(model)  # raises for a misspelt name
+    check_outside(output, Path(model), model_folder(model))  # raises for a misspelt name, too
     section: dict[str, Any] = {"init": lasting(model).removeprefix(f"{beside}/"), **settings}
     line = ""
     if train := files.get("train"):

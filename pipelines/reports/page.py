@@ -23,15 +23,14 @@ def is_page(path: Path) -> bool:
         return _GENERATOR in file.read(_HEAD_BYTES)
 
 
-def write(path: Path, template: str, *, aside: Path | None = None, **values: Any) -> Path:
-    """Fills a template and writes the page atomically. Returns its path.
+def write(path: Path, template: str, *, scratch: Path | None = None, **values: Any) -> Path:
+    """Fills a template and writes the page atomically, over a page alone. Returns its path.
 
-    aside: the temporary file of a page in an artifact; None: a page elsewhere, which only replaces a page.
+    scratch: as of write_aside.
     """
-    if aside is None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        check_output(path, is_ours=is_page)
-    write_whole(path, filled(template, **values).encode("utf-8", "backslashreplace"), aside=aside)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    check_output(path, is_ours=is_page)
+    write_whole(path, filled(template, **values).encode("utf-8", "backslashreplace"), scratch=scratch)
     return path
 
 

@@ -13,7 +13,7 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from korbert.errors import ArtifactError
-from korbert.pipelines.artifacts.store import RECORD, RUN, Json, read_json
+from korbert.pipelines.artifacts.store import MOVE_IT, RECORD, RUN, Json, read_json
 from korbert.pipelines.reports import formatting
 
 _SAMPLED_PARTS = 8  # read for lengths: enough for their quantiles, in seconds at any corpus size
@@ -35,11 +35,11 @@ class Artifact:
     @classmethod
     def open(cls, folder: Path) -> "Artifact":
         """Raises ArtifactError if the folder holds no finished artifact."""
-        if not (folder / RECORD).exists():
+        record = read_json(folder / RECORD)
+        if record is None:
             raise ArtifactError(f"{folder}: no {RECORD} in it, so there is nothing to report: run the stage first")
-        record = cls(folder, {}, {}).json(RECORD)
         if not isinstance(record.get("stage"), str):
-            raise _damaged(folder / RECORD, "names no stage")
+            raise ArtifactError(f"{folder / RECORD}: names no stage: {MOVE_IT}")
         try:
             run = read_json(folder / RUN) or {}
         except ArtifactError:  # outside the digest: only the run time is lost

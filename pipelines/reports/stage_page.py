@@ -57,8 +57,7 @@ def render(folder: Path) -> Path:
         return write(
             folder / PAGE,
             "report.html",
-            # Inside the folder, a half-written page would count as output.
-            aside=resolved.with_name(f".korbert-{resolved.name}.{PAGE}.tmp"),
+            scratch=resolved.parent,  # a killed run leaves nothing in the artifact
             artifact=artifact,
             indexed=resolved.name == artifact.stage,  # else the artifact lies outside a recipe
             figures=[figure for figure in figures_of(artifact) if figure.value not in in_title],

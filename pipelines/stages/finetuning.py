@@ -67,7 +67,7 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
         results += baselines(ready)
     if isinstance(model, FeatureModel):
         model.encoder = model.encoder.origin
-    save_model(output / "model", model, ready.tokenizer, task=task.task())
+    save_model(output / "model", model, ready.tokenizer, task=task.task(), overwrite=True)
     _write_predictions(output / "predictions.jsonl", scored.rows, results)
     if getattr(settings, "submission", False):
         ids = [str(n if row.get("id") is None else row["id"]) for n, row in enumerate(scored.rows)]

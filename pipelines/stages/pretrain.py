@@ -109,10 +109,10 @@ def _written(
 ) -> Counts:
     """Writes the models and scores.json. before: figures of the model of `init`."""
     if isinstance(model, ReplacementModel):
-        save_model(output / "model", model.detection_model(), tokenizer)
-        save_model(output / "generator", model.generator_model(), tokenizer)
+        save_model(output / "model", model.detection_model(), tokenizer, overwrite=True)
+        save_model(output / "generator", model.generator_model(), tokenizer, overwrite=True)
     else:
-        save_model(output / "model", model, tokenizer)
+        save_model(output / "model", model, tokenizer, overwrite=True)
     counts: Counts = {
         "steps": result.steps,
         "rows": sum(phase.steps * phase.batch_size for phase in phases),

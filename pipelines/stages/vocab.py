@@ -18,6 +18,7 @@ from korbert.pipelines.stages import Counts, Inputs
 from korbert.pipelines.stages.analyze import USER_WORDS, check_versions, options_of
 from korbert.pipelines.stages.settings import VocabStage
 from korbert.progress import track
+from korbert.scratch import remove
 from korbert.tokenization import Analyzer, Tokenizer
 from korbert.tokenization.extending import extended, other_options
 from korbert.tokenization.folder import RECORD
@@ -93,6 +94,7 @@ def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) ->
             tokenizer = extended(base, (*words, *frequent), options)
     if tokenizer.parts.probe is None:
         tokenizer.take_probe()
+    remove(output / "tokenizer", Path.is_dir)  # of the stage alone: left by an interrupted run
     tokenizer.save(output / "tokenizer")
     covered = coverage(morphemes, tokenizer, output, seed=seed, heldout_share=share, workers=runtime.units)
     if not covered["all"]["documents"]:

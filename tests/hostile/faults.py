@@ -12,7 +12,7 @@ _PYTHON = re.compile(
     r"\b(?:[A-Z]\w*Error|[A-Z]\w*Exception|KeyboardInterrupt|StopIteration|NotImplemented)\b|object has no attribute"
     r"|NoneType|unsupported operand|not subscriptable|unexpected keyword|positional argument"
 )
-_ASIDE = re.compile(r"\.tmp\b")
+_ASIDE = re.compile(r"\.korbert-[0-9a-f]{16}")
 _NAMELESS = "with --debug shows where"  # what korbert.pipelines.cli says where it does not know the error
 _RAW = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f]")  # \r may stand in what click prints of an option
 
@@ -83,5 +83,5 @@ def changes_of(before: Mapping[str, str], after: Mapping[str, str], allowed: Seq
 def leftovers_of(after: Mapping[str, str]) -> Iterator[str]:
     """Files that were being written. In the folder of a stage under way they are its own affair."""
     for name in after:
-        if name.endswith(".tmp") and ".partial/" not in name:
+        if _ASIDE.search(name) and ".partial/" not in name:
             yield f"{name!r} is half written"

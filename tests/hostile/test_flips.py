@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from korbert.scratch import MARK
 from tests.hostile.faults import fail, faults_of
 from tests.hostile.inputs import MODELS, SEED
 from tests.hostile.mutations import flip, zeros
@@ -191,7 +192,7 @@ def _checkpoint(harmed):
 def _part(harmed):
     """A finished part is made again where it is damaged."""
     stage = harmed.rng.choice(("clean", "analyze"))
-    harmed.harm(harmed.one_of(_files(_cut_off(harmed, stage), lambda path: path.name != "plan.json")))
+    harmed.harm(harmed.one_of(_files(_cut_off(harmed, stage), lambda path: path.name not in ("plan.json", MARK))))
     yield from _goes_on(harmed, stage, (0,))
 
 

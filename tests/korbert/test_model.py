@@ -71,6 +71,30 @@ def test_what_a_model_cannot_do_is_refused_with_what_it_can(models, name, asked,
             method(["[MASK]", None])
 
 
+def test_a_model_is_saved_over_a_model_of_ours_alone_and_only_if_asked(models, tmp_path):
+    models["mood"].save(tmp_path / "mood")
+    with pytest.raises(SettingsError, match="mood: already exists: name a new folder"):
+        models["mood"].save(tmp_path / "mood")
+    models["mood"].save(tmp_path / "mood", overwrite=True)
+    assert korbert.load(tmp_path / "mood").digest == models["mood"].digest
+    (tmp_path / "mood" / "notes.txt").write_text("of someone")
+    with pytest.raises(SettingsError, match="mood: already exists"):
+        models["mood"].save(tmp_path / "mood", overwrite=True)
+    assert (tmp_path / "mood" / "notes.txt").read_text() == "of someone"
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_files_of_somebody_else_are_not_saved_over(models, tmp_path, overwrite):
+    folder, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "config.json").write_text("of someone")
+    elsewhere.write_text("of someone")
+    (folder / "model.safetensors").symlink_to(elsewhere)
+    with pytest.raises(SettingsError, match="project: already exists"):
+        models["mood"].save(folder, **({"overwrite": True} if overwrite else {}))
+    assert (folder / "config.json").read_text() == elsewhere.read_text() == "of someone"
+
+
 def test_a_saved_model_is_the_same_when_loaded(models, tmp_path):
     models["mood"].save(tmp_path / "mood")
     loaded = korbert.load(str(tmp_path / "mood"), "cpu")

@@ -13,6 +13,7 @@ from korbert.errors import ArtifactError
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.pipeline import progress
 from korbert.pipelines.artifacts.store import Plan
+from korbert.scratch import remove_listed
 
 
 def _plan(version="2.0.0", **settings):
@@ -21,7 +22,8 @@ def _plan(version="2.0.0", **settings):
 
 def _make(folder, plan, text="하늘\n"):
     partial = folder / "vocab.partial"
-    (partial / "tokenizer").mkdir(parents=True)
+    store.begin(partial, plan)
+    (partial / "tokenizer").mkdir()
     (partial / "work").mkdir()
     (partial / "work" / "scratch").write_text("x")
     (partial / "tokenizer" / "pieces.txt").write_text(text)
@@ -131,7 +133,7 @@ def test_a_lock_that_nobody_holds_has_no_owner_and_that_of_another_program_stays
 def test_a_record_that_is_none_is_said_with_its_place(tmp_path, change, said):
     path, record = tmp_path / "vocab" / "stage.json", _make(tmp_path, _plan(size=8))
     path.write_text(change if isinstance(change, str) else json.dumps({**record, **change}), encoding="utf-8")
-    with pytest.raises(ArtifactError, match=rf"vocab/stage\.json: {said}.*--rebuild"):
+    with pytest.raises(ArtifactError, match=rf"vocab/stage\.json: {said}.*move this folder away"):
         store.read_record(tmp_path / "vocab")
 
 
@@ -180,6 +182,10 @@ def _strangers(made):
         "in the partial folder": made.with_name("vocab.partial") / "notes.txt",
         "with a record of another program": made.with_name("vocab.partial") / "stage.json",
         "in the older one": made.with_name(".korbert-vocab.old") / "notes.txt",
+        "among the curves": made / "tensorboard" / "my.txt",
+        "a damaged record": made / "stage.json",
+        "a damaged record of the run": made / "run.json",
+        "a plan of the name alone": made.with_name("vocab.partial") / "plan.json",
     }
 
 
@@ -188,15 +194,32 @@ def test_a_folder_with_a_file_of_somebody_else_is_neither_removed_nor_moved(tmp_
     _make(tmp_path, _plan(size=8))
     path = _strangers(tmp_path / "vocab")[place]
     path.parent.mkdir(exist_ok=True)
-    path.write_text('{"stage": "of a rocket"}')
-    with pytest.raises(ArtifactError, match="holds files that the run would remove: move them away or choose another"):
+    path.write_text('["of a rocket"]')
+    with pytest.raises(ArtifactError, match="which no readable record of korbert lists: move it away or choose"):
         store.check_place(tmp_path / "vocab")
-    begins = "partial" in place or "another program" in place
-    remade = (store.begin, tmp_path / "vocab.partial") if begins else (_make, tmp_path)
-    with pytest.raises(ArtifactError, match="holds files that the run would remove"):
-        remade[0](remade[1], _plan(size=9))
+    with pytest.raises(ArtifactError, match=r"which no readable record of korbert lists|not korbert's: move it away"):
+        _make(tmp_path, _plan(size=9))
     store.tidy(tmp_path / "vocab.partial", tmp_path / "vocab")
-    assert path.read_text() == '{"stage": "of a rocket"}'
+    assert path.read_text() == '["of a rocket"]'
+
+
+def test_a_link_in_place_of_a_recorded_file_stays_with_what_it_leads_to(tmp_path):
+    _make(tmp_path, _plan(size=8))
+    pieces, elsewhere = tmp_path / "vocab" / "tokenizer", tmp_path / "elsewhere"
+    pieces.rename(elsewhere)
+    pieces.symlink_to(elsewhere)
+    with pytest.raises(ArtifactError, match="holds tokenizer, which no readable record"):
+        _make(tmp_path, _plan(size=9))
+    assert (elsewhere / "pieces.txt").is_file()
+
+
+def test_only_listed_files_are_removed_and_what_stays_is_said(tmp_path, caplog):
+    _make(tmp_path, _plan(size=8))
+    old = (tmp_path / "vocab").rename(tmp_path / ".korbert-vocab.old")
+    (old / "notes.txt").write_text("of someone")
+    remove_listed(old, {"stage.json", "run.json", "tokenizer/pieces.txt"}.__contains__)
+    assert [path.name for path in old.rglob("*")] == ["notes.txt"]
+    assert "stays, since it holds notes.txt, which korbert did not make" in caplog.text
 
 
 @pytest.mark.parametrize("name", [".DS_Store", "Thumbs.db", "desktop.ini", "._pieces.txt"])

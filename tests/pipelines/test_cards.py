@@ -1,6 +1,7 @@
 """The model card of an export: what the records say, in a form that Hugging Face reads."""
 
 import json
+import shutil
 
 import pytest
 import torch
@@ -91,6 +92,7 @@ def test_export_writes_the_card(tmp_path, tiny_tokenizer, tiny_config, command):
     config = tiny_config(max_position_embeddings=64, type_vocab_size=0, architecture="modern")
     folder = write_task(tmp_path / "mine", "mood", labelled())
     model = ClassificationModel(config, 3, "mean", generator=torch.Generator().manual_seed(1))
+    shutil.rmtree(folder / "model")
     save_model(folder / "model", model, tiny_tokenizer)
     for model_folder, output in ((folder, "one"), (folder / "model", "two")):
         command("export", model_folder, tmp_path / output)

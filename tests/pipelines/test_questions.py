@@ -73,7 +73,7 @@ def test_errors(here, questions, given, code, said):
     (here / "other.jsonl").write_text('{"body": "가"}\n{"body": "나"}\n', encoding="utf-8")
     assert said in questions(*given.split(), code=code).err
     assert not (here / "made.json").exists()
-    assert not list(here.glob(".*.tmp"))
+    assert not list(here.glob(".korbert-*"))
 
 
 def test_a_partial_folder_of_somebody_else_is_left_alone(here, questions):

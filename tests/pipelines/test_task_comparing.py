@@ -186,7 +186,7 @@ def test_tasks_that_are_not_alike_are_refused(tmp_path, more, said):
     ("predictions.jsonl", '{"text": "가", "predictions": {"pretrained": [1, 2]}}', "line 41 has other seeds"),
     ("scores.json", '{"rows": []}', "has 0 runs of pretrained, predictions.jsonl has 1"),
     ("scores.json", '{"task": {"kind": "multiple-choice"}, "rows": [{"name": "pretrained"}]}',
-     "task.metrics: Field required: rebuild this artifact with --rebuild"),
+     "task.metrics: Field required: put the file back as it was written"),
 ])  # fmt: skip
 def test_damaged_files_are_named(tmp_path, name, line, said):
     one, two = side(tmp_path / "one", ONE), side(tmp_path / "two", TWO)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from korbert.scratch import claim
 from tests.whole.conftest import STAGES, Whole
 
 
@@ -37,7 +38,7 @@ def test_half_an_analysis_is_not_resumed_with_another_kiwi(whole, tmp_path):
     """A run under another version leaves its plan and a part; here its plan is written as that run would have."""
     made = whole.copy(tmp_path, ["clean"])
     record = whole.record("analyze")
-    partial = made.folder / "analyze.partial"
+    partial = claim(made.folder / "analyze.partial")
     (partial / "work" / "analyze").mkdir(parents=True)
     (partial / "work" / "analyze" / "part-00000.json").write_text('{"key": "", "files": {}, "counts": {}}')
     plan = {key: record[key] for key in ("format", "stage", "stage_version", "settings", "inputs", "versions")}
@@ -61,10 +62,11 @@ def test_a_start_that_failed_does_not_refuse_the_corrected_command(whole, tmp_pa
 def test_finished_work_of_other_settings_is_still_refused(whole, tmp_path):
     """Neither silently thrown away nor mixed: hours may lie in it."""
     made = whole.copy(tmp_path, ["clean", "analyze"])
-    shutil.copytree(whole.folder / "vocab", made.folder / "vocab.partial")
-    (made.folder / "vocab.partial" / "work" / "counts").mkdir(parents=True)
-    (made.folder / "vocab.partial" / "work" / "counts" / "part-00000.json").write_text("{}")
-    (made.folder / "vocab.partial" / "stage.json").rename(made.folder / "vocab.partial" / "plan.json")
+    partial = claim(made.folder / "vocab.partial")
+    shutil.copytree(whole.folder / "vocab", partial, dirs_exist_ok=True)
+    (partial / "work" / "counts").mkdir(parents=True)
+    (partial / "work" / "counts" / "part-00000.json").write_text("{}")
+    (partial / "stage.json").rename(partial / "plan.json")
     assert "size: 1500 here, 1600 in the artifact" in made.run("vocab", "--set", "vocab.size=1500", code=2).err
 
 
@@ -122,7 +124,7 @@ def test_a_rebuild_that_was_cut_off_goes_on_where_it_was(whole, tmp_path):
     assert parts.items() <= _times(made.folder / "analyze" / "morphemes").items()
     assert made.record("analyze")["digest"] == whole.record("analyze")["digest"]
     assert json.loads((made.folder / "analyze" / "run.json").read_text(encoding="utf-8"))["resumed"]
-    assert not list(made.folder.glob(".*.rebuild"))
+    assert not list(made.folder.glob("*.partial"))
 
 
 def test_artifacts_outlive_the_files_they_came_from(whole, tmp_path):
@@ -143,14 +145,19 @@ def test_missing_task_files_are_said_before_any_work(whole, tmp_path):
     assert not (made.folder / "clean").exists()
 
 
-def test_broken_records_are_stale_and_can_be_rebuilt(whole, tmp_path):
+def test_a_broken_record_is_stale_and_what_lies_beside_it_stays(whole, tmp_path):
     made = whole.copy(tmp_path, ["clean"])
     (made.folder / "clean" / "stage.json").write_text("{", encoding="utf-8")
     (made.folder / "clean" / "run.json").write_text("{", encoding="utf-8")
     said = made.run("status").out
     assert "clean    stale" in said
     assert "stage.json: cannot be read" in said
-    made.run("clean", "--rebuild")
+    for way in ((), ("--rebuild",)):
+        said = made.run("clean", *way, code=2).err.splitlines()[-1]
+        assert "holds documents, which no readable record of korbert lists: move it away" in said
+    assert (made.folder / "clean" / "documents" / "part-00000.parquet").is_file()
+    (made.folder / "clean").rename(tmp_path / "broken")
+    made.run("clean")
     assert made.record("clean")["digest"] == whole.record("clean")["digest"]
 
 

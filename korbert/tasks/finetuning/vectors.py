@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from korbert.durable import intact, sha256_of, write_aside
+from korbert.durable import intact, sha256_of, sync
 from korbert.errors import ModelError
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.heads import mean_of_pieces
@@ -125,8 +125,8 @@ def keep_vectors(
         if missing:
             _compute(encoder, rows, places, missing, keeping, description)
         for layer, aside in missing.items():
-            found[layer] = path = keeping.folder / f"{name}{layer}-{sha256_of(aside)[:16]}.npy"
-            write_aside(path, lambda aside: None, aside)
+            sync(aside)
+            found[layer] = aside.replace(keeping.folder / f"{name}{layer}-{sha256_of(aside)[:16]}.npy")
         return {layer: path for layer, path in found.items() if path}
 
     layers = {layer: np.load(path, mmap_mode="r") for layer, path in from_first(make).items()}
@@ -138,6 +138,8 @@ def _compute(
 ) -> None:
     """Writes the vectors of some layers, each to its file. places: where those of a row are written."""
     keeping.folder.mkdir(parents=True, exist_ok=True)
+    for path in files.values():  # left by a killed run
+        path.unlink(missing_ok=True)
     shape = places[-1].stop, encoder.config.hidden_size
     maps = [np.lib.format.open_memmap(path, "w+", keeping.numbers, shape) for path in files.values()]
     encoder.eval()

@@ -245,10 +245,9 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         except (ValidationError, ArithmeticError) as error:
             first = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
             field = ".".join(map(str, ("task", *first["loc"])))
-            file, remedy = model_folder(place) / "config.json", "put the file back as it was written"
-            if Path(place).suffix == ".json":
-                file, remedy = Path(place), "rebuild this artifact with --rebuild"
-            raise ModelError(f"{file}: {field}: {first['msg']}: {remedy}".replace("\n", " ")) from None
+            file = Path(place) if Path(place).suffix == ".json" else model_folder(place) / "config.json"
+            message = f"{file}: {field}: {first['msg']}: put the file back as it was written"
+            raise ModelError(message.replace("\n", " ")) from None
 
     def task(self) -> dict[str, Any]:
         """The fields saved with the model, as JSON values."""

@@ -109,14 +109,13 @@ def ours(tiny_tokenizer, tmp_path_factory):
 
 
 def test_only_a_new_folder_is_written_to(ours, tmp_path):
-    (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("글")
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     before = files_below(tmp_path)
     for name, said in (
-        *((name, "already exists: name a new folder") for name in ("empty", "file", "dangling")),
+        *((name, "already exists: name a new folder") for name in ("file", "dangling")),
         ("file/below", r"cannot be made \(.*file is not a writable folder\): name another one"),
-        (ours / "model" / "theirs", r"lies in .*pretrain\d+, which is read: name a folder elsewhere"),
+        (ours / "model" / "theirs", r"lies in .*pretrain\d+, which is read: name another place"),
     ):
         with pytest.raises(SettingsError, match=said):
             export(ours, tmp_path / name)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import safetensors.torch
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 import korbert
 from korbert import folders
-from korbert.errors import ModelError
+from korbert.errors import ModelError, SettingsError
 from korbert.modeling import ClassificationModel, PretrainingModel, init_encoder_from, load_model, packing, save_model
 from korbert.modeling.packing import pack, packed
 from korbert.modeling.storage import read_config, unpacked, write_files
@@ -92,8 +93,10 @@ def test_a_base_elsewhere_is_refused(models, tmp_path):
     for base in (tmp_path / "other" / "base", pretrained):
         with pytest.raises(ModelError, match="a base must be a packed folder"):
             pack(classifier, tmp_path / "packed", base)
-    with pytest.raises(ModelError, match="already exists"):
+    with pytest.raises(SettingsError, match="already exists"):
         pack(classifier, tmp_path / "other" / "base")
+    with pytest.raises(SettingsError, match="which is read"):
+        pack(classifier, Path(classifier) / "packed")
     pack(classifier, tmp_path / "packed")
     config = read_config(tmp_path / "packed") | {"packed": {"base": "../other/base", "base_sha256": "0"}}
     write_files(tmp_path / "packed", config, safetensors.torch.load_file(tmp_path / "packed" / "model.safetensors"))

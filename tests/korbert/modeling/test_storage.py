@@ -50,7 +50,7 @@ def test_a_saved_model_loads_with_the_same_outputs(tiny_tokenizer, tmp_path, arc
     """Also where another model was."""
     for head in HEADS:
         model = model_with(head, tiny_config(architecture, vocab_size=tiny_tokenizer.vocab_size))
-        save_model(tmp_path, model.eval(), tiny_tokenizer)
+        save_model(tmp_path, model.eval(), tiny_tokenizer, overwrite=True)
         again, tokenizer = load_model(tmp_path)
         assert (type(again), again.training) == (type(model), False)
         assert again.config == model.config

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from korbert.durable import is_aside
 from korbert.errors import ArtifactError, SettingsError
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.reports import index, render
+from korbert.pipelines.reports.page import is_page
 from korbert.pipelines.stages.table import STAGES
 from tests.pipelines.reports.conftest import MAKERS, Reader, change, plain, write_json, write_parquet
 from tests.pipelines.reports.task_artifacts import KINDS, write_task
@@ -39,7 +41,7 @@ def test_page_is_well_formed_self_contained_and_the_same_elsewhere(maker, tmp_pa
     elsewhere = tmp_path / "elsewhere" / "/".join(folder.parts[-3:])  # what the page says of the place
     shutil.copytree(folder, elsewhere)
     assert _page(elsewhere) == page
-    assert [path.name for path in folder.iterdir() if path.suffix == ".tmp"] == []
+    assert [path.name for path in folder.iterdir() if is_aside(path.name)] == []
 
 
 NAMES = {
@@ -120,9 +122,9 @@ def test_killed_writer_leaves_its_half_page_outside_the_artifact(maker, tmp_path
     killed = subprocess.run([sys.executable, "-c", code, str(folder)], timeout=60)
     assert killed.returncode == 9
     assert store.damage(folder, json.loads((folder / "stage.json").read_text(encoding="utf-8"))) is None
-    assert [path.name for path in maker.recipe.iterdir() if path.is_file()] == [".korbert-korquad.report.html.tmp"]
+    assert [is_aside(path.name) for path in maker.recipe.iterdir() if path.is_file()] == [True]
     render(folder)
-    assert [path.name for path in maker.recipe.iterdir()] == ["korquad"]
+    assert (folder / "report.html").is_file()
     (tmp_path / "mine.html").write_text("내 것")  # of somebody else
     (folder / "report.html").unlink()
     (folder / "report.html").symlink_to(tmp_path / "mine.html")
@@ -146,7 +148,7 @@ def test_odd_record_gives_a_page_or_a_named_error(maker, stage, damage):
 @pytest.mark.parametrize(("stage", "file", "text", "message"), [
     ("clean", "stage.json", None,
      r"clean: no stage.json in it, so there is nothing to report: run the stage first"),
-    ("clean", "stage.json", "{}", r"stage.json: names no stage: rebuild this artifact"),
+    ("clean", "stage.json", "{}", r"stage.json: names no stage: .*move this folder away"),
     ("clean", "documents/part-00001.parquet", "?", r"part-00001.parquet: cannot be read \(.*\): rebuild this"),
     ("clean", "documents/part-00001.parquet", {"id": "a", "text": "글"}, "part-00001.parquet: no column source"),
     ("vocab", "coverage.json", "{", r"coverage.json: cannot be read"),
@@ -192,3 +194,9 @@ def test_each_class_of_a_page_has_a_style():
             used |= {*re.sub(r"\w*(\{\{.*?\}\}|\$\{.*?\})|\{%.*?%\}", " ", written).split()}
     assert "unit" in used
     assert {name for name in used - styled if re.fullmatch(r"[\w-]+", name)} <= {"to"}  # .units.to has that of .units
+
+
+@pytest.mark.parametrize("text", ["", "<!doctype html>\n<html>\n<head>\n<title>korbert</title>", "\x00" * 100])
+def test_a_page_of_somebody_else_is_told_apart(tmp_path, text):
+    (tmp_path / "page.html").write_text(text)
+    assert not is_page(tmp_path / "page.html")
