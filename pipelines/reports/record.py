@@ -35,11 +35,11 @@ class Artifact:
     @classmethod
     def open(cls, folder: Path) -> "Artifact":
         """Raises ArtifactError if the folder holds no finished artifact."""
-        record = read_json(folder / RECORD)
-        if record is None:
+        if not (folder / RECORD).is_file():
             raise ArtifactError(f"{folder}: no {RECORD} in it, so there is nothing to report: run the stage first")
+        record = cls(folder, {}, {}).json(RECORD)
         if not isinstance(record.get("stage"), str):
-            raise ArtifactError(f"{folder / RECORD}: names no stage: {MOVE_IT}")
+            raise _damaged(folder / RECORD, "names no stage")
         try:
             run = read_json(folder / RUN) or {}
         except ArtifactError:  # outside the digest: only the run time is lost
@@ -165,4 +165,5 @@ def _unreadable(path: Path | str, error: Exception) -> ArtifactError:
 
 
 def _damaged(path: Path | str, what: str) -> ArtifactError:
-    return ArtifactError(f"{path}: {what}: rebuild this artifact with --rebuild")
+    remedy = MOVE_IT if Path(path).name == RECORD else "rebuild this artifact with --rebuild"
+    return ArtifactError(f"{path}: {what}: {remedy}")
