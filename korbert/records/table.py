@@ -94,6 +94,10 @@ class Table:
                     cells[column].append(cell)
         return cells
 
+    def place(self, file: str) -> str:
+        """The file, and the sheet of a workbook: for messages on columns, which another sheet may have."""
+        return f"{file} ({self.form}; --sheet names another)" if self.unit == "row" else file
+
 
 @dataclass(frozen=True)
 class TextFile:

@@ -1,5 +1,6 @@
 """What several commands share: options, what they give, and how faulty records are reported."""
 
+import difflib
 import logging
 import os
 import sys
@@ -110,7 +111,9 @@ class InputType(click.ParamType[Input]):
         place = PlaceType().convert(value, parameter, context)
         if isinstance(place, Path) and not place.exists():
             pipe = f"echo TEXT | korbert {context.info_name} .." if context else "echo TEXT |"
-            message = f"{value!r}: No such file or directory: a text itself comes through a pipe: {pipe}"
+            beside = [other.name for other in place.parent.iterdir()] if place.parent.is_dir() else []
+            near = "".join(f"did you mean {other}? " for other in difflib.get_close_matches(place.name, beside, 1))
+            message = f"{value!r}: No such file or directory: {near}a text itself comes through a pipe: {pipe}"
             self.fail(message, parameter, context)
         return Input(value, place)
 

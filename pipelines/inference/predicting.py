@@ -161,7 +161,9 @@ def write_parquet(output: Path, model: Model, file: Source, form: Format, batche
     """
     table = open_plain(file, "auto" if form == "lines" else form) if isinstance(file, Path) else None
     if table is None or table.batches is None:
-        raise SettingsError(f"--output {output}: is for a file of Parquet, whose columns it keeps: leave --output out")
+        raise SettingsError(
+            f"--output {output}: is for .xlsx, or for the columns of a file of Parquet: leave it out, and write > FILE"
+        )
     read = {"line", "id", "cut", *fields_of(model)[0]}
     found = map(_cells, chain.from_iterable(batches))
     rows = [{name: cell for name, cell in row.items() if name not in read} for row in found]

@@ -152,8 +152,9 @@ def _check_columns(name: str, keys: Keys, columns: tuple[str, ...], header: str 
 
 
 def _of_table(table: Table, name: str, keys: Keys, every_column: bool) -> Iterator[Record]:
-    header = ", or if the first line is not a header, use --form lines" if set(keys) == {"text"} else ""
-    _check_columns(name, keys, table.columns, header)
+    may_be_lines = set(keys) == {"text"} and table.unit != "row"
+    header = ", or if the first line is not a header, use --form lines" if may_be_lines else ""
+    _check_columns(table.place(name), keys, table.columns, header)
     chosen = {column_for(names, table.columns) or "text" for names in keys.values()}
     named = [column_for((one,), table.columns) for names in keys.values() for one in names]  # several may hold a list
     more = table.columns if every_column else [*ID_NAMES, *(["tokens"] if "text" not in table.columns else [])]

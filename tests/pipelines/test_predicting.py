@@ -147,7 +147,7 @@ def test_a_table_of_parquet_keeps_its_columns(folders, tmp_path, command):
 
 
 @pytest.mark.parametrize(("name", "code", "said"), [
-    ("a.csv", 2, "b.parquet: is for a file of Parquet, whose columns it keeps: leave --output out"),
+    ("a.csv", 2, "b.parquet: is for .xlsx, or for the columns of a file of Parquet: leave it out, and write > FILE"),
     ("none.parquet", 2, "none.parquet: holds no row, so there is nothing to write"),
 ])  # fmt: skip
 def test_what_has_no_columns_to_keep_is_refused(folders, tmp_path, command, name, code, said):
@@ -253,6 +253,21 @@ def test_a_sheet_of_a_workbook_is_read(folders, tmp_path, command, options, text
     assert [json.loads(line)["text"] for line in out.splitlines()] == texts
 
 
+def test_a_column_of_another_sheet_is_asked_for_with_the_sheet_that_was_read(tmp_path, command):
+    book = _workbook(tmp_path / "a.xlsx")
+    begin = f"{book} (Excel, sheet 응답; --sheet names another): no column"
+    said = command("embed", "korbert-mini-embed", book, "--text", "본문", code=2).err
+    assert f"{begin} 본문 among 번호, 글, text: name it with --text NAME\n" in said
+    train = ["--train", book, "--text", "본문", "--label", "번호", "--output", tmp_path / "out"]
+    assert f"{begin} '본문' for text among 번호" in command("finetune", "korbert-mini", *train, code=2).err
+
+
+def test_a_misspelt_file_is_guessed(tmp_path, command):
+    (tmp_path / "새 문의.csv").write_text("text\n가\n", encoding="utf-8")
+    said = command("predict", "korbert-mini-nsmc", tmp_path / "새문의.csv", code=2).err
+    assert "did you mean 새 문의.csv? a text itself comes through a pipe" in said
+
+
 def test_a_workbook_comes_through_a_pipe(classifier, tmp_path):
     data = _workbook(tmp_path / "a.xlsx").read_bytes()
     assert [one["text"] for one in results(classifier, data)] == ["'=1+1'", "정말 좋다"]
@@ -271,7 +286,7 @@ def test_results_are_written_as_a_workbook_of_texts(folders, tmp_path, command):
 def test_other_endings_are_refused(folders, tmp_path, command):
     (tmp_path / "a.csv").write_text("text\n가\n", encoding="utf-8")
     said = command("predict", folders / "nsmc", tmp_path / "a.csv", "--output", tmp_path / "out.xls", code=2).err
-    assert "is for a file of Parquet, whose columns it keeps: leave --output out" in said
+    assert "is for .xlsx, or for the columns of a file of Parquet: leave it out, and write > FILE" in said
 
 
 def test_a_sheet_is_for_workbooks(folders, tmp_path, command):

@@ -30,7 +30,8 @@ def choose_columns(
     chosen: dict[str, tuple[str, ...]] = {}
     for name, columns in given.items():
         if name not in {role.name for role in roles}:
-            raise SettingsError(f"no role {name!r} among {', '.join(role.name for role in roles)}")
+            known = ", ".join(role.name for role in roles)
+            raise SettingsError(f"{name!r} cannot be named for this kind of task, which has {known}")
         named = (columns,) if isinstance(columns, str) else tuple(columns)
         chosen[name] = tuple(_found(column, name, present, file) for column in named)
     taken = {column for columns in chosen.values() for column in columns}

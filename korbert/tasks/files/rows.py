@@ -138,7 +138,7 @@ def read_rows(
 
 def _read_table(result: Rows, table: Table, file: str, roles: Sequence[Role], columns: Given) -> None:
     """Adds the rows of a file."""
-    chosen = choose_columns(roles, table.columns, columns, file, table.first)
+    chosen = choose_columns(roles, table.columns, columns, table.place(file), table.first)
     before, is_dropped = len(result), False
     reading = _Reading(roles, chosen, table.first)
     for number, record in table.read(reading.wanted):

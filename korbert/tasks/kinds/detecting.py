@@ -43,7 +43,7 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
     taken = {column for names in columns.values() for column in names}
     table = open_table(path, form, taken.issubset)
     named = [role for role in ROLES.values() if role.name in columns]
-    columns = {**columns, **choose_columns(named, table.columns, columns, str(path))}
+    columns = {**columns, **choose_columns(named, table.columns, columns, table.place(str(path)))}
 
     def has(role: str) -> str:
         """The column of a role: given, or of a usual name and with its cells; "" without one."""

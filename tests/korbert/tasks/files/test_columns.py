@@ -51,5 +51,5 @@ def test_what_is_not_clear_is_refused_with_the_columns(roles, present, given, sa
 
 def test_columns_that_may_be_meant_and_unknown_roles():
     assert columns_of(LABEL, ["Label", "text", "감정"]) == ("Label", "감정")
-    with pytest.raises(SettingsError, match="no role 'lable' among text, label"):
+    with pytest.raises(SettingsError, match="'lable' cannot be named for this kind of task, which has text, label"):
         choose_columns([TEXT, LABEL], ["text", "label"], {"lable": "label"}, "a.csv")
