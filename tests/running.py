@@ -155,6 +155,17 @@ def _group_of(process: Path) -> int | None:
     return None if state == "Z" else int(group)
 
 
+def wait_until(
+    condition: Callable[[], bool], seconds: float = 120, program: "subprocess.Popen[Any] | None" = None
+) -> None:
+    """Fails where the condition does not hold in time, or the program that is to bring it about ends before."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert program is None or program.poll() is None, "it ended too early"
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
 def is_alive(process: int) -> bool:
     """Whether it is there, and not only waits to be buried."""
     return _group_of(Path(f"/proc/{process}")) is not None

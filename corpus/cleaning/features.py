@@ -160,8 +160,7 @@ class Features:
         """(lines,) number of each line in its text, from 0, blank lines counted."""
         ends = np.flatnonzero(self.codes == _LINE_FEED)
         first = np.searchsorted(ends, self._bounds[:-1])
-        numbers: Ints = np.searchsorted(ends, self.lines.ends) - first[self.lines.texts]
-        return numbers
+        return np.searchsorted(ends, self.lines.ends) - first[self.lines.texts]
 
     @cached_property
     def repeated_lines(self) -> Bools:
@@ -246,8 +245,7 @@ class Features:
 
     def visible_in(self, starts: Ints, ends: Ints) -> Ints:
         """Visible characters of each span."""
-        visible: Ints = self._visible_before[ends] - self._visible_before[starts]
-        return visible
+        return self._visible_before[ends] - self._visible_before[starts]
 
 
 Measure = Callable[[pa.Table, Features], pa.Table]

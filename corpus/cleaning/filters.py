@@ -67,8 +67,7 @@ def largest_ratio(share: Callable[[int], Floats], limits: Sequence[float], first
 
 def pair_code(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """A hash below 2^16 of each two characters."""
-    codes: NDArray[np.uint32] = (first * np.uint32(40503) + second) & np.uint32(0xFFFF)
-    return codes
+    return (first * np.uint32(40503) + second) & np.uint32(0xFFFF)
 
 
 _MAY_BEGIN = np.zeros(1 << 16, bool)

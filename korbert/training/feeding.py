@@ -189,5 +189,4 @@ class _Shared:
         """`batches`, in a worker."""
         file: Any = self._file  # as __getstate__ sends it
         content = memoryview(mmap.mmap(file.detach(), 0, access=mmap.ACCESS_READ))
-        batches: Batches = pickle.loads(self._pickled, buffers=[content[start:end] for start, end in self._spans])
-        return batches
+        return pickle.loads(self._pickled, buffers=[content[start:end] for start, end in self._spans])

@@ -2,14 +2,13 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from korbert.corpus.execution import parts
-from tests.running import units_here
+from tests.running import units_here, wait_until
 
 sys.path.insert(0, str(Path(__file__).parent))  # `faults`, which spawned workers import too
 
@@ -60,11 +59,7 @@ def kill_when(tmp_path: Path) -> Callable[[str, Callable[[], bool]], None]:
     def run(statements: str, condition: Callable[[], bool]) -> None:
         program = "if __name__ == '__main__':\n" + "".join(f"    {line}\n" for line in statements.splitlines())
         with started(tmp_path, program, stderr=subprocess.DEVNULL) as process:
-            give_up = time.monotonic() + 120
-            while not condition():
-                assert process.poll() is None, "it ended before it could be killed"
-                assert time.monotonic() < give_up
-                time.sleep(0.005)
+            wait_until(condition, program=process)
             process.send_signal(signal.SIGKILL)
 
     return run

@@ -5,7 +5,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from korbert.errors import ArtifactError, CorpusError, ModelError
 from korbert.pipelines import cli
 from korbert.pipelines.submission.check import check
 from korbert.pipelines.submission.writing import score, submit, write_submission
-from tests.running import is_alive
+from tests.running import is_alive, wait_until
 
 CONTEXT = "한강은 강원도에서 시작해 서울을 지나 황해로 흐른다."
 QUESTIONS = {"6548850-0-0": ("한강은 어디에서 시작하는가?", "강원도"), "가": ("어디를 지나는가?", "서울")}
@@ -150,10 +149,8 @@ def test_what_never_ends_is_ended_with_all_it_started(bundle, asked, tmp_path):
     )
     with pytest.raises(ModelError, match=r"was stopped after 3\.0.s: .* allow more with --time-limit"):
         check(folder, asked, limit_seconds=3)
-    child, deadline = int(note.read_text(encoding="utf-8")), time.monotonic() + 10
-    while is_alive(child) and time.monotonic() < deadline:  # a killed process may need a moment
-        time.sleep(0.05)
-    assert not is_alive(child)
+    child = int(note.read_text(encoding="utf-8"))
+    wait_until(lambda: not is_alive(child), 10)  # a killed process may need a moment
 
 
 def test_what_is_no_bundle_or_no_dataset_is_refused(bundle, tmp_path):

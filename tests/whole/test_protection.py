@@ -2,13 +2,13 @@
 
 import json
 import shutil
-import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from korbert.scratch import claim
+from tests.running import wait_until
 from tests.whole.conftest import STAGES, Whole
 
 
@@ -105,9 +105,7 @@ def test_a_rebuild_that_was_cut_off_goes_on_where_it_was(whole, tmp_path):
     made = whole.copy(tmp_path, ["clean", "analyze"])
     before = {stage: _identity(made, stage) for stage in ("clean", "analyze")}
     with made.start("run", "--to", "analyze", "--rebuild", "--workers", "1") as running:
-        while not list((made.folder / "analyze.partial").glob("work/*/part-*.json")):
-            assert running.poll() is None
-            time.sleep(0.01)
+        wait_until(lambda: any((made.folder / "analyze.partial").glob("work/*/part-*.json")), program=running)
         running.kill()
     again = _identity(made, "clean")
     assert again != before["clean"]

@@ -6,14 +6,13 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from korbert.modeling.storage import load_model
 from tests.korbert.huggingface.exported import differences
-from tests.running import left_of, run_here
+from tests.running import left_of, run_here, wait_until
 from tests.whole.conftest import STAGES, Whole
 
 _IMPORTED = """
@@ -45,17 +44,11 @@ def test_two_workers_make_the_same(whole, tmp_path):
         assert made.record(stage)["digest"] == whole.record(stage)["digest"], stage
 
 
-def _wait_for(running, condition):
-    while not condition():
-        assert running.poll() is None, "it ended too early"
-        time.sleep(0.005)
-
-
 def test_two_runs_on_one_artifact(whole, tmp_path):
     made = whole.copy(tmp_path, ["clean"])
     with made.start("analyze") as running:
         try:
-            _wait_for(running, (made.folder / "analyze.partial" / "plan.json").exists)
+            wait_until((made.folder / "analyze.partial" / "plan.json").exists, program=running)
             running.send_signal(signal.SIGSTOP)  # or it might be done before the others have looked
             assert f"is being made by process {running.pid}" in made.run("status").out
             said = f"analyze: is being written by process {running.pid}: wait for it, or stop it, and run this again"
@@ -74,7 +67,7 @@ def test_both_signals_say_that_it_can_go_on(whole, tmp_path, stage, ready, told,
     """A terminal sends Ctrl-C to all processes of the group, the workers too. Those of rows change no digest."""
     made = whole.copy(tmp_path, STAGES[: STAGES.index(stage)])
     with made.start("run", "--to", stage, "--row-workers", "2") as running:
-        _wait_for(running, lambda: any((made.folder / f"{stage}.partial").glob(ready)))
+        wait_until(lambda: any((made.folder / f"{stage}.partial").glob(ready)), program=running)
         os.killpg(running.pid, number)
     said = (made.root / "stderr.txt").read_text(encoding="utf-8")
     assert running.returncode == 128 + number

@@ -79,21 +79,28 @@ def test_a_local_cluster_listens_on_loopback_alone():
 
 
 @pytest.mark.slow
-def test_failing_units_and_workers_are_reported():
+def test_a_unit_that_hangs_is_lost_alone():
     workers = Workers(2, "ray")
     outcomes = list(
         run_units(faults.hangs_on_seven, [(7, 8)], workers=workers, split=faults.halves, deadline=lambda _: 2.0)
     )
     assert [(lost.unit, lost.reason) for outcome in outcomes for lost in outcome.lost] == [((7,), "timeout")]
     assert [result for outcome in outcomes for result in outcome.results] == [(8,)]
-    with pytest.raises(CorpusError, match="unit 3: 쓸 수 없다"):
-        list(run_units(faults.refuses, [(3,)], workers=workers, split=faults.halves))
-    with pytest.raises(KorbertError, match="a worker died"):
-        list(run_units(faults.dies_on_seven, [(7,)], workers=workers))
-    with pytest.raises(RuntimeError, match="no Kiwi here"):
-        list(run_units(faults.double, [(1,)], workers=workers, initializer=faults.fails_to_start))
-    with pytest.raises(KorbertError, match="actors end as soon as they start"):
-        list(run_units(faults.double, [(1,)], workers=workers, initializer=faults.dies_at_start))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("function", "number", "options", "error", "message"),
+    [
+        (faults.refuses, 3, {"split": faults.halves}, CorpusError, "unit 3: 쓸 수 없다"),
+        (faults.dies_on_seven, 7, {}, KorbertError, "a worker died"),
+        (faults.double, 1, {"initializer": faults.fails_to_start}, RuntimeError, "no Kiwi here"),
+        (faults.double, 1, {"initializer": faults.dies_at_start}, KorbertError, "actors end as soon as they start"),
+    ],
+)
+def test_failing_workers_are_errors(function, number, options, error, message):
+    with pytest.raises(error, match=message):
+        list(run_units(function, [(number,)], workers=Workers(2, "ray"), **options))
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from korbert.pretraining import Phase, in_phases
 from korbert.training.feeding import fed
 from tests.korbert.pretraining.conftest import like_a_corpus, rows_of, write_shards
 from tests.korbert.training import makers
-from tests.running import is_alive
+from tests.running import is_alive, wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -122,20 +122,13 @@ def test_workers_die_with_a_parent_that_is_killed(tmp_path):
     program = subprocess.Popen([sys.executable, makers.__file__, tmp_path], stderr=subprocess.DEVNULL)
     pids = tmp_path / "pids"
     try:
-        deadline = time.monotonic() + 60
-        while not pids.exists():
-            assert program.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(pids.exists, 60, program)
         workers = [int(pid) for pid in pids.read_text().split()]
         assert all(is_alive(pid) for pid in workers)
     finally:
         program.send_signal(signal.SIGKILL)
         program.wait()
-    deadline = time.monotonic() + 4  # without help the engine takes 5
-    while any(is_alive(pid) for pid in workers):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: not any(is_alive(pid) for pid in workers), 4)  # without help the engine takes 5
 
 
 @pytest.mark.gpu

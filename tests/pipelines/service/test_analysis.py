@@ -12,6 +12,7 @@ import pytest
 
 from korbert.pipelines.service.analysis import RemoteAnalyzer, analysis_process
 from korbert.tokenization import Analyzer, AnalyzerOptions
+from tests.running import wait_until
 
 TEXTS = ["아버지가 방에 들어가신다.", "", "이걸 누가\n했어?", "ㅋㅋㅋ " * 40, "가\ud800나"]
 
@@ -70,7 +71,4 @@ def test_it_ends_with_its_parent():
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
         child = int(parent.stdout.readline())
         parent.kill()
-    deadline = time.monotonic() + 60
-    while Path(f"/proc/{child}").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: not Path(f"/proc/{child}").exists(), 60)
