@@ -62,10 +62,10 @@ def test_a_field_of_another_name(here, questions):
 
 
 @pytest.mark.parametrize(("given", "code", "said"), [
-    ("nowhere.txt made.json", 1, "nowhere.txt: no such file"),
+    ("nowhere.txt made.json", 2, "nowhere.txt: no such file"),
     ("poets.txt made.csv", 2, "made.csv: extension is .csv: use .json"),
-    ("short.txt made.json", 1, "short.txt: no questions from 1 paragraphs, 1 of them too short"),
-    ("other.jsonl made.json", 1, "none of 2 records has text in the field 'text': name the field with --text"),
+    ("short.txt made.json", 2, "short.txt: no questions from 1 paragraphs, 1 of them too short"),
+    ("other.jsonl made.json", 2, "none of 2 records has text in the field 'text': name the field with --text"),
     ("poets.txt made.json --count 0", 2, "0 is not in the range"),
 ])  # fmt: skip
 def test_errors(here, questions, given, code, said):

@@ -363,8 +363,8 @@ def test_queries_and_passages_stand_behind_their_prompts(encoder, tmp_path):
     prompts = {"query": "질문: ", "passage": "카드: "}
     models, network = [], EmbeddingModel(encoder.network.config)
     for more in ({}, {f"{side}_prompt": text for side, text in prompts.items()}):
-        save_model(tmp_path / "model", network, encoder.tokenizer, task | more)
-        models.append(Model.load(tmp_path / "model", "cpu"))
+        save_model(tmp_path / f"model{len(models)}", network, encoder.tokenizer, task | more)
+        models.append(Model.load(tmp_path / f"model{len(models)}", "cpu"))
     plain, prompted = models
     texts = [text for text in [*TEXTS, "영화가 정말 재미있다 " * 9] if text]
     for side, prompt in prompts.items():

@@ -111,7 +111,7 @@ def test_every_kind_of_model_gives_the_same_vectors(config, tiny_tokenizer, tmp_
     ):
         network.encoder.load_state_dict(encoder.network.encoder.state_dict())
         model = Model(network, tiny_tokenizer, *kind)
-        model.save(tmp_path / "model")
+        model.save(tmp_path / "model", overwrite=True)
         loaded = korbert.load(tmp_path / "model", "cpu")
         assert (loaded.can, loaded.kind) == (can, model.kind)
         np.testing.assert_allclose(loaded.embed(TEXTS, layer=-2, pooling="max"), expected, atol=1e-6)
