@@ -7,6 +7,7 @@ truncated: they report the end of the file. Here each frame has to reach its own
 import bz2
 import io
 import lzma
+import stat
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -37,8 +38,10 @@ def open_bytes(path: File) -> io.BufferedReader:
 
 
 def open_file(path: File) -> BinaryIO:
-    """The file as it is. Raises CorpusError if it is missing or unreadable."""
+    """The file as it is. Raises CorpusError if it is missing or unreadable, or a device, which may never end."""
     try:
+        if isinstance(path, Path) and stat.S_ISCHR(path.stat().st_mode) and str(path) != "/dev/stdin":
+            raise CorpusError(f"{path}: is a device: name a file, a pipe, or - for standard input")
         return path.open("rb")
     except FileNotFoundError:
         raise CorpusError(f"{path}: no such file: check the source's path in the recipe and --data") from None

@@ -86,3 +86,9 @@ def test_absent_and_unreadable_files_are_refused(tmp_path):
         open_bytes(tmp_path / "none.jsonl")
     with pytest.raises(CorpusError, match=r"cannot be opened \(Is a directory\)"):
         open_bytes(tmp_path)
+
+
+def test_a_device_is_refused(tmp_path):
+    (tmp_path / "texts.txt").symlink_to("/dev/zero")
+    with pytest.raises(CorpusError, match=r"texts\.txt: is a device: name a file, a pipe, or - for standard input"):
+        open_bytes(tmp_path / "texts.txt")
