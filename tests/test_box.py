@@ -8,7 +8,6 @@ import shutil
 import statistics
 import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from korbert.tasks.splits import split_by_article
 from korbert.tasks.token_classification.bio import read_bio
 from korbert.training import devices
 from tests.pipelines.service.started import started
+from tests.running import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 BOX = ROOT / "korbert" / "box"
@@ -191,8 +191,7 @@ def test_a_csv_of_ones_own(tmp_path, monkeypatch):
 def test_serve_alone_serves_the_box():
     with started() as service:
         assert all(name in service.said for name in NAMES)
-        while service.ask("/ready").code == 503:
-            time.sleep(0.1)
+        wait_until(lambda: service.ask("/ready").code != 503)
         vectors = service.ask("/v1/embeddings", {"model": "korbert-mini", "input": "신용 대출을 신청하고 싶어요"})
         assert len(vectors.json["data"][0]["embedding"]) == 256
         assert service.ask("/predict", {"model": "korbert-mini-nsmc", "input": "정말 재미있다"}).code == 200

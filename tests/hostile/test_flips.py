@@ -80,12 +80,6 @@ class Harmed:
         return outcome
 
 
-def _state(outcome, stage):
-    """What `status` says of a stage."""
-    lines = [line.split() for line in outcome.out.splitlines() if line.startswith(f"{stage} ")]
-    return lines[0][1] if lines else "nothing"
-
-
 def _status_says(harmed, stage, damaged, name=""):
     """`status --verify` never fails, and knows a damaged artifact from a fresh one. None: either will do.
 
@@ -95,7 +89,7 @@ def _status_says(harmed, stage, damaged, name=""):
     if outcome.code != 0:
         yield f"status leaves with {outcome.code}: {outcome.message[:300]}"
         return
-    state = _state(outcome, stage)
+    state = next((line.split()[1] for line in outcome.out.splitlines() if line.startswith(f"{stage} ")), "nothing")
     if damaged and state == "fresh":
         yield f"status --verify calls {stage} fresh"
     elif damaged and name not in outcome.out:

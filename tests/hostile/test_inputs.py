@@ -24,14 +24,13 @@ CASES = [
 def test_inputs(cut_off, tmp_path, number):
     case = draw(cut_off, tmp_path, number)
     before = look(tmp_path)
-    outcome = _run(case)
-    fail([*_faults(case, outcome), *_changed(case, before), *_mended(case, outcome)], _told(case, outcome))
-    shutil.rmtree(tmp_path)
-
-
-def _run(case):
     run = run_outside if case.outside else run_here
-    return run(case.arguments, case.folder, case.stdin, case.seconds)
+    outcome = run(case.arguments, tmp_path, case.stdin, case.seconds)
+    faults = [*_faults(case, outcome)]
+    after = look(tmp_path)
+    faults += [*changes_of(before, after, case.allowed), *leftovers_of(after), *_mended(case, outcome)]
+    fail(faults, _told(case, outcome))
+    shutil.rmtree(tmp_path)
 
 
 def _faults(case, outcome):
@@ -43,12 +42,6 @@ def _faults(case, outcome):
                 yield from oracle(case.folder, outcome)
             except Exception as error:
                 yield f"what came out cannot be looked at: {error!r}"
-
-
-def _changed(case, before):
-    after = look(case.folder)
-    yield from changes_of(before, after, case.allowed)
-    yield from leftovers_of(after)
 
 
 def _mended(case, outcome):

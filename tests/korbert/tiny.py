@@ -39,6 +39,15 @@ def model_with(head: str, config: AnyConfig, seed: int = 1) -> models.Model:
     return kind(config, *arguments, generator=torch.Generator().manual_seed(seed), **named)
 
 
+def stirred(model: models.Model, by: float = 0.2) -> models.Model:
+    """No bias 0 and no norm 1: a weight in the wrong place shows."""
+    generator = torch.Generator().manual_seed(5)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(by * torch.randn(parameter.shape, generator=generator))
+    return model.eval()
+
+
 def same_weights(one: nn.Module, other: nn.Module) -> bool:
     """Whether two models have the same weights, bit for bit."""
     first, second = one.state_dict(), other.state_dict()

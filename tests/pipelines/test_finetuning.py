@@ -153,9 +153,6 @@ def test_a_grid_and_seeds_are_chosen_on_validation_and_resumed(learn, tmp_path):
 
 
 def test_rows_that_cannot_be_learned_are_refused(learn):
-    rows = [["가", "a"], ["가", "b"], ["나", "a"], ["나", "a"]]
-    with pytest.raises(SettingsError, match="'bleu' is not a score"):
-        learn("classification", ["text", "label"], rows, metrics=("bleu",))
     with pytest.raises(CorpusError, match="all rows have the label '긍정'"):
         learn("classification", ["text", "label"], [[text, "긍정"] for text in TEXTS])
     with pytest.raises(SettingsError, match="'bleu' is not a score of this task: use one of"):

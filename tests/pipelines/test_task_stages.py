@@ -9,8 +9,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import torch
 from pydantic import ValidationError
@@ -22,9 +20,12 @@ from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.stages import Inputs
 from korbert.pipelines.stages.finetuning import run
+from korbert.pipelines.submission.writing import submit
 from korbert.tasks import korquad
 from korbert.tasks.kinds.sections import KorquadSection, NsmcSection, QuestionAnsweringSection
 from korbert.tokenization import Tokenizer
+from tests.korbert.tiny import json_lines
+from tests.pipelines.reports.conftest import write_parquet
 
 REVIEWS = {
     "validation_share": 0.25, "max_length": 24, "batch_size": 8, "epochs": 2, "learning_rates": [5e-3, 1e-3],
@@ -79,9 +80,8 @@ def root(tmp_path_factory, tiny_tokenizer, tiny_config):
     config = tiny_config(hidden_size=32, num_hidden_layers=1, intermediate_size=64, max_position_embeddings=64)
     model = PretrainingModel(config, torch.Generator().manual_seed(0))
     save_model(root / "pretrain" / "model", model, tiny_tokenizer)
-    documents = root / "clean" / "documents"
-    documents.mkdir(parents=True)
-    pq.write_table(pa.table({"text": ["첫 줄\n말뭉치의 한 줄", "다른 문서"]}), documents / "part-00000.parquet")
+    documents = [{"text": "첫 줄\n말뭉치의 한 줄"}, {"text": "다른 문서"}]
+    write_parquet(root / "clean" / "documents" / "part-00000.parquet", documents)
     train = reviews(150, 1)
     test = [(train[0][0].replace(" ", "  "), train[0][1]), ("말뭉치의 한 줄", 0), *reviews(57, 2)]
     for name, rows in (("train", train), ("test", test)):
@@ -110,10 +110,6 @@ def load(path):
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def load_lines(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 @pytest.fixture(scope="module")
 def rated(root):
     """An artifact of nsmc, made without interruption, and its counts."""
@@ -134,7 +130,7 @@ def test_reviews_are_scored_beside_an_untrained_encoder_and_those_unseen_apart(r
     assert {trial["learning_rate"] for trial in scores["rows"][0]["trials"]} == {5e-3, 1e-3}
     assert scores["rows"][0]["scores"]["accuracy"] > 0.8  # the words tell it
 
-    lines = load_lines(output / "predictions.jsonl")
+    lines = json_lines(output / "predictions.jsonl")
     train = (root / "train.txt").read_text("utf-8").splitlines()[1:]
     seen = {" ".join(line.split("\t")[1].split()) for line in train} | {"말뭉치의 한 줄"}
     unseen = [" ".join(line["text"].split()) not in seen for line in lines]
@@ -147,7 +143,7 @@ def test_reviews_are_scored_beside_an_untrained_encoder_and_those_unseen_apart(r
             assert row[name]["accuracy"] == sum(right) / len(right)
 
 
-def test_questions_are_answered_scored_and_explained(answered, root):
+def test_questions_are_answered_scored_and_explained(answered, root, tmp_path):
     output, counts = answered
     predictions, scores = load(output / "predictions.json"), load(output / "scores.json")
     test = load(root / "test.json")
@@ -166,6 +162,8 @@ def test_questions_are_answered_scored_and_explained(answered, root):
     context = ARTICLES[0][1]
     answer = reader.answer("한강은 어디에서 시작하는가?", context)
     assert context[answer.start : answer.end] == answer.answer
+    submit(output, root / "test.json", tmp_path / "answers.json", device="cpu")
+    assert load(tmp_path / "answers.json") == predictions
 
 
 KILLED = """
@@ -243,11 +241,11 @@ def test_a_warm_up_is_learned_first_and_only_once(root, tmp_path):
     first = {}
     for name in ("warm", "cold"):
         (curve,) = (tmp_path / name / "metrics").glob("pretrained-*.jsonl")
-        first[name] = load_lines(curve)[0]["loss"]
+        first[name] = json_lines(curve)[0]["loss"]
     assert first["warm"] < first["cold"]  # some of the questions are known by now
     assert not (tmp_path / "cold" / "metrics" / "warm_up.jsonl").exists()
 
-    total = max(line["step"] for line in load_lines(tmp_path / "warm" / "metrics" / "warm_up.jsonl"))
+    total = max(line["step"] for line in json_lines(tmp_path / "warm" / "metrics" / "warm_up.jsonl"))
     for after in (total - 3, total + 2):
         kill(root, tmp_path / f"killed-{after}", "warm", after)
         make(root, section, tmp_path / f"killed-{after}", **files)

@@ -9,11 +9,10 @@ import torch
 import transformers
 
 from korbert.huggingface.exporting import export
-from korbert.modeling.config import EncoderConfig
-from korbert.modeling.models import EmbeddingModel, Model, PretrainingModel, QuestionAnsweringModel
+from korbert.modeling import EmbeddingModel, EncoderConfig, Model, PretrainingModel, QuestionAnsweringModel, save_model
 from korbert.modeling.onnx_export import TEXTS
-from korbert.modeling.storage import save_model
 from korbert.tokenization import Tokenizer, pad_batch
+from tests.korbert.tiny import stirred
 
 TOLERANCE = 1e-5  # of float32 scores; relative to the largest one if that is above 1
 
@@ -27,18 +26,11 @@ FAMILIES: dict[str, dict[str, Any]] = {
 
 
 def small(tokenizer: Tokenizer, family: str = "bert", **others: Any) -> EncoderConfig:
-    sizes = {"hidden_size": 16, "num_hidden_layers": 4, "num_attention_heads": 2, "intermediate_size": 24}
-    sizes |= {"vocab_size": tokenizer.vocab_size, "max_position_embeddings": 320}
+    sizes = {
+        "hidden_size": 16, "num_hidden_layers": 4, "num_attention_heads": 2, "intermediate_size": 24,
+        "vocab_size": tokenizer.vocab_size, "max_position_embeddings": 320,
+    }  # fmt: skip
     return EncoderConfig.model_validate(sizes | FAMILIES[family] | others)
-
-
-def stirred(model: Model, by: float = 0.2) -> Model:
-    """No bias 0 and no norm 1: a weight in the wrong place shows."""
-    generator = torch.Generator().manual_seed(5)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(by * torch.randn(parameter.shape, generator=generator))
-    return model.eval()
 
 
 def saved(folder: Path, model: Model, tokenizer: Tokenizer) -> Path:

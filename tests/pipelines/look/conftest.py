@@ -13,6 +13,9 @@ import torch
 
 from korbert.model import Model
 from korbert.modeling import PretrainingModel
+from korbert.tasks.kinds.classification import Classification
+from korbert.tasks.kinds.question_answering import QuestionAnswering
+from tests.korbert.tiny import stirred
 
 QUIET = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -79,20 +82,6 @@ def window(browser):
         assert elsewhere == []
 
 
-def _stirred(model: Any) -> Any:
-    generator = torch.Generator().manual_seed(5)
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.add_(0.3 * torch.randn(weight.shape, generator=generator))
-    return model.eval()
-
-
-@pytest.fixture(scope="session")
-def stirred():
-    """Gives a model weights far from their even beginning."""
-    return _stirred
-
-
 @pytest.fixture(scope="module")
 def config(tiny_config):
     return tiny_config()
@@ -100,4 +89,16 @@ def config(tiny_config):
 
 @pytest.fixture(scope="module")
 def filler(tiny_tokenizer, config):
-    return Model(_stirred(PretrainingModel(config, torch.Generator().manual_seed(3))), tiny_tokenizer)
+    return Model(stirred(PretrainingModel(config, torch.Generator().manual_seed(3)), 0.3), tiny_tokenizer)
+
+
+@pytest.fixture(scope="module")
+def classifier(tiny_tokenizer, config):
+    kind = Classification(metrics=("accuracy",), max_length=64, labels=("부정", "긍정", "중립"))
+    return Model(stirred(kind.model(config, torch.Generator().manual_seed(3)), 0.3), tiny_tokenizer, kind)
+
+
+@pytest.fixture(scope="module")
+def reader(tiny_tokenizer, config):
+    kind = QuestionAnswering(metrics=("f1",))
+    return Model(stirred(kind.model(config, torch.Generator().manual_seed(3)), 0.3), tiny_tokenizer, kind)

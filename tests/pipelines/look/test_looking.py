@@ -13,29 +13,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import korbert
 from korbert.errors import ModelError
 from korbert.model import Model
-from korbert.modeling import EncoderModel, PretrainingModel, models, save_model
+from korbert.modeling import EmbeddingModel, EncoderModel, PretrainingModel, save_model
 from korbert.pipelines.reports.look.data import look_data, stretches_of
 from korbert.pipelines.reports.look.page import page
-from korbert.tasks.kinds.classification import Classification
-from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tokenization import Pieces
 from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.vectors.attention import attention
 from korbert.vectors.attribution import attribute
+from tests.korbert.tiny import stirred
 
 TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 2">&amp; \u202e \ud800'
-
-
-@pytest.fixture(scope="module")
-def classifier(tiny_tokenizer, config, stirred):
-    labels = ["부정", "긍정", "중립"]
-    model = models.ClassificationModel(config, 3, labels=labels, generator=torch.Generator().manual_seed(3))
-    kind = Classification(metrics=("accuracy",), max_length=64, labels=labels)
-    return Model(stirred(model), tiny_tokenizer, kind)
 
 
 def opened(packed, kind=np.uint8):
@@ -100,9 +90,9 @@ def test_guesses_are_those_of_a_text_with_that_piece_alone_masked(filler):
         assert [share for _, share in one.guesses] == pytest.approx(best.values.tolist(), rel=1e-3)
 
 
-def test_vectors_by_layer_are_those_of_an_embedder(tiny_tokenizer, config, stirred):
-    model = stirred(models.EmbeddingModel(config, generator=torch.Generator().manual_seed(3)))
-    embedder = Model(model, tiny_tokenizer)
+def test_vectors_by_layer_are_those_of_an_embedder(tiny_tokenizer, config):
+    model = EmbeddingModel(config, generator=torch.Generator().manual_seed(3))
+    embedder = Model(stirred(model, 0.3), tiny_tokenizer)
     data = look_data(embedder, TEXT, PAIR)["vectors"]
     scale = np.array(data["vectors"]["scale"])[:, :, None]
     got = opened(data["vectors"], np.int8) / 127 * scale
@@ -139,9 +129,7 @@ def test_a_label_that_is_not_explained_says_why(classifier, monkeypatch):
     assert "pip install 'korbert[look]'" in data["missing"]["label"]
 
 
-def test_a_reader_shows_its_answers(tiny_tokenizer, config, stirred):
-    network = models.QuestionAnsweringModel(config, torch.Generator().manual_seed(3))
-    reader = Model(stirred(network), tiny_tokenizer, QuestionAnswering(metrics=("f1",)))
+def test_a_reader_shows_its_answers(reader):
     context, question = "세종은 1443년에 한글을 만들었다.", "한글은 언제 만들어졌나?"
     reading = look_data(reader, question, context)["reading"]
     best = reading["answers"][0]
@@ -207,10 +195,14 @@ def test_a_text_that_is_too_long_is_refused(folder, tmp_path, command):
     assert not (tmp_path / "look.html").exists()
 
 
-def test_encoders_and_detectors_are_looked_at_too(folder, tiny_tokenizer, tmp_path, filler):
+def test_a_pair_that_a_classifier_cannot_read_is_said(classifier):
+    assert look_data(classifier, TEXT)["prediction"]["label"] == classifier.predict(TEXT).label
+    assert "is a pair of texts" in look_data(classifier, TEXT, PAIR)["missing"]["prediction"]
+
+
+def test_an_encoder_without_heads_is_looked_at_too(filler):
     model = EncoderModel(filler.network.config, encoder=filler.network.encoder)
-    save_model(tmp_path / "bare" / "model", model, tiny_tokenizer)
-    data = look_data(korbert.load(tmp_path / "bare"), TEXT, whole=True)
+    data = look_data(Model(model, filler.tokenizer), TEXT, whole=True)
     assert data["model"]["kind"] == "encoder"
     assert "guesses" not in data
 

@@ -6,14 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
-from korbert.model import Model
-from korbert.modeling import ClassificationModel, QuestionAnsweringModel
 from korbert.pipelines.reports.look.data import look_data
 from korbert.pipelines.reports.look.page import page
-from korbert.tasks.kinds.classification import Classification
-from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.vectors.attention import attention
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -218,10 +213,7 @@ def test_what_is_missing_is_said(window, data, tmp_path):
     assert tab.get_by_text("<i>left out</i>").is_visible()
 
 
-def test_what_speaks_for_a_label(window, tiny_tokenizer, config, stirred, tmp_path):
-    model = ClassificationModel(config, 2, labels=["부정", "긍정"], generator=torch.Generator().manual_seed(3))
-    kind = Classification(metrics=("accuracy",), max_length=64, labels=["부정", "긍정"])
-    classifier = Model(stirred(model), tiny_tokenizer, kind)
+def test_what_speaks_for_a_label(window, classifier, tmp_path):
     path = tmp_path / "label.html"
     path.write_text(page(look_data(classifier, TEXT)), encoding="utf-8")
     one = window()
@@ -274,9 +266,7 @@ def test_entities_are_marked_in_the_text_and_slots_listed(window, filler, tmp_pa
     assert cells == ["언제", "1443년", "어디", "", "누구", "any"]
 
 
-def test_a_reader_answers_in_large_type_and_in_the_context(window, tiny_tokenizer, config, stirred, tmp_path):
-    network = QuestionAnsweringModel(config, torch.Generator().manual_seed(3))
-    reader = Model(stirred(network), tiny_tokenizer, QuestionAnswering(metrics=("f1",)))
+def test_a_reader_answers_in_large_type_and_in_the_context(window, reader, tmp_path):
     question, path = "한글은 언제 만들어졌나?", tmp_path / "reading.html"
     path.write_text(page(look_data(reader, question, SENTENCE)), encoding="utf-8")
     one = window()
@@ -289,11 +279,3 @@ def test_a_reader_answers_in_large_type_and_in_the_context(window, tiny_tokenize
     tab.reload()
     tab.locator("#prediction").get_by_text("give one that holds the answer").wait_for()
     assert one.faults == []
-
-
-def test_a_pair_that_a_classifier_cannot_read_is_said(tiny_tokenizer, config, stirred):
-    model = ClassificationModel(config, 2, labels=["부정", "긍정"], generator=torch.Generator().manual_seed(3))
-    kind = Classification(metrics=("accuracy",), max_length=64, labels=["부정", "긍정"])
-    classifier = Model(stirred(model), tiny_tokenizer, kind)
-    assert look_data(classifier, TEXT)["prediction"]["label"] == classifier.predict(TEXT).label
-    assert "is a pair of texts" in look_data(classifier, TEXT, PAIR)["missing"]["prediction"]

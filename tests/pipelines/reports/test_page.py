@@ -29,14 +29,15 @@ def _page(folder):
     return render(folder).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("stage", MAKERS)
-def test_page_is_well_formed_self_contained_and_the_same_elsewhere(maker, tmp_path, stage):
-    folder = maker(stage)
+@pytest.mark.parametrize("name", [*MAKERS, *KINDS])
+def test_page_is_well_formed_self_contained_and_the_same_elsewhere(maker, tmp_path, name):
+    folder = maker(name) if name in MAKERS else write_task(maker.recipe, name, KINDS[name]())
     page = _page(folder)
     read = Reader(page)
     assert read.tags["h1"] == 1
     assert not read.tags.keys() & {"script", "link", "img", "iframe"}
     assert re.findall(r"https?:|url\((?!#)|@import", page) == []
+    assert "<b>&amp;" not in page
     assert max(read.ids.values(), default=1) == 1
     elsewhere = tmp_path / "elsewhere" / "/".join(folder.parts[-3:])  # what the page says of the place
     shutil.copytree(folder, elsewhere)

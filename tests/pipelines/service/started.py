@@ -8,11 +8,12 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tests.running import wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = Path(__file__).with_name("toy_service.py")
@@ -75,10 +76,7 @@ class Started:
 
     def wait_for(self, metric: str, seconds: float = 30) -> None:
         """Until /metrics says this."""
-        deadline = time.monotonic() + seconds
-        while metric not in self.ask("/metrics").body.decode():
-            assert time.monotonic() < deadline, metric
-            time.sleep(0.01)
+        wait_until(lambda: metric in self.ask("/metrics").body.decode(), seconds)
 
     def end(self, number: int = signal.SIGTERM) -> int:
         """Sends a signal, waits, and returns the exit code."""

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.pipelines.service.started import toy
+from tests.running import wait_until
 
 PATHS = ("/v1/embeddings", "/fill", "/predict", "/answer", "/tokenize", "/similar", "/attention")
 VALID = json.dumps({"input": ["학교에 간다", "글"], "encoding_format": "base64"}, ensure_ascii=False).encode()
@@ -185,7 +186,8 @@ def test_thousands_of_hostile_requests_get_errors_and_do_no_harm(models, share):
     rng.shuffle(families)
     with toy(models={"vectors": str(models["vectors"]), "gaps": str(models["gaps"])}, limits=LIMITS) as service:
         before = service.ask("/v1/embeddings", {"input": "학교에 간다"}).json["data"][0]["embedding"]
-        files = len(list(Path(f"/proc/{service.process.pid}/fd").iterdir()))
+        open_files = Path(f"/proc/{service.process.pid}/fd")
+        files = len(list(open_files.iterdir()))
 
         async def run_all():
             ended = asyncio.Event()
@@ -202,10 +204,7 @@ def test_thousands_of_hostile_requests_get_errors_and_do_no_harm(models, share):
         assert max(seconds) < 60
         assert service.ask("/ready").code == 200
         service.wait_for("korbert_queue_texts 0.0")
-        deadline = time.monotonic() + 30
-        while len(list(Path(f"/proc/{service.process.pid}/fd").iterdir())) > files + 2:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: len(list(open_files.iterdir())) <= files + 2, 30)
         after = service.ask("/v1/embeddings", {"input": "학교에 간다"}).json["data"][0]["embedding"]
         assert after == pytest.approx(before)
     assert service.log == []
@@ -290,9 +289,7 @@ def test_connections_above_the_limit_get_503():
 
     with toy(limits={"connections": 5}) as service:
         asyncio.run(many(service))
-        deadline = time.monotonic() + 20
-        while service.ask("/ready").code != 200:
-            assert time.monotonic() < deadline
+        wait_until(lambda: service.ask("/ready").code == 200, 20)
 
 
 @pytest.mark.slow

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,6 +21,7 @@ from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.running import _bound, application, is_loopback
 from korbert.pipelines.service.shared import Service
 from tests.pipelines.service.started import ROOT, ask, started, toy
+from tests.running import wait_until
 
 
 def _korbert(*arguments):
@@ -51,8 +51,7 @@ def test_shutdown_answers_pending_requests_and_refuses_new_ones():
         running = clients.submit(service.ask, "/v1/embeddings", {"input": "글"})
         service.wait_for("korbert_queue_texts 1.0")
         service.process.send_signal(signal.SIGTERM)
-        while service.ask("/health").json["status"] != "ending":
-            time.sleep(0.01)
+        wait_until(lambda: service.ask("/health").json["status"] == "ending")
         refused = service.ask("/v1/embeddings", {"input": "글"})
         assert (refused.code, refused.headers["retry-after"], refused.headers["connection"]) == (503, "10", "close")
         assert "the service is shutting down" in refused.error["message"]
@@ -68,8 +67,7 @@ def test_a_second_signal_ends_it_although_the_model_is_at_work():
         clients.submit(service.ask, "/v1/embeddings", {"input": "글"})  # its error is nobody's
         service.wait_for("korbert_queue_texts 1.0")
         service.process.send_signal(signal.SIGINT)
-        while service.ask("/health").json["status"] != "ending":
-            time.sleep(0.01)
+        wait_until(lambda: service.ask("/health").json["status"] == "ending")
         service.process.send_signal(signal.SIGINT)
         assert service.process.wait(timeout=60) != 0
 
@@ -77,8 +75,7 @@ def test_a_second_signal_ends_it_although_the_model_is_at_work():
 def test_requests_during_loading_get_503(free_port):
     with ExitStack() as stack, ThreadPoolExecutor() as pool:
         starting = pool.submit(stack.enter_context, toy(loading=2.0, port=free_port))
-        while _refused(free_port):
-            time.sleep(0.01)
+        wait_until(lambda: not _refused(free_port))
         assert ask(free_port, "/health").json == {"status": "loading", "models": [], "index": False}
         for path, body in (("/ready", None), ("/v1/models/toy", None), ("/v1/embeddings", {"input": "글"})):
             reply = ask(free_port, path, body)
