@@ -51,11 +51,8 @@ def read_json(text: TextFile) -> Table:
     value = values.value()
     if isinstance(value, dict) and values.next():
         return _table(text, "JSON", "line", lambda: _Values(text).successive())
-    lists = {}
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if isinstance(inner, list) and any(isinstance(item, dict) for item in inner):
-                lists[key] = inner
+    held = {key: inner for key, inner in value.items() if isinstance(inner, list)} if isinstance(value, dict) else {}
+    lists = {key: inner for key, inner in held.items() if any(isinstance(item, dict) for item in inner)}
     if len(lists) != 1:
         what = f"lists of objects at {', '.join(lists)}" if lists else f"{type_name(value)} without a list of objects"
         raise CorpusError(f"{text.path}: {what}: give a list of objects, or an object with one such list")

@@ -3,7 +3,6 @@
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from sqlite3 import Connection
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.records.given import table_of
 from korbert.search.database import Damage, checksum, intact, read_meta
 from korbert.search.postings import add_postings, remove_postings
-from korbert.tasks.files import ROLES, Role, columns_of
+from korbert.tasks.files import ROLES, column_for
 
 Fields = Mapping[str, Any]
 """What else is known about a text: any JSON."""
@@ -58,36 +57,24 @@ def rows_of(texts: Any) -> Iterator[tuple[str | None, str, str]]:
 
 
 def _row(one: Any, place: str) -> tuple[str | None, str, str]:
-    id: Any = None
-    text: Any = one
-    fields: Any = {}
+    row: Any = (None, one) if isinstance(one, str) else one
     if isinstance(one, Mapping):
-        column = _text_column(tuple(one))
+        column = column_for(ROLES["text"].names, tuple(one))
         if column is None:
             raise SettingsError(f"{place}: {', '.join(map(str, one))} is without a text: {_TAKEN}")
-        text = one[column]
         id = one.get("id")
-        id = str(id) if isinstance(id, int) else id
         fields = {key: value for key, value in one.items() if key not in ("id", column)}
-    elif isinstance(one, list | tuple) and len(one) in (2, 3) and all(isinstance(own, Mapping) for own in one[2:]):
-        id = one[0]
-        text = one[1]
-        fields = one[2] if one[2:] else {}
-    elif not isinstance(one, str):
+        row = (str(id) if isinstance(id, int) else id, one[column], fields)
+    is_row = isinstance(row, list | tuple) and len(row) in (2, 3) and all(isinstance(own, Mapping) for own in row[2:])
+    if not is_row:
         raise SettingsError(f"{place}: {one!r:.60} is a {type(one).__name__}: {_TAKEN}")
+    id, text, *more = row
     if not isinstance(id, str | None) or not isinstance(text, str):
         raise CorpusError(f"id {id!r:.60}: id and text have to be strings, not {text!r:.60}")
-    kept = json_of(fields)
+    kept = json_of(*more)
     if not is_utf8(f"{id}{text}{kept}"):
         raise CorpusError(f"id {id!r:.60}: has a lone surrogate, which no file can hold: remove it")
     return id, text, kept
-
-
-@lru_cache(100)
-def _text_column(keys: tuple[str, ...]) -> str | None:
-    """The key with the first usual name of a text."""
-    named = (columns_of(Role("", (name,)), keys) for name in ROLES["text"].names)
-    return next((found[0] for found in named if found), None)
 
 
 def json_of(fields: Fields = MappingProxyType({})) -> str:

@@ -3,6 +3,7 @@
 import math
 
 import pandas as pd
+import polars
 import pyarrow as pa
 import pytest
 from datasets import Dataset
@@ -133,23 +134,16 @@ TABLE = {name: cells for name, cells in ROWS.items() if name != "점수"}
 
 
 @pytest.mark.parametrize("rows", [
-    pd.DataFrame(ROWS), pa.table(TABLE), Dataset.from_dict(TABLE),
+    pd.DataFrame(ROWS), polars.DataFrame(TABLE), pa.table(TABLE), Dataset.from_dict(TABLE),
     [{"문의": "언제 오나요", "text": "내일"}, {"문의": "좋아요", "text": "정말"}],
     [{"text": "언제 오나요", "pair": "내일"}, {"text": "좋아요", "pair": "정말"}],  # by role
     [{"sentence1": "언제 오나요", "sentence2": "내일"}, {"sentence1": "좋아요", "sentence2": "정말"}],
-], ids=["pandas", "arrow", "datasets", "dicts", "roles", "usual names"])  # fmt: skip
+], ids=["pandas", "polars", "arrow", "datasets", "dicts", "roles", "usual names"])  # fmt: skip
 def test_the_columns_of_training_are_read_and_else_those_of_roles(models, rows):
     expected = models["own"].predict([("언제 오나요", "내일"), ("좋아요", "정말")])
     found = models["own"].predict(rows)
     for one, own in zip(found, expected, strict=True):
         assert one.probabilities == pytest.approx(own.probabilities, abs=1e-6)
-
-
-def test_a_frame_of_polars_is_read_by_its_columns(models):
-    frame = pytest.importorskip("polars").DataFrame(TABLE)
-    assert [one.label for one in models["own"].predict(frame)] == [
-        one.label for one in models["own"].predict(pd.DataFrame(ROWS))
-    ]
 
 
 def test_choices_in_columns_of_their_own_are_those_of_a_list(models):

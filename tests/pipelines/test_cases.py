@@ -132,15 +132,12 @@ def _read(path):
     [
         ("06-conll.txt", [f"{who} 씨가 {to}에 갔다" for who, to in
                           (("김민수", "부산"), ("이영희", "대전"), ("박지훈", "광주"), ("최수진", "대구"))]),
+        ("09-kmou-underscores.txt", ["부산 시청 에 김민수 씨 가 갔다 ."]),  # a space there is no word
         ("10-header-by-chance.txt", ["오늘 댓글, 내용", "정말 좋은 제품이에요, 또 사요", "금방 고장 났어요, 안 사요"]),
     ],
 )  # fmt: skip
 def test_predict_reads_what_is_there(name, texts):
     assert _read(CASES / name)[: len(texts)] == texts
-
-
-def test_a_space_of_kmou_is_no_word():
-    assert _read(CASES / "09-kmou-underscores.txt")[0] == "부산 시청 에 김민수 씨 가 갔다 ."
 
 
 @pytest.mark.parametrize(

@@ -146,16 +146,21 @@ def test_a_table_of_parquet_keeps_its_columns(folders, tmp_path, command):
     assert pq.read_table(tmp_path / "d.parquet")["predicted_label"].equals(after["label"])
 
 
-@pytest.mark.parametrize(("name", "code", "said"), [
-    ("a.csv", 2, "b.parquet: is for .xlsx, or for the columns of a file of Parquet: leave it out, and write > FILE"),
-    ("none.parquet", 2, "none.parquet: holds no row, so there is nothing to write"),
+NO_TABLE = "is for .xlsx, or for the columns of a file of Parquet: leave it out, and write > FILE"
+
+
+@pytest.mark.parametrize(("name", "options", "said"), [
+    ("a.csv", "--output out.parquet", f"out.parquet: {NO_TABLE}"),
+    ("a.csv", "--output out.xls", f"out.xls: {NO_TABLE}"),
+    ("none.parquet", "--output out.parquet", "none.parquet: holds no row, so there is nothing to write"),
+    ("a.csv", "--form csv --sheet a", "--sheet is for workbooks: leave --form csv out"),
 ])  # fmt: skip
-def test_what_has_no_columns_to_keep_is_refused(folders, tmp_path, command, name, code, said):
+def test_options_that_do_not_suit_a_file_are_refused(folders, tmp_path, command, monkeypatch, name, options, said):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "a.csv").write_text("text\n좋다\n", encoding="utf-8")
     _parquet([], tmp_path / "none.parquet")
-    output = tmp_path / "b.parquet"
-    assert said in command("predict", folders / "nsmc", tmp_path / name, "--output", output, code=code).err
-    assert not output.exists()
+    assert said in command("predict", folders / "nsmc", name, *options.split(), code=2).err
+    assert not [*tmp_path.glob("out.*")]
 
 
 @pytest.mark.parametrize(("data", "name", "columns", "said"), [
@@ -172,11 +177,12 @@ def test_columns_that_are_not_there(classifier, data, name, columns, said):
         results(classifier, data, name, columns=columns)
 
 
-def test_the_id_of_another_name(classifier):
-    data = "번호,text\n가1,좋다\n가2,별로다\n"
-    assert [one["id"] for one in results(classifier, data, "a.csv", columns={"id": ["번호"]})] == ["가1", "가2"]
-    (one,) = results(classifier, '{"번호": 7, "text": "좋다"}', "a.jsonl", columns={"id": ["번호"]})
-    assert one["id"] == 7
+@pytest.mark.parametrize(("name", "data", "ids"), [
+    ("a.csv", "번호,text\n가1,좋다\n가2,별로다\n", ["가1", "가2"]),
+    ("a.jsonl", '{"번호": 7, "text": "좋다"}', [7]),
+])  # fmt: skip
+def test_the_id_of_another_name(classifier, name, data, ids):
+    assert [one["id"] for one in results(classifier, data, name, columns={"id": ["번호"]})] == ids
 
 
 def test_of_a_long_text_the_beginning_is_read(classifier):
@@ -281,18 +287,6 @@ def test_results_are_written_as_a_workbook_of_texts(folders, tmp_path, command):
     assert list(named) == ["line", "id", "text", "label", "probability", "probabilities", "error"]
     assert named["text"].value == "=1+1"
     assert {cell.data_type for cell in first if cell.value} == {"s"}
-
-
-def test_other_endings_are_refused(folders, tmp_path, command):
-    (tmp_path / "a.csv").write_text("text\n가\n", encoding="utf-8")
-    said = command("predict", folders / "nsmc", tmp_path / "a.csv", "--output", tmp_path / "out.xls", code=2).err
-    assert "is for .xlsx, or for the columns of a file of Parquet: leave it out, and write > FILE" in said
-
-
-def test_a_sheet_is_for_workbooks(folders, tmp_path, command):
-    (tmp_path / "a.csv").write_text("text\n가\n", encoding="utf-8")
-    said = command("predict", folders / "nsmc", tmp_path / "a.csv", "--form", "csv", "--sheet", "a", code=2).err
-    assert "--sheet is for workbooks: leave --form csv out" in said
 
 
 @pytest.mark.parametrize(("lang", "begins"), [("ko", "\ufeffline,"), ("en", "line,")])

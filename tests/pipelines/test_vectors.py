@@ -148,6 +148,13 @@ def test_options_that_are_refused(model, texts, options, error, command):
 # --- index, similar ---
 
 
+@pytest.fixture
+def indexed(model, texts, tmp_path, command):
+    """An index of the texts."""
+    command("index", model, texts, "--output", tmp_path / "index")
+    return tmp_path / "index"
+
+
 def test_an_index_is_made_added_to_and_searched(model, tmp_path, command):
     corpus, more, folder = tmp_path / "corpus.csv", tmp_path / "more.jsonl", tmp_path / "index"
     corpus.write_text("id,문장\n" + "".join(f"t{number},{text}\n" for number, text in enumerate(TEXTS)), "utf-8")
@@ -229,21 +236,19 @@ def test_a_search_is_measured(model, texts, tmp_path, command):
     assert "has no query with ids in 'id': nothing can be measured" in err
 
 
-def test_other_models_and_settings_are_refused(model, texts, tmp_path, tiny_tokenizer, tiny_config, command):
-    folder = tmp_path / "index"
-    command("index", model, texts, "--output", folder)
+def test_other_models_and_settings_are_refused(model, texts, tmp_path, tiny_tokenizer, tiny_config, command, indexed):
     save_model(tmp_path / "other", PretrainingModel(tiny_config(num_hidden_layers=1)), tiny_tokenizer)
     (tmp_path / "empty").mkdir()
     for arguments, error in (
-        (["similar", tmp_path / "other", folder, "가"], "is an index of another model"),
-        (["index", tmp_path / "other", texts, "--output", folder], "is an index of another model"),
-        (["index", model, texts, "--output", folder, "--pooling", "max"], "index: pooling: 'max' here, 'mean' in the"),
-        (["similar", model, folder, "가", "--layer", "0"], "index: layer: (0,) here, (-1,) in the index: leave the"),
-        (["index", model, "--output", folder], "neither CORPUS nor --remove is given"),
-        (["similar", model, folder.parent / "empty", "가"], "is not an index: make one with `korbert index`"),
+        (["similar", tmp_path / "other", indexed, "가"], "is an index of another model"),
+        (["index", tmp_path / "other", texts, "--output", indexed], "is an index of another model"),
+        (["index", model, texts, "--output", indexed, "--pooling", "max"], "index: pooling: 'max' here, 'mean' in the"),
+        (["similar", model, indexed, "가", "--layer", "0"], "index: layer: (0,) here, (-1,) in the index: leave the"),
+        (["index", model, "--output", indexed], "neither CORPUS nor --remove is given"),
+        (["similar", model, indexed.parent / "empty", "가"], "is not an index: make one with `korbert index`"),
     ):
         assert error in command(*arguments, code=2).err
-    assert "4 unchanged" in command("index", model, texts, "--output", folder).out
+    assert "4 unchanged" in command("index", model, texts, "--output", indexed).out
 
 
 def test_a_folder_of_text_files_is_read_by_line(model, tmp_path, command):
@@ -288,29 +293,25 @@ def test_tables_and_json_lines_of_a_folder_are_read_as_such(model, tmp_path, com
     assert [hit["id"] for hit in found["hits"]] == ["표.csv:1"]
 
 
-def test_a_search_takes_the_model_that_the_index_names(model, texts, tmp_path, command):
-    folder = tmp_path / "index"
-    command("index", model, texts, "--output", folder)
-    expected = command("similar", model, folder, "카드", "--json").out
+def test_a_search_takes_the_model_that_the_index_names(model, texts, indexed, command):
+    expected = command("similar", model, indexed, "카드", "--json").out
     assert json.loads(expected)["hits"]
-    assert command("similar", folder, "카드", "--json").out == expected
-    assert command("similar", folder, "카드", "--model", model, "--json").out == expected
+    assert command("similar", indexed, "카드", "--json").out == expected
+    assert command("similar", indexed, "카드", "--model", model, "--json").out == expected
     assert command("similar", texts, "카드", "--model", model, "--json").out == expected
     err = command("similar", model, code=2).err
     assert f"{model}: nothing to search in is named: give a model and a file of texts, or an index" in err
 
 
-def test_an_index_is_checked(model, texts, tmp_path, command):
-    folder = tmp_path / "index"
-    command("index", model, texts, "--output", folder)
-    assert command("index", folder, "--check").out == f"{folder}: 4 texts, all as they were written\n"
-    path = folder / "index.sqlite"
+def test_an_index_is_checked(model, texts, indexed, command):
+    assert command("index", indexed, "--check").out == f"{indexed}: 4 texts, all as they were written\n"
+    path = indexed / "index.sqlite"
     data = path.read_bytes()
     path.write_bytes(data.replace("재미있다".encode(), "재미없다".encode()))
-    err = command("index", folder, "--check", code=2).err
+    err = command("index", indexed, "--check", code=2).err
     assert f"{path}: is damaged (a row of texts is not as it was written): make the index again" in err
-    assert "is damaged" in command("similar", model, folder, "영화", code=2).err
-    assert "--check reads an index, and nothing else" in command("index", folder, texts, "--check", code=2).err
+    assert "is damaged" in command("similar", model, indexed, "영화", code=2).err
+    assert "--check reads an index, and nothing else" in command("index", indexed, texts, "--check", code=2).err
     assert "no index is named: give its folder with --output FOLDER" in command("index", model, texts, code=2).err
 
 

@@ -143,8 +143,9 @@ class Classification(Kind, frozen=True):
         return there
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ClassificationModel:
-        problem: Literal["multi_label_classification", "single_label_classification"]
-        problem = "multi_label_classification" if self.several else "single_label_classification"
+        problem: Literal["multi_label_classification", "single_label_classification"] = (
+            "multi_label_classification" if self.several else "single_label_classification"
+        )
         return ClassificationModel(
             config, len(self.labels), self.pooling, labels=self.labels, generator=generator, problem_type=problem
         )

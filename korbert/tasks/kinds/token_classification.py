@@ -71,8 +71,7 @@ class TokenClassification(Kind, frozen=True):
         if not any(row.get("spans") is not None or row.get("tags") is not None for row in rows):
             raise CorpusError(f"{rows.files}: has neither spans with a text nor tags with tokens: name their columns")
         tokens = [token for row in rows for token in row.get("tokens") or ()]
-        units: Literal["characters", "words"]
-        units = "words" if any(len(token) > 1 for token in tokens) else "characters"
+        units: Literal["characters", "words"] = "words" if any(len(token) > 1 for token in tokens) else "characters"
         seen = {tag for row in rows for tag in row.get("tags") or ()}
         if seen and all(tag.isdecimal() for tag in seen):
             rows.notes.append(

@@ -63,11 +63,16 @@ def test_a_folder_of_datasets_and_its_parquet_in_a_pipe(tmp_path):
         assert [one for part in records(source, "<stdin>", "auto", KEYS) for one in part] == expected
 
 
-def test_faults_name_the_pipe_and_not_its_copy():
-    with pytest.raises(CorpusError, match=r"^<stdin>, line 2: not JSON \(Unterminated string"):
-        _texts(io.BytesIO(b'[{"text": 1},\n{"te'))
-    with pytest.raises(SettingsError, match=r"^a\.csv: no column text among x, y: name it with --text NAME"):
-        _texts(io.BytesIO(b"x,y\n1,2\n"), "a.csv")
+@pytest.mark.parametrize(
+    ("data", "name", "error", "said"),
+    [
+        (b'[{"text": 1},\n{"te', "<stdin>", CorpusError, r"^<stdin>, line 2: not JSON \(Unterminated string"),
+        (b"x,y\n1,2\n", "a.csv", SettingsError, r"^a\.csv: no column text among x, y: name it with --text NAME"),
+    ],
+)
+def test_faults_name_the_pipe_and_not_its_copy(data, name, error, said):
+    with pytest.raises(error, match=said):
+        _texts(io.BytesIO(data), name)
 
 
 def test_json_lines_answer_as_they_arrive():
@@ -159,10 +164,10 @@ def test_endings_tell_the_format_unless_the_content_differs(tmp_path, name, cont
     assert (table.form, table.columns) == (form, columns)
 
 
-def test_a_given_format_is_used(tmp_path):
+@pytest.mark.parametrize(("form", "columns"), [("conll", ("tokens", "tags", "1", "2")), ("tsv-plain", ("가", "O"))])
+def test_a_given_format_is_used(tmp_path, form, columns):
     (tmp_path / "a.csv").write_text("가\tO\n나\tO\n", encoding="utf-8")
-    assert open_table(tmp_path / "a.csv", "conll").columns == ("tokens", "tags", "1", "2")
-    assert open_table(tmp_path / "a.csv", "tsv-plain").columns == ("가", "O")
+    assert open_table(tmp_path / "a.csv", form).columns == columns
 
 
 def test_binary_files_are_known_by_their_first_bytes(tmp_path):

@@ -14,7 +14,7 @@ from typing import get_args
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
+import polars
 import pytest
 from datasets import Dataset
 from hypothesis import HealthCheck, given, settings
@@ -288,17 +288,6 @@ def test_anything_but_a_condition_on_fields_is_refused(with_fields, where):
     assert len(with_fields) == len(TEXTS)
 
 
-def rows(index):
-    return [(id, text) for id, text in index]
-
-
-class Frame:
-    """A table as polars has it."""
-
-    def __arrow_c_stream__(self, requested_schema=None):
-        return pa.table({"문장": ["눈"], "id": [7], "kind": ["날씨"]}).__arrow_c_stream__(requested_schema)
-
-
 @pytest.mark.parametrize(
     ("given", "stored"),
     [
@@ -309,13 +298,13 @@ class Frame:
         (iter(["가"]), [("1", "가")]),
         (pd.DataFrame({"text": ["가", "나"], "kind": [1, 2]}), [("1", "가"), ("2", "나")]),
         (Dataset.from_dict({"id": ["x"], "sentence": ["가"]}), [("x", "가")]),
-        (Frame(), [("7", "눈")]),
+        (polars.DataFrame({"문장": ["눈"], "id": [7], "kind": ["날씨"]}), [("7", "눈")]),
     ],
 )
 def test_texts_are_added_in_the_forms_of_python(encoder, tmp_path, given, stored):
     made = Index.create(tmp_path / "index", encoder)
     made.add(given)
-    assert rows(made) == stored
+    assert list(made) == stored
 
 
 def test_strings_get_numbers_that_are_free(encoder, tmp_path):
@@ -324,7 +313,7 @@ def test_strings_get_numbers_that_are_free(encoder, tmp_path):
     made.add(["다", "라"])
     made.remove(["3"])
     made.add(["마"])
-    assert rows(made) == [("2", "가"), ("b", "나"), ("1", "다"), ("4", "마")]
+    assert list(made) == [("2", "가"), ("b", "나"), ("1", "다"), ("4", "마")]
 
 
 @pytest.mark.parametrize(
@@ -345,7 +334,7 @@ def test_strings_get_numbers_that_are_free(encoder, tmp_path):
 def test_anything_else_is_refused_before_anything_is_stored(filled, given, said):
     with pytest.raises((CorpusError, SettingsError), match=said):
         filled.add(given)
-    assert rows(filled) == PAIRS
+    assert list(filled) == PAIRS
 
 
 def test_fields_come_back_and_may_change_alone(with_fields, monkeypatch):
