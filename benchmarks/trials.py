@@ -271,9 +271,7 @@ class Bench:
         return loss / math.log(2) * heldout["pieces"] / heldout["characters"]
 
     def _tasks(self, place: Path, model: Path, tasks: Sequence[str], baselines: bool = False) -> None:
-        """Runs the tasks, analysing texts once for all. Every task of the recipe needs an existing `init`."""
-        (self.root / "encoded").mkdir(exist_ok=True)
-        link(place / Path(self.trials.tasks).stem / "encoded", self.root / "encoded")
+        """Runs the tasks. Every task of the recipe needs an existing `init`."""
         settings = {"init": model.resolve(), "baselines": str(baselines).lower()}
         settings |= {"threads": self.threads} if self.threads else {}
         changes = [
