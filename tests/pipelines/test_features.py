@@ -81,11 +81,13 @@ def test_the_next_head_computes_no_vectors(learn, monkeypatch):
     assert sum(calls) == 2 * len(TEXTS)
 
 
-def test_a_weighted_sum_learns_its_weights(learn):
-    """That the encoder stays as it was: tests/whole/test_mission.py."""
+def test_a_weighted_sum_learns_its_weights_and_the_encoder_stays_as_it_was(learn, start):
     model = load_model(learn(*moods(), features="weighted sum", epochs=20), "features")[0]
     assert isinstance(model, FeatureModel)
     assert model.weights.detach().abs().min() > 0.01
+    before, after = load_model(start)[0].encoder.state_dict(), model.encoder.state_dict()
+    assert before.keys() == after.keys()
+    assert all(torch.equal(weight, after[name]) for name, weight in before.items())
 
 
 def test_as_good_as_logistic_regression_on_the_same_vectors(learn, start):

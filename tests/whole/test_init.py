@@ -68,7 +68,12 @@ def test_words_are_added(onward, whole):
     model, tokenizer = load_model(made.folder / "pretrain", "pretraining")
     assert made.record("vocab")["counts"]["added"] == 31 == tokenizer.vocab_size - base.vocab_size
     assert model.config.vocab_size == tokenizer.vocab_size == old.config.vocab_size + 31
+    record = json.loads((made.folder / "pretrain/model/tokenizer/korbert_tokenizer.json").read_text(encoding="utf-8"))
+    assert record["base"] == base.digest != record["digest"] == tokenizer.digest
     assert tokenizer.ids_of("삐까뻔쩍체") == (base.vocab_size,)
+    for word in tokenizer.settings.words:
+        assert len(tokenizer.ids_of(word)) == 1 < len(base.ids_of(word))
+
     found = scores(made)
     assert found["mlm_loss"] < found["init_mlm_loss"] < math.log(tokenizer.vocab_size)  # that of a drawn model
     assert load(made.folder / "pretrain").fill("오늘 [MASK] 정말 좋다.")

@@ -1,4 +1,4 @@
-"""The whole pipeline by its command: fresh, stale, drifted, damaged, misused."""
+"""The whole pipeline by its command: fresh, stale, drifted, damaged, misused; and what its models are good for."""
 
 import json
 import os
@@ -6,10 +6,13 @@ import resource
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from tests.running import left_of, wait_until
+from korbert.modeling.storage import load_model
+from tests.korbert.huggingface.exported import differences
+from tests.running import left_of, run_here, wait_until
 from tests.whole.conftest import STAGES, Whole
 
 _IMPORTED = """
@@ -123,3 +126,25 @@ def test_another_setting_of_a_task_analyses_nothing(whole, tmp_path):
     assert len(before) == 2  # of both tasks
     made.run("run", "--from", "nsmc", "--set", "nsmc.learning_rates=[1e-3]", "--set", "korquad.epochs=1")
     assert {path: path.stat().st_mtime_ns for path in (made.folder / "encoded").glob("texts-*")} == before
+
+
+def _printed(*arguments):
+    done = run_here([*map(str, arguments)], Path.cwd(), seconds=300)
+    assert done.code == 0, done.out + done.err
+    return done.out
+
+
+def test_submit_and_score_agree_with_the_stage(whole, data, tmp_path):
+    output = tmp_path / "predictions.json"
+    _printed("submit", whole.folder / "korquad" / "model", data / "valid.json", output)
+    assert json.loads(output.read_text()) == json.loads((whole.folder / "korquad" / "predictions.json").read_text())
+    score = json.loads(_printed("score", data / "valid.json", output))
+    recorded = json.loads((whole.folder / "korquad" / "scores.json").read_text())["rows"][0]["scores"]
+    assert score == {key: pytest.approx(100 * recorded[key]) for key in ("exact_match", "f1")}
+
+
+@pytest.mark.parametrize("stage", ["pretrain", pytest.param("korquad", marks=pytest.mark.slow)])
+@pytest.mark.usefixtures("remote_code_aside")
+def test_export_has_the_same_logits(whole, tmp_path, stage):
+    _printed("export", whole.folder / stage / "model", tmp_path / stage)
+    assert differences(*load_model(whole.folder / stage / "model"), tmp_path / stage)
