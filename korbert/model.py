@@ -195,8 +195,7 @@ class Model(Embedder):
 
         Returns:
             By the kind of task a Label, Labels, Chosen, a number, or slots by name ({"value", "start", "end"}, "any"
-            or None); a list for many. An
-            empty text gets no label but None, with the reason as `why`, and no number but NaN.
+            or None); a list for many. The label of an empty text is None, with the reason as `why`, and its number NaN.
 
         Raises:
             SettingsError: The inputs are something else, or have no such columns.

@@ -92,7 +92,7 @@ def remove_listed(folder: Path, is_listed: Callable[[str], bool]) -> None:
         for path in (Path(place, name) for name in files):
             if path not in left:
                 path.unlink()
-        if is_empty(Path(place)):
+        if holds_nothing(Path(place)):
             Path(place).rmdir()
     if left:
         _logger.warning(
@@ -100,12 +100,12 @@ def remove_listed(folder: Path, is_listed: Callable[[str], bool]) -> None:
         )
 
 
-def is_empty(folder: Path) -> bool:
+def holds_nothing(folder: Path) -> bool:
     """Whether a folder holds nothing."""
     return not any(folder.iterdir())
 
 
-def check_folder(folder: Path, *inputs: object, is_ours: Callable[[Path], bool] = is_empty) -> Path:
+def check_folder(folder: Path, *inputs: object, is_ours: Callable[[Path], bool] = holds_nothing) -> Path:
     """Refuses a folder that could not be written, before the work for it begins. Returns the nearest one that is there.
 
     inputs: as of check_output. is_ours: whether a folder that is there gives way; by default an empty one. Raises
@@ -123,7 +123,7 @@ def check_folder(folder: Path, *inputs: object, is_ours: Callable[[Path], bool] 
 
 
 @contextmanager
-def new_folder(folder: Path, *inputs: object, is_ours: Callable[[Path], bool] = is_empty) -> Iterator[Path]:
+def new_folder(folder: Path, *inputs: object, is_ours: Callable[[Path], bool] = holds_nothing) -> Iterator[Path]:
     """A folder to write that becomes `folder` at the end: whole, or absent after an error.
 
     inputs, is_ours, SettingsError: as of check_folder.

@@ -21,7 +21,7 @@ from korbert.folders import base_folder, model_folder
 from korbert.modeling.config import AnyConfig, TransformersConfig, parse_config
 from korbert.modeling.models import CLASSES, Model, PretrainingModel
 from korbert.modeling.onnx_encoder import OnnxEncoder
-from korbert.scratch import is_empty, new_folder, unlisted
+from korbert.scratch import holds_nothing, new_folder, unlisted
 from korbert.tokenization import AnyTokenizer, load_tokenizer
 from korbert.tokenization.folder import RECORD
 
@@ -74,7 +74,7 @@ def save_model(
         "task": dict(task or {}),
         "tokenizer_digest": tokenizer.digest,
     }
-    with new_folder(folder, is_ours=_is_model if overwrite else is_empty) as new:
+    with new_folder(folder, is_ours=_is_model if overwrite else holds_nothing) as new:
         tokenizer.save(new / "tokenizer")
         write_files(new, config, model.state_dict())
 
@@ -86,7 +86,7 @@ def _is_model(folder: Path) -> bool:
         read_config(folder)
         names.update(f"tokenizer/{name}" for name in read_object(folder / "tokenizer" / RECORD)["files"])
     except (ModelError, OSError, ValueError, KeyError, TypeError):
-        return is_empty(folder)
+        return holds_nothing(folder)
     return not unlisted(folder, names.__contains__)
 
 

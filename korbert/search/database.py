@@ -70,7 +70,7 @@ def checksum(*values: object) -> int:
     return crc
 
 
-def intact(what: str, *row: Any) -> tuple[Any, ...]:
+def checked_row(what: str, *row: Any) -> tuple[Any, ...]:
     """The row without its checksum, which is its last value. Damage if it does not agree with the others."""
     values = row[:-1]
     if checksum(*values) != row[-1]:
@@ -143,7 +143,7 @@ def read_meta(database: sqlite3.Connection, key: str) -> Any:
     row = database.execute("SELECT value, checksum FROM meta WHERE key = ?", (key,)).fetchone()
     if row is None:
         raise Damage(f"{key} is missing")
-    return json.loads(intact(key, key, *row)[1])
+    return json.loads(checked_row(key, key, *row)[1])
 
 
 def write_meta(database: sqlite3.Connection, **facts: Any) -> None:
@@ -187,7 +187,7 @@ def check(folder: Path) -> int:
         verify(database)
         for table in ("meta", "texts", "vectors", "postings"):
             for row in database.execute(f"SELECT * FROM {table}"):
-                intact(f"a row of {table}", *row)
+                checked_row(f"a row of {table}", *row)
         return int(read_meta(database, "texts"))
 
 

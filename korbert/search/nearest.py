@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from korbert.search.database import Damage, intact, read_meta
+from korbert.search.database import Damage, checked_row, read_meta
 from korbert.search.hits import Ranking
 
 _ROWS_AT_ONCE = 4_096
@@ -151,7 +151,7 @@ def _parts(read: sqlite3.Cursor, numbers: NDArray[np.int64]) -> Iterator[NDArray
     """The vectors in these rows of the table, which have to be those of these numbers."""
     at = 0
     while rows := read.fetchmany(_ROWS_AT_ONCE):
-        vectors = [intact(f"vector {row[0]}", *row) for row in rows]
+        vectors = [checked_row(f"vector {row[0]}", *row) for row in rows]
         if [number for number, _ in vectors] != numbers[at : at + len(rows)].tolist():
             break
         at += len(rows)

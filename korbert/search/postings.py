@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from korbert.search.database import Damage, add_to_meta, checksum, intact, read_meta
+from korbert.search.database import Damage, add_to_meta, checked_row, checksum, read_meta
 
 _K1, _B = 1.2, 0.75  # Robertson and Zaragoza 2009, 3.2
 _BUCKET = 65_536
@@ -63,7 +63,7 @@ def _change(
     for key in sorted(keys):  # so that SQLite's pages are visited in order
         select = "SELECT entries, checksum FROM postings WHERE term = ? AND bucket = ?"
         row = database.execute(select, key).fetchone()
-        before: bytes = intact(f"term {key[0]!r:.60}", *key, *row)[-1] if row else b""
+        before: bytes = checked_row(f"term {key[0]!r:.60}", *key, *row)[-1] if row else b""
         if after := changed(key, before):
             database.execute(
                 "INSERT INTO postings VALUES (?, ?, ?, ?) ON CONFLICT (term, bucket)"
@@ -84,7 +84,7 @@ def word_scores(database: sqlite3.Connection, terms: Sequence[str]) -> NDArray[n
     mean = read_meta(database, "length") / max(texts, 1)
     for term, times in Counter(terms).items():
         select = "SELECT bucket, entries, checksum FROM postings WHERE term = ?"
-        rows = [intact(f"term {term!r:.60}", term, *row) for row in database.execute(select, (term,))]
+        rows = [checked_row(f"term {term!r:.60}", term, *row) for row in database.execute(select, (term,))]
         entries = [np.frombuffer(blob, _POSTING) for *_, blob in rows]
         having = sum(map(len, entries))
         idf = np.log1p((texts - having + 0.5) / (having + 0.5))

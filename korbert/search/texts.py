@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from korbert.errors import CorpusError, SettingsError
 from korbert.records.given import table_of
-from korbert.search.database import Damage, checksum, intact, read_meta
+from korbert.search.database import Damage, checked_row, checksum, read_meta
 from korbert.search.postings import add_postings, remove_postings
 from korbert.tasks.files import ROLES, column_for
 
@@ -89,7 +89,7 @@ def stored(database: Connection, ids: Iterable[str]) -> dict[str, StoredText]:
     found = {}
     for id in ids:
         if row := database.execute(select, (id,)).fetchone():
-            found[id] = StoredText(*intact(f"text {id!r:.60}", row[0], id, *row[1:]))
+            found[id] = StoredText(*checked_row(f"text {id!r:.60}", row[0], id, *row[1:]))
     return found
 
 
@@ -98,7 +98,7 @@ def text_of(database: Connection, number: int) -> StoredText:
     row = database.execute("SELECT * FROM texts WHERE number = ?", (number,)).fetchone()
     if row is None:
         raise Damage(f"text {number} is missing")
-    return StoredText(*intact(f"text {number}", *row))
+    return StoredText(*checked_row(f"text {number}", *row))
 
 
 def all_texts(
@@ -108,7 +108,7 @@ def all_texts(
     left = read_meta(database, "texts")
     for met, *row in database.execute(f"SELECT {condition}, * FROM texts ORDER BY number", values):
         left -= 1
-        yield StoredText(*intact(f"text {row[0]}", *row)), met
+        yield StoredText(*checked_row(f"text {row[0]}", *row)), met
     if left:
         raise Damage(f"{left:,} texts are missing")
 

@@ -68,8 +68,8 @@ def tokenize(
 @options.columns
 @options.format_
 @click.option("--csv", "as_csv", is_flag=True, help="Write a CSV table instead of JSON lines.")
-@click.option("--output", type=options.Output(), help="Write Parquet: the columns of INPUT, of Parquet too, and behind "
-              "them the predictions; or, as .xlsx, a workbook of Excel, every cell as text.")  # fmt: skip
+@click.option("--output", type=options.Output(), help="Write a file. .xlsx: an Excel workbook, every cell as text. Any "
+              "other name: Parquet, with the columns of INPUT (Parquet or Arrow) and the predictions.")  # fmt: skip
 @click.option("--top", type=click.IntRange(min=1), help="Only the N most probable labels.  [default: all]")
 @click.option("--threshold", type=click.FloatRange(0, 1), metavar="P",
               help="Leave out labels and spans that are less probable.  [default: 0.5 for several labels]")  # fmt: skip
