@@ -13,6 +13,9 @@ The code is 2 for what the user can mend before anything begins. Once a stage ha
 are failures: 1.
 """
 
+from typing import Any
+
+from korbert.messages import Message
 from korbert.terminal import shortened
 
 
@@ -29,8 +32,13 @@ class KorbertError(Exception):
 
     exit_code = 2
 
+    def __init__(self, template: str, /, **values: Any) -> None:
+        """template, values: those of a message. A template that is a message already is taken as it is."""
+        self.message = template if isinstance(template, Message) else Message(template, **values)
+        super().__init__(self.message)
+
     def __str__(self) -> str:
-        return shortened(super().__str__())
+        return shortened(str(self.message))
 
 
 class SettingsError(KorbertError):

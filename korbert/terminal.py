@@ -6,7 +6,10 @@ JSON lines, which programs read, are printed as they are.
 
 import logging
 import unicodedata
+from copy import copy
 from typing import TYPE_CHECKING, Any
+
+from korbert.messages import Message, in_language
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,7 +45,8 @@ def say(line: object, *, err: bool = False) -> None:
     """Prints a line for people on standard output or, with `err`, standard error."""
     import click
 
-    click.echo(printable(str(line)), err=err)
+    words = in_language(line) if isinstance(line, str) else str(line)
+    click.echo(printable(words), err=err)
 
 
 def console(**options: Any) -> "Console":
@@ -52,7 +56,7 @@ def console(**options: Any) -> "Console":
 
     class Printable(Console):
         def render_str(self, text: str, **how: Any) -> Text:
-            return super().render_str(printable(text), **how)
+            return super().render_str(printable(in_language(text)), **how)
 
     return Printable(**options)
 
@@ -61,4 +65,7 @@ class Messages(logging.Formatter):
     """Formats log messages, each printable."""
 
     def format(self, record: logging.LogRecord) -> str:
+        if isinstance(record.msg, Message):
+            record = copy(record)
+            record.msg = in_language(record.msg).replace("%", "%%")
         return printable(super().format(record))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from korbert.pipelines.language import t
+from korbert.messages import Message, joined
 from korbert.pipelines.reports import formatting
 
 
@@ -26,28 +26,28 @@ class Figure:
         return f"{self.value} {self.label}{f' ({self.note})' if self.note else ''}"
 
 
-OBJECTIVES: Mapping[str, str] = {
-    "mlm": "MLM",
-    "nsp": "NSP",
-    "sop": "SOP",
-    "spans": "span selection",
-    "rtd": "replaced token detection",
-    "distill": "distillation",
+OBJECTIVES: Mapping[str, Message] = {
+    "mlm": Message("MLM"),
+    "nsp": Message("NSP"),
+    "sop": Message("SOP"),
+    "spans": Message("span selection"),
+    "rtd": Message("replaced token detection"),
+    "distill": Message("distillation"),
 }
 """Display names of the pretraining objectives; those that predict pieces come first."""
 
 _NAMES = tomllib.loads((files("korbert.pipelines.reports") / "figures.toml").read_text(encoding="utf-8"))
-_LABELS: dict[str, str] = _NAMES["labels"]
-_LABELS |= {
-    f"{key}_{figure}": f"{words} {figure}" for key, words in OBJECTIVES.items() for figure in ("loss", "accuracy")
-}
+_LABELS: dict[str, Message] = {key: Message(words) for key, words in _NAMES["labels"].items()}
+for _key, _objective in OBJECTIVES.items():
+    _LABELS[f"{_key}_loss"] = Message("{objective} loss", objective=_objective)
+    _LABELS[f"{_key}_accuracy"] = Message("{objective} accuracy", objective=_objective)
 _DECIMALS = dict.fromkeys(("pearson", "spearman", "mae", "teacher_cosine"), 3)
 _DECIMALS |= {"pieces_per_morpheme": 2, "pieces_per_eojeol": 2}
 _PERCENT_DECIMALS = {"byte_share": 2}  # 1 for all other shares
 _NAMING = ("contaminated", "evaluation", "kept")  # keys followed by a name from the recipe
 
 
-def label(key: str) -> str:
+def label(key: str) -> Message:
     """The display name of a key. Parts of a dotted key are joined by commas: kept.wiki -> kept, wiki.
 
     For unknown keys, underscores become spaces.
@@ -56,14 +56,14 @@ def label(key: str) -> str:
         return _LABELS[key]
     first, *rest = key.split(".")
     names = rest[:1] if first in _NAMING else []
-    words = [_LABELS.get(part, part.replace("_", " ")) for part in (first, *rest[len(names) :])]
-    return ", ".join([words[0], *names, *words[1:]])
+    words = [_LABELS.get(part, Message(part.replace("_", " "))) for part in (first, *rest[len(names) :])]
+    return joined([words[0], *names, *words[1:]], ", ")
 
 
 def model_name(name: str) -> str:
-    """The display name of a model in scores.json."""
-    display_name: str = _NAMES["models"].get(name, name)
-    return display_name
+    """The display name of a model in scores.json; a name that is not ours is shown as it is."""
+    known_names: Mapping[str, str] = _NAMES["models"]
+    return Message(known_names[name]) if name in known_names else name
 
 
 def known(value: Any) -> bool:
@@ -88,4 +88,6 @@ def interval(key: str, ends: Sequence[Any]) -> str:
     """46.2 to 55.1 %. Shares are clipped to 0 and 100 %, which intervals over seeds may exceed."""
     shares = (min(max(end, 0.0), 1.0) if in_percent(key) and known(end) else end for end in ends)
     low, high = (text(key, end).removesuffix(formatting.PERCENT) for end in shares)
-    return t(f"{low} to {high}") + (formatting.PERCENT if in_percent(key) else "")
+    if in_percent(key):
+        return Message("{low} to {high}\u00a0%", low=low, high=high)
+    return Message("{low} to {high}", low=low, high=high)

@@ -2,7 +2,7 @@
 
 import re
 
-from korbert.pipelines.language import t
+from korbert.messages import Message
 
 _SPACE = "\u00a0"  # keeps number and unit on one line
 PERCENT = f"{_SPACE}%"
@@ -46,24 +46,24 @@ def megabytes(size: float) -> str:
     return f"{size:,.1f}{_SPACE}GB"
 
 
-def duration(seconds: float) -> str:
+def duration(seconds: float) -> Message:
     """3725 -> 1 h 2 min; 75 -> 1 min 15 s; 4.2 -> 4.2 s."""
-    if seconds < 10:
-        return f"{seconds:.1f}{_SPACE}s"
     whole = round(seconds)
+    if seconds < 10:
+        return Message("{seconds:.1f}\u00a0s", seconds=seconds)
     if whole < 60:
-        return f"{whole}{_SPACE}s"
+        return Message("{seconds}\u00a0s", seconds=whole)
     if whole < 3600:
-        return f"{whole // 60}{_SPACE}min {whole % 60}{_SPACE}s"
-    return f"{whole // 3600}{_SPACE}h {whole % 3600 // 60}{_SPACE}min"
+        return Message("{minutes}\u00a0min {seconds}\u00a0s", minutes=whole // 60, seconds=whole % 60)
+    return Message("{hours}\u00a0h {minutes}\u00a0min", hours=whole // 3600, minutes=whole % 3600 // 60)
 
 
 def value(thing: object) -> str:
     """A setting, count or version of a record; integers with thousands separators."""
     if thing is None:
-        return t("none")
+        return Message("none")
     if isinstance(thing, bool):
-        return t("yes" if thing else "no")
+        return Message("yes") if thing else Message("no")
     if isinstance(thing, int):
         return count(thing)
     if isinstance(thing, float):

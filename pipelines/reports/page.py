@@ -10,7 +10,7 @@ import jinja2
 from markupsafe import Markup
 
 from korbert.durable import check_output, write_whole
-from korbert.pipelines.language import language, t
+from korbert.messages import Message, in_language, language
 from korbert.terminal import printable
 
 _GENERATOR = b'<meta name="generator" content="korbert">'  # in base.html and look.html
@@ -51,14 +51,20 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        finalize=lambda value: printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
+        finalize=_shown,
     )
     # Text in Markdown, cells of tables included, has neither markup nor HTML.
     spaced = {"\u00a0": " ", "\n": " "}
     environment.filters |= {
-        "t": jinja2.pass_context(lambda _, text: t(text)),  # else constants keep the language of the first page
         "json": lambda value: json.dumps(value, ensure_ascii=False),
         "markdown": lambda text: re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", text.translate(str.maketrans(spaced))),
     }
-    environment.globals["language"] = language
+    environment.globals |= {"language": language, "_": Message, "counted": Message}
     return environment
+
+
+def _shown(value: Any) -> Any:
+    """What stands in a page for a value: messages in its language, and no text of the data as markup."""
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return printable(in_language(value))

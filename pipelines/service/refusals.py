@@ -6,6 +6,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from korbert.messages import in_language, language
 from korbert.terminal import shortened
 
 CODES = {
@@ -49,10 +50,11 @@ class Refusal(HTTPException):
         self.param = param
 
 
-def refused(refusal: Refusal) -> Response:
-    """A refusal as a response."""
+def refused(refusal: Refusal, browser: str = "") -> Response:
+    """A refusal as a response, in the language of `Accept-Language`."""
     status, param = refusal.status_code, refusal.param
     kind = _TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
     code = "model_not_found" if (status, param) == (404, "model") else _OPENAI_CODES.get(status)
-    error = Error(error=Fault(message=shortened(refusal.detail), type=kind, param=param, code=code))
+    message = shortened(in_language(refusal.detail, language(browser)))
+    error = Error(error=Fault(message=message, type=kind, param=param, code=code))
     return Response(error.model_dump_json(), status, refusal.headers, "application/json")

@@ -167,8 +167,9 @@ def application(service: Service, start: Callable[[], None], hosts: Collection[s
 
 async def _answered(request: Request, error: Exception) -> Response:
     """Refusals, 404 for an unknown path, 405 for another method, 500 for an internal error, which the gate logs."""
+    browser = request.headers.get("accept-language", "")
     if isinstance(error, Refusal):
-        return refused(error)
+        return refused(error, browser)
     if not isinstance(error, HTTPException):
         return refused(Refusal(500, "the service failed on this request"))
     response = refused(Refusal(error.status_code, _UNROUTED.get(error.status_code, error.detail)))

@@ -48,7 +48,7 @@ def look_data(
     except ModelError as error:
         if reading is None and "tag" not in loaded.can and not isinstance(model.encoder, TransformersEncoder):
             raise
-        data["missing"]["attention"] = str(error)
+        data["missing"]["attention"] = error.message
     encoded = [tokenizer.encode_pieces(one, special_tokens=True) for one in data["texts"]]
     data["stretches"] = [stretches_of(one, pieces) for one, pieces in zip(data["texts"], encoded, strict=True)]
     if seen is not None:
@@ -69,7 +69,7 @@ def look_data(
         try:
             data["prediction"] = _prediction(loaded, text, pair)
         except (SettingsError, ModelError) as error:  # a pair for a model of texts, a row that has more than texts
-            data["missing"]["prediction"] = str(error)
+            data["missing"]["prediction"] = error.message
     return data
 
 
@@ -147,10 +147,12 @@ def _pieces(seen: Attention) -> dict[str, Any]:
 def _neurons(seen: Attention, missing: dict[str, str]) -> dict[str, Any] | None:
     """Queries and keys as signed bytes; None if missing["neurons"] gives a reason."""
     if seen.queries is None or seen.keys is None:
-        missing["neurons"] = "Encoders of transformers do not expose their queries and keys."
+        missing["neurons"] = Message("Encoders of transformers do not expose their queries and keys.")
         return None
     if seen.queries.size + seen.keys.size > _MOST_NEURONS:
-        missing["neurons"] = "Queries and keys are left out: with so many pieces, the page would be too large."
+        missing["neurons"] = Message(
+            "Queries and keys are left out: with so many pieces, the page would be too large."
+        )
         return None
     return {"queries": _signed(seen.queries), "keys": _signed(seen.keys)}
 
@@ -189,10 +191,12 @@ def _label(
     """Attribution of the most likely label, with `whole` also of the next; None if data["missing"] gives a reason."""
     pieces = len(data["special"]) if "special" in data else 0
     if find_spec("captum") is None:
-        data["missing"]["label"] = "Attribution of a label needs captum: pip install 'korbert[look]'"
+        data["missing"]["label"] = Message("Attribution of a label needs captum: pip install 'korbert[look]'")
         return None
     if not whole and pieces > _SHORT:
-        data["missing"]["label"] = f"Attribution of a label over {pieces:,} pieces takes long: use korbert look."
+        data["missing"]["label"] = Message(
+            "Attribution of a label over {pieces:,} pieces takes long: use korbert look.", pieces=pieces
+        )
         return None
     two = model.num_labels == 2 and model.problem_type == "single_label_classification"
     most = _MOST_LABELS if whole and not two else 1  # with two labels, the second mirrors the first

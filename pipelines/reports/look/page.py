@@ -8,13 +8,12 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping
-from functools import partial
 from importlib.resources import files
 from typing import Any
 
 from markupsafe import Markup
 
-from korbert.pipelines.language import language, t, table
+from korbert.messages import Message, in_language, language, translated, translations
 from korbert.pipelines.reports.page import filled
 
 # Files of templates/look/, in the order in which they run.
@@ -35,9 +34,9 @@ def page(data: Mapping[str, Any] | None, browser: str | None = None) -> str:
     return filled(
         "look.html",
         lang=lang,
-        t=partial(t, lang=lang),
-        words=_encoded({} if lang == "en" else table()),
-        data=_encoded(data),
+        _=lambda text: in_language(Message(text), lang),
+        words=_encoded(translations("page", lang)),
+        data=_encoded(translated(data, lang)),
         script=Markup(script),
         digest=Markup(digest),
     )

@@ -1,24 +1,23 @@
 // The room of attention: all heads small, one large; from one piece to all heads, rollout, and what speaks for a label.
 
-const WAYS = [["all", "All"], ["ab", "A to B"], ["ba", "B to A"], ["within", "Within each"]];
-const UNITS = [["piece", "Pieces"], ["morpheme", "Morphemes"], ["eojeol", "Eojeols"]];
+const WAYS = [["all", t("All")], ["ab", t("A to B")], ["ba", t("B to A")], ["within", t("Within each")]];
+const UNITS = [["piece", t("Pieces")], ["morpheme", t("Morphemes")], ["eojeol", t("Eojeols")]];
 const ROW = 26; // pixels of a unit in the lines
 
 function attentionRoom(data) {
   const side = el("div", { class: "overview" },
     el("h2", { text: t("All heads") }),
     thumbnails(data),
-    el("p", { class: "note", text: t("Each row of a head shows how much one piece attends to the others; a stronger colour"
-      + " is a larger weight. Attention weights do not explain the output of the model.") }));
+    el("p", { class: "note", text: t("Each row of a head shows how much one piece attends to the others; a stronger colour is a larger weight. Attention weights do not explain the output of the model.") }));
   const controls = el("div", { class: "controls" },
-    choice("Units", UNITS, state.unit, (unit) => change({ unit })),
-    choice("Drawing", [["lines", "Lines"], ["matrix", "Matrix"]], state.view, (view) => change({ view })));
-  if (data.texts.length > 1) controls.append(choice("Direction", WAYS, state.way, (way) => change({ way })));
+    choice(t("Units"), UNITS, state.unit, (unit) => change({ unit })),
+    choice(t("Drawing"), [["lines", t("Lines")], ["matrix", t("Matrix")]], state.view, (view) => change({ view })));
+  if (data.texts.length > 1) controls.append(choice(t("Direction"), WAYS, state.way, (way) => change({ way })));
   if (data.label?.names.length > 1) {
-    controls.append(menu("Label", data.label.names, chosenLabel(data), (label) => change({ label })));
+    controls.append(menu(t("Label"), data.label.names, chosenLabel(data), (label) => change({ label })));
   }
   return el("div", { class: "attention" }, side, el("section", { "aria-label": t("One head") },
-    el("h2", { text: t(`Layer ${state.layer + 1}, head ${state.head + 1}`) }),
+    el("h2", { text: t("Layer {layer}, head {head}", { layer: state.layer + 1, head: state.head + 1 }) }),
     controls,
     state.view === "matrix" ? matrixOf(data) : linesOf(data),
     keyOf(data)));
@@ -38,7 +37,7 @@ function thumbnails(data) {
     for (let head = 0; head < data.heads; head++) {
       const chosen = layer === state.layer && head === state.head;
       const button = el("button", { type: "button", class: "thumb", tabindex: chosen ? "0" : "-1",
-        "aria-pressed": String(chosen), "aria-label": t(`layer ${layer + 1}, head ${head + 1}`),
+        "aria-pressed": String(chosen), "aria-label": t("layer {layer}, head {head}", { layer: layer + 1, head: head + 1 }),
         "data-key": `head ${layer} ${head}`, onclick: () => change({ layer, head }) });
       button.append(thumbnail(data, layer, head, size));
       grid.append(button);
@@ -191,10 +190,9 @@ function sentence(head, from, to) {
 
 /** What rollout and label mean. */
 function keyOf(data) {
-  const rolled = t("Rollout: attention to the input through all layers up to this one, with half of each layer passed on"
-    + " unchanged (Abnar and Zuidema 2020).");
+  const rolled = t("Rollout: attention to the input through all layers up to this one, with half of each layer passed on unchanged (Abnar and Zuidema 2020).");
   const key = el("div", { class: "note" }, el("p", { text: rolled }));
-  if (data.missing.label) key.append(el("p", { text: t(data.missing.label) }));
+  if (data.missing.label) key.append(el("p", { text: data.missing.label }));
   if (!data.label) return key;
   const { names, number, probabilities } = data.label, label = chosenLabel(data);
   const value = number ? decimal(probabilities[label]) : percent(probabilities[label]);

@@ -4,18 +4,9 @@ const $ = (id) => document.getElementById(id);
 
 const WORDS = JSON.parse($("words")?.textContent || "{}"); // English -> the language of the page
 
-/** A text of the page in its language; its numbers stand as {} in the table. */
-function t(text) {
-  const pattern = /(?:\u2212|(?<= )[+-])?\d+(?:[.,]\d+)*/g, numbers = text.match(pattern) ?? [];
-  return WORDS[text.replace(pattern, "{}")]?.replace(/\{\}/g, () => numbers.shift()) ?? text;
-}
-
-/** What the model says is wrong, in the language of the page if the table has it. */
-function said(message) {
-  const [, pieces, read] = message.match(/has ([\d,]+) pieces, the model reads ([\d,]+)/) ?? [];
-  if (pieces) return t(`the text has ${pieces} pieces, the model reads ${read}: shorten it`);
-  const [, characters, most] = message.match(/has ([\d,]+) characters, at most ([\d,]+) are accepted/) ?? [];
-  return characters ? t(`the text has ${characters} characters, at most ${most} are accepted: shorten it`) : t(message);
+/** A text of the page in its language, with the values of its {fields}. */
+function t(text, values = {}) {
+  return (WORDS[text] ?? text).replace(/\{(\w+)\}/g, (_, name) => values[name]);
 }
 
 /** An element with properties (class, text, on*, attributes) and children; text is never markup. */
@@ -217,10 +208,10 @@ function canvas(width, height, paint, given = {}) {
 
 /** Buttons of which one is pressed. choices: [value, name] each. */
 function choice(label, choices, chosen, choose) {
-  const row = el("div", { class: "choice", role: "radiogroup", "aria-label": t(label) });
+  const row = el("div", { class: "choice", role: "radiogroup", "aria-label": label });
   for (const [value, name] of choices) {
     const picked = value === chosen;
-    row.append(el("button", { type: "button", role: "radio", text: t(name), "data-key": `${label} ${value}`,
+    row.append(el("button", { type: "button", role: "radio", text: name, "data-key": `${label} ${value}`,
       "aria-checked": String(picked), tabindex: picked ? "0" : "-1", onclick: () => choose(value) }));
   }
   arrows(row, "button", (button) => button.click());
@@ -229,10 +220,10 @@ function choice(label, choices, chosen, choose) {
 
 /** A menu of names; choose gets the place of one. */
 function menu(label, names, chosen, choose) {
-  const select = el("select", { "aria-label": t(label), "data-key": label });
+  const select = el("select", { "aria-label": label, "data-key": label });
   select.addEventListener("change", () => choose(Number(select.value)));
   names.forEach((name, place) => select.append(el("option", { value: place, text: name, selected: place === chosen })));
-  return el("label", { class: "menu" }, el("span", { text: t(label) }), select);
+  return el("label", { class: "menu" }, el("span", { text: label }), select);
 }
 
 /** Arrow keys move the focus among the elements of a row or grid. moved: called with the one that has it then. */

@@ -8,8 +8,7 @@ function guessesRoom(data) {
   const chosen = places.includes(state.mask) ? state.mask : null;
   if (chosen !== null) askFor(data, chosen);
   const about = data.guesses
-    ? t("Each piece was masked alone, with the rest of its word unchanged. The redder a piece, the less the model"
-      + " expected it.")
+    ? t("Each piece was masked alone, with the rest of its word unchanged. The redder a piece, the less the model expected it.")
     : t("A mask replaces the characters of a piece; the text is then tokenized again.");
   const panel = el("div", { class: "guess-panel", "aria-live": "polite" }, chosen === null
     ? el("p", { class: "note", text: t("Choose a piece to mask it and see the model's guesses.") })
@@ -71,7 +70,7 @@ function allPlaces(data, labels, places) {
     return [name, el("td", { class: "r", text: own === null ? "–" : percent(own) }), ...guesses];
   });
   const most = Math.max(...places.map((place) => data.guesses[place].best.length), 0);
-  const guesses = Array.from({ length: most }, (_, one) => ["", t(`guess ${one + 1}`)]);
+  const guesses = Array.from({ length: most }, (_, one) => ["", t("guess {number}", { number: one + 1 })]);
   return table("guesses", [["k", t("piece")], ["r", t("expected")], ...guesses], rows);
 }
 

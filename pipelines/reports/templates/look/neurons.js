@@ -22,16 +22,16 @@ function neuronsRoom(data) {
 
   const counted = (count) => Array.from({ length: count }, (_, one) => one + 1);
   const controls = el("div", { class: "controls" },
-    menu("Layer", counted(data.layers), state.layer, (layer) => change({ layer })),
-    menu("Head", counted(data.heads), state.head, (head) => change({ head })),
-    menu("From", labels, from, (piece) => change({ from: piece })),
-    menu("To", labels, to, (piece) => change({ to: piece })));
+    menu(t("Layer"), counted(data.layers), state.layer, (layer) => change({ layer })),
+    menu(t("Head"), counted(data.heads), state.head, (head) => change({ head })),
+    menu(t("From"), labels, from, (piece) => change({ from: piece })),
+    menu(t("To"), labels, to, (piece) => change({ to: piece })));
   const name = (piece) => el("b", { lang: "ko", text: labels[piece] });
   const pair = el("figure", { class: "wide neurons" },
     el("figcaption", {}, name(from), " → ", name(to)),
     spectrum(t("query"), query), spectrum(t("key"), offers[to]), spectrum(t("product"), products[to]),
-    el("p", { class: "sum" }, t(`The products sum to ${decimal(dot(to))}; divided by √${size}, `
-      + `${decimal(dot(to) / Math.sqrt(size))}. Softmax over all pieces:`), " ", el("b", { text: percent(weights[to]) })));
+    el("p", { class: "sum" }, t("The products sum to {sum}; divided by √{size}, {score}. Softmax over all pieces:",
+      { sum: decimal(dot(to)), size, score: decimal(dot(to) / Math.sqrt(size)) }), " ", el("b", { text: percent(weights[to]) })));
 
   const most = (vectors) => Math.max(...vectors.map((one) => Math.max(...one.map(Math.abs))), 1e-9);
   const [largestKey, largestProduct] = [most(offers), most(products)];
@@ -53,8 +53,7 @@ function neuronsRoom(data) {
         el("i", { "--share": `${100 * weights[piece]}%` })));
   }
   arrows(table, "button", () => {});
-  const about = t("The score of a pair is the sum, over dimensions, of the query of the attending piece times the key of the"
-    + " other one.");
+  const about = t("The score of a pair is the sum, over dimensions, of the query of the attending piece times the key of the other one.");
   const title = el("h2", { class: "next", text: t("The same query against all pieces") });
   return el("div", {}, el("p", { class: "note", text: about }), controls, pair, title, table);
 }

@@ -1,11 +1,11 @@
 // The page: its rooms, what it asks the service for, and drawing after each change.
 
 const ROOMS = [
-  ["attention", "Attention", attentionRoom, (data) => data.weights],
-  ["neurons", "Neurons", neuronsRoom, (data) => data.neurons],
-  ["guesses", "Guesses", guessesRoom, (data) => data.units && (data.guesses || service?.operations.includes("fill"))],
-  ["pieces", "Pieces", piecesRoom, (data) => data.stretches],
-  ["vectors", "Vectors", vectorsRoom, (data) => data.vectors],
+  ["attention", t("Attention"), attentionRoom, (data) => data.weights],
+  ["neurons", t("Neurons"), neuronsRoom, (data) => data.neurons],
+  ["guesses", t("Guesses"), guessesRoom, (data) => data.units && (data.guesses || service?.operations.includes("fill"))],
+  ["pieces", t("Pieces"), piecesRoom, (data) => data.stretches],
+  ["vectors", t("Vectors"), vectorsRoom, (data) => data.vectors],
 ];
 
 let current = null; // the data, opened
@@ -27,7 +27,7 @@ async function ask(route, body) {
   const response = await fetch(route, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(chosen) });
   const found = await response.json().catch(() => null);
   if (response.ok) return found;
-  const said = found?.error?.message ?? t(`The service answers ${response.status}.`);
+  const said = found?.error?.message ?? t("The service answers {status}.", { status: response.status });
   throw Object.assign(new Error(said), { status: response.status });
 }
 
@@ -75,7 +75,7 @@ function draw() {
   const rooms = ROOMS.filter(([, , , has]) => has(current));
   const room = rooms.find(([name]) => name === state.room) ?? rooms[0];
   const focused = document.activeElement?.dataset?.key;
-  $("rooms").replaceChildren(...rooms.map(([name, title]) => el("button", { type: "button", role: "tab", text: t(title),
+  $("rooms").replaceChildren(...rooms.map(([name, title]) => el("button", { type: "button", role: "tab", text: title,
     id: `tab-${name}`, "data-key": `tab ${name}`, "aria-controls": "room", "aria-selected": String(name === room[0]),
     tabindex: name === room[0] ? "0" : "-1", onclick: () => change({ room: name }) })));
   $("room").setAttribute("aria-labelledby", `tab-${room[0]}`);
@@ -103,11 +103,11 @@ async function show(data) {
   $("texts").querySelector("mark.answer")?.scrollIntoView({ block: "nearest" }); // of a long context
   document.title = `${shown(data.texts[0]).slice(0, 40)} – korbert`;
   const { name, architecture, kind, layers, width } = data.model;
-  const counts = data.units ? ` · ${t(`${data.units.piece.labels.length} pieces`)}` : "";
-  const sizes = t(`${layers} layers of ${width}`);
+  const counts = data.units ? ` · ${t("{count} pieces", { count: data.units.piece.labels.length })}` : "";
+  const sizes = t("{layers} layers of {width}", { layers, width });
   $("about").textContent = shown(`${name} · ${KINDS[kind] ?? kind}, ${architecture}, ${sizes}${counts}`);
   const { attention, neurons } = data.missing; // what speaks for a label is said where it would stand
-  $("missing").textContent = shown([attention, neurons].filter(Boolean).map(said).join(" "));
+  $("missing").textContent = shown([attention, neurons].filter(Boolean).join(" "));
   draw();
 }
 
@@ -138,7 +138,7 @@ async function look() {
 }
 
 function fail(error) {
-  $("fault").textContent = shown(said(error.message));
+  $("fault").textContent = shown(error.message);
   $("fault").hidden = false;
   $("token").parentElement.hidden = error.status !== 401;
 }

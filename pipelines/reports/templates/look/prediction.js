@@ -11,10 +11,10 @@ function predictionOf(data) {
   if (!prediction) {
     const reads = data.model.kind === "question-answering";
     const asks = reads && t("The model answers from a text: give one that holds the answer.");
-    const why = missing.prediction ? said(missing.prediction) : asks;
+    const why = missing.prediction ? missing.prediction : asks;
     return { head: why ? [el("p", { class: "note", text: why })] : [], texts };
   }
-  if (prediction.why) return { head: [el("p", { class: "note", text: said(prediction.why) })], texts };
+  if (prediction.why) return { head: [el("p", { class: "note", text: prediction.why })], texts };
   if (prediction.gaps) {
     const heads = prediction.gaps.map(([best, ...others]) =>
       ranked([best.piece, best.probability], others.map((one) => [one.piece, one.probability])));
@@ -130,7 +130,7 @@ function snippetOf(text, query) {
 function hitsOf(hits, query) {
   const fact = (name, value) => el("div", {}, el("dt", { text: name }), el("dd", { text: value }));
   const figure = (name, value, places, rank) => (value === null || value === undefined ? null
-    : fact(name, decimal(value, places) + (rank ? ` (${t(`rank ${rank}`)})` : "")));
+    : fact(name, decimal(value, places) + (rank ? ` (${t("rank {rank}", { rank })})` : "")));
   const list = hits.map((hit) => {
     const title = ["title", "제목", "name"].map((name) => hit.fields?.[name]).find((one) => typeof one === "string");
     return el("li", {}, el("h3", { text: title || hit.id }), el("p", {}, ...snippetOf(hit.text, query)), el("dl", {},

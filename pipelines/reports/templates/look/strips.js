@@ -48,10 +48,10 @@ function heatOf(data, head, from, readout, narrow) {
     const { layer, one, unit } = at(event);
     const share = givenBy(data, layer, one, head.count, from)[unit];
     const name = el("b", { lang: "ko", text: head.labels[unit] });
-    readout.replaceChildren(t(`Layer ${layer + 1}, head ${one + 1}`), " → ", name, `: ${percent(share)}`);
+    readout.replaceChildren(t("Layer {layer}, head {head}", { layer: layer + 1, head: one + 1 }), " → ", name, `: ${percent(share)}`);
   });
   const short = narrow || layers.length * step < 130; // else the words reach over the next column
-  return column(short ? t("heads") : t(`${layers.length} layers of ${data.heads} heads`), drawn);
+  return column(short ? t("heads") : t("{layers} layers of {heads} heads", { layers: layers.length, heads: data.heads }), drawn);
 }
 
 /** A row of weights; without a unit to look from, the mean of all rows. */

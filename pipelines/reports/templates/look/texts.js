@@ -18,8 +18,7 @@ function barRow(name, share, colour, value, given = {}) {
 }
 
 function piecesRoom(data) {
-  const about = t("The text, coloured by piece, with the pieces and their tags below. Several pieces below the same"
-    + " characters are fused morphemes.");
+  const about = t("The text, coloured by piece, with the pieces and their tags below. Several pieces below the same characters are fused morphemes.");
   const room = el("div", {}, el("p", { class: "note", text: about }));
   for (const stretches of data.stretches) {
     const text = el("div", { class: "pieces", lang: "ko" });
@@ -50,13 +49,12 @@ function piecesRoom(data) {
 
 // ---- vectors ------------------------------------------------------------------------------------------------------
 
-const layerName = (layer) => (layer === 0 ? t("embeddings") : t(`layer ${layer}`));
+const layerName = (layer) => (layer === 0 ? t("embeddings") : t("layer {layer}", { layer }));
 
 function vectorsRoom(data) {
   const [texts, layers, width] = data.vectors.vectors.shape;
   const wide = Math.max(200, document.querySelector("main").clientWidth - 120);
-  const about = t("The mean of the vectors of all pieces, in every layer: a stripe per dimension, blue above 0, red"
-    + " below; each layer on its own scale.");
+  const about = t("The mean of the vectors of all pieces, in every layer: a stripe per dimension, blue above 0, red below; each layer on its own scale.");
   const room = el("div", {}, el("p", { class: "note", text: about }));
   for (let text = 0; text < texts; text++) {
     const caption = el("figcaption", { lang: "ko", text: data.texts[text] });

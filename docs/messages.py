@@ -1,0 +1,127 @@
+"""`make messages`: what the code can say, in the gettext catalogues under korbert/locale, for translators.
+
+Babel finds the messages and merges them into each `.po`, which keeps its translations; `msgfmt`'s part, the `.mo` that
+is read when korbert runs, is written beside it. The catalogue `korbert` holds what Python says, `page` what the
+scripts of a page say. `messages --check` changes nothing and lists what is missing.
+"""
+
+import ast
+import inspect
+import io
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import click
+from babel.messages.catalog import Catalog
+from babel.messages.extract import extract_from_dir
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po, write_po
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCALES = ROOT / "korbert" / "locale"
+ERRORS = ("SettingsError", "ArtifactError", "CorpusError", "PartlyFailed", "ModelError", "ModelFailed", "KorbertError")
+_KEYWORDS = {"Message": (1, 2), **dict.fromkeys(ERRORS, (1,))}
+_TABLES = {  # TOML files whose strings under these keys are shown
+    "pipelines/reports/figures.toml": ("labels", "models"),
+}
+Found = tuple[int, str, Any, list[str]]
+"""A message for Babel: line, function that was called, (singular, plural) or the one text, comments."""
+
+
+def of_python(file: IO[bytes], _keywords: object, _comments: object, options: object) -> Iterator[Found]:
+    """The templates of `Message(..)` and of errors. Babel's own reader of Python joins no lines of an f-string."""
+    for node in ast.walk(ast.parse(file.read())):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        places = _KEYWORDS.get(name, ())
+        texts = [argument.value for argument in node.args[: len(places)] if isinstance(argument, ast.Constant)]
+        if texts and all(isinstance(text, str) and text for text in texts):
+            yield node.lineno, name, texts[0] if len(texts) == 1 else tuple(texts), []
+
+
+def catalogues() -> dict[str, Catalog]:
+    """What the code says today, by domain, without translations."""
+    found = {domain: Catalog(project="korbert", header_comment=_HEAD) for domain in ("korbert", "page")}
+    methods = [("**/templates/**.html", "jinja2.ext:babel_extract"), ("**.py", of_python)]
+    for folder in ("korbert", "corpus", "pipelines"):
+        for path, _, message, _, _ in extract_from_dir(ROOT / folder, methods, keywords={"_": None, "counted": (1, 2)}):
+            found["korbert"].add(message, locations=[(f"{folder}/{path}", None)])
+    for path, keys in _TABLES.items():
+        table = tomllib.loads((ROOT / path).read_text(encoding="utf-8"))
+        for text in (text for key in keys for text in table[key].values()):
+            found["korbert"].add(text, locations=[(path, None)])
+    for name, text in help_texts():
+        found["korbert"].add(text, locations=[(f"korbert {name}", None)])
+    scripts = ROOT / "pipelines" / "reports" / "templates"
+    for path, _, message, _, _ in extract_from_dir(scripts, [("**.js", "javascript")], keywords={"t": None}):
+        found["page"].add(message, locations=[(path, None)])
+    return found
+
+
+_HEAD = "# Messages of korbert. `make messages` writes this file; only the msgstr are written by hand."
+
+
+def help_texts() -> Iterator[tuple[str, str]]:
+    """(command, text) of what help says: headings, paragraphs, options and their brackets."""
+    from korbert.pipelines import cli
+
+    for text in (*cli.GROUPS, "Options", "Usage", "Show this message and exit.", "default", "env var", "required"):
+        yield "", text
+    for name, command in {"": cli.cli, **cli.cli.commands}.items():
+        yield name, cli.summary(command)
+        for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+            lines = paragraph.split("\n")
+            yield name, lines[1] if lines[0] == "\b" else " ".join(lines)  # the head of examples
+        for option in command.params:
+            if isinstance(option, click.Option):
+                yield from ((name, part) for part in cli.help_parts(option))
+
+
+def merged(domain: str, template: Catalog) -> Catalog:
+    """The Korean catalogue of a domain with the messages of today; translations of the same messages are kept."""
+    path = LOCALES / "ko" / "LC_MESSAGES" / f"{domain}.po"
+    catalogue = read_po(path.open("rb"), locale="ko") if path.exists() else Catalog(locale="ko")
+    catalogue.update(template, no_fuzzy_matching=True)
+    catalogue.obsolete.clear()
+    return catalogue
+
+
+def written(catalogue: Catalog) -> dict[str, bytes]:
+    """The two files of a catalogue, by suffix. The same messages give the same bytes."""
+    po, mo = io.BytesIO(), io.BytesIO()
+    write_po(po, catalogue, width=120, sort_output=True, omit_header=False, include_lineno=False)
+    write_mo(mo, catalogue)
+    lines = po.getvalue().split(b"\n")
+    dated = (b'"POT-Creation-Date', b'"PO-Revision-Date', b'"Generated-By', b'"Last-Translator')
+    return {".po": b"\n".join(line for line in lines if not line.startswith(dated)), ".mo": mo.getvalue()}
+
+
+def faults() -> Iterator[str]:
+    """What is missing in the catalogues, a line each: a translation, a field, or files of today."""
+    for domain, template in catalogues().items():
+        catalogue = merged(domain, template)
+        for message in catalogue:
+            if message.id and not all([message.string] if isinstance(message.string, str) else message.string):
+                yield f"{domain}.po: no translation of {message.id!r}"
+        for suffix, content in written(catalogue).items():
+            path = LOCALES / "ko" / "LC_MESSAGES" / f"{domain}{suffix}"
+            if not path.exists() or path.read_bytes() != content:
+                yield f"{path.relative_to(ROOT)}: is not of today's code: run make messages"
+
+
+def main() -> None:
+    if "--check" in sys.argv[1:]:
+        found = list(faults())
+        print(*found, sep="\n")
+        sys.exit(bool(found))
+    for domain, template in catalogues().items():
+        for suffix, content in written(merged(domain, template)).items():
+            (LOCALES / "ko" / "LC_MESSAGES" / f"{domain}{suffix}").write_bytes(content)
+
+
+if __name__ == "__main__":
+    main()

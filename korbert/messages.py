@@ -1,0 +1,115 @@
+"""Messages: English templates and values, which become words in the language of the reader where they are shown.
+
+Code that finds something out makes a `Message`. What shows it (`say`, the log, a page) calls `in_language`, which takes
+the translation from the gettext catalogue in korbert/locale. Nothing reads a sentence to learn what it says.
+"""
+
+import gettext
+import os
+import string
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from korbert.particles import with_particle
+
+VARIABLE = "KORBERT_LANG"  # `--lang`, in the environment, since worker processes have to know it
+LOCALES = Path(__file__).parent / "locale"
+_PARSER = string.Formatter()
+
+
+class Message(str):
+    """A sentence in English that also knows how to be said in another language.
+
+    It is its English words, so that a program may print, compare and store it as any text.
+
+    template: English with named fields, as in "{file}: {count:,} rows". It is the key of the catalogue.
+    plural: the template for any count but 1; empty if there is only one. It needs a value named `count`.
+    values: what the fields stand for. A value that is itself a message is translated with it.
+
+    Examples:
+        >>> str(Message("{file}: {count:,} rows", file="a.csv", count=1200))
+        'a.csv: 1,200 rows'
+    """
+
+    template: str
+    plural: str
+    values: Mapping[str, Any]
+
+    def __new__(cls, template: str, plural: str = "", /, **values: Any) -> "Message":
+        chosen = plural if plural and values["count"] != 1 else template
+        message = super().__new__(cls, _filled(chosen, values, "en") if values else chosen)
+        message.template = template
+        message.plural = plural
+        message.values = values
+        return message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (self.template, self.plural, self.values)
+
+
+def _rebuilt(template: str, plural: str, values: Mapping[str, Any]) -> Message:
+    return Message(template, plural, **values)
+
+
+def joined(parts: Iterable[str], separator: str = "; ") -> Message:
+    """The parts as one message, each translated by itself. Empty ones are left out."""
+    values = {f"part{number}": part for number, part in enumerate(filter(None, parts))}
+    return Message(separator.join(f"{{{name}}}" for name in values), **values)
+
+
+def language(browser: str | None = None) -> str:
+    """ "ko" or "en": by `--lang`, else by the browser's Accept-Language if it is given, else by the locale."""
+    locale = os.environ.get("LC_ALL") or os.environ.get("LC_MESSAGES") or os.environ.get("LANG") or ""
+    asked = os.environ.get(VARIABLE) or (locale if browser is None else browser)
+    return "ko" if asked.lower().startswith("ko") else "en"
+
+
+def in_language(text: str, lang: str | None = None) -> str:
+    """The text in the language, by default that of `language`. Text that is no message is data and stays as it is."""
+    lang = lang or language()
+    if not isinstance(text, Message):
+        return text
+    if lang == "en":
+        return str(text)
+    catalogue = _catalogue(lang)
+    if text.plural:
+        template = catalogue.ngettext(text.template, text.plural, text.values["count"])
+    else:
+        template = catalogue.gettext(text.template) if text.template else ""  # "" is the catalogue's own head
+    return _filled(template, text.values, lang) if text.values else template
+
+
+def translated(data: Any, lang: str) -> Any:
+    """The data, JSON's kinds, with each message in the language."""
+    if isinstance(data, Mapping):
+        return {key: translated(value, lang) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [translated(value, lang) for value in data]
+    return in_language(data, lang) if isinstance(data, str) else data
+
+
+def translations(domain: str, lang: str) -> dict[str, str]:
+    """All translations of a catalogue, English -> the language, for the scripts of a page; empty for English."""
+    catalogue = _catalogue(lang, domain)
+    known: dict[str, str] = getattr(catalogue, "_catalog", {})  # gettext has no public way
+    return {english: words for english, words in known.items() if english}
+
+
+@cache
+def _catalogue(lang: str, domain: str = "korbert") -> gettext.NullTranslations:
+    return gettext.translation(domain, LOCALES, [lang], fallback=True)
+
+
+def _filled(template: str, values: Mapping[str, Any], lang: str) -> str:
+    """The template with its values in the language. Korean particles follow the last letter of the value before."""
+    filled = ""
+    follows_value = False
+    for literal, field, spec, _ in _PARSER.parse(template):
+        filled = with_particle(filled, literal) if follows_value and lang == "ko" else filled + literal
+        follows_value = field is not None
+        if field is not None:
+            value = values[field]
+            filled += in_language(value, lang) if isinstance(value, str) else format(value, spec or "")
+    return filled
