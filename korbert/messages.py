@@ -46,11 +46,27 @@ class Message(str):
         return message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self.template, self.plural, self.values)
+        return Message.from_json, (self.as_json(),)
+
+    def as_json(self) -> dict[str, Any]:
+        """Template and values, for an artifact that keeps the message to show it later."""
+        values = {name: _as_json(value) for name, value in self.values.items()}
+        return {"template": self.template, "plural": self.plural, "values": values}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> "Message":
+        """The message that `as_json` described."""
+        values = {
+            name: cls.from_json(value) if isinstance(value, Mapping) else value
+            for name, value in record["values"].items()
+        }
+        return cls(record["template"], record["plural"], **values)
 
 
-def _rebuilt(template: str, plural: str, values: Mapping[str, Any]) -> Message:
-    return Message(template, plural, **values)
+def _as_json(value: Any) -> Any:
+    if isinstance(value, Message):
+        return value.as_json()
+    return value if isinstance(value, str | int | float) else str(value)
 
 
 def joined(parts: Iterable[str], separator: str = "; ") -> Message:

@@ -15,8 +15,8 @@ from korbert import __version__
 from korbert.errors import EndedElsewhere, KorbertError
 from korbert.extras import needed_for
 from korbert.interruption import Interrupted, handled_signals
+from korbert.messages import VARIABLE, Message, in_language
 from korbert.pipelines.commands import models, scoring, serving, stages, tasks, vectors
-from korbert.pipelines.language import VARIABLE, t
 from korbert.pipelines.stages.table import STAGES
 from korbert.processor import bound_spinning
 from korbert.terminal import in_one_line, say
@@ -112,7 +112,7 @@ def _leave_failed(error: BaseException, command: str) -> int:
     """Reports an error in one line and returns the exit code."""
     code = 1
     if isinstance(error, KorbertError):
-        what, code = str(error), error.exit_code
+        what, code = in_language(error.message), error.exit_code
     elif isinstance(error, OSError):
         what = f"{error.filename or 'the disk'}: {error.strerror or error}"
         if error.errno in _FULL:
@@ -133,8 +133,13 @@ GROUPS = {  # in the order of use
 }
 
 
+def _said(text: str) -> str:
+    """A text of the help in the user's language."""
+    return in_language(Message(text))
+
+
 class _Formatter(click.HelpFormatter):
-    """Writes help in the user's language. `t` translates each paragraph, each option and its [default: ..].
+    """Writes help in the user's language. Each paragraph, each option and its [default: ..] is a message.
 
     click wraps lines by characters, and a Hangul syllable is two columns wide: a filler follows it until lines are
     wrapped.
@@ -143,11 +148,11 @@ class _Formatter(click.HelpFormatter):
     _FILLER = "\ufeff"
 
     def write_heading(self, heading: str) -> None:
-        super().write_heading(t(heading))
+        super().write_heading(_said(heading))
 
     def write_text(self, text: str) -> None:
         paragraphs = [paragraph.split("\n") for paragraph in text.split("\n\n")]
-        said = [t(" ".join(lines)) if lines[0] != "\b" else "\n".join(map(t, lines)) for lines in paragraphs]
+        said = [_said(" ".join(lines)) if lines[0] != "\b" else "\n".join(map(_said, lines)) for lines in paragraphs]
         super().write_text(self._wide("\n\n".join(said)))
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
@@ -156,7 +161,7 @@ class _Formatter(click.HelpFormatter):
 
     def _part(self, part: str) -> str:
         """What an option does, or one of the brackets behind it."""
-        return re.sub(r"(?<=[\[ ])(default|env var|required)(?=[:\]])", lambda word: t(word[0]), t(part))
+        return re.sub(r"(?<=[\[ ])(default|env var|required)(?=[:\]])", lambda word: _said(word[0]), _said(part))
 
     def _wide(self, text: str) -> str:
         return re.sub("[가-힣]", rf"\g<0>{self._FILLER}", text)
@@ -169,7 +174,7 @@ class _Context(click.Context):
     formatter_class = _Formatter
 
     def get_help(self) -> str:
-        return super().get_help().replace("Usage", t("Usage"), 1)  # not in the usage of an error, which is English
+        return super().get_help().replace("Usage", _said("Usage"), 1)  # not in the usage of an error, which is English
 
 
 class _Grouped(click.Group):

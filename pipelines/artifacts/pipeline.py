@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from korbert.errors import ArtifactError, CorpusError, SettingsError
+from korbert.messages import Message, joined
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.artifacts.sources import Sources
@@ -18,12 +19,21 @@ from korbert.pipelines.stages import Inputs, Stage
 from korbert.processor import processor_name
 from korbert.versions import installed_version
 
+STATES = {
+    "fresh": Message("fresh"),
+    "absent": Message("absent"),
+    "partial": Message("partial"),
+    "stale": Message("stale"),
+    "unused": Message("unused"),
+}
+"""The states of an artifact, as they are shown."""
+
 _ACTIONS = {
-    "fresh": "would be skipped",
-    "absent": "would be made",
-    "partial": "would be resumed",
-    "stale": "would be refused",
-    "unused": "not in the recipe",
+    "fresh": Message("would be skipped"),
+    "absent": Message("would be made"),
+    "partial": Message("would be resumed"),
+    "stale": Message("would be refused"),
+    "unused": Message("not in the recipe"),
 }
 
 
@@ -41,6 +51,9 @@ class Status:
     notes: tuple[str, ...] = ()
     digest: str | None = None
     action: str = ""
+
+
+_NOTHING_FINISHED = Message("a run was interrupted before anything was finished")
 
 
 class Pipeline:
@@ -136,7 +149,7 @@ class Pipeline:
             if record is None:
                 return self._unfinished(stage) if self.partial(stage.name).is_dir() else Status(stage.name, "absent")
         except ArtifactError as error:
-            return Status(stage.name, "stale", (str(error),))
+            return Status(stage.name, "stale", (error.message,))
         reasons, notes = self._drift(stage, record)
         if damage := store.damage(folder, record, hashes=verify):
             reasons.append(damage)
@@ -148,8 +161,14 @@ class Pipeline:
         sittings = [*record["numerics"].get("earlier", []), record["numerics"]]
         processes = list(dict.fromkeys(str(sitting.get("processes", 1)) for sitting in sittings))
         if processes != ["1"]:
-            notes.append(f"trained by {', then by '.join(processes)} processes: another number gives other bits")
-        notes += [f"{name}: {now[name]} here, {made[name]} in the artifact" for name in made if now[name] != made[name]]
+            numbers = joined(processes, ", then by ")
+            notes.append(Message("trained by {numbers} processes: another number gives other bits", numbers=numbers))
+        for name in made:
+            if now[name] != made[name]:
+                note = Message(
+                    "{name}: {here} here, {there} in the artifact", name=name, here=now[name], there=made[name]
+                )
+                notes.append(note)
         return Status(stage.name, "stale" if reasons else "fresh", tuple(reasons), tuple(notes), record["digest"])
 
     def _unfinished(self, stage: Stage) -> Status:
@@ -157,25 +176,30 @@ class Pipeline:
         partial = self.partial(stage.name)
         begun = store.read_plan(partial) or {}
         owner = store.owner(self.artifact(stage.name))
-        failure = f"the last run failed: {begun['failed']}" if begun.get("failed") else None
+        failure = None
+        if begun.get("failed"):
+            failure = Message("the last run failed: {error}", error=Message.from_json(begun["failed"]))
         if not owner and not store.holds_work(partial):
-            return Status(stage.name, "absent", (failure or "a run was interrupted before anything was finished",))
+            return Status(stage.name, "absent", (failure or _NOTHING_FINISHED,))
         if begun and not failure and (reasons := self._drift(stage, begun)[0]):
             return Status(stage.name, "stale", tuple(reasons))
-        state = f"is being made by {owner}" if owner else "a run was interrupted; the next one resumes it"
+        state = Message("a run was interrupted; the next one resumes it")
+        if owner:
+            state = Message("is being made by {owner}", owner=owner)
         done = progress(partial)
         return Status(stage.name, "partial", (failure or state, *([done] if done else [])))
 
-    def _drift(self, stage: Stage, record: Json) -> tuple[list[str], list[str]]:
+    def _drift(self, stage: Stage, record: Json) -> tuple[list[Message], list[Message]]:
         """Differences between the record and the current plan, and notes on what could not be compared."""
         try:
             try:
                 return store.differences(self.plan(stage), record), []
             except CorpusError as error:  # source files may be deleted once they have been read
                 plan = self.plan(stage, files=record["inputs"]["files"])
-                return store.differences(plan, record), [f"not compared with its source files: {error}"]
+                note = Message("not compared with its source files: {error}", error=error.message)
+                return store.differences(plan, record), [note]
         except ArtifactError as error:
-            return [str(error)], []
+            return [error.message], []
 
     def statuses(self, *, verify: bool = False, rebuild: Collection[str] = ()) -> list[Status]:
         """The status of every stage, in order. rebuild: names of the stages to rebuild."""
@@ -185,10 +209,12 @@ class Pipeline:
             action = _ACTIONS[status.state]
             waiting = [name for name in self.reads(stage) if statuses[name].state not in ("fresh", "unused")]
             if stage.name in rebuild:
-                action = "would be rebuilt (--rebuild)"
+                action = Message("would be rebuilt (--rebuild)")
             elif waiting and (self.artifact(stage.name) / store.RECORD).exists() and not self._own_drift(stage):
-                status = replace(status, state="stale", reasons=(f"{waiting[0]} is {statuses[waiting[0]].state}",))
-                action = f"would be compared again once {waiting[0]} is fresh"
+                state = STATES[statuses[waiting[0]].state]
+                reason = Message("{stage} is {state}", stage=waiting[0], state=state)
+                status = replace(status, state="stale", reasons=(reason,))
+                action = Message("would be compared again once {stage} is fresh", stage=waiting[0])
             statuses[stage.name] = replace(status, action=action)
         return list(statuses.values())
 
@@ -230,16 +256,16 @@ class Pipeline:
         return any(name == earlier.name or self._builds_on(known[name], earlier) for name in self.reads(stage))
 
 
-def progress(partial: Path) -> str | None:
+def progress(partial: Path) -> Message | None:
     """The progress of an interrupted or running stage, in words; None if nothing is finished."""
     try:
         if steps := list(partial.glob("work/*/parts")):
             newest = max(steps, key=lambda path: path.stat().st_mtime_ns)
             done, total = len(list(newest.parent.glob("part-*.json"))), int(newest.read_text(encoding="utf-8"))
-            return f"{newest.parent.name}: {done:,} of {total:,} parts done"
+            return Message("{work}: {done:,} of {total:,} parts done", work=newest.parent.name, done=done, total=total)
         if states := list(partial.glob("**/checkpoints/step-????????")):
             newest = max(states, key=lambda path: path.stat().st_mtime_ns)
-            return f"step {int(newest.name.removeprefix('step-')):,} is saved"
+            return Message("step {step:,} is saved", step=int(newest.name.removeprefix("step-")))
     except (OSError, ValueError):  # a running stage has just removed the file, or is about to write it
         return None
     return None

@@ -4,7 +4,6 @@ import datetime
 import logging
 import pkgutil
 import platform
-import re
 import shlex
 import sys
 import time
@@ -16,11 +15,12 @@ from typing import Any, Literal
 
 from korbert import training
 from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
+from korbert.messages import Message, joined
 from korbert.pipelines import reports
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.pipeline import Pipeline
 from korbert.pipelines.artifacts.store import Json, Plan
-from korbert.pipelines.language import t
+from korbert.pipelines.reports.figures import label
 from korbert.pipelines.stages import Stage
 from korbert.processor import peak_memory, processor_name
 from korbert.scratch import MARK
@@ -29,7 +29,7 @@ from korbert.world import connected, from_first, is_silent, world
 _logger = logging.getLogger(__name__)
 
 _SUMS_SHOWN, _REASONS_SHOWN = 6, 4  # in the line that ends a stage
-_LENGTH = re.compile(r"([\w.]+\.)?(steps|epochs): ")  # a difference in how long to train
+_LENGTHS = ("steps", "epochs")  # settings of how long to train
 
 
 def make_all(pipeline: Pipeline, stages: Sequence[Stage], *, rebuild: bool = False) -> None:
@@ -112,7 +112,7 @@ def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip"
             store.check_place(final)
             raise ArtifactError(_refusal(pipeline, final, stage, status.reasons))
         if status.state == "fresh":
-            _logger.info(t("%s: fresh, skipped"), stage.name)
+            _logger.info(Message("{stage}: fresh, skipped", stage=stage.name))
             store.tidy(partial, final)
             return "skip"
     store.check_place(final)
@@ -135,7 +135,7 @@ def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip"
 def _refusal(pipeline: Pipeline, folder: Path, stage: Stage, reasons: Sequence[str]) -> str:
     shown = "; ".join(reasons[:5]) + (f"; and {len(reasons) - 5} more" if len(reasons) > 5 else "")
     longer = ""
-    if hasattr(pipeline.recipe.section(stage.name), "init") and all(map(_LENGTH.match, reasons)):
+    if hasattr(pipeline.recipe.section(stage.name), "init") and all(_is_length(reason) for reason in reasons):
         way = "as MODEL of another run" if pipeline.place else "as init in another recipe"
         longer = (
             "; a run cannot be made longer, since its learning rates depend on its length: to train on, finish it as "
@@ -151,6 +151,11 @@ def _refusal(pipeline: Pipeline, folder: Path, stage: Stage, reasons: Sequence[s
         f"{folder}: is not what {pipeline.recipe.given} would make: {shown}: rebuild it with {command}, or {instead}"
         f"{longer}"
     )
+
+
+def _is_length(reason: str) -> bool:
+    """Whether a difference is in how long to train."""
+    return isinstance(reason, Message) and str(reason.values.get("name", "")).split(".")[-1] in _LENGTHS
 
 
 def _prepare(pipeline: Pipeline, stage: Stage, plan: Plan, *, rebuild: bool) -> None:
@@ -180,7 +185,10 @@ def _prepare(pipeline: Pipeline, stage: Stage, plan: Plan, *, rebuild: bool) -> 
 def _work(pipeline: Pipeline, stage: Stage) -> None:
     """Runs the stage in its partial folder and turns that into the artifact."""
     partial, final, plan = pipeline.partial(stage.name), pipeline.artifact(stage.name), pipeline.plan(stage)
-    _logger.info("%s: %s", stage.name, t("resuming" if store.holds_work(partial) else "starting"))
+    begins = Message("{stage}: starting", stage=stage.name)
+    if store.holds_work(partial):
+        begins = Message("{stage}: resuming", stage=stage.name)
+    _logger.info(begins)
     resumed = any(path.name not in (store.PLAN, store.REBUILD, MARK) for path in partial.iterdir())
     started, clock = datetime.datetime.now(datetime.UTC), time.monotonic()
     numerics = _numerics(pipeline, stage)
@@ -188,7 +196,7 @@ def _work(pipeline: Pipeline, stage: Stage) -> None:
         counts = _run(pipeline, stage)
     except (CorpusError, ModelError, SettingsError) as error:  # caused by the recipe or the text
         begun = store.read_json(partial / store.PLAN) or {}
-        store.write_json(partial / store.PLAN, {**begun, "failed": str(error)})
+        store.write_json(partial / store.PLAN, {**begun, "failed": error.message.as_json()})
         if not isinstance(error, SettingsError):
             error.exit_code = 1
         raise
@@ -205,7 +213,10 @@ def _work(pipeline: Pipeline, stage: Stage) -> None:
         "sources": pipeline.sources.remembered(),
     }
     store.finish(partial, final, plan, {"counts": counts, "numerics": numerics}, about)
-    _logger.info(t("%s: done in %.1f s: %s"), stage.name, seconds, _in_words(counts))
+    done = Message(
+        "{stage}: done in {seconds:.1f} s: {totals}", stage=stage.name, seconds=seconds, totals=_in_words(counts)
+    )
+    _logger.info(done)
 
 
 def _run(pipeline: Pipeline, stage: Stage) -> Mapping[str, Any]:
@@ -228,16 +239,18 @@ def _numerics(pipeline: Pipeline, stage: Stage) -> Json:
     return {**now, "earlier": earlier} if earlier else now
 
 
-def _in_words(counts: Mapping[str, Any]) -> str:
+def _in_words(counts: Mapping[str, Any]) -> Message:
     """The first totals; after `dropped`, its most frequent reasons (`dropped.too_short`)."""
     totals = {key: value for key, value in counts.items() if isinstance(value, int)}
     reasons = Counter({key.partition(".")[2]: value for key, value in totals.items() if key.startswith("dropped.")})
     largest = reasons.most_common(_REASONS_SHOWN)
-    named = [f"{value:,} {t(name.replace('_', ' '))}" for name, value in largest]
+    named = [Message("{count:,} {reason}", count=value, reason=label(name)) for name, value in largest]
     if rest := reasons.total() - sum(value for _, value in largest):
-        named.append(t(f"{rest:,} for other reasons"))
+        named.append(Message("{count:,} for other reasons", count=rest))
     shown = []
     for key, value in [(key, value) for key, value in totals.items() if "." not in key][:_SUMS_SHOWN]:
-        why = f" ({', '.join(named)})" if key == "dropped" and named else ""
-        shown.append(f"{t(key.replace('_', ' '))} {value:,}{why}")
-    return ", ".join(shown)
+        total = Message("{name} {count:,}", name=label(key), count=value)
+        if key == "dropped" and named:
+            total = Message("{total} ({reasons})", total=total, reasons=joined(named, ", "))
+        shown.append(total)
+    return joined(shown, ", ")

@@ -27,6 +27,7 @@ from pydantic import BaseModel, Field, ValidationError
 from korbert import durable
 from korbert.durable import is_aside, sha256_of, sync
 from korbert.errors import ArtifactError
+from korbert.messages import Message
 from korbert.names import is_litter
 from korbert.scratch import MARK, claim, is_marked, remove, remove_listed, unlisted
 
@@ -145,23 +146,23 @@ def data_files(folder: Path) -> list[Path]:
     )
 
 
-def differences(plan: Plan, record: Mapping[str, Any]) -> list[str]:
+def differences(plan: Plan, record: Mapping[str, Any]) -> list[Message]:
     """The fields in which a record differs from this plan, one line each, with the plan's value first.
 
     A record without files is the plan of a partial folder, which is not resumed with other versions of libraries.
     """
     here = plan.as_json()
-    lines = [*_compare(here, {key: record.get(key) for key in here}, "in the artifact")]
+    lines = [*_compare(here, {key: record.get(key) for key in here}, Message("in the artifact"))]
     if "files" not in record:
         versions = {"versions": dict(plan.versions)}
-        lines += _compare(versions, {"versions": record.get("versions", {})}, "when it was begun")
+        lines += _compare(versions, {"versions": record.get("versions", {})}, Message("when it was begun"))
     return lines
 
 
 _ABSENT = object()
 
 
-def _compare(here: Any, there: Any, where: str, name: str = "") -> Iterator[str]:
+def _compare(here: Any, there: Any, where: Message, name: str = "") -> Iterator[Message]:
     """A line for each difference between two JSON values, of which the second is `where`."""
     if isinstance(here, dict) and isinstance(there, dict):
         for key in sorted(here.keys() | there.keys()):
@@ -178,21 +179,29 @@ def _compare(here: Any, there: Any, where: str, name: str = "") -> Iterator[str]
         begin = max(0, same - 20) if max(map(len, texts)) > 60 else 0
         rests = [text[begin:] for text in texts]
         own, other = ("..." * (begin > 0) + (rest if len(rest) <= 60 else rest[:57] + "...") for rest in rests)
-        yield f"{name.removeprefix('settings.')}: {own} here, {other} {where}"
+        own, other = (Message("nothing") if text == "nothing" else text for text in (own, other))
+        yield Message(
+            "{name}: {here} here, {there} {where}",
+            name=name.removeprefix("settings."), here=own, there=other, where=where,
+        )  # fmt: skip
 
 
-def damage(folder: Path, record: Mapping[str, Any], *, hashes: bool = False) -> str | None:
+def damage(folder: Path, record: Mapping[str, Any], *, hashes: bool = False) -> Message | None:
     """The first fault in the data files of an artifact, or None. Checks sizes, and hashes if `hashes`."""
     for name, wanted in record["files"].items():
         path = folder / name
         if not path.is_file():
-            return f"{path} is missing"
+            return Message("{path} is missing", path=path)
         if path.stat().st_size != wanted["size"]:
-            return f"{path} has {path.stat().st_size:,} bytes, {wanted['size']:,} are recorded"
+            size = path.stat().st_size
+            recorded = wanted["size"]
+            return Message(
+                "{path} has {size:,} bytes, {recorded:,} are recorded", path=path, size=size, recorded=recorded
+            )
         if hashes and sha256_of(path) != wanted["sha256"]:
-            return f"{path} has other bytes than recorded"
+            return Message("{path} has other bytes than recorded", path=path)
     extra = [path for path in data_files(folder) if path.relative_to(folder).as_posix() not in record["files"]]
-    return f"{extra[0]} is not in the record" if extra else None
+    return Message("{path} is not in the record", path=extra[0]) if extra else None
 
 
 def changed_file(folder: Path, record: Mapping[str, Any]) -> Path | None:

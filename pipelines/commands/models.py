@@ -15,9 +15,9 @@ from korbert import huggingface, modeling, tokenization, training
 from korbert.durable import check_output, write_whole
 from korbert.errors import CorpusError, ModelError, ModelFailed, SettingsError
 from korbert.folders import model_folder
+from korbert.messages import Message, joined, language
 from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options
-from korbert.pipelines.language import language, t
 from korbert.pipelines.reports.formatting import megabytes
 from korbert.progress import track
 from korbert.records import excel
@@ -27,7 +27,10 @@ from korbert.terminal import console, say
 
 _FILE = options.PathType()
 _MOST_PLACES = 60  # of a word: so many rows and columns fit a page
-_USES = {"pretraining": "gaps filled, vectors of texts", **dict.fromkeys(("encoder", "detection"), "vectors of texts")}
+_USES = {
+    "pretraining": Message("gaps filled, vectors of texts"),
+    **dict.fromkeys(("encoder", "detection"), Message("vectors of texts")),
+}
 _SENTENCE = "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어! 👍🏻 뷁"  # to show an imported tokenizer
 
 
@@ -286,19 +289,25 @@ def _compare(loaded: "korbert.Model", word: str, sentences: options.Input, html:
             " sentences, or another word: one or more morphemes, as `korbert tokenize` shows them"
         )
     layers = loaded.vector_settings(**asked).places(loaded.network.config.num_hidden_layers)
-    counted = f"{sum(map(bool, found))} sentences, {count} places"
-    about = ", ".join((Path(loaded.name).name, t(counted), *(t(f"layer {layer}") for layer in layers)))
+    counted = Message("{sentences} sentences, {places} places", sentences=sum(map(bool, found)), places=count)
+    named_layers = (Message("layer {layer}", layer=layer) for layer in layers)
+    about = joined((Path(loaded.name).name, counted, *named_layers), ", ")
     rows = reports.look.data.word_rows(found)
     cells = [
         (str(number), f"{before}[{own}]{after}", *(f"{cosine:.3f}" for cosine in cosines))
         for number, (before, own, after, cosines) in enumerate(rows, 1)
     ]
     reports.summary.show_tables(
-        [reports.elements.Table(about, ("", "sentence", *(row[0] for row in cells)), cells, f"rk{'r' * count}")],
+        [
+            reports.elements.Table(
+                about, ("", Message("sentence"), *(row[0] for row in cells)), cells, f"rk{'r' * count}"
+            )
+        ],
         out=console(width=60 + 9 * count, highlight=False),  # a row stays in a line, whatever the terminal's width
     )
     if html:
-        say(f"{t('page')}: {reports.page.write(html, 'word.html', word=word, about=about, rows=rows)}")
+        page = reports.page.write(html, "word.html", word=word, about=about, rows=rows)
+        say(Message("page: {path}", path=page))
 
 
 @click.command("models")
@@ -319,7 +328,7 @@ def list_models(folder: Path) -> None:
         task = {"kind": config["kind"], **config["task"]}
         what = _USES.get(task["kind"]) or kind_of_task(task, name).about()
         size = sum(path.stat().st_size for path in model_folder(name).rglob("*") if path.is_file())
-        say(f"{name}  {task['kind']}: {t(what)}  {megabytes(size)}")
+        say(joined((name, f"{task['kind']}:", what, megabytes(size)), "  "))
 
 
 COMMANDS = [tokenize, predict, fill, look, export, import_, pack, list_models]

@@ -15,10 +15,10 @@ from click.shell_completion import CompletionItem
 
 from korbert.errors import PartlyFailed, SettingsError
 from korbert.folders import models_in_the_box
+from korbert.messages import VARIABLE as LANG
+from korbert.messages import Message
 from korbert.names import on_disk
 from korbert.pipelines import inference, recipes
-from korbert.pipelines.language import VARIABLE as LANG
-from korbert.pipelines.language import t
 from korbert.records.form import FORMATS, FORMS, Format, Sheet
 from korbert.terminal import Messages, printable, say, shortened
 from korbert.vectors.names import Mix, PoolingName
@@ -39,8 +39,10 @@ def loaded(model: Path, device: str, precision: Any) -> Any:
 
     chosen = korbert.load(model, device, precision)
     if precision == "auto" and chosen.precision != "fp32":
-        message = t("korbert: {model} runs in {precision}; exact: --precision fp32")
-        say(message.format(model=model, precision=chosen.precision), err=True)
+        message = Message(
+            "korbert: {model} runs in {precision}; exact: --precision fp32", model=model, precision=chosen.precision
+        )
+        say(message, err=True)
     return chosen
 
 

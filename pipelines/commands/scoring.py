@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from korbert.durable import check_output
+from korbert.messages import Message
 from korbert.pipelines import inference, reports, submission
 from korbert.pipelines.commands import options
-from korbert.pipelines.language import t
 from korbert.terminal import say
 
 _FILE = options.PathType()
@@ -91,7 +91,7 @@ def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | Non
     else:
         reports.summary.show_tables(shown.tables, shown.sentences)
     if page:
-        say(f"{t('page')}: {reports.compare.write_page(page, shown)}", err=as_json)
+        say(Message("page: {path}", path=reports.compare.write_page(page, shown)), err=as_json)
 
 
 COMMANDS = [submit, score, compare]

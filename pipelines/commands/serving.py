@@ -13,8 +13,8 @@ from korbert import training
 from korbert.errors import SettingsError
 from korbert.folders import models_in_the_box
 from korbert.interruption import Interrupted
+from korbert.messages import Message
 from korbert.pipelines.commands import options
-from korbert.pipelines.language import t
 from korbert.terminal import say
 
 _NAME = re.compile(r"[\w.-]+")
@@ -73,7 +73,10 @@ def serve(
         message = f"--host {host} admits other machines: give a --token that they must send, or --insecure"
         raise click.UsageError(message)
     folders = named(models or tuple(models_in_the_box()))
-    serving = t("korbert: serving {names} at {address}")
+
+    def serving(address: str) -> None:
+        say(Message("korbert: serving {names} at {address}", names=", ".join(folders), address=address))
+
     limits = Limits(**limited)
     try:
         with analysis_process(folders.values()) as process:
@@ -87,7 +90,7 @@ def serve(
 
             run(
                 load, host, port, limits=limits, token=token, page=partial(page, None),
-                said=lambda address: say(serving.format(names=", ".join(folders), address=address)),
+                said=serving,
             )  # fmt: skip
     except Interrupted as signal:
         say(f"korbert: ended by {signal.number.name}", err=True)

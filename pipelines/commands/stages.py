@@ -11,9 +11,9 @@ from click.core import ParameterSource
 
 from korbert.durable import check_output, write_whole
 from korbert.errors import KorbertError, SettingsError
+from korbert.messages import Message
 from korbert.pipelines import artifacts, inference, planning, recipes, reports
 from korbert.pipelines.commands import options
-from korbert.pipelines.language import t
 from korbert.pipelines.stages import Stage
 from korbert.pipelines.stages.table import STAGES, TASK, is_task
 from korbert.processor import cores
@@ -199,7 +199,7 @@ def new(name: Path, every_key: bool, begin: str) -> None:
     template = recipes.template
     recipe = (template.full_recipe if every_key else template.short_recipe)(begin, path.parent)
     write_whole(path, recipe.encode())
-    say(t("{path}: name your files in it, then `korbert run {path}`").format(path=path))
+    say(Message("{path}: name your files in it, then `korbert run {path}`", path=path))
 
 
 @click.command()

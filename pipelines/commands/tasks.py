@@ -17,10 +17,10 @@ from korbert.corpus.pairs import Source as PairSource
 from korbert.corpus.pairs import pairs_of
 from korbert.durable import check_output, write_aside, write_whole
 from korbert.errors import CorpusError, SettingsError
+from korbert.messages import Message, in_language
 from korbert.pipelines import artifacts, experiments, inference, recipes, reports
 from korbert.pipelines.commands import options
 from korbert.pipelines.commands.stages import run_stages
-from korbert.pipelines.language import t
 from korbert.processor import cores
 from korbert.progress import track
 from korbert.scratch import claim, remove
@@ -91,8 +91,11 @@ def _train(pipeline: "artifacts.Pipeline", output: Path, rebuild: bool = False, 
         reports.summary.show(pipeline)
         (stage,) = pipeline.recipe.stages
         command = KINDS[pipeline.recipe.section(stage).kind].kind_class.command
-        use = t("use it: korbert {command} {path} FILE, or korbert.load({quoted}) in Python")
-        say(use.format(command=command, path=shlex.quote(str(output)), quoted=repr(str(output))))
+        use = Message(
+            "use it: korbert {command} {path} FILE, or korbert.load({quoted}) in Python",
+            command=command, path=shlex.quote(str(output)), quoted=repr(str(output)),
+        )  # fmt: skip
+        say(use)
 
 
 @click.command()
@@ -123,7 +126,7 @@ def layers(as_json: bool, **given: Any) -> None:
     if as_json:
         click.echo(inference.lines.as_json(record))
     else:
-        best = t(f"best by validation: {record['best']}")
+        best = Message("best by validation: {name}", name=reports.figures.model_name(record["best"]))
         reports.summary.show_tables([reports.layers.score_table(record)], [best])
         say(output / "layers.html")
 
@@ -148,7 +151,7 @@ def _pipeline(
     columns = options.by_role(text, pair, label, others)
     recipe, line = recipes.one_task.task_recipe(output, model, files, columns, form, settings, changes)
     if line:
-        say(t(line), err=True)
+        say(line, err=True)
     typed = tuple(word for word in sys.argv[1:] if word != "--rebuild")
     place, number = (data or Path()).resolve(), workers or cores()
     runtime = artifacts.Runtime(output.parent, place, number, device=device, given=typed)
@@ -226,12 +229,12 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     columns, loaded = options.by_role(text, pair, label, others), korbert.load(model, device)
     result = experiments.evaluating.evaluated(loaded, file, columns, form, noise=noise or html is not None)
     for line in result.notes:
-        say(t(line), err=True)
+        say(line, err=True)
     if output:
         write_whole(output, b"".join(inference.lines.as_json(row) + b"\n" for row in result.rows))
     if html:
         reports.noise.write_page(html, str(model), loaded.task, result)
-        say(f"{t('page')}: {html}", err=True)
+        say(Message("page: {path}", path=html), err=True)
     if as_json:
         ends = {metric: found or (None, None) for metric, found in result.intervals.items()}
         scores = {
@@ -240,13 +243,16 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
         disturbed = {"noise": result.noise} if result.noise else {}
         click.echo(json.dumps(scores | disturbed, ensure_ascii=False, indent=2))
         return
-    shown = [(f"{len(result.rows):,} rows", metric, result) for metric in result.scores]
-    shown += [(name, next(iter(one.scores)), one) for name, one in result.disturbed.items()]
+    rows = Message("{count:,} row", "{count:,} rows", count=len(result.rows))
+    shown = [(rows, metric, result) for metric in result.scores]
+    shown += [(reports.figures.label(name), next(iter(one.scores)), one) for name, one in result.disturbed.items()]
     for what, metric, one in shown:
         value, found = one.scores[metric], one.intervals[metric]
-        score = t("undefined") if value is None else f"{value:.4f}"
-        interval = "" if found is None else t(f"{found[0]:.4f} to {found[1]:.4f}")
-        say(f"{metric:<24} {score}   {interval:<16}   {t(what)}")
+        score = in_language(Message("undefined")) if value is None else f"{value:.4f}"
+        interval = ""
+        if found is not None:
+            interval = in_language(Message("{low:.4f} to {high:.4f}", low=found[0], high=found[1]))
+        say(f"{metric:<24} {score}   {interval:<16}   {in_language(what)}")
 
 
 @click.command()

@@ -16,9 +16,9 @@ import korbert
 from korbert import search
 from korbert.durable import check_output, check_outside, write_whole
 from korbert.errors import CorpusError, SettingsError
+from korbert.messages import Message
 from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options
-from korbert.pipelines.language import t
 from korbert.progress import track
 from korbert.records.form import Form, Format
 from korbert.records.table import is_empty
@@ -289,7 +289,7 @@ def similar(
                 continue
             if len(texts) != 1:
                 say(query)
-            say("      score  cosine    BM25  id  text" if hits else f"  {t('no text was found')}")
+            say("      score  cosine    BM25  id  text" if hits else Message("  no text was found"))
             for rank, hit in enumerate(hits, 1):
                 cosine = "     -" if hit.score_vectors is None else f"{hit.score_vectors:6.3f}"
                 bm25 = "     -" if hit.score_words is None else f"{hit.score_words:6.2f}"
@@ -340,7 +340,7 @@ def search_eval(
         ways = [way] if way else get_args(Way)[::-1]
         measured = search.evaluation.evaluate(made, texts, ids, ways, _reranker(rerank, device))
         facts = {"model": str(model), "queries": len(pairs), "texts": len(made)}
-    counted = t(f"{facts['queries']:,} queries, {facts['texts']:,} texts")
+    counted = Message("{queries:,} queries, {texts:,} texts", queries=facts["queries"], texts=facts["texts"])
     if as_json:
         own = {name: {key: one._asdict() for key, one in of.figures.items()} for name, of in measured.items()}
         click.echo(inference.lines.as_json({**facts, "ways": own}))
@@ -348,8 +348,10 @@ def search_eval(
         say(counted)
         reports.summary.show_search(measured)
     if page:
-        about = f"{model.name}, {corpus.name}: {counted}"
-        say(f"{t('page')}: {reports.searching.write_page(page, about, pairs, right, measured)}", err=as_json)
+        about = Message("{model}, {corpus}: {counted}", model=model.name, corpus=corpus.name, counted=counted)
+        say(
+            Message("page: {path}", path=reports.searching.write_page(page, about, pairs, right, measured)), err=as_json
+        )
     failed_queries.end()
     failed.end()
 

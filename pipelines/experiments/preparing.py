@@ -17,10 +17,10 @@ from torch import nn
 from korbert.durable import is_intact
 from korbert.errors import SettingsError
 from korbert.extras import package
+from korbert.messages import Message
 from korbert.modeling import EncoderConfig, FeatureModel, Model, init_encoder_from, load_model
 from korbert.modeling.feature_settings import chosen_layers
 from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.language import t
 from korbert.pipelines.stages import Inputs
 from korbert.scratch import claim
 from korbert.tasks.doubts import doubts
@@ -42,7 +42,7 @@ from korbert.world import from_first, require_rows
 _logger = logging.getLogger(__name__)
 
 _FEW = 50  # the interval of an accuracy is then 10 points to each side, or more
-_SPLIT_NOTE = (
+_SPLIT_NOTE = Message(
     "trained and scored on two parts of one file, cut by article: not comparable with published scores, which come "
     "from other files"
 )
@@ -121,12 +121,16 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
             task.disturbed(row, change) if change else row for row, change in zip(rows.train, changes, strict=True)
         ]
         number = sum(map(ne, rows.train, by_part["train"]))
-        said.append(f"{number:,} of {len(changes):,} training rows are learned with wrong spaces")
+        said.append(
+            Message(
+                "{number:,} of {rows:,} training rows are learned with wrong spaces", number=number, rows=len(changes)
+            )
+        )
         texts = list(dict.fromkeys(chain(texts, *map(task.texts, by_part["train"]))))
     for line in said:
-        _logger.info("%s", t(line))
+        _logger.info(line)
     for line in rows.doubts:
-        _logger.warning("%s", t(line))
+        _logger.warning(line)
     folder = inputs.encoded or output / "work"
     if inputs.encoded:
         from_first(lambda: claim(folder, is_whole=is_intact))
@@ -138,10 +142,12 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
     if cut := sum(own.cut for own in examples):
         share = cut / sum(len(own.offsets) - 1 for own in examples)
         said.append(
-            f"{cut:,} texts ({100 * share:.1f} %) are cut at {task.max_length} pieces: --set max_length=N reads up to"
-            f" {start.config.max_position_embeddings}"
-        )
-        _logger.info("%s", t(said[-1]))
+            Message(
+                "{texts:,} texts ({share:.1f} %) are cut at {length} pieces: --set max_length=N reads up to {positions}",
+                texts=cut, share=100 * share, length=task.max_length, positions=start.config.max_position_embeddings,
+            )
+        )  # fmt: skip
+        _logger.info(said[-1])
     return Ready(settings, task, rows, start, tokenizer, encoded, parts, said, device, folder, output, runtime)
 
 
@@ -169,14 +175,21 @@ def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind,
     doubted = tuple(line.replace(f"{data}/", "") for line in doubts(task, parts))
     train, valid = parts["train"], parts.get("valid")
     if settings.train_rows is not None and len(train) > settings.train_rows:
-        notes += (f"{settings.train_rows:,} of the {len(train):,} training rows, by a hash of their texts, are used",)
+        note = Message(
+            "{used:,} of the {rows:,} training rows, by a hash of their texts, are used",
+            used=settings.train_rows, rows=len(train),
+        )  # fmt: skip
+        notes += (note,)
         train = at_most(train, settings.train_rows, task.together)
     if valid is None:
         train, valid = cut(train, settings.validation_share, task.together)
         valid = usable(valid, task.target)
-        notes += (f"{len(valid):,} of the training rows, by a hash of their texts, are held out to validate on",)
+        note = Message(
+            "{count:,} of the training rows, by a hash of their texts, are held out to validate on", count=len(valid)
+        )
+        notes += (note,)
     if "test" not in parts:
-        notes += ("there is no test file: the scores are those of the validation rows, which chose the epoch",)
+        notes += (Message("there is no test file: the scores are those of the validation rows, which chose the epoch"),)
     notes += tuple(few_rows(len(parts.get("test") or valid)))
     read = tuple(line.replace(f"{data}/", "") for rows in parts.values() for line in rows.said())
     return task, Parts(train, valid, parts.get("test"), parts.get("warm_up"), read, notes, doubted)
@@ -219,11 +232,14 @@ def _tables(
     return tables, notes, settings
 
 
-def few_rows(count: int) -> Iterator[str]:
+def few_rows(count: int) -> Iterator[Message]:
     """A line about a score from few rows; none if there are enough."""
     if count < _FEW:
-        rows = "1 row is" if count == 1 else f"{count} rows are"
-        yield f"only {rows} scored, each worth {100 / count:.0f} points: too few for a reliable score, give more"
+        yield Message(
+            "only {count} row is scored, worth {points:.0f} points: too few for a reliable score, give more",
+            "only {count} rows are scored, each worth {points:.0f} points: too few for a reliable score, give more",
+            count=count, points=100 / count,
+        )  # fmt: skip
 
 
 def roles_of(kind: Kind | type[Kind], settings: object = None, *, part: str = "test") -> list[Role]:

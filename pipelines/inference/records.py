@@ -8,7 +8,7 @@ from itertools import chain, islice
 from typing import Any
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.pipelines.language import t
+from korbert.messages import Message
 from korbert.records.delimited import header_in
 from korbert.records.detection import is_json
 from korbert.records.encodings import UNDECODABLE
@@ -77,8 +77,7 @@ def records(
     with open_records(source, name, form, guess, fits) as opened:
         if isinstance(opened, Table):
             for note in opened.notes:
-                line = f"{name}: {note}"
-                _logger.info("%s", t(line))
+                _logger.info(Message("{file}: {note}", file=name, note=note))
             rows = _of_table(opened, name, keys, every_column)
             if opened.objects:
                 rows = (_of_json(number, value, keys) for number, (_, value) in enumerate(opened.objects(), 1))

@@ -15,11 +15,12 @@ import torch
 from torch import nn
 
 from korbert.errors import SettingsError
+from korbert.messages import Message, joined
 from korbert.modeling import load_model
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.counting import counted, flop_a_piece, parameters
 from korbert.pipelines.artifacts import store
-from korbert.pipelines.artifacts.pipeline import Pipeline
+from korbert.pipelines.artifacts.pipeline import STATES, Pipeline
 from korbert.pipelines.stages.pretrain import ShardRows, model_and_loss, piece_counts, training_plan
 from korbert.pipelines.stages.settings import PretrainStage
 from korbert.pretraining import Phase, SpecialIds, evaluate, heldout_batches
@@ -162,17 +163,24 @@ def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> Plan
 def _known(pipeline: Pipeline, *, is_tried: bool) -> tuple[SpecialIds, Path | None, tuple[str, ...]]:
     """The ids and the shards of the recipe, as far as they exist, and notes on what does not."""
     states = {status.stage: status.state for status in pipeline.statuses()}
-    notes, vocab_size = [], int(pipeline.recipe.section("vocab").size)
+    notes: list[Message] = []
+    vocab_size = int(pipeline.recipe.section("vocab").size)
     if states["vocab"] == "fresh":
         vocab_size = int((store.read_record(pipeline.artifact("vocab")) or {})["counts"]["size"])
     else:
-        notes.append(f"vocab is {states['vocab']}: using the {vocab_size:,} entries of vocab.size")
+        note = Message(
+            "vocab is {state}: using the {size:,} entries of vocab.size", state=STATES[states["vocab"]], size=vocab_size
+        )
+        notes.append(note)
     shards = pipeline.artifact("shard") if states["shard"] == "fresh" else None
     if not shards:
-        made_up = ", the trial uses random ids" if is_tried else ""
-        notes.append(f"shard is {states['shard']}: rows are assumed to be full, epochs are unknown{made_up}")
+        state = STATES[states["shard"]]
+        note = Message("shard is {state}: rows are assumed to be full, epochs are unknown", state=state)
+        if is_tried:
+            note = joined((note, Message("the trial uses random ids")), ", ")
+        notes.append(note)
     if "rtd" in pipeline.recipe.section("pretrain").objectives:
-        notes.append("rtd: parameters, compute and memory are those of the detector, without its generator")
+        notes.append(Message("rtd: parameters, compute and memory are those of the detector, without its generator"))
     cls, sep, mask = map(SPECIAL.index, ("[CLS]", "[SEP]", "[MASK]"))
     return SpecialIds(cls, sep, mask, FIRST_PIECE, vocab_size), shards, tuple(notes)
 

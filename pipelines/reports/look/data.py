@@ -150,9 +150,7 @@ def _neurons(seen: Attention, missing: dict[str, str]) -> dict[str, Any] | None:
         missing["neurons"] = Message("Encoders of transformers do not expose their queries and keys.")
         return None
     if seen.queries.size + seen.keys.size > _MOST_NEURONS:
-        missing["neurons"] = Message(
-            "Queries and keys are left out: with so many pieces, the page would be too large."
-        )
+        missing["neurons"] = Message("Queries and keys are left out: with so many pieces, the page would be too large.")
         return None
     return {"queries": _signed(seen.queries), "keys": _signed(seen.keys)}
 
