@@ -297,12 +297,9 @@ def _compare(loaded: "korbert.Model", word: str, sentences: options.Input, html:
         (str(number), f"{before}[{own}]{after}", *(f"{cosine:.3f}" for cosine in cosines))
         for number, (before, own, after, cosines) in enumerate(rows, 1)
     ]
+    head = ("", Message("sentence"), *(row[0] for row in cells))
     reports.summary.show_tables(
-        [
-            reports.elements.Table(
-                about, ("", Message("sentence"), *(row[0] for row in cells)), cells, f"rk{'r' * count}"
-            )
-        ],
+        [reports.elements.Table(about, head, cells, f"rk{'r' * count}")],
         out=console(width=60 + 9 * count, highlight=False),  # a row stays in a line, whatever the terminal's width
     )
     if html:

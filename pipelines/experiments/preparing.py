@@ -143,8 +143,8 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
         share = cut / sum(len(own.offsets) - 1 for own in examples)
         said.append(
             Message(
-                "{texts:,} texts ({share:.1f} %) are cut at {length} pieces: --set max_length=N reads up to {positions}",
-                texts=cut, share=100 * share, length=task.max_length, positions=start.config.max_position_embeddings,
+                "{texts:,} texts ({share:.1f} %) are cut at {length} pieces: --set max_length=N reads up to {limit}",
+                texts=cut, share=100 * share, length=task.max_length, limit=start.config.max_position_embeddings,
             )
         )  # fmt: skip
         _logger.info(said[-1])

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from korbert.folders import model_folder, tokenizer_folder
+from korbert.messages import Message
 from korbert.pipelines.stages import Help, Stage
 from korbert.tasks import sets
 
@@ -126,7 +127,7 @@ STAGES: dict[str, Stage] = {
                 "documents/, and dropped/ with the reason for each",
                 "korbert clean mine.toml --preview 300",
             ),
-            "Cleaned documents",
+            Message("Cleaned documents"),
             libraries=("pyarrow", "duckdb"),
             patterns=lambda settings: dict(settings.patterns),
             page="korbert.pipelines.reports.clean",
@@ -143,7 +144,7 @@ STAGES: dict[str, Stage] = {
                 "morphemes/: form, tag, span, sentence and eojeol of each",
                 "korbert analyze mine.toml --workers 8",
             ),
-            "Sentences and morphemes (Kiwi)",
+            Message("Sentences and morphemes (Kiwi)"),
             reads=("clean",),
             libraries=("kiwipiepy", "kiwipiepy_model", "pyarrow"),
             patterns=lambda settings: {"user_words": settings.user_words} if settings.user_words else {},
@@ -160,7 +161,7 @@ STAGES: dict[str, Stage] = {
                 "tokenizer/, counts.parquet and coverage.json",
                 "korbert vocab mine.toml --set vocab.size=16000",
             ),
-            "Vocabulary and tokenizer",
+            Message("Vocabulary and tokenizer"),
             reads=("analyze",),
             libraries=("sentencepiece", "pyarrow", "duckdb"),
             folders=lambda settings: (
@@ -180,7 +181,7 @@ STAGES: dict[str, Stage] = {
                 "train/*.arrow and heldout/*.arrow",
                 "korbert shard mine.toml",
             ),
-            "Documents as ids",
+            Message("Documents as ids"),
             reads=("analyze", "vocab"),
             libraries=("sentencepiece", "pyarrow"),
             check=_same_documents_held_out,
@@ -197,7 +198,7 @@ STAGES: dict[str, Stage] = {
                 "model/, metrics.jsonl, samples.jsonl and scores.json",
                 "korbert pretrain mine.toml --set pretrain.phases.0.steps=500",
             ),
-            "Masked language modelling and next sentence prediction",
+            Message("Masked language modelling and next sentence prediction"),
             reads=("shard", "vocab"),
             libraries=("torch", "numpy"),
             more_libraries=lambda settings: ("kiwipiepy", "kiwipiepy_model") if settings.embeddings == "kiwi" else (),
@@ -214,12 +215,14 @@ STAGES: dict[str, Stage] = {
             inspect="korbert.pipelines.stages.pretrain:inspect",
             page="korbert.pipelines.reports.pretrain",
         ),
-        task_stage("nsmc", "korbert.tasks.kinds.sections:NsmcSection", title="NSMC", asks="Sentiment of movie reviews"),
+        task_stage(
+            "nsmc", "korbert.tasks.kinds.sections:NsmcSection", title="NSMC", asks=Message("Sentiment of movie reviews")
+        ),
         task_stage(
             "korquad",
             "korbert.tasks.kinds.sections:KorquadSection",
             title="KorQuAD",
-            asks="Extractive question answering",
+            asks=Message("Extractive question answering"),
             products={"KorQuAD predictions": "predictions.json", "KorQuAD submission": "submission/"},
         ),
     )

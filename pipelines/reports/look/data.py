@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from korbert.errors import ModelError, SettingsError
+from korbert.messages import Message
 from korbert.model import Model
 from korbert.modeling import ClassificationModel
 from korbert.modeling.transformers_encoder import TransformersEncoder
