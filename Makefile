@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest -q -n 2 --dist loadfile
 
-.PHONY: constraints demo docs lint release test test-all types wheel
+.PHONY: constraints demo docs lint messages release test test-all types wheel
 
 # The environment of a user: torch first, so that a CPU build at hand is taken and nothing pulls in another.
 $(VENV)/ready: pyproject.toml constraints.txt
@@ -36,6 +36,11 @@ lint: $(VENV)/ready-dev
 
 constraints:
 	$(BIN)/pip freeze --exclude-editable | sed 's/+cpu$$//' > constraints.txt
+
+# The Korean of messages: what the code says today, merged into the catalogues of korbert/locale.
+messages: $(VENV)/ready-dev
+	$(BIN)/python -m docs.messages
+	$(BIN)/python -m docs.messages --check
 
 types: $(VENV)/ready-dev
 	$(BIN)/mypy

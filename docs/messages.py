@@ -8,6 +8,7 @@ scripts of a page say. `messages --check` changes nothing and lists what is miss
 import ast
 import inspect
 import io
+import re
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -23,12 +24,9 @@ from babel.messages.pofile import read_po, write_po
 ROOT = Path(__file__).resolve().parent.parent
 LOCALES = ROOT / "korbert" / "locale"
 ERRORS = ("SettingsError", "ArtifactError", "CorpusError", "PartlyFailed", "ModelError", "ModelFailed", "KorbertError")
-_KEYWORDS = {"Message": (1, 2), **dict.fromkeys(ERRORS, (1,))}
-_TABLES = {  # TOML files whose strings under these keys are shown
-    "pipelines/reports/figures.toml": ("labels", "models"),
-}
+KEYWORDS = {"Message": (1, 2), **dict.fromkeys(ERRORS, (1,))}
 Found = tuple[int, str, Any, list[str]]
-"""A message for Babel: line, function that was called, (singular, plural) or the one text, comments."""
+"""A message for Babel: line, keyword (as in Jinja templates), (singular, plural) or the one text, comments."""
 
 
 def of_python(file: IO[bytes], _keywords: object, _comments: object, options: object) -> Iterator[Found]:
@@ -37,10 +35,13 @@ def of_python(file: IO[bytes], _keywords: object, _comments: object, options: ob
         if not isinstance(node, ast.Call):
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        places = _KEYWORDS.get(name, ())
+        places = KEYWORDS.get(name, ())
         texts = [argument.value for argument in node.args[: len(places)] if isinstance(argument, ast.Constant)]
         if texts and all(isinstance(text, str) and text for text in texts):
-            yield node.lineno, name, texts[0] if len(texts) == 1 else tuple(texts), []
+            if len(texts) == 1:
+                yield node.lineno, "_", texts[0], []
+            else:
+                yield node.lineno, "counted", tuple(texts), []
 
 
 def catalogues() -> dict[str, Catalog]:
@@ -50,12 +51,8 @@ def catalogues() -> dict[str, Catalog]:
     for folder in ("korbert", "corpus", "pipelines"):
         for path, _, message, _, _ in extract_from_dir(ROOT / folder, methods, keywords={"_": None, "counted": (1, 2)}):
             found["korbert"].add(message, locations=[(f"{folder}/{path}", None)])
-    for path, keys in _TABLES.items():
-        table = tomllib.loads((ROOT / path).read_text(encoding="utf-8"))
-        for text in (text for key in keys for text in table[key].values()):
-            found["korbert"].add(text, locations=[(path, None)])
-    for name, text in help_texts():
-        found["korbert"].add(text, locations=[(f"korbert {name}", None)])
+    for place, text in (*of_tables(), *help_texts()):
+        found["korbert"].add(text, locations=[(place, None)])
     scripts = ROOT / "pipelines" / "reports" / "templates"
     for path, _, message, _, _ in extract_from_dir(scripts, [("**.js", "javascript")], keywords={"t": None}):
         found["page"].add(message, locations=[(path, None)])
@@ -65,26 +62,39 @@ def catalogues() -> dict[str, Catalog]:
 _HEAD = "# Messages of korbert. `make messages` writes this file; only the msgstr are written by hand."
 
 
+def of_tables() -> Iterator[tuple[str, str]]:
+    """(file, text) of the names and sentences that stand in TOML files."""
+    figures = "pipelines/reports/figures.toml"
+    tables = tomllib.loads((ROOT / figures).read_text(encoding="utf-8"))
+    yield from ((figures, text) for table in ("labels", "models") for text in tables[table].values())
+    sets = "korbert/tasks/datasets.toml"
+    known = tomllib.loads((ROOT / sets).read_text(encoding="utf-8")).values()
+    yield from ((sets, entry[key]) for entry in known for key in ("about", "note") if key in entry)
+
+
 def help_texts() -> Iterator[tuple[str, str]]:
     """(command, text) of what help says: headings, paragraphs, options and their brackets."""
     from korbert.pipelines import cli
 
     for text in (*cli.GROUPS, "Options", "Usage", "Show this message and exit.", "default", "env var", "required"):
-        yield "", text
-    for name, command in {"": cli.cli, **cli.cli.commands}.items():
+        yield "korbert --help", text
+    for name, command in {"korbert": cli.cli, **cli.cli.commands}.items():
         yield name, cli.summary(command)
         for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
             lines = paragraph.split("\n")
             yield name, lines[1] if lines[0] == "\b" else " ".join(lines)  # the head of examples
         for option in command.params:
             if isinstance(option, click.Option):
-                yield from ((name, part) for part in cli.help_parts(option))
+                parts = (option.help or "").split("  ")
+                yield from ((name, part) for part in parts if not re.fullmatch(r"\[default: [-.\de]+\]", part))
 
 
 def merged(domain: str, template: Catalog) -> Catalog:
     """The Korean catalogue of a domain with the messages of today; translations of the same messages are kept."""
     path = LOCALES / "ko" / "LC_MESSAGES" / f"{domain}.po"
-    catalogue = read_po(path.open("rb"), locale="ko") if path.exists() else Catalog(locale="ko")
+    catalogue = Catalog(locale="ko")
+    if path.exists():
+        catalogue = read_po(io.BytesIO(path.read_bytes()), locale="ko")
     catalogue.update(template, no_fuzzy_matching=True)
     catalogue.obsolete.clear()
     return catalogue
@@ -105,7 +115,8 @@ def faults() -> Iterator[str]:
     for domain, template in catalogues().items():
         catalogue = merged(domain, template)
         for message in catalogue:
-            if message.id and not all([message.string] if isinstance(message.string, str) else message.string):
+            words = [message.string] if isinstance(message.string, str) else message.string or [""]
+            if message.id and not all(words):
                 yield f"{domain}.po: no translation of {message.id!r}"
         for suffix, content in written(catalogue).items():
             path = LOCALES / "ko" / "LC_MESSAGES" / f"{domain}{suffix}"

@@ -122,10 +122,12 @@ def _filled(template: str, values: Mapping[str, Any], lang: str) -> str:
     """The template with its values in the language. Korean particles follow the last letter of the value before."""
     filled = ""
     follows_value = False
-    for literal, field, spec, _ in _PARSER.parse(template):
+    for literal, field, spec, conversion in _PARSER.parse(template):
         filled = with_particle(filled, literal) if follows_value and lang == "ko" else filled + literal
         follows_value = field is not None
         if field is not None:
             value = values[field]
-            filled += in_language(value, lang) if isinstance(value, str) else format(value, spec or "")
+            if isinstance(value, Message):
+                value = in_language(value, lang)
+            filled += format(_PARSER.convert_field(value, conversion), spec or "")
     return filled
