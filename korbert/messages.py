@@ -7,7 +7,8 @@ the translation from the gettext catalogue in korbert/locale. Nothing reads a se
 import gettext
 import os
 import string
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,11 @@ class Message(str):
         values = {name: _as_json(value) for name, value in self.values.items()}
         return {"template": self.template, "plural": self.plural, "values": values}
 
+    def changed(self, change: Callable[[str], str]) -> "Message":
+        """The same message with its texts and paths changed, those of messages inside it included."""
+        values = {name: _changed(value, change) for name, value in self.values.items()}
+        return Message(self.template, self.plural, **values)
+
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "Message":
         """The message that `as_json` described."""
@@ -67,6 +73,32 @@ def _as_json(value: Any) -> Any:
     if isinstance(value, Message):
         return value.as_json()
     return value if isinstance(value, str | int | float) else str(value)
+
+
+def _changed(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, Message):
+        return value.changed(change)
+    return change(str(value)) if isinstance(value, str | Path) else value
+
+
+command_line = ContextVar("command_line", default=False)
+"""Whether messages are for somebody at the command line, where an argument is an option."""
+
+_ARGUMENTS = {  # option -> argument, where the names differ
+    "address": "$RAY_ADDRESS",
+    "column": "another role",
+    "from": "from_",
+    "rebuild": "rebuild=True",
+    "set": "settings",
+    "several": "several=True",
+}
+
+
+def argument(name: str) -> str:
+    """The name of an argument, for a message: `row_workers` in Python, `--row-workers` at the command line."""
+    if command_line.get():
+        return f"--{name.replace('_', '-')}"
+    return _ARGUMENTS.get(name, name)
 
 
 def joined(parts: Iterable[str], separator: str = "; ") -> Message:

@@ -6,7 +6,8 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 import click
@@ -15,7 +16,7 @@ from korbert import __version__
 from korbert.errors import EndedElsewhere, KorbertError
 from korbert.extras import needed_for
 from korbert.interruption import Interrupted, handled_signals
-from korbert.messages import VARIABLE, Message, in_language
+from korbert.messages import VARIABLE, Message, command_line, in_language
 from korbert.pipelines.commands import models, scoring, serving, stages, tasks, vectors
 from korbert.pipelines.stages.table import STAGES
 from korbert.processor import bound_spinning
@@ -44,7 +45,7 @@ def run_command(arguments: list[str]) -> int:
     if arguments[at + 1 : at + 2] in (["en"], ["ko"]):  # before click, to which --help comes first
         os.environ[VARIABLE] = arguments[at + 1]
         arguments = arguments[:at] + arguments[at + 2 :]
-    with handled_signals(raising=True) as arrived:
+    with handled_signals(raising=True) as arrived, _at_the_command_line():
         try:
             with needed_for(" ".join(["korbert", *arguments[:1]])):
                 if is_silent():
@@ -70,6 +71,16 @@ def run_command(arguments: list[str]) -> int:
                 raise
             return _leave_failed(cause, arguments[0] if arguments else "")
     return 0
+
+
+@contextmanager
+def _at_the_command_line() -> Iterator[None]:
+    """Makes messages name options instead of arguments."""
+    before = command_line.set(True)
+    try:
+        yield
+    finally:
+        command_line.reset(before)
 
 
 def _run_beside_rank_0(arguments: list[str]) -> None:

@@ -6,7 +6,6 @@ continues what Python began, and the other way round.
 
 import json
 import os
-import re
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,33 +34,9 @@ from korbert.world import world
 __all__ = ["Comparison", "Evaluation", "Finetuned", "Run", "compare", "evaluate", "finetune", "pretrain", "run"]
 
 _PAIRS: Mapping[int, Sequence[str]] = {2: ("text", "pair"), 3: ("text", "pair", "score")}  # of kind embedding
-_OPTION = re.compile(r"`[^`]*`|(?<![^\s(])--([a-z-]+)")
-_ARGUMENTS = {  # option -> argument, where the names differ
-    "address": "$RAY_ADDRESS",
-    "column": "another role",
-    "from": "from_",
-    "rebuild": "rebuild=True",
-    "set": "settings",
-    "several": "several=True",
-}
-
-
-@contextmanager
-def _naming_arguments() -> Iterator[None]:
-    """Makes errors name arguments instead of options. Commands, which stand in backticks, keep their options."""
-    try:
-        yield
-    except KorbertError as error:
-        error.args = (_OPTION.sub(_argument, str(error)),)
-        raise
-
-
-def _argument(option: re.Match[str]) -> str:
-    return _ARGUMENTS.get(option[1], option[1].replace("-", "_")) if option[1] else option[0]
 
 
 @needed_for("korbert.finetune")
-@_naming_arguments()
 def finetune(
     model: Model | str | Path,
     train: object = None,
@@ -137,7 +112,6 @@ def finetune(
 
 
 @needed_for("korbert.run")
-@_naming_arguments()
 def run(
     recipe: str | Path,
     *,
@@ -217,7 +191,6 @@ def pretrain(
 
 
 @needed_for("korbert.evaluate")
-@_naming_arguments()
 def evaluate(
     model: Model | str | Path, rows: object, *, form: Form = "auto", noise: bool = False, **columns: str | Sequence[str]
 ) -> Evaluation:
@@ -245,7 +218,6 @@ def evaluate(
 
 
 @needed_for("korbert.compare")
-@_naming_arguments()
 def compare(*sides: Finetuned | Run | str | Path, model: str | Sequence[str] = ()) -> Comparison:
     """Compares models of one task, or pretraining runs: `korbert compare` in Python.
 
@@ -318,5 +290,5 @@ def _aside() -> Iterator[Path]:
         try:
             yield Path(folder).resolve()
         except KorbertError as error:
-            error.args = (str(error).replace(f"{Path(folder).resolve()}/", ""),)
+            error.message = error.message.changed(lambda text: text.replace(f"{Path(folder).resolve()}/", ""))
             raise

@@ -5,8 +5,8 @@ import string
 
 import pytest
 from babel.messages.catalog import Catalog
-from docs import messages
 
+from docs import messages
 from korbert.messages import Message
 
 FIELDS = string.Formatter()

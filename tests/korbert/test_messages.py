@@ -2,12 +2,13 @@
 
 import json
 import pickle
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.messages import Message, in_language, joined, language, translated
+from korbert.messages import Message, argument, command_line, in_language, joined, language, translated
 from korbert.particles import with_particle
 
 MISSING = Message("{path} is missing", path="a.parquet")
@@ -92,3 +93,17 @@ def test_the_option_comes_before_the_browser_and_the_locale(option, locale, brow
 ])  # fmt: skip
 def test_a_particle_follows_the_last_sound(before, after, text):
     assert with_particle(before, after) == text
+
+
+def test_an_argument_is_an_option_at_the_command_line():
+    assert argument("row_workers") == "row_workers"
+    assert argument("rebuild") == "rebuild=True"
+    set_here = command_line.set(True)
+    assert argument("row_workers") == "--row-workers"
+    command_line.reset(set_here)
+
+
+def test_texts_and_paths_inside_a_message_can_be_changed():
+    note = Message("note: {note}", note=Message("{path} is missing", path=Path("/tmp/x/a.csv")))
+    changed = note.changed(lambda text: text.replace("/tmp/x/", ""))
+    assert changed == "note: a.csv is missing"
