@@ -8,7 +8,6 @@ import gettext
 import os
 import string
 from collections.abc import Callable, Iterable, Mapping
-from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -81,8 +80,7 @@ def _changed(value: Any, change: Callable[[str], str]) -> Any:
     return change(str(value)) if isinstance(value, str | Path) else value
 
 
-command_line = ContextVar("command_line", default=False)
-"""Whether messages are for somebody at the command line, where an argument is an option."""
+NAMES = "KORBERT_NAMES"  # "options" at the command line, in the environment for worker processes
 
 _ARGUMENTS = {  # option -> argument, where the names differ
     "address": "$RAY_ADDRESS",
@@ -96,7 +94,7 @@ _ARGUMENTS = {  # option -> argument, where the names differ
 
 def argument(name: str) -> str:
     """The name of an argument, for a message: `row_workers` in Python, `--row-workers` at the command line."""
-    if command_line.get():
+    if os.environ.get(NAMES) == "options":
         return f"--{name.replace('_', '-')}"
     return _ARGUMENTS.get(name, name)
 

@@ -16,7 +16,7 @@ from korbert import __version__
 from korbert.errors import EndedElsewhere, KorbertError
 from korbert.extras import needed_for
 from korbert.interruption import Interrupted, handled_signals
-from korbert.messages import VARIABLE, Message, command_line, in_language
+from korbert.messages import NAMES, VARIABLE, Message, in_language
 from korbert.pipelines.commands import models, scoring, serving, stages, tasks, vectors
 from korbert.pipelines.stages.table import STAGES
 from korbert.processor import bound_spinning
@@ -76,11 +76,11 @@ def run_command(arguments: list[str]) -> int:
 @contextmanager
 def _at_the_command_line() -> Iterator[None]:
     """Makes messages name options instead of arguments."""
-    before = command_line.set(True)
+    os.environ[NAMES] = "options"
     try:
         yield
     finally:
-        command_line.reset(before)
+        del os.environ[NAMES]
 
 
 def _run_beside_rank_0(arguments: list[str]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.messages import Message, argument, command_line, in_language, joined, language, translated
+from korbert.messages import Message, argument, in_language, joined, language, translated
 from korbert.particles import with_particle
 
 MISSING = Message("{path} is missing", path="a.parquet")
@@ -86,7 +86,7 @@ def test_the_option_comes_before_the_browser_and_the_locale(option, locale, brow
     ("문서", "이(가) 없음", "문서가 없음"), ("파일", "이(가) 없음", "파일이 없음"),
     ("문서", "을(를)", "문서를"), ("문장", "은(는)", "문장은"), ("어휘", "과(와)", "어휘와"),
     ("서울", "(으)로", "서울로"), ("부산", "(으)로", "부산으로"), ("제주", "(으)로", "제주로"),
-    ("3", "을(를)", "3을"), ("2", "을(를)", "2를"), ("1", "(으)로", "1로"), ("10", "(으)로", "10으로"), ("6", "(으)로", "6으로"),
+    ("3", "을(를)", "3을"), ("2", "을(를)", "2를"), ("1", "(으)로", "1로"), ("10", "(으)로", "10으로"),
     ("50 %", "을(를)", "50 %를"), ("model", "(으)로", "model로"), ("token", "(으)로", "token으로"),
     ("a.csv", "이(가)", "a.csv가"), ("NER", "(으)로", "NER로"), ("KLUE", "과(와)", "KLUE와"),
     ("'학교", "'은(는) ", "'학교'는 "), ("☆", "을(를)", "☆을(를)"), ("문서", " 이(가)", "문서 이(가)"),
@@ -95,12 +95,11 @@ def test_a_particle_follows_the_last_sound(before, after, text):
     assert with_particle(before, after) == text
 
 
-def test_an_argument_is_an_option_at_the_command_line():
+def test_an_argument_is_an_option_at_the_command_line(monkeypatch):
     assert argument("row_workers") == "row_workers"
     assert argument("rebuild") == "rebuild=True"
-    set_here = command_line.set(True)
+    monkeypatch.setenv("KORBERT_NAMES", "options")
     assert argument("row_workers") == "--row-workers"
-    command_line.reset(set_here)
 
 
 def test_texts_and_paths_inside_a_message_can_be_changed():
