@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import ArtifactError, SettingsError
+from korbert.messages import Message
 from korbert.pipelines.artifacts.store import RECORD, read_json
 from korbert.pipelines.reports.record import json_lines
 from korbert.pipelines.reports.training_log import TrainingLog
@@ -50,12 +51,18 @@ def open_runs(folders: Sequence[Path]) -> list[Run]:
     no held-out figures yet, or is damaged.
     """
     if len(folders) < 2:
-        raise SettingsError(f"{len(folders)} run{'' if len(folders) == 1 else 's'} to compare: name at least two")
+        raise SettingsError(
+            Message(
+                "{count} run to compare: name at least two",
+                "{count} runs to compare: name at least two",
+                count=len(folders),
+            )
+        )
     artifacts = [artifact_of(folder) for folder in folders]
     paths = [folder.resolve() for folder in artifacts]
     for number, path in enumerate(paths):
         if path in paths[:number]:
-            raise SettingsError(f"{folders[number]}: is named twice: name different runs")
+            raise SettingsError("{folder}: is named twice: name different runs", folder=folders[number])
     return [open_run(folder, name) for folder, name in zip(artifacts, distinct_names(paths), strict=True)]
 
 
@@ -65,10 +72,19 @@ def artifact_of(folder: Path) -> Path:
     for artifact in (folder, *(folder / name for name in names)):
         if (artifact / "metrics.jsonl").is_file() and artifact.name in names:
             return artifact
-    record = read_json(folder / RECORD)
-    what = f"an artifact of {record.get('stage')}" if record else "no pretraining run" if folder.exists() else "absent"
-    near = "artifacts/RECIPE/pretrain, pretrain.partial, or models/mood"
-    raise ArtifactError(f"{folder}: is {what}: name a folder such as {near}")
+    raise ArtifactError(
+        "{folder}: {fault}: name a folder such as artifacts/RECIPE/pretrain, pretrain.partial, or models/mood",
+        folder=folder, fault=_fault(folder),
+    )  # fmt: skip
+
+
+def _fault(folder: Path) -> Message:
+    """Why a folder has no metrics of a run."""
+    if record := read_json(folder / RECORD):
+        return Message("is an artifact of {stage}", stage=record.get("stage"))
+    if folder.exists():
+        return Message("is no pretraining run")
+    return Message("is absent")
 
 
 def distinct_names(folders: Sequence[Path]) -> list[str]:
@@ -86,7 +102,7 @@ def open_run(folder: Path, name: str) -> Run:
     timing = json_lines(folder / "timing.jsonl", growing=True)
     log = TrainingLog.of(list(json_lines(metrics, growing=True)), timing)
     if not log.heldout:
-        raise ArtifactError(f"{metrics}: no held-out figures yet: wait for the first evaluation of this run")
+        raise ArtifactError("{file}: no held-out figures yet: wait for the first evaluation of this run", file=metrics)
     tokenizer = read_json(folder / "model" / _TOKENIZER) or read_json(folder.parent / "vocab" / _TOKENIZER) or {}
     return Run(
         name=name,
@@ -103,10 +119,12 @@ def open_run(folder: Path, name: str) -> Run:
 def difference(runs: Sequence[Run]) -> str:
     """Why the losses of the runs are not comparable; "" if they are."""
     if len({run.tokenizer for run in runs}) > 1:
-        sizes = {run.vocab_size for run in runs}
-        what = "vocabularies of different sizes" if len(sizes) > 1 else "different tokenizers"
-        return f"These runs have {what}: losses and accuracies are not comparable."
+        if len({run.vocab_size for run in runs}) > 1:
+            return Message("These runs have vocabularies of different sizes: losses and accuracies are not comparable.")
+        return Message("These runs have different tokenizers: losses and accuracies are not comparable.")
     last = [run.log.heldout[-1] for run in runs]
     if len({(line["unigram_loss"], line.get("mlm_count")) for line in last}) > 1:
-        return "These runs were evaluated on different held-out rows: losses and accuracies are not comparable."
+        return Message(
+            "These runs were evaluated on different held-out rows: losses and accuracies are not comparable."
+        )
     return ""

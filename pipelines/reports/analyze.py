@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from korbert.pipelines.language import t
+from korbert.messages import Message, joined
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.distributions import length_table
 from korbert.pipelines.reports.elements import Entry, Folded, Section, Story, Use
@@ -24,16 +24,16 @@ def use(_folder: Path) -> Use:
 def figures(artifact: Artifact) -> Sequence[Figure]:
     counts = artifact.record["counts"]
     shown = [
-        Figure(formatting.compact(counts["documents"]), "documents analysed"),
-        Figure(formatting.compact(counts["morphemes"]), "morphemes"),
+        Figure(formatting.compact(counts["documents"]), Message("documents analysed")),
+        Figure(formatting.compact(counts["morphemes"]), Message("morphemes")),
     ]
     if seconds := _seconds(artifact):
-        shown.append(Figure(formatting.compact(counts["documents"] / seconds), "documents/s"))
-    return *shown, Figure(_failed(counts), "failed")
+        shown.append(Figure(formatting.compact(counts["documents"] / seconds), Message("documents/s")))
+    return *shown, Figure(_failed(counts), Message("failed"))
 
 
 def _failed(counts: Mapping[str, int]) -> str:
-    return formatting.count(counts["failed"]) if counts["failed"] else "none"
+    return formatting.count(counts["failed"]) if counts["failed"] else Message("none")
 
 
 def _seconds(artifact: Artifact) -> float | None:
@@ -45,20 +45,47 @@ def story(artifact: Artifact) -> Story:
     parts, note = sampled(artifact.parts("morphemes/*.parquet"))
     morphemes = batches(parts, ["source", "tag"])
     lengths = ((batch.column("source"), pc.list_value_length(batch.column("tag"))) for batch in morphemes)
-    counts, seconds, workers = artifact.record["counts"], _seconds(artifact), artifact.run.get("workers")
-    speed = "Total duration unknown: run.json is missing, or the run was resumed."
-    if seconds:
-        with_workers = f" with {workers} worker{'' if workers == 1 else 's'}" if workers else ""
-        per_second = formatting.compact(counts["morphemes"] / seconds)
-        speed = f"Kiwi took {formatting.duration(seconds)}{with_workers}: {per_second} morphemes/s, startup included."
     return Story(
-        f"{formatting.count(counts['documents'])} documents analysed, {_failed(counts)} failed",
-        speed,
+        headline(artifact.record["counts"]),
+        speed(artifact),
         (
-            Section("Lengths", list(length_table(lengths, "morphemes", note))),
-            Section("Failures", list(failure_elements(artifact))),
+            Section(Message("Lengths"), list(length_table(lengths, Message("morphemes"), note))),
+            Section(Message("Failures"), list(failure_elements(artifact))),
         ),
     )
+
+
+def headline(counts: Mapping[str, int]) -> Message:
+    documents = counts["documents"]
+    if failed := counts["failed"]:
+        return Message(
+            "{count:,} document analysed, {failed:,} failed", "{count:,} documents analysed, {failed:,} failed",
+            count=documents, failed=failed,
+        )  # fmt: skip
+    return Message(
+        "{count:,} document analysed, none failed", "{count:,} documents analysed, none failed", count=documents
+    )
+
+
+def speed(artifact: Artifact) -> Message:
+    """How long Kiwi took, and the morphemes per second."""
+    seconds = _seconds(artifact)
+    if not seconds:
+        return Message("Total duration unknown: run.json is missing, or the run was resumed.")
+    duration = formatting.duration(seconds)
+    per_second = formatting.compact(artifact.record["counts"]["morphemes"] / seconds)
+    workers = artifact.run.get("workers")
+    if not workers:
+        return Message(
+            "Kiwi took {duration}: {per_second} morphemes/s, startup included.",
+            duration=duration,
+            per_second=per_second,
+        )
+    return Message(
+        "Kiwi took {duration} with {count} worker: {per_second} morphemes/s, startup included.",
+        "Kiwi took {duration} with {count} workers: {per_second} morphemes/s, startup included.",
+        duration=duration, count=workers, per_second=per_second,
+    )  # fmt: skip
 
 
 def failure_elements(artifact: Artifact) -> Iterator[Folded]:
@@ -68,7 +95,8 @@ def failure_elements(artifact: Artifact) -> Iterator[Folded]:
         for row in batch.to_pylist():
             totals[row["reason"]] += 1
             if totals[row["reason"]] <= _SAMPLES:
-                facts = [("source", row["source"]), ("detail", t(row["detail"] or ""))]
+                facts = [(Message("source"), row["source"]), (Message("detail"), row["detail"] or "")]
                 samples.setdefault(row["reason"], []).append(Entry(row["id"], facts=facts))
     for reason, number in totals.most_common():
-        yield Folded(f"{label(reason)} · {formatting.count(number)}, {len(samples[reason])} shown", samples[reason])
+        sizes = Message("{number:,}, {shown} shown", number=number, shown=len(samples[reason]))
+        yield Folded(joined([label(reason), sizes], " · "), samples[reason])

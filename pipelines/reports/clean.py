@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from korbert.pipelines.language import t
+from korbert.messages import Message, joined
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.distributions import length_table, ranked_bars
 from korbert.pipelines.reports.elements import Bars, Element, Entry, Folded, Section, Story, Table, Use
@@ -21,8 +21,8 @@ _FREQUENT_LINES = 20  # frequent lines listed
 _SAMPLES = 20  # dropped documents shown for each reason
 _EXCERPT_CHARS = 320
 _DUPLICATE = "_duplicate"  # suffix of the reasons whose detail is the id of the kept document
-_CONTAMINATION = "Documents with text of an evaluation set were dropped, or the matching lines removed."
-_EXAMPLES = "Up to 20 per reason, sampled by hash of the id; duplicates with the document that was kept."
+_CONTAMINATION = Message("Documents with text of an evaluation set were dropped, or the matching lines removed.")
+_EXAMPLES = Message("Up to 20 per reason, sampled by hash of the id; duplicates with the document that was kept.")
 
 _Samples = dict[str, list[tuple[bytes, dict[str, Any]]]]
 """Reason -> rows, each with the hash of its id, by which it was drawn."""
@@ -37,9 +37,9 @@ def use(_folder: Path) -> Use:
 def figures(artifact: Artifact) -> Sequence[Figure]:
     kept, dropped = (artifact.record["counts"][key] for key in ("documents", "dropped"))
     return (
-        Figure(formatting.count(kept), "documents kept"),
-        Figure(_kept_share(kept, dropped), "of documents read"),
-        Figure(formatting.count(dropped), "documents dropped"),
+        Figure(formatting.count(kept), Message("documents kept")),
+        Figure(_kept_share(kept, dropped), Message("of documents read")),
+        Figure(formatting.count(dropped), Message("documents dropped")),
     )
 
 
@@ -59,17 +59,20 @@ def story(artifact: Artifact) -> Story:
     parts, note = sampled(artifact.parts("documents/*.parquet"))
     texts = batches(parts, ["source", "text"])
     lengths = ((batch.column("source"), pc.utf8_length(batch.column("text"))) for batch in texts)
-    most_common = f"Most common drop reason: {label(next(iter(reasons)))}." if reasons else "Nothing was dropped."
+    read = counts["documents"] + counts["dropped"]
+    most_common = Message("Nothing was dropped.")
+    if reasons:
+        most_common = Message("Most common drop reason: {reason}.", reason=label(next(iter(reasons))))
     return Story(
-        title=f"{_kept_share(counts['documents'], counts['dropped'])} of documents kept",
-        lede=f"{formatting.count(counts['documents'] + counts['dropped'])} documents read. {most_common}",
+        title=Message("{share} of documents kept", share=_kept_share(counts["documents"], counts["dropped"])),
+        lede=joined([Message("{count:,} document read.", "{count:,} documents read.", count=read), most_common], " "),
         sections=(
-            Section("Dropped documents", list(drop_elements(_by_name(counts, "kept"), drops, reasons))),
-            Section("Frequent lines", list(frequent_lines(artifact))),
-            Section("Contamination", list(contamination(counts)), _CONTAMINATION),
-            Section("Personal data", list(personal_data(_by_name(counts, "masked")))),
-            Section("Examples of dropped documents", examples(artifact, reasons), _EXAMPLES),
-            Section("Kept documents", list(length_table(lengths, "characters", note))),
+            Section(Message("Dropped documents"), list(drop_elements(_by_name(counts, "kept"), drops, reasons))),
+            Section(Message("Frequent lines"), list(frequent_lines(artifact))),
+            Section(Message("Contamination"), list(contamination(counts)), _CONTAMINATION),
+            Section(Message("Personal data"), list(personal_data(_by_name(counts, "masked")))),
+            Section(Message("Examples of dropped documents"), examples(artifact, reasons), _EXAMPLES),
+            Section(Message("Kept documents"), list(length_table(lengths, Message("characters"), note))),
         ),
     )
 
@@ -84,16 +87,17 @@ def drop_elements(kept: Counter[str], drops: Counter[tuple[str, str]], reasons: 
     """A chart of the drop reasons and, with several sources, a table of both."""
     if reasons:
         named = ((label(reason), number) for reason, number in reasons.items())
-        yield ranked_bars("Drop reasons", named, formatting.count)
+        yield ranked_bars(Message("Drop reasons"), named, formatting.count)
     sources = sorted(kept | Counter(source for _, source in drops))
     if len(sources) < 2:
         return
 
     rows = [(label(reason), *(formatting.count(drops[reason, source]) for source in sources)) for reason in reasons]
-    rows.append(("kept", *(formatting.count(kept[source]) for source in sources)))
+    rows.append((Message("kept"), *(formatting.count(kept[source]) for source in sources)))
     lost = {source: sum(drops[reason, source] for reason in reasons) for source in sources}
-    rows.append(("share kept", *(_kept_share(kept[source], lost[source]) for source in sources)))
-    yield Table("Documents by reason and source", ("reason", *sources), rows, "l" + "r" * len(sources))
+    rows.append((Message("share kept"), *(_kept_share(kept[source], lost[source]) for source in sources)))
+    title = Message("Documents by reason and source")
+    yield Table(title, (Message("reason"), *sources), rows, "l" + "r" * len(sources))
 
 
 def frequent_lines(artifact: Artifact) -> Iterator[Table]:
@@ -102,8 +106,9 @@ def frequent_lines(artifact: Artifact) -> Iterator[Table]:
         lines = first.slice(0, _FREQUENT_LINES).to_pylist()
         rows = [(excerpt(line["text"]), formatting.count(line["documents"])) for line in lines]
         more = num_rows(parts) - len(rows)
-        note = f"{formatting.count(more)} more in the folder `frequent`." if more else ""
-        yield Table("Frequent lines removed", ("line", "documents"), rows, "kr", note=note)
+        note = Message("{more:,} more in the folder `frequent`.", more=more) if more else ""
+        head = (Message("line"), Message("documents"))
+        yield Table(Message("Frequent lines removed"), head, rows, "kr", note=note)
 
 
 def contamination(counts: Mapping[str, int]) -> Iterator[Table]:
@@ -114,16 +119,21 @@ def contamination(counts: Mapping[str, int]) -> Iterator[Table]:
         documents = formatting.count(counts.get(f"contaminated.{name}", 0))
         rows.append((name, *map(formatting.count, (texts, searched, matched)), share, documents))
     if rows:
-        head = ("evaluation set", "texts", "searched for", "found", "share found", "documents")
-        note = "Texts that are too short or too repetitive are not searched for. Documents: number with a match."
-        yield Table("Evaluation texts found in the corpus", head, rows, "nrrrrr", note=note)
+        head = (
+            Message("evaluation set"), Message("texts"), Message("searched for"), Message("found"),
+            Message("share found"), Message("documents"),
+        )  # fmt: skip
+        note = Message(
+            "Texts that are too short or too repetitive are not searched for. Documents: number with a match."
+        )
+        yield Table(Message("Evaluation texts found in the corpus"), head, rows, "nrrrrr", note=note)
 
 
 def personal_data(masked: Counter[str]) -> Iterator[Bars]:
     if masked:
         named = ((label(kind), number) for kind, number in masked.most_common())
-        note = "Over all rows read, including dropped ones."
-        yield ranked_bars("Occurrences masked, by kind", named, formatting.count, note=note)
+        note = Message("Over all rows read, including dropped ones.")
+        yield ranked_bars(Message("Occurrences masked, by kind"), named, formatting.count, note=note)
 
 
 def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:
@@ -140,13 +150,17 @@ def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:
     for reason in reasons:
         entries = []
         for _, row in dropped[reason]:
-            shown = excerpt(row["text"])
-            detail = row["detail"] if reason.endswith(_DUPLICATE) else t(row["detail"])  # of a duplicate, an id
-            size = "" if shown == row["text"] else formatting.count(len(row["text"]))
-            facts = [("source", row["source"]), ("detail", detail), ("characters", size)]
-            facts.append(("kept instead", originals.get(row["detail"], "")))
-            entries.append(Entry(row["id"], shown, [fact for fact in facts if fact[1]]))
-        elements.append(Folded(f"{label(reason)} · {len(entries)} shown", entries))
+            text = excerpt(row["text"])
+            size = "" if text == row["text"] else formatting.count(len(row["text"]))
+            facts = [
+                (Message("source"), row["source"]),
+                (Message("detail"), row["detail"]),
+                (Message("characters"), size),
+                (Message("kept instead"), originals.get(row["detail"], "")),
+            ]
+            entries.append(Entry(row["id"], text, [fact for fact in facts if fact[1]]))
+        shown = Message("{shown} shown", shown=len(entries))
+        elements.append(Folded(joined([label(reason), shown], " · "), entries))
     return elements
 
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
+from korbert.messages import Message, joined
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.experiments.compare_pretraining import Run, difference, open_runs
 from korbert.pipelines.experiments.compare_tasks import PREDICTIONS, Side, TaskComparison, compare_tasks
-from korbert.pipelines.language import t
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Element, Entry, Folded, Section, Table
 from korbert.pipelines.reports.examples import differing, in_words
@@ -23,11 +23,8 @@ from korbert.pipelines.reports.training_log import time_axis
 _EXAMPLES = 10  # for each side of a pair
 _LOSS, _ACCURACY = "mlm_loss", "mlm_accuracy"
 
-_Axis = Callable[[Run], NDArray[np.float64] | None]
-_AXES: dict[str, tuple[_Axis, Callable[[float], str]]] = {  # name -> positions of the evaluations of a run, in words
-    "time": (lambda run: run.seconds, formatting.duration),
-    "pieces": (lambda run: run.pieces, formatting.compact),
-}
+_Positions = Callable[[Run], NDArray[np.float64] | None]
+"""Where the evaluations of a run stand on an axis; None if unknown."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ class Shown:
 
     sides: Sequence[Run | Side]
     tables: list[Table]
-    sentences: list[str]
+    sentences: Sequence[str]
     lede: str
     remark: str
     sections: Callable[[], Sequence[Section]]
@@ -54,7 +51,9 @@ def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown
     tasks = [(folder / PREDICTIONS).is_file() for folder in folders]
     if any(tasks) and not all(tasks):
         task, run = folders[tasks.index(True)], folders[tasks.index(False)]
-        raise SettingsError(f"{task} is an artifact of a task and {run} is none: compare tasks, or pretraining runs")
+        raise SettingsError(
+            "{task} is an artifact of a task and {run} is none: compare tasks, or pretraining runs", task=task, run=run
+        )
     if any(tasks):
         comparison = compare_tasks(folders, models)
         return of_tasks(comparison), comparison.as_json()
@@ -78,26 +77,31 @@ def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown
 
 def write_page(path: Path, shown: Shown) -> Path:
     """Writes the page. Returns its path."""
-    folders = Table("Folders", ("name", "folder"), [(side.name, str(side.folder)) for side in shown.sides], "nk")
-    sections = [*shown.sections(), Section("Figures", [*shown.tables, folders], " ".join(map(t, shown.sentences)))]
+    paths = [(side.name, str(side.folder)) for side in shown.sides]
+    folders = Table(Message("Folders"), (Message("name"), Message("folder")), paths, "nk")
+    figures = Section(Message("Figures"), [*shown.tables, folders], joined(shown.sentences, " "))
+    sections = [*shown.sections(), figures]
     return write(path, "compare.html", shown=shown, sections=sections)
 
 
 def of_runs(runs: Sequence[Run]) -> Shown:
     """The runs, their last evaluations, and figures at equal time and equal pieces, if known for all runs."""
     tables = run_tables(runs)
-    for name, (axis, show) in _AXES.items():
-        ends = [at[-1] for run in runs if (at := axis(run)) is not None]
-        if len(ends) == len(runs):
-            tables.append(at_equal(f"At equal {name}: {show(min(ends))}", runs, min(ends), axis))
+    seconds = [run.seconds[-1] for run in runs if run.seconds is not None]
+    if len(seconds) == len(runs):
+        title = Message("At equal time: {duration}", duration=formatting.duration(min(seconds)))
+        tables.append(at_equal(title, runs, min(seconds), lambda run: run.seconds))
+    pieces = min(run.pieces[-1] for run in runs)
+    title = Message("At equal pieces: {pieces}", pieces=formatting.compact(pieces))
+    tables.append(at_equal(title, runs, pieces, lambda run: run.pieces))
     why = difference(runs)
     return Shown(
         sides=runs,
         tables=tables,
         sentences=[why] if why else [],
-        lede=why or "Pretraining runs with the same tokenizer, evaluated on the same held-out rows.",
-        remark="Time is training time, without evaluations and checkpoints.",
-        sections=lambda: [Section("Held-out loss", list(loss_curves(runs)))],
+        lede=why or Message("Pretraining runs with the same tokenizer, evaluated on the same held-out rows."),
+        remark=Message("Time is training time, without evaluations and checkpoints."),
+        sections=lambda: [Section(Message("Held-out loss"), list(loss_curves(runs)))],
     )
 
 
@@ -110,47 +114,51 @@ def run_tables(runs: Sequence[Run]) -> list[Table]:
     sizes, last = [], []
     for run in runs:
         parameters, vocabulary = _known(run.parameters, formatting.compact), _known(run.vocab_size, formatting.count)
-        state = "not finished" if run.parameters is None else "finished"
+        state = Message("not finished") if run.parameters is None else Message("finished")
         speed = _known(run.log.pieces_per_second, formatting.count)
         sizes.append((run.name, parameters, vocabulary, speed, state))
         line = run.log.heldout[-1]
         time = formatting.UNKNOWN if run.seconds is None else formatting.duration(run.seconds[-1])
         steps, pieces = formatting.count(line["step"]), formatting.compact(run.pieces[-1])
         last.append((run.name, steps, pieces, time, text(_LOSS, line[_LOSS], 1), text(_ACCURACY, line[_ACCURACY])))
-    head = ("run", "steps", "pieces", "time", label(_LOSS), "accuracy")
+    of_sizes = (
+        Message("run"), Message("parameters"), Message("vocabulary"), Message("pieces/s"), Message("state")
+    )  # fmt: skip
+    of_last = (
+        Message("run"), Message("steps"), Message("pieces"), Message("time"), label(_LOSS), Message("accuracy")
+    )  # fmt: skip
     return [
-        Table("Runs", ("run", "parameters", "vocabulary", "pieces/s", "state"), sizes, "nrrrl"),
-        Table("Last evaluation of each run", head, last, "nrrrrr"),
+        Table(Message("Runs"), of_sizes, sizes, "nrrrl"),
+        Table(Message("Last evaluation of each run"), of_last, last, "nrrrrr"),
     ]
 
 
-def at_equal(title: str, runs: Sequence[Run], position: float, axis: _Axis) -> Table:
+def at_equal(title: str, runs: Sequence[Run], position: float, positions: _Positions) -> Table:
     """Held-out figures at a position that all runs have reached, best run first."""
     scored: list[tuple[float, tuple[str, ...]]] = []
     for run in runs:
-        at = axis(run)
+        at = positions(run)
         assert at is not None
         loss, accuracy = (run.at(key, position, at) for key in (_LOSS, _ACCURACY))
         row = (run.name, text(_LOSS, loss, 1), text(_ACCURACY, accuracy))
         scored.append((float("inf") if loss is None else loss, row))
     rows = [row for _, row in sorted(scored, key=lambda pair: pair[0])]
-    note = "Interpolated linearly between evaluations; a dash before the first one."
-    return Table(title, ("run", label(_LOSS), "accuracy"), rows, "nrr", note=note)
+    note = Message("Interpolated linearly between evaluations; a dash before the first one.")
+    return Table(title, (Message("run"), label(_LOSS), Message("accuracy")), rows, "nrr", note=note)
 
 
 def loss_curves(runs: Sequence[Run]) -> Iterator[Element]:
     """The held-out loss of all runs against time and against pieces, as far as measured."""
     from korbert.pipelines.reports.pictures import Line, curves  # matplotlib, which tables do without
 
+    losses = {run.name: [line[_LOSS] for line in run.log.heldout] for run in runs}
+    y = Message("nats")
     longest = max((float(run.seconds[-1]) for run in runs if run.seconds is not None), default=0.0)
-    for name, (axis, _) in _AXES.items():
-        size, x = time_axis(longest) if name == "time" else (1.0, "pieces")
-        lines = [
-            Line.through(run.name, at / size, [line[_LOSS] for line in run.log.heldout])
-            for run in runs
-            if (at := axis(run)) is not None
-        ]
-        yield from curves(f"{label(_LOSS)} against {name}", lines, x=x, y="nats", whole=name == "pieces")
+    size, unit = time_axis(longest)
+    timed = [Line.through(run.name, run.seconds / size, losses[run.name]) for run in runs if run.seconds is not None]
+    yield from curves(Message("{loss} against time", loss=label(_LOSS)), timed, x=unit, y=y, whole=False)
+    counted = [Line.through(run.name, run.pieces, losses[run.name]) for run in runs]
+    yield from curves(Message("{loss} against pieces", loss=label(_LOSS)), counted, x=Message("pieces"), y=y)
 
 
 def of_tasks(comparison: TaskComparison) -> Shown:
@@ -160,9 +168,9 @@ def of_tasks(comparison: TaskComparison) -> Shown:
         sides=comparison.sides,
         tables=[scores_table(comparison)],
         sentences=[*(pair["sentence"] for pair in pairs), *comparison.notes()],
-        lede=f"Scores on the same {number:,} rows of a task of kind {task.name}.",
-        remark="Intervals are 95 % bootstrap intervals.",
-        sections=lambda: (Section("Where they differ", list(example_elements(comparison))),),
+        lede=Message("Scores on the same {rows:,} rows of a task of kind {kind}.", rows=number, kind=task.name),
+        remark=Message("Intervals are 95 % bootstrap intervals."),
+        sections=lambda: (Section(Message("Where they differ"), list(example_elements(comparison))),),
     )
 
 
@@ -172,9 +180,12 @@ def scores_table(comparison: TaskComparison) -> Table:
     for side, model in zip(comparison.sides, comparison.scores["models"], strict=True):
         scores = (f"{text(key, mean(key, model), 1)} {deviation(key, model)}".rstrip() for key in metrics)
         rows.append((side.name, side.model, str(model["seeds"]), *scores, example_interval(metrics[0], model)))
-    head = ("side", "model", "seeds", *map(label, metrics), "95 % interval")
-    note = "Mean ± standard deviation over seeds; 95 % bootstrap interval over rows, first seed."
-    return Table(f"Scores on {len(comparison.rows):,} rows", head, rows, "nn" + "r" * (len(head) - 2), note=note)
+    head = (
+        Message("side"), Message("model"), Message("seeds"), *map(label, metrics), Message("95 % interval")
+    )  # fmt: skip
+    note = Message("Mean ± standard deviation over seeds; 95 % bootstrap interval over rows, first seed.")
+    title = Message("Scores on {count:,} row", "Scores on {count:,} rows", count=len(comparison.rows))
+    return Table(title, head, rows, "nn" + "r" * (len(head) - 2), note=note)
 
 
 def example_elements(comparison: TaskComparison) -> Iterator[Element]:
@@ -185,18 +196,20 @@ def example_elements(comparison: TaskComparison) -> Iterator[Element]:
         for name, side in sides.items()
     }
     for better, worse, order in differing(merits):
-        verdict = f"{better} right, {worse} wrong"
+        verdict = Message("{better} right, {worse} wrong", better=better, worse=worse)
         if task.is_graded:
-            verdict = f"{better} closer than {worse}"
+            verdict = Message("{better} closer than {worse}", better=better, worse=worse)
         elif max(len(sides[name].facts) for name in (better, worse)) > 1:
-            verdict = f"{better} right more often than {worse}"
+            verdict = Message("{better} right more often than {worse}", better=better, worse=worse)
+        share = Message("{differing:,} of {rows:,} rows", differing=len(order), rows=len(rows))
         entries = [example(comparison, row, (sides[better], sides[worse])) for row in order[:_EXAMPLES]]
-        yield Folded(f"{verdict} · {len(order):,} of {len(rows):,} rows", entries)
+        yield Folded(joined([verdict, share], " · "), entries)
 
 
 def example(comparison: TaskComparison, number: int, sides: Sequence[Side]) -> Entry:
     row, task = comparison.rows[number], comparison.task
-    facts = [(t("true"), in_words(row, task.target(row)))]
+    facts: list[tuple[str, str]] = [(Message("true"), in_words(row, task.target(row)))]
     for side in sides:
-        facts.append((side.name, " · ".join(in_words(row, of_seed[number]) for of_seed in side.predictions)))
-    return Entry(str(row.get("id") or ""), " / ".join(task.texts(row)) or t("(empty)"), facts, is_translated=True)
+        predicted = [in_words(row, of_seed[number]) or Message("(nothing)") for of_seed in side.predictions]
+        facts.append((side.name, joined(predicted, " · ")))
+    return Entry(str(row.get("id") or ""), " / ".join(task.texts(row)) or Message("(empty)"), facts)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from korbert.messages import Message
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Bar, Bars, Table
 
@@ -12,8 +13,8 @@ from korbert.pipelines.reports.elements import Bar, Bars, Table
 def length_table(batches: Iterable[tuple[pa.Array, pa.Array]], unit: str, note: str) -> Iterator[Table]:
     """Quantiles of lengths by source, sorted by name; nothing without lengths.
 
-    batches: (N,) names of sources, (N,) lengths. unit: plural. Memory: that of the lengths, so callers must limit what
-    they read (`record.sampled`).
+    batches: (N,) names of sources, (N,) lengths. unit: a message, in plural. Memory: that of the lengths, so callers
+    must limit what they read (`record.sampled`).
     """
     tables = [pa.table({"source": sources, "length": lengths}) for sources, lengths in batches]
     rows = []
@@ -21,8 +22,8 @@ def length_table(batches: Iterable[tuple[pa.Array, pa.Array]], unit: str, note: 
         quantiles = np.quantile(lengths, (0.1, 0.5, 0.9), method="inverted_cdf")
         rows.append((source, *map(formatting.count, (lengths.size, *quantiles, lengths.max()))))
     if rows:
-        head = ("source", "documents", "10 %", "median", "90 %", "longest")
-        yield Table(f"Length of documents in {unit}", head, rows, "nrrrrr", note=note)
+        head = (Message("source"), Message("documents"), "10 %", Message("median"), "90 %", Message("longest"))
+        yield Table(Message("Length of documents in {unit}", unit=unit), head, rows, "nrrrrr", note=note)
 
 
 def ranked_bars(

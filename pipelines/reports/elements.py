@@ -1,5 +1,6 @@
 """The elements of a page: plain records that templates/elements.html renders by their `kind`.
 
+Texts of ours are messages, shown in the language of the page; any other text is data and shown as it is.
 The template escapes all text in them except `Picture.svg`, which holds no text from the data.
 """
 
@@ -72,8 +73,8 @@ class Picture(Element):
 
 @dataclass(frozen=True)
 class Table(Element):
-    """A table. align: a letter per column, l(eft), r(ight, for numbers), n(ame) or k (Korean text). folded:
-    collapsed. Names and Korean text are never translated."""
+    """A table. align: a letter per column, l(eft), r(ight, for numbers), n(ame) or k (Korean text, marked in HTML as
+    the labels of `Bars`). folded: collapsed."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -97,14 +98,12 @@ class Code(Element):
 
 
 class Entry(NamedTuple):
-    """An example text. head: its id. facts: (name, value) pairs below it; is_translated: names are shown as they are.
-    passage: its context."""
+    """An example text. head: its id. facts: (name, value) pairs below it. passage: its context."""
 
     head: str
     text: str = ""
     facts: Sequence[tuple[str, str]] = ()
     passage: Sequence[Marked] = ()
-    is_translated: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from korbert.pipelines.language import t
+from korbert.messages import Message, joined
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Marked
 from korbert.tasks.files import Row
@@ -21,7 +21,7 @@ def in_words(row: Row, value: Any) -> str:
             name = str(row["choices"][key] if "choice" in value else key)
             return f"{name} ({formatting.percent(value['probabilities'][key])})" if "probabilities" in value else name
         case {"labels": labels}:
-            return ", ".join(labels) or t("none")
+            return ", ".join(labels) or Message("none")
         case int():
             return str(row["choices"][value])
         case float():
@@ -31,7 +31,7 @@ def in_words(row: Row, value: Any) -> str:
                 item if isinstance(item, str) else f"{row.get('text', '')[item[0] : item[1]]} {item[2]}"
                 for item in value
             )
-            return ", ".join(texts) or t("none")
+            return ", ".join(texts) or Message("none")
     return str(value)
 
 
@@ -51,10 +51,13 @@ def differing(merits: Mapping[str, np.ndarray]) -> Iterator[tuple[str, str, list
 
 def beginning(*texts: str) -> str:
     """The texts of an example, each truncated if long."""
-    return "\n".join(
-        t("(empty)") if not text.strip() else text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]} …"
-        for text in texts
-    )
+    return joined(map(_beginning, texts), "\n")
+
+
+def _beginning(text: str) -> str:
+    if not text.strip():
+        return Message("(empty)")
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]} …"
 
 
 def marked(text: str, spans: Mapping[str, Sequence[Sequence[Any]]], start: int = 0) -> Iterator[Marked]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from korbert.errors import ArtifactError
+from korbert.messages import Message
 from korbert.pipelines.artifacts.store import PAGE, RECORD, read_json
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.figures import Figure
@@ -13,6 +14,14 @@ from korbert.pipelines.reports.record import Artifact, drawing
 from korbert.pipelines.reports.stage_page import figures_of, usage
 from korbert.pipelines.reports.task_scores import Result, has_result, result_of, table
 from korbert.pipelines.stages.table import STAGES, stage_named
+
+_STATES = {
+    "done": Message("done"),
+    "stale": Message("stale"),
+    "partial": Message("partial"),
+    "broken": Message("broken"),
+    "absent": Message("absent"),
+}
 
 
 @dataclass(frozen=True)
@@ -31,6 +40,10 @@ class Box:
     page: bool = False
     result: Result | None = None
 
+    @property
+    def state_name(self) -> Message:
+        return _STATES[self.state]
+
 
 def index(recipe_folder: Path, stages: Iterable[str]) -> Path:
     """Writes `index.html` into `artifacts/<recipe>/` and returns its path.
@@ -39,9 +52,12 @@ def index(recipe_folder: Path, stages: Iterable[str]) -> Path:
     """
     boxes = [box_of(recipe_folder, stage) for stage in stages]
     done = [box for box in boxes if box.state in ("done", "stale")]
-    lede = f"{len(done)} of {len(boxes)} stages done"
+    lede = Message("{done} of {stages} stages done.", done=len(done), stages=len(boxes))
     if seconds := [box.seconds for box in done if box.seconds is not None]:
-        lede += f"; their last runs took {formatting.duration(sum(seconds))} in total"
+        lede = Message(
+            "{done} of {stages} stages done; their last runs took {duration} in total.",
+            done=len(done), stages=len(boxes), duration=formatting.duration(sum(seconds)),
+        )  # fmt: skip
 
     # Stages that no other stage reads stand side by side at the end.
     read = {name for stage in STAGES.values() for name in stage.reads}
@@ -54,7 +70,7 @@ def index(recipe_folder: Path, stages: Iterable[str]) -> Path:
         name=recipe_folder.resolve().name,
         boxes=boxes,
         stage_named=stage_named,
-        lede=f"{lede}.",
+        lede=lede,
         usage=usage({box.stage: recipe_folder / box.stage for box in done}),
         previewed=[stage.name for stage in STAGES.values() if stage.preview and preview],
         beside=last if len(last) > 1 else [],
@@ -67,7 +83,9 @@ def box_of(recipe_folder: Path, stage: str) -> Box:
     folder = recipe_folder / stage
     if not (folder / RECORD).is_file():
         started = (recipe_folder / f"{stage}.partial").is_dir()
-        return Box(stage, "partial", "started, not finished") if started else Box(stage, "absent", "not run yet")
+        if started:
+            return Box(stage, "partial", Message("started, not finished"))
+        return Box(stage, "absent", Message("not run yet"))
     try:
         artifact = Artifact.open(folder)
         with drawing(artifact):
@@ -77,6 +95,7 @@ def box_of(recipe_folder: Path, stage: str) -> Box:
             digests = {name: (read_json(recipe_folder / name / RECORD) or {}).get("digest") for name in made_from}
             changed = [name for name, digest in made_from.items() if digests[name] != digest]
     except ArtifactError as error:
-        return Box(stage, "broken", str(error))
-    state, why = ("stale", f"{', '.join(changed)} changed since") if changed else ("done", "")
+        return Box(stage, "broken", error.message)
+    state = "stale" if changed else "done"
+    why = Message("{names} changed since", names=", ".join(changed)) if changed else ""
     return Box(stage, state, why, figures, artifact.seconds, (folder / PAGE).is_file(), result)

@@ -1,7 +1,7 @@
 """Charts with axes as SVG: drawn by matplotlib, then each colour is replaced by a CSS variable of the page.
 
-The SVG text is limited to digits and our own labels, drawn in English and then translated. Names from the data, which
-may be Korean, are legends in HTML, so that no local font needs to have them.
+The SVG text is limited to digits and the labels of the axes, drawn in English and then translated. Names from the
+data, which may be Korean, are legends in HTML, so that no local font needs to have them.
 """
 
 import html
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from korbert.pipelines.language import t
+from korbert.messages import Message, in_language, joined
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Picture
 from korbert.pipelines.reports.figures import known
@@ -79,7 +79,7 @@ def curves(
         _label_axes(axes, x, y, percent=percent)
 
     legend = [(line.name, number, line.reference) for line, number in coloured]
-    yield Picture(title, _svg(title, draw), legend if len(legend) > 1 else (), note=note)
+    yield Picture(title, _svg(title, draw, (x, y)), legend if len(legend) > 1 else (), note=note)
 
 
 def _draw_lines(axes: "Axes", coloured: Sequence[tuple[Line, int]]) -> None:
@@ -114,8 +114,9 @@ def scatter(title: str, xs: np.ndarray, ys: np.ndarray, *, x: str, y: str, note:
         _label_axes(axes, x, y)
 
     if len(shown) < len(xs):
-        note += f" {formatting.count(len(shown))} of {formatting.count(len(xs))} rows are drawn."
-    return Picture(title, _svg(title, draw), note=note)
+        drawn = Message("{drawn:,} of {rows:,} rows are drawn.", drawn=len(shown), rows=len(xs))
+        note = joined([note, drawn], " ")
+    return Picture(title, _svg(title, draw, (x, y)), note=note)
 
 
 def _label_axes(axes: "Axes", x: str, y: str, *, percent: bool = False) -> None:
@@ -136,11 +137,15 @@ def _plain(number: float, _position: float = 0) -> str:
     return formatting.count(number) if number == round(number) or abs(number) >= 1000 else f"{number:.4g}"
 
 
-def _svg(title: str, draw: Callable[["Axes"], None]) -> str:
-    """The chart as one <svg> element, its ids unique among the charts of a page; without matplotlib, a line on that."""
+def _svg(title: str, draw: Callable[["Axes"], None], labels: Sequence[str]) -> str:
+    """The chart as one <svg> element, its ids unique among the charts of a page; without matplotlib, a line on that.
+
+    labels: of the axes. They are drawn in English, which every font has, and then replaced by their translations.
+    """
     if not find_spec("matplotlib"):
-        return "<p>This picture needs matplotlib: pip install 'korbert[pipeline]'</p>"
-    with matplotlib.rc_context({"svg.hashsalt": title}, fname=_STYLE):  # without the user's matplotlibrc
+        needed = Message("This picture needs matplotlib: pip install 'korbert[pipeline]'")
+        return f"<p>{html.escape(in_language(needed), quote=False)}</p>"
+    with matplotlib.rc_context({"svg.hashsalt": str(title)}, fname=_STYLE):  # without the user's matplotlibrc
         figure = Figure()
         draw(figure.add_axes(_AXES))
         file = io.StringIO()
@@ -154,9 +159,14 @@ def _svg(title: str, draw: Callable[["Axes"], None]) -> str:
     svg = re.sub(r"font-family: [^;\"]*;? ?", "", svg)
     box = re.search(r'viewBox="([^"]*)"', svg)
     assert box, "matplotlib wrote no viewBox"
-    svg = f'<svg viewBox="{box[1]}" role="img" aria-label="{html.escape(t(title))}">' + svg[svg.index(">") + 1 :]
+    svg = (
+        f'<svg viewBox="{box[1]}" role="img" aria-label="{html.escape(in_language(title))}">'
+        + svg[svg.index(">") + 1 :]
+    )
 
-    svg = re.sub("(?<=>)[^<>\n]+(?=</text>)", lambda words: html.escape(t(html.unescape(words[0]))), svg)
+    for label in labels:
+        drawn, shown = (html.escape(words, quote=False) for words in (label, in_language(label)))
+        svg = svg.replace(f">{drawn}</text>", f">{shown}</text>")
     for colour, variable in _VARIABLES.items():
         svg = svg.replace(colour, f"var(--{variable})")
     return re.sub(r"\n\s*", "\n", svg)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from korbert.messages import Message, joined
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Element, Gap, Gapped, Guess, Section, Story, Use
@@ -15,7 +16,7 @@ from korbert.pipelines.reports.pictures import Line, curves
 from korbert.pipelines.reports.record import Artifact
 from korbert.pipelines.reports.training_log import TrainingLog
 
-_GAPS = (
+_GAPS = Message(
     "The model's predictions for each gap, most likely first, at the first, a middle and the last evaluation. The "
     "original piece is marked, and listed below the top five if it is not among them. A slash separates the two "
     "segments of a row."
@@ -23,14 +24,6 @@ _GAPS = (
 _LETTERS = {  # final consonants as letters, ᆫ as ㄴ: alone, most fonts draw them tiny
     code: unicodedata.lookup(unicodedata.name(chr(code)).replace("JONGSEONG", "LETTER"))
     for code in range(0x11A8, 0x11C3)
-}
-_COUNTED = {  # what the accuracy of an objective is counted over
-    "mlm": " pieces",
-    "nsp": " pairs, chance level about 50 %",
-    "sop": " pairs, chance level about 50 %",
-    "spans": " rows, both ends correct",
-    "rtd": " pieces, most of them original",
-    "distill": " pieces, correct if the teacher's top prediction is",
 }
 
 
@@ -45,13 +38,18 @@ def use(folder: Path) -> Use:
 
 def figures(artifact: Artifact) -> Sequence[Figure]:
     scores = artifact.json("scores.json")
-    compared = f"unigram {text('unigram_loss', scores['unigram_loss'])}"
+    unigram = text("unigram_loss", scores["unigram_loss"])
+    compared = Message("unigram {unigram}", unigram=unigram)
     if (before := scores.get("init_mlm_loss")) is not None:
-        compared = f"before training {text('mlm_loss', before)}, {compared}"
-    shown = [Figure(text("mlm_loss", scores["mlm_loss"]), f"nats, held-out {label('mlm_loss')}", compared)]
-    for name in OBJECTIVES:
-        if f"{name}_count" in scores:
-            key, number, note = f"{name}_accuracy", scores[f"{name}_count"], "none in the held-out text"
+        compared = Message(
+            "before training {before}, unigram {unigram}", before=text("mlm_loss", before), unigram=unigram
+        )
+    name = Message("nats, held-out {figure}", figure=label("mlm_loss"))
+    shown = [Figure(text("mlm_loss", scores["mlm_loss"]), name, compared)]
+    for objective in OBJECTIVES:
+        if f"{objective}_count" in scores:
+            key, number = f"{objective}_accuracy", scores[f"{objective}_count"]
+            note: str = Message("none in the held-out text")
             if number:  # with the binomial standard error: ± 0.6 %, n = 3,945
                 error = math.sqrt(max(0.0, scores[key] * (1 - scores[key])) / number)
                 note = f"± {formatting.percent(error)}, n = {formatting.count(number)}"
@@ -70,14 +68,18 @@ def story(artifact: Artifact) -> Story:
         title=headline(scores),
         lede=lede(scores, log, artifact.record["settings"].get("init")),
         sections=(
-            Section("Filling gaps in held-out rows", list(gapped_samples(artifact.lines("samples.jsonl"))), _GAPS),
-            Section("Held-out evaluation", list(heldout_elements(log, scores["unigram_loss"]))),
-            Section("Training", list(training_elements(log))),
+            Section(
+                Message("Filling gaps in held-out rows"),
+                list(gapped_samples(artifact.lines("samples.jsonl"))),
+                _GAPS,
+            ),
+            Section(Message("Held-out evaluation"), list(heldout_elements(log, scores["unigram_loss"]))),
+            Section(Message("Training"), list(training_elements(log))),
         ),
     )
 
 
-def headline(scores: Json) -> str:
+def headline(scores: Json) -> Message:
     """0.12 nats better than before training, or of a new model, worse than the unigram baseline.
 
     Losses are in nats; None, of no masked piece, cannot be compared.
@@ -85,25 +87,33 @@ def headline(scores: Json) -> str:
     loss = scores["mlm_loss"]
     before = scores.get("init_mlm_loss")
     other = scores["unigram_loss"] if before is None else before
-    than = "the unigram baseline" if before is None else "before training"
+    than = Message("the unigram baseline") if before is None else Message("before training")
     if loss is None or other is None:
-        return f"Not comparable with {than}"
+        return Message("Not comparable with {than}", than=than)
     gain = other - loss
     if abs(gain) < 0.005:
-        return f"No better than {than}"
-    return f"{abs(gain):.2f} nats {'better' if gain > 0 else 'worse'} than {than}"
+        return Message("No better than {than}", than=than)
+    if gain > 0:
+        return Message("{nats:.2f} nats better than {than}", nats=gain, than=than)
+    return Message("{nats:.2f} nats worse than {than}", nats=-gain, than=than)
 
 
-def lede(scores: Json, log: TrainingLog, init: str | None) -> str:
+def lede(scores: Json, log: TrainingLog, init: str | None) -> Message:
     parameters, steps, rows = (formatting.compact(scores[key]) for key in ("parameters", "steps", "rows"))
-    done = f"{steps} steps, {rows} rows, {formatting.decimal(scores['epochs'])} epochs"
-    began = f" Training started from the weights of {init}." if init else ""
-    share = log.waiting
-    waited = "" if share is None else f" The device waited {formatting.percent(share)} of the time for rows."
-    return (
-        f"Masked-piece prediction on held-out text by a model with {parameters} parameters after {done}. "
-        f"The unigram baseline predicts from piece frequencies only.{began}{waited}"
-    )
+    sentences = [
+        Message(
+            "Masked-piece prediction on held-out text by a model with {parameters} parameters after {steps} steps, "
+            "{rows} rows, {epochs} epochs.",
+            parameters=parameters, steps=steps, rows=rows, epochs=formatting.decimal(scores["epochs"]),
+        ),
+        Message("The unigram baseline predicts from piece frequencies only."),
+    ]  # fmt: skip
+    if init:
+        sentences.append(Message("Training started from the weights of {init}.", init=init))
+    if log.waiting is not None:
+        share = formatting.percent(log.waiting)
+        sentences.append(Message("The device waited {share} of the time for rows.", share=share))
+    return joined(sentences, " ")
 
 
 def gapped_samples(lines: Iterable[Json]) -> Iterator[Gapped]:
@@ -118,8 +128,9 @@ def gapped_samples(lines: Iterable[Json]) -> Iterator[Gapped]:
             for gaps in zip(*(sample["gaps"] for sample in samples), strict=True)
         ]
         stretches = [stretch.translate(_LETTERS) for stretch in samples[-1]["text"]]
-        head = [f"step {formatting.count(sample['step'])}" for sample in samples]
-        yield Gapped(f"{samples[-1]['source']}, row {formatting.count(row)}", stretches, gaps, head)
+        head = [Message("step {step:,}", step=sample["step"]) for sample in samples]
+        title = Message("{source}, row {row:,}", source=samples[-1]["source"], row=row)
+        yield Gapped(title, stretches, gaps, head)
 
 
 def _guesses(gap: Json) -> list[Guess]:
@@ -133,21 +144,46 @@ def _guesses(gap: Json) -> list[Guess]:
 
 
 def heldout_elements(log: TrainingLog, unigram: float) -> Iterator[Element]:
-    title, losses = f"Held-out {label('mlm_loss')}", {"model": "mlm_loss"}
-    note = "Fixed masks; every selected piece becomes [MASK]. Unigram: piece frequencies of the training shards."
-    yield from chart(title, log, log.heldout, losses, y="nats", level=unigram, note=note)
+    title = Message("Held-out {figure}", figure=label("mlm_loss"))
+    losses: dict[str, str] = {Message("model"): "mlm_loss"}
+    note = Message(
+        "Fixed masks; every selected piece becomes [MASK]. Unigram: piece frequencies of the training shards."
+    )
+    yield from chart(title, log, log.heldout, losses, y=Message("nats"), level=unigram, note=note)
     counts = {name: log.heldout[-1][f"{name}_count"] for name in OBJECTIVES if log.heldout[-1].get(f"{name}_count")}
-    accuracies = {OBJECTIVES[name]: f"{name}_accuracy" for name in counts}
-    notes = [f"{OBJECTIVES[name]}: {formatting.count(number)}{_COUNTED[name]}." for name, number in counts.items()]
-    title, note = "Held-out accuracy", " ".join(notes)
-    yield from chart(title, log, log.heldout, accuracies, y="accuracy", percent=True, floor=0, note=note)
+    accuracies: dict[str, str] = {OBJECTIVES[name]: f"{name}_accuracy" for name in counts}
+    title = Message("Held-out accuracy")
+    y = Message("accuracy")
+    note = joined([_counted(name, number) for name, number in counts.items()], " ")
+    yield from chart(title, log, log.heldout, accuracies, y=y, percent=True, floor=0, note=note)
+
+
+def _counted(name: str, number: int) -> Message:
+    """What the accuracy of an objective is counted over."""
+    objective = OBJECTIVES[name]
+    match name:
+        case "nsp" | "sop":
+            return Message("{objective}: {pairs:,} pairs, chance level about 50 %.", objective=objective, pairs=number)
+        case "spans":
+            return Message("{objective}: {rows:,} rows, both ends correct.", objective=objective, rows=number)
+        case "rtd":
+            return Message("{objective}: {pieces:,} pieces, most of them original.", objective=objective, pieces=number)
+        case "distill":
+            return Message(
+                "{objective}: {pieces:,} pieces, correct where the teacher's top prediction is the same.",
+                objective=objective, pieces=number,
+            )  # fmt: skip
+    return Message("{objective}: {pieces:,} pieces.", objective=objective, pieces=number)
 
 
 def training_elements(log: TrainingLog) -> Iterator[Element]:
-    for name, words in OBJECTIVES.items():
-        yield from chart(f"{words} training loss", log, log.train, {"": f"{name}_loss"}, y="nats")
-    yield from chart("Gradient norm", log, log.train, {"": "grad_norm"}, y="before clipping", floor=0)
-    yield from chart("Throughput", log, log.timing, {"": "pieces_per_second"}, y="pieces/s", floor=0)
+    for name, objective in OBJECTIVES.items():
+        title = Message("{objective} training loss", objective=objective)
+        yield from chart(title, log, log.train, {"": f"{name}_loss"}, y=Message("nats"))
+    norm = Message("Gradient norm")
+    yield from chart(norm, log, log.train, {"": "grad_norm"}, y=Message("before clipping"), floor=0)
+    speed = Message("Throughput")
+    yield from chart(speed, log, log.timing, {"": "pieces_per_second"}, y=Message("pieces/s"), floor=0)
 
 
 def chart(
@@ -161,5 +197,5 @@ def chart(
     positions = log.pieces(lines)
     drawn = [Line.through(name, positions, [line.get(key) for line in lines]) for name, key in keys.items()]
     if level is not None and len(drawn[0].x):
-        drawn.append(Line("unigram", [min(drawn[0].x), max(drawn[0].x)], [level] * 2, reference=True))
-    yield from curves(title, drawn, x="pieces", **options)
+        drawn.append(Line(Message("unigram"), [min(drawn[0].x), max(drawn[0].x)], [level] * 2, reference=True))
+    yield from curves(title, drawn, x=Message("pieces"), **options)

@@ -9,9 +9,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from korbert.corpus.cleaning.preview import Preview, Shown, preview
+from korbert.messages import Message, in_language, joined
 from korbert.pipelines import reports
 from korbert.pipelines.artifacts.pipeline import Pipeline
-from korbert.pipelines.language import t
 from korbert.pipelines.reports.figures import label
 from korbert.pipelines.reports.page import write
 from korbert.terminal import console, say
@@ -31,7 +31,7 @@ def preview_stage(pipeline: Pipeline, count: int) -> None:
     write_page(page, pipeline.recipe.name, sample)
     reports.index(pipeline.folder, [stage.name for stage in pipeline.stages()])
     print_preview(sample)
-    say(f"{t('page')}: {page}")
+    say(Message("page: {path}", path=page))
 
 
 def print_preview(sample: Preview) -> None:
@@ -39,18 +39,19 @@ def print_preview(sample: Preview) -> None:
     out = console(highlight=False)
     counts = Table(box=None, show_header=False, pad_edge=False)
     for name, number in _counts(sample):
-        counts.add_row(escape(t(name)), f"{number:,}", f"{number / max(1, len(sample.rows)):.1%}")
+        counts.add_row(escape(in_language(name)), f"{number:,}", f"{number / max(1, len(sample.rows)):.1%}")
     out.print(counts)
     table = Table(show_lines=True, header_style="dim")
-    for name in ("row", "before", "after"):
-        table.add_column(t(name), overflow="fold", ratio=1 if name == "row" else 3)
+    table.add_column(Message("row"), overflow="fold", ratio=1)
+    table.add_column(Message("before"), overflow="fold", ratio=3)
+    table.add_column(Message("after"), overflow="fold", ratio=3)
     for row in [row for row in sample.rows if row.reason or row.changed][:_MAX_PRINTED]:
         start = 0 if row.reason else max(0, _first_change(row) - _AROUND_CHARS)
         before, after = (
             escape("…" * (start > 0) + _cut(text[start:], _SHOWN_CHARS)) for text in (row.before, row.after)
         )
         if row.reason:
-            after = f"[red]{t(label(row.reason))}[/red]: {escape(t(row.detail or ''))}"
+            after = f"[red]{in_language(label(row.reason))}[/red]: {escape(in_language(row.detail or ''))}"
         table.add_row(escape(row.id or row.place), before, after)
     if table.rows:
         out.print(table)
@@ -67,12 +68,14 @@ def _cut(text: str, size: int) -> str:
 
 def _counts(sample: Preview) -> Iterator[tuple[str, int]]:
     """Names and numbers of rows."""
-    read = ", ".join(f"{number:,} of {source}" for source, number in sample.read.items())
-    yield f"rows, sampled from {read}", len(sample.rows)
-    yield "kept", sum(row.reason is None for row in sample.rows)
-    yield "kept and changed", sum(row.reason is None and row.changed for row in sample.rows)
-    yield from ((f"dropped: {label(reason)}", number) for reason, number in sample.reasons.most_common())
-    yield from ((f"masked: {label(kind)}", number) for kind, number in sample.masked.most_common())
+    read = (Message("{number:,} of {source}", number=number, source=source) for source, number in sample.read.items())
+    yield Message("rows, sampled from {read}", read=joined(read, ", ")), len(sample.rows)
+    yield Message("kept"), sum(row.reason is None for row in sample.rows)
+    yield Message("kept and changed"), sum(row.reason is None and row.changed for row in sample.rows)
+    for reason, number in sample.reasons.most_common():
+        yield Message("dropped: {reason}", reason=label(reason)), number
+    for kind, number in sample.masked.most_common():
+        yield Message("masked: {kind}", kind=label(kind)), number
 
 
 def write_page(path: Path, recipe: str, sample: Preview) -> None:
