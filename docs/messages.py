@@ -1,8 +1,8 @@
 """`make messages`: what the code can say, in the gettext catalogues under korbert/locale, for translators.
 
-Babel finds the messages and merges them into each `.po`, which keeps its translations; `msgfmt`'s part, the `.mo` that
-is read when korbert runs, is written beside it. The catalogue `korbert` holds what Python says, `page` what the
-scripts of a page say. `messages --check` changes nothing and lists what is missing.
+Babel finds the messages and merges them into each `.po`, which keeps its translations; the `.mo` that korbert reads is
+written next to it. Catalogue `korbert` holds what Python says, `page` what the scripts of a page say, `click` what that
+library says about a command line. `messages --check` changes nothing and lists what is missing.
 """
 
 import ast
@@ -24,6 +24,7 @@ from babel.messages.pofile import read_po, write_po
 ROOT = Path(__file__).resolve().parent.parent
 LOCALES = ROOT / "korbert" / "locale"
 ERRORS = ("SettingsError", "ArtifactError", "CorpusError", "PartlyFailed", "ModelError", "ModelFailed", "KorbertError")
+_PLURALS = {"counted": (1, 2), "ngettext": (1, 2)}  # keywords of singular and plural
 KEYWORDS = {"Message": (1, 2), **dict.fromkeys(ERRORS, (1,))}
 Found = tuple[int, str, Any, list[str]]
 """A message for Babel: line, keyword (as in Jinja templates), (singular, plural) or the one text, comments."""
@@ -46,13 +47,16 @@ def of_python(file: IO[bytes], _keywords: object, _comments: object, options: ob
 
 def catalogues() -> dict[str, Catalog]:
     """What the code says today, by domain, without translations."""
-    found = {domain: Catalog(project="korbert", header_comment=_HEAD) for domain in ("korbert", "page")}
+    found = {domain: Catalog(project="korbert", header_comment=_HEAD) for domain in ("korbert", "page", "click")}
     methods = [("**/templates/**.html", "jinja2.ext:babel_extract"), ("**.py", of_python)]
     for folder in ("korbert", "corpus", "pipelines"):
-        for path, _, message, _, _ in extract_from_dir(ROOT / folder, methods, keywords={"_": None, "counted": (1, 2)}):
+        for path, _, message, _, _ in extract_from_dir(ROOT / folder, methods, keywords={"_": None, **_PLURALS}):
             found["korbert"].add(message, locations=[(f"{folder}/{path}", None)])
     for place, text in (*of_tables(), *help_texts()):
         found["korbert"].add(text, locations=[(place, None)])
+    package = Path(click.__file__).parent
+    for path, _, message, _, _ in extract_from_dir(package, [("**.py", "python")], keywords={"_": None, **_PLURALS}):
+        found["click"].add(message, locations=[(f"click/{path}", None)])
     scripts = ROOT / "pipelines" / "reports" / "templates"
     for path, _, message, _, _ in extract_from_dir(scripts, [("**.js", "javascript")], keywords={"t": None}):
         found["page"].add(message, locations=[(path, None)])
@@ -76,7 +80,7 @@ def help_texts() -> Iterator[tuple[str, str]]:
     """(command, text) of what help says: headings, paragraphs, options and their brackets."""
     from korbert.pipelines import cli
 
-    for text in (*cli.GROUPS, "Options", "Usage", "Show this message and exit.", "default", "env var", "required"):
+    for text in (*cli.GROUPS, "Options", "Show this message and exit.", "[required]"):
         yield "korbert --help", text
     for name, command in {"korbert": cli.cli, **cli.cli.commands}.items():
         yield name, cli.summary(command)

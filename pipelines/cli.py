@@ -1,6 +1,7 @@
 """The `korbert` command. Errors are printed in one line, with the exit codes of korbert.errors; 130 after Ctrl-C."""
 
 import errno
+import gettext
 import os
 import re
 import signal
@@ -16,7 +17,7 @@ from korbert import __version__
 from korbert.errors import EndedElsewhere, KorbertError
 from korbert.extras import needed_for
 from korbert.interruption import Interrupted, handled_signals
-from korbert.messages import NAMES, VARIABLE, Message, in_language
+from korbert.messages import LOCALES, NAMES, VARIABLE, Message, in_language, language
 from korbert.pipelines.commands import models, scoring, serving, stages, tasks, vectors
 from korbert.pipelines.stages.table import STAGES
 from korbert.processor import bound_spinning
@@ -57,7 +58,7 @@ def run_command(arguments: list[str]) -> int:
         except click.exceptions.Exit as leave:
             return leave.exit_code
         except click.ClickException as error:
-            error.message = in_one_line(error.message)  # type: ignore[misc]  # final to mypy alone
+            error.message = in_one_line(in_language(error.message))  # type: ignore[misc]  # final to mypy alone
             error.show()
             return error.exit_code
         except (KeyboardInterrupt, Exception) as error:
@@ -75,11 +76,16 @@ def run_command(arguments: list[str]) -> int:
 
 @contextmanager
 def _at_the_command_line() -> Iterator[None]:
-    """Makes messages name options instead of arguments."""
+    """Makes messages name options instead of arguments, and click's own words be in the user's language."""
     os.environ[NAMES] = "options"
+    os.environ["LANGUAGE"] = language()
+    gettext.bindtextdomain("click", LOCALES)
+    domain = gettext.textdomain()
+    gettext.textdomain("click")
     try:
         yield
     finally:
+        gettext.textdomain(domain)
         del os.environ[NAMES]
 
 
@@ -167,12 +173,8 @@ class _Formatter(click.HelpFormatter):
         super().write_text(self._wide("\n\n".join(said)))
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        said = [(term, "  ".join(map(self._part, about.split("  ")))) for term, about in rows]
+        said = [(term, "  ".join(map(_said, about.split("  ")))) for term, about in rows]
         super().write_dl([(term, self._wide(about)) for term, about in said], col_max, col_spacing)
-
-    def _part(self, part: str) -> str:
-        """What an option does, or one of the brackets behind it."""
-        return re.sub(r"(?<=[\[ ])(default|env var|required)(?=[:\]])", lambda word: _said(word[0]), _said(part))
 
     def _wide(self, text: str) -> str:
         return re.sub("[가-힣]", rf"\g<0>{self._FILLER}", text)
@@ -183,9 +185,6 @@ class _Formatter(click.HelpFormatter):
 
 class _Context(click.Context):
     formatter_class = _Formatter
-
-    def get_help(self) -> str:
-        return super().get_help().replace("Usage", _said("Usage"), 1)  # not in the usage of an error, which is English
 
 
 class _Grouped(click.Group):

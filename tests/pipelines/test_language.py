@@ -59,9 +59,11 @@ def test_help_is_in_the_language_that_stands_before_it(arguments, monkeypatch, c
     assert "  -h, --help " in command(*arguments).out.partition("\n옵션:\n")[2]
 
 
-def test_errors_of_usage_stay_english(monkeypatch, command):
+def test_errors_of_usage_are_in_the_language(monkeypatch, command):
     monkeypatch.setenv("KORBERT_LANG", "ko")
-    assert command("finetune", code=2).err.startswith("Usage: korbert finetune")
+    said = command("finetune", code=2).err
+    assert said.startswith("사용법: korbert finetune")
+    assert "오류: 인자가 없습니다: 'MODEL'." in said
 
 
 def test_all_is_text_after_two_dashes(command):
