@@ -8,7 +8,6 @@ library says about a command line. `messages --check` changes nothing and lists 
 import ast
 import inspect
 import io
-import re
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -89,8 +88,7 @@ def help_texts() -> Iterator[tuple[str, str]]:
             yield name, lines[1] if lines[0] == "\b" else " ".join(lines)  # the head of examples
         for option in command.params:
             if isinstance(option, click.Option):
-                parts = (option.help or "").split("  ")
-                yield from ((name, part) for part in parts if not re.fullmatch(r"\[default: [-.\de]+\]", part))
+                yield from ((name, part) for part in (option.help or "").split("  "))
 
 
 def merged(domain: str, template: Catalog) -> Catalog:
