@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from korbert.errors import SettingsError
+from korbert.messages import Message, joined
 from korbert.records.form import Form
 
 Part = Literal["train", "valid", "test"]
@@ -77,11 +78,11 @@ def listing() -> list[dict[str, str]]:
         {
             "name": known.name,
             "kind": known.kind,
-            "about": f"{known.title}: {known.about}",
+            "about": joined([known.title, Message(known.about)], ": "),
             "rows": " / ".join(f"{known.size[part]:,}" if part in known.size else "-" for part in PARTS),
             "metric": known.metrics[0],
             "best": known.best or "-",
-            "licence": known.licence,
+            "licence": Message(known.licence),
             "where": known.url,
         }
         for known in SETS.values()

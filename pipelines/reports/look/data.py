@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from korbert.errors import ModelError, SettingsError
+from korbert.messages import Message
 from korbert.model import Model
 from korbert.modeling import ClassificationModel
 from korbert.modeling.transformers_encoder import TransformersEncoder
@@ -150,9 +151,7 @@ def _neurons(seen: Attention, missing: dict[str, str]) -> dict[str, Any] | None:
         missing["neurons"] = Message("Encoders of transformers do not expose their queries and keys.")
         return None
     if seen.queries.size + seen.keys.size > _MOST_NEURONS:
-        missing["neurons"] = Message(
-            "Queries and keys are left out: with so many pieces, the page would be too large."
-        )
+        missing["neurons"] = Message("Queries and keys are left out: with so many pieces, the page would be too large.")
         return None
     return {"queries": _signed(seen.queries), "keys": _signed(seen.keys)}
 
