@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from korbert.errors import ArtifactError, ModelError, SettingsError
+from korbert.messages import Message
 from korbert.pipelines.artifacts.store import Json, read_json
 from korbert.pipelines.experiments.compare_pretraining import distinct_names
 from korbert.pipelines.experiments.scores import score_table
@@ -41,20 +42,22 @@ class Side:
         """One side, without a name yet. model: "" for the first, the encoder."""
         rows, predictions = read_predictions(folder / PREDICTIONS)
         if model and model not in predictions:
-            known = ", ".join(predictions)
-            raise SettingsError(f"--model {model}: {folder} has predictions of {known}: name one of these")
+            raise SettingsError(
+                "--model {model}: {folder} has predictions of {names}: name one of these",
+                model=model, folder=folder, names=", ".join(predictions),
+            )  # fmt: skip
         model, path = model or next(iter(predictions)), folder / "scores.json"
         scores, of_seeds = read_json(path) or {}, predictions[model]
         facts = [row for row in scores.get("rows", ()) if row.get("name") == model]
         if len(facts) != len(of_seeds):
             raise ArtifactError(
-                f"{path}: has {len(facts)} runs of {model}, {PREDICTIONS} has {len(of_seeds)}: rebuild this artifact "
-                "with --rebuild"
-            )
+                "{path}: has {runs} runs of {model}, {predictions} has {others}: rebuild this artifact with --rebuild",
+                path=path, runs=len(facts), model=model, predictions=PREDICTIONS, others=len(of_seeds),
+            )  # fmt: skip
         try:
             task = kind_of_task(scores.get("task") or {}, str(path))
         except ModelError as error:
-            raise ArtifactError(str(error)) from None
+            raise ArtifactError(error.message) from None
         return cls(folder, model, task, str(scores.get("scored_on")), facts, rows, of_seeds)
 
 
@@ -76,9 +79,9 @@ class TaskComparison:
                     task.run(side.rows, predictions)
                 except (ValueError, LookupError, TypeError) as error:
                     raise ArtifactError(
-                        f"{side.folder / PREDICTIONS}: {side.model}: not predictions of a {task.name} ({error}): "
-                        "rebuild this artifact with --rebuild"
-                    ) from None
+                        "{path}: {model}: not predictions of a {kind} ({error}): rebuild this artifact with --rebuild",
+                        path=side.folder / PREDICTIONS, model=side.model, kind=task.name, error=error,
+                    ) from None  # fmt: skip
                 results.append(ModelResult({**facts, "name": side.name}, predictions, side.folder))
         return cls(task, sides, score_table(task, sides[0].rows, results))
 
@@ -86,10 +89,15 @@ class TaskComparison:
     def rows(self) -> list[Row]:
         return self.sides[0].rows
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Message]:
         """Reasons why the comparison may be unfair."""
-        reason = "scored on validation rows, which also chose its epoch: its score is optimistic"
-        return [f"{side.name}: {reason}" for side in self.sides if side.scored_on != "test"]
+        return [
+            Message(
+                "{name}: scored on validation rows, which also chose its epoch: its score is optimistic", name=side.name
+            )
+            for side in self.sides
+            if side.scored_on != "test"
+        ]
 
     def as_json(self) -> Json:
         sides = [
@@ -107,10 +115,12 @@ def read_predictions(path: Path) -> tuple[list[Row], dict[str, list[list[Any]]]]
         lines.append(row["predictions"])
         seeds, of_first = ({model: len(own) for model, own in line.items()} for line in (lines[-1], lines[0]))
         if not all(seeds.values()) or seeds != of_first:
-            raise ArtifactError(f"{path}: line {number} has other seeds: rebuild this artifact with --rebuild")
+            raise ArtifactError(
+                "{path}: line {number} has other seeds: rebuild this artifact with --rebuild", path=path, number=number
+            )
         rows.append({role: value for role, value in row.items() if role != "predictions"})
     if not lines or not lines[0]:
-        raise ArtifactError(f"{path}: has no predictions: rebuild this artifact with --rebuild")
+        raise ArtifactError("{path}: has no predictions: rebuild this artifact with --rebuild", path=path)
     predictions = {
         model: [[line[model][seed] for line in lines] for seed in range(len(own))] for model, own in lines[0].items()
     }
@@ -123,11 +133,15 @@ def check_rows(first: Side, other: Side) -> None:
     for number, pair in enumerate(zip_longest(first.rows, other.rows, fillvalue=absent), 1):
         wanted, own = ({role: value for role, value in row.items() if value is not None} for row in pair)
         if wanted != own:
-            texts = [json.dumps(row, ensure_ascii=False, sort_keys=True)[:200] if row else "absent" for row in pair]
-            paths = [side.folder / PREDICTIONS for side in (first, other)]
             raise ArtifactError(
-                f"{paths[1]}: line {number} is {texts[1]}, in {paths[0]} it is {texts[0]}: score both on the same file"
-            )
+                "{path}: line {number} is {row}, in {first_path} it is {first_row}: score both on the same file",
+                path=other.folder / PREDICTIONS, number=number, row=_beginning(pair[1]),
+                first_path=first.folder / PREDICTIONS, first_row=_beginning(pair[0]),
+            )  # fmt: skip
+
+
+def _beginning(row: Row) -> str:
+    return json.dumps(row, ensure_ascii=False, sort_keys=True)[:200] if row else Message("absent")
 
 
 def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskComparison:
@@ -138,17 +152,21 @@ def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskCo
     different rows, and for damaged files.
     """
     if len(folders) < 2:
-        raise SettingsError(f"{len(folders)} artifact to compare: name at least two")
+        raise SettingsError("{number} artifact to compare: name at least two", number=len(folders))
     if len(models) > 1 and len(models) != len(folders):
-        raise SettingsError(f"--model: {len(models)} names for {len(folders)} folders: give one, or one per folder")
+        raise SettingsError(
+            "--model: {names} names for {folders} folders: give one, or one per folder",
+            names=len(models), folders=len(folders),
+        )  # fmt: skip
     wanted = models if len(models) > 1 else list(models or [""]) * len(folders)
     sides = [Side.of(folder, model) for folder, model in zip(folders, wanted, strict=True)]
     paths = [side.folder.resolve() / side.model for side in sides]
     for number, path in enumerate(paths):
         if path in paths[:number]:
             raise SettingsError(
-                f"{folders[number]}: its model {path.name} is named twice: name another folder or --model"
-            )
+                "{folder}: its model {model} is named twice: name another folder or --model",
+                folder=folders[number], model=path.name,
+            )  # fmt: skip
     task = common_task(sides)
     for side in sides[1:]:
         check_rows(sides[0], side)
@@ -161,15 +179,16 @@ def common_task(sides: Sequence[Side]) -> Kind:
     first = sides[0].task
     for side in sides[1:]:
         for what, here, there in (
-            ("kind", first.name, side.task.name),
-            ("first metric", first.metrics[0], side.task.metrics[0]),
+            (Message("kind"), first.name, side.task.name),
+            (Message("first metric"), first.metrics[0], side.task.metrics[0]),
             *((name, getattr(first, name), getattr(side.task, name, None)) for name in first.compared_fields),
         ):
             if here != there:
                 raise SettingsError(
-                    f"{sides[0].folder}, {side.folder}: have different tasks: {what} is {here} and {there}: compare "
-                    "artifacts of the same task"
-                )
+                    "{first}, {second}: have different tasks: {what} is {here} and {there}: compare artifacts of the "
+                    "same task",
+                    first=sides[0].folder, second=side.folder, what=what, here=here, there=there,
+                )  # fmt: skip
     labels = {
         name: tuple(dict.fromkeys(label for side in sides for label in getattr(side.task, name)))
         for name in first.label_fields

@@ -44,6 +44,8 @@ for _key, _objective in OBJECTIVES.items():
 _DECIMALS = dict.fromkeys(("pearson", "spearman", "mae", "teacher_cosine"), 3)
 _DECIMALS |= {"pieces_per_morpheme": 2, "pieces_per_eojeol": 2}
 _PERCENT_DECIMALS = {"byte_share": 2}  # 1 for all other shares
+_ENCODERS = ("pretrained", "scratch")
+_UNTUNED = "-untuned"  # of the name of an encoder before training
 _NAMING = ("contaminated", "evaluation", "kept")  # keys followed by a name from the recipe
 
 
@@ -62,6 +64,15 @@ def label(key: str) -> Message:
 
 def model_name(name: str) -> str:
     """The display name of a model in scores.json; a name that is not ours is shown as it is."""
+    if name.endswith(_UNTUNED):
+        return Message("{model}, not fine-tuned", model=model_name(name.removesuffix(_UNTUNED)))
+    if name in _NAMES["models"] and name not in _ENCODERS:
+        return Message("{name} baseline", name=baseline_name(name))
+    return baseline_name(name)
+
+
+def baseline_name(name: str) -> str:
+    """The display name of a model where it is known to be a baseline: majority."""
     known_names: Mapping[str, str] = _NAMES["models"]
     return Message(known_names[name]) if name in known_names else name
 
@@ -84,10 +95,13 @@ def text(key: str, value: Any, more_places: int = 0) -> str:
     return formatting.decimal(value, _DECIMALS.get(key, 2) + more_places)
 
 
-def interval(key: str, ends: Sequence[Any]) -> str:
-    """46.2 to 55.1 %. Shares are clipped to 0 and 100 %, which intervals over seeds may exceed."""
+def interval(key: str, ends: Sequence[Any], *, unit: bool = True) -> Message:
+    """46.2 to 55.1 %. Shares are clipped to 0 and 100 %, which intervals over seeds may exceed.
+
+    unit: with %.
+    """
     shares = (min(max(end, 0.0), 1.0) if in_percent(key) and known(end) else end for end in ends)
     low, high = (text(key, end).removesuffix(formatting.PERCENT) for end in shares)
-    if in_percent(key):
+    if unit and in_percent(key):
         return Message("{low} to {high}\u00a0%", low=low, high=high)
     return Message("{low} to {high}", low=low, high=high)

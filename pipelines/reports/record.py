@@ -13,8 +13,8 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from korbert.errors import ArtifactError
+from korbert.messages import Message
 from korbert.pipelines.artifacts.store import MOVE_IT, RECORD, RUN, Json, read_json
-from korbert.pipelines.reports import formatting
 
 _SAMPLED_PARTS = 8  # read for lengths: enough for their quantiles, in seconds at any corpus size
 _BATCH_ROWS = 4096
@@ -36,10 +36,13 @@ class Artifact:
     def open(cls, folder: Path) -> "Artifact":
         """Raises ArtifactError if the folder holds no finished artifact."""
         if not (folder / RECORD).is_file():
-            raise ArtifactError(f"{folder}: no {RECORD} in it, so there is nothing to report: run the stage first")
+            raise ArtifactError(
+                "{folder}: no {file} in it, so there is nothing to report: run the stage first",
+                folder=folder, file=RECORD,
+            )  # fmt: skip
         record = cls(folder, {}, {}).json(RECORD)
         if not isinstance(record.get("stage"), str):
-            raise _damaged(folder / RECORD, "names no stage")
+            raise _damaged(folder / RECORD, Message("names no stage"))
         try:
             run = read_json(folder / RUN) or {}
         except ArtifactError:  # outside the digest: only the run time is lost
@@ -62,7 +65,7 @@ class Artifact:
         try:
             return _parsed(path.read_text(encoding="utf-8"), str(path))
         except FileNotFoundError:
-            raise _damaged(path, "is missing") from None
+            raise _damaged(path, Message("is missing")) from None
         except (OSError, UnicodeDecodeError) as error:
             raise _unreadable(path, error) from error
 
@@ -83,7 +86,7 @@ class _Object(Json):
         self._file = file
 
     def __missing__(self, key: str) -> Any:
-        raise _damaged(self._file, f"no {key} in it")
+        raise _damaged(self._file, Message("no {key} in it", key=key))
 
 
 def _parsed(text: str, file: str) -> Json:
@@ -92,7 +95,7 @@ def _parsed(text: str, file: str) -> Json:
     except (ValueError, RecursionError) as error:
         raise _unreadable(file, error) from error
     if not isinstance(value, dict):
-        raise _damaged(file, "is no object")
+        raise _damaged(file, Message("is no object"))
     return value
 
 
@@ -115,8 +118,9 @@ def drawing(artifact: Artifact) -> Iterator[None]:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ArtifactError(
-            f"{artifact.folder}: its page cannot be drawn, as a file holds values that the stage does not write: "
-            "rebuild this artifact with --rebuild, or find the place with --debug"
+            "{folder}: its page cannot be drawn, as a file holds values that the stage does not write: rebuild this "
+            "artifact with --rebuild, or find the place with --debug",
+            folder=artifact.folder,
         ) from error
 
 
@@ -130,7 +134,7 @@ def sampled(parts: list[Path]) -> tuple[list[Path], str]:
     if len(parts) <= _SAMPLED_PARTS:
         return parts, ""
     indices = np.linspace(0, len(parts) - 1, _SAMPLED_PARTS).round().astype(int)
-    note = f"Measured on {_SAMPLED_PARTS} of {formatting.count(len(parts))} parts, evenly spaced. "
+    note = Message("Measured on {sampled} of {parts:,} parts, evenly spaced.", sampled=_SAMPLED_PARTS, parts=len(parts))
     return [parts[index] for index in indices], note
 
 
@@ -139,7 +143,7 @@ def batches(parts: list[Path], columns: list[str]) -> Iterator[pa.RecordBatch]:
     for part in parts:
         file = _parquet(part)
         if missing := sorted(set(columns) - set(file.schema_arrow.names)):
-            raise _damaged(part, f"no column {', '.join(missing)}")
+            raise _damaged(part, Message("no column {names}", names=", ".join(missing)))
         yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=columns)
 
 
@@ -161,9 +165,9 @@ def _parquet(part: Path) -> pq.ParquetFile:
 
 
 def _unreadable(path: Path | str, error: Exception) -> ArtifactError:
-    return _damaged(path, f"cannot be read ({str(error).splitlines()[0]})")
+    return _damaged(path, Message("cannot be read ({error})", error=str(error).splitlines()[0]))
 
 
-def _damaged(path: Path | str, what: str) -> ArtifactError:
-    remedy = MOVE_IT if Path(path).name == RECORD else "rebuild this artifact with --rebuild"
-    return ArtifactError(f"{path}: {what}: {remedy}")
+def _damaged(file: Path | str, fault: Message) -> ArtifactError:
+    remedy = MOVE_IT if Path(file).name == RECORD else Message("rebuild this artifact with --rebuild")
+    return ArtifactError("{file}: {fault}: {remedy}", file=file, fault=fault, remedy=remedy)

@@ -5,15 +5,29 @@ from pathlib import Path
 
 import numpy as np
 
-from korbert.pipelines.language import t
+from korbert.messages import Message, joined
 from korbert.pipelines.reports.elements import Element, Entry, Folded, Section
 from korbert.pipelines.reports.examples import beginning, differing
-from korbert.pipelines.reports.figures import label
 from korbert.pipelines.reports.page import write
 from korbert.pipelines.reports.task import on_one_scale
 from korbert.search.evaluation import DEPTH, METRICS, Measured
 
 _EXAMPLES = 20  # for each side of a pair
+WAYS = {
+    "words": Message("words"),
+    "vectors": Message("vectors"),
+    "both": Message("both"),
+    "reranked": Message("reranked"),
+}
+"""Display names of the ways of searching."""
+
+_TITLES = {
+    "recall@1": Message("Recall at 1"),
+    "recall@10": Message("Recall at 10"),
+    "recall@100": Message("Recall at 100"),
+    "MRR": Message("Mean reciprocal rank"),
+    "nDCG@10": Message("Normalized DCG at 10"),
+}
 
 
 def write_page(
@@ -29,12 +43,11 @@ def write_page(
         rows = []
         for way, measured in ways.items():
             value, low, high = measured.figures[metric]
-            rows.append((way, value, value if low is None else low, value if high is None else high))
-        name = label(metric)
-        figures += on_one_scale(f"{name[0].upper()}{name[1:]}", metric, rows, "")
+            rows.append((WAYS.get(way, way), value, value if low is None else low, value if high is None else high))
+        figures += on_one_scale(_TITLES[metric], metric, rows, "")
     sections = (
-        Section("Figures", figures, "Whiskers: 95 % bootstrap interval over the queries."),
-        Section("Where the ways differ", list(differences(pairs, right, ways))),
+        Section(Message("Figures"), figures, Message("Whiskers: 95 % bootstrap interval over the queries.")),
+        Section(Message("Where the ways differ"), list(differences(pairs, right, ways))),
     )
     return write(path, "searching.html", about=about, sections=sections)
 
@@ -51,8 +64,15 @@ def differences(
         entries = []
         for number in order[:_EXAMPLES]:
             query, ids = pairs[number]
-            ranks = ((way, of_way.ranks[number]) for way, of_way in ways.items())
-            facts = [(way, t(f"rank {rank}" if rank else f"not among the first {DEPTH}")) for way, rank in ranks]
+            facts = [(WAYS.get(way, way), rank_in_words(of_way.ranks[number])) for way, of_way in ways.items()]
             texts = beginning(*(right[id] for id in ids if id in right))
             entries.append(Entry(", ".join(ids), beginning(query), facts, [(texts, ())]))
-        yield Folded(f"{better} better than {worse} · {len(order):,} of {len(pairs):,} queries", entries)
+        verdict = Message("{better} better than {worse}", better=WAYS.get(better, better), worse=WAYS.get(worse, worse))
+        queries = Message("{number:,} of {total:,} queries", number=len(order), total=len(pairs))
+        yield Folded(joined([verdict, queries], " · "), entries)
+
+
+def rank_in_words(rank: int | None) -> Message:
+    if rank is None:
+        return Message("not among the first {depth}", depth=DEPTH)
+    return Message("rank {rank}", rank=rank)

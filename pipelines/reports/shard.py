@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from korbert.messages import Message
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.distributions import length_table
 from korbert.pipelines.reports.elements import Section, Story, Table, Use
@@ -25,9 +26,9 @@ def use(folder: Path) -> Use:
 def figures(artifact: Artifact) -> Sequence[Figure]:
     counts = artifact.record["counts"]
     return (
-        Figure(formatting.compact(counts["pieces"] - counts["heldout_pieces"]), "training pieces"),
-        Figure(formatting.compact(counts["documents"] - counts["heldout_documents"]), "training documents"),
-        Figure(formatting.compact(counts["heldout_pieces"]), "held-out pieces"),
+        Figure(formatting.compact(counts["pieces"] - counts["heldout_pieces"]), Message("training pieces")),
+        Figure(formatting.compact(counts["documents"] - counts["heldout_documents"]), Message("training documents")),
+        Figure(formatting.compact(counts["heldout_pieces"]), Message("held-out pieces")),
     )
 
 
@@ -39,11 +40,13 @@ def story(artifact: Artifact) -> Story:
     lengths = ((batch.column("source"), pc.list_value_length(batch.column("input_ids"))) for batch in stream(parts))
     heldout_share = formatting.percent(formatting.ratio(counts["heldout_pieces"], counts["pieces"]))
     return Story(
-        title=f"{formatting.compact(pieces)} training pieces",
-        lede=f"{mean} pieces per document on average; {heldout_share} of all pieces are held out.",
+        title=Message("{pieces} training pieces", pieces=formatting.compact(pieces)),
+        lede=Message(
+            "{mean} pieces per document on average; {share} of all pieces are held out.", mean=mean, share=heldout_share
+        ),
         sections=(
-            Section("Sources", [source_table(artifact)]),
-            Section("Lengths", list(length_table(lengths, "pieces", note))),
+            Section(Message("Sources"), [source_table(artifact)]),
+            Section(Message("Lengths"), list(length_table(lengths, Message("pieces"), note))),
         ),
     )
 
@@ -51,7 +54,7 @@ def story(artifact: Artifact) -> Story:
 def source_table(artifact: Artifact) -> Table:
     """Documents and pieces of each split and source. Reads only the offsets of the documents, not their ids."""
     rows = []
-    for split, name in (("train", "training"), ("heldout", "held out")):
+    for split, name in (("train", Message("training")), ("heldout", Message("held out"))):
         documents, pieces = Counter[str](), Counter[str]()
         for batch in stream(artifact.parts(f"{split}/*.arrow")):
             sizes = pc.list_value_length(batch.column("input_ids"))
@@ -62,4 +65,7 @@ def source_table(artifact: Artifact) -> Table:
         for source in sorted(documents):
             counts = documents[source], pieces[source]
             rows.append((name, source, *map(formatting.count, counts), formatting.decimal(counts[1] / counts[0], 1)))
-    return Table("Documents and pieces", ("split", "source", "documents", "pieces", "pieces / document"), rows, "lnrrr")
+    head = (
+        Message("split"), Message("source"), Message("documents"), Message("pieces"), Message("pieces / document"),
+    )  # fmt: skip
+    return Table(Message("Documents and pieces"), head, rows, "lnrrr")

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from korbert.messages import Message, joined
 from korbert.pipelines.artifacts.store import PAGE
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Code, Section, Story, Table
@@ -20,9 +21,15 @@ from korbert.pipelines.reports.record import Artifact, drawing
 from korbert.pipelines.stages.table import stage_named
 
 _DIGEST_CHARS = 12  # enough to tell digests apart by eye
+_RUN = {  # of run.json
+    "started": Message("started"),
+    "machine": Message("machine"),
+    "workers": Message("workers"),
+    "command": Message("command"),
+}
 _DEFAULT = SimpleNamespace(
     figures=lambda artifact: (),
-    story=lambda artifact: Story("Run record", "This stage has no page of its own.", ()),
+    story=lambda artifact: Story(Message("Run record"), Message("This stage has no page of its own."), ()),
 )
 
 
@@ -85,22 +92,24 @@ def usage(artifacts: Mapping[str, Path]) -> Section:
             path = f"{shown(folder)}/{use.folder}"
             commands += [use.command.replace("{}", shlex.quote(path))] if use.command else []
             python = use.python.replace("{}", json.dumps(path, ensure_ascii=False))
-    codes = [Code("Command line", "\n".join(commands))] if commands else []
-    return Section("Usage", [*codes, Code("Python", python)] if python else ())
+    codes = [Code(Message("Command line"), "\n".join(commands))] if commands else []
+    return Section(Message("Usage"), [*codes, Code(Message("Python"), python)] if python else ())
 
 
 def facts(artifact: Artifact) -> Table:
     """Run time and machine, always visible."""
     run = artifact.run
-    rows = []
+    rows: list[tuple[str, str]] = []
     if artifact.seconds is not None:
-        resumed = " (last session of a resumed run)" if run.get("resumed") else ""
-        rows.append(("duration", formatting.duration(artifact.seconds) + resumed))
+        duration = formatting.duration(artifact.seconds)
+        if run.get("resumed"):
+            duration = Message("{duration} (last session of a resumed run)", duration=duration)
+        rows.append((Message("duration"), duration))
     if isinstance(run.get("memory_peak_bytes"), int | float):
-        rows.append(("peak memory of the largest process", formatting.megabytes(run["memory_peak_bytes"])))
-    keys = ("started", "machine", "workers", "command")
-    rows += [(key, formatting.value(run[key])) for key in keys if run.get(key) is not None]
-    return Table("Time and machine", ("", ""), rows, "ll")
+        memory = formatting.megabytes(run["memory_peak_bytes"])
+        rows.append((Message("peak memory of the largest process"), memory))
+    rows += [(name, formatting.value(run[key])) for key, name in _RUN.items() if run.get(key) is not None]
+    return Table(Message("Time and machine"), ("", ""), rows, "ll")
 
 
 def origins(artifact: Artifact) -> list[Table]:
@@ -113,13 +122,16 @@ def origins(artifact: Artifact) -> list[Table]:
             digest = str(file["version"] if "version" in file else file["sha256"])  # a version if remote
             files.append((role, str(file["name"]), formatting.megabytes(file["size"]), digest[:_DIGEST_CHARS]))
     counts, numerics = ([(label(key), text) for key, text in _flat(record[part])] for part in ("counts", "numerics"))
+    head = (Message("role"), Message("file"), Message("size"), Message("SHA-256 or version"))
     tables = (
-        Table("Counts", ("", ""), counts, "lr"),
-        Table("Settings", ("setting", "value"), list(_flat(record["settings"])), "nk"),
-        Table("Input artifacts", ("stage", "digest"), artifacts, "nn"),
-        Table("Input files", ("role", "file", "size", "SHA-256 or version"), files, "nkrn"),
-        Table("Library versions", ("library", "version"), list(_flat(record["versions"])), "nn"),
-        Table("Numerical environment", ("", ""), numerics, "nn"),
+        Table(Message("Counts"), ("", ""), counts, "lr"),
+        Table(Message("Settings"), (Message("setting"), Message("value")), list(_flat(record["settings"])), "nk"),
+        Table(Message("Input artifacts"), (Message("stage"), Message("digest")), artifacts, "nn"),
+        Table(Message("Input files"), head, files, "nkrn"),
+        Table(
+            Message("Library versions"), (Message("library"), Message("version")), list(_flat(record["versions"])), "nn"
+        ),
+        Table(Message("Numerical environment"), ("", ""), numerics, "nn"),
     )
     return [table for table in tables if table.rows]
 
@@ -132,6 +144,6 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
         for key, inner in value.items():
             yield from _flat(inner, f"{name}.{key}".lstrip(".").replace(".[", "["))
     elif isinstance(value, dict | list):
-        yield name, ", ".join(map(formatting.value, value)) or "none"
+        yield name, joined(map(formatting.value, value), ", ") or Message("none")
     else:
         yield name, formatting.value(value)

@@ -7,9 +7,9 @@ from rich.cells import set_cell_size
 from rich.markup import escape
 from rich.table import Table
 
+from korbert.messages import Message, in_language, joined
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.pipeline import Pipeline, Status
-from korbert.pipelines.language import t
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.submission.check import Verdict
 from korbert.tasks.sets import listing
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from korbert.search.evaluation import Measured
 
 _STYLES = {"fresh": "green", "stale": "red", "partial": "yellow", "absent": "dim", "unused": "dim"}
+_STATES = {
+    "fresh": Message("fresh"),
+    "stale": Message("stale"),
+    "partial": Message("partial"),
+    "absent": Message("absent"),
+    "unused": Message("unused"),
+}
 
 
 def show_status(pipeline: Pipeline, statuses: Iterable[Status]) -> None:
@@ -31,10 +38,11 @@ def show_status(pipeline: Pipeline, statuses: Iterable[Status]) -> None:
     statuses = list(statuses)
     width = max([8, *(len(status.stage) for status in statuses)])
     for status in statuses:
-        state = f"[{_STYLES[status.state]}]{set_cell_size(t(status.state), 7)}[/]"
-        out.print(f"{status.stage:<{width}} {state} {(status.digest or '')[:12]:<12} {t(status.action)}")
-        for line in (*status.reasons, *(f"note: {note}" for note in status.notes)):
-            say(f"         {t(line)}")
+        state = f"[{_STYLES[status.state]}]{set_cell_size(in_language(_STATES[status.state]), 7)}[/]"
+        digest = (status.digest or "")[:12]
+        out.print(f"{status.stage:<{width}} {state} {digest:<12} {in_language(status.action)}")
+        for line in (*status.reasons, *(Message("note: {note}", note=note) for note in status.notes)):
+            say(f"         {in_language(line)}")
 
 
 def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
@@ -52,61 +60,78 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
     fresh = [stage for stage in pipeline.stages() if states.get(stage.name) == "fresh"]
     for stage in fresh:
         for number, figure in enumerate(figures_of(Artifact.open(pipeline.artifact(stage.name)))):
-            note = f" ({t(figure.note)})" if figure.note else ""
-            table.add_row("" if number else stage.name, escape(f"{t(figure.value)} {t(figure.label)}{note}"))
+            note = joined(["(", figure.note, ")"], "") if figure.note else ""
+            shown = joined([figure.value, figure.label, note], " ")
+            table.add_row("" if number else stage.name, escape(in_language(shown)))
     console().print(table)
     if stale := [stage for stage, state in states.items() if state == "stale"]:
-        say(t("Not shown, as settings or inputs have changed: {names}.").format(names=", ".join(stale)))
+        say(Message("Not shown, as settings or inputs have changed: {names}.", names=", ".join(stale)))
     files = [(what, pipeline.artifact(stage.name) / name) for stage in fresh for what, name in stage.products.items()]
-    page = ("pages", "index.html") if pipeline.place is None else ("page", store.PAGE)
-    for what, path in (*files, (page[0], pipeline.folder / page[1])):
+    if pipeline.place is None:
+        files.append((Message("pages"), pipeline.folder / "index.html"))
+    else:
+        files.append((Message("page"), pipeline.folder / store.PAGE))
+    for what, path in files:
         if path.exists():
-            say(f"{t(what)}: {path}")
+            say(joined([what, str(path)], ": "))
     if pipeline.recipe.name == "demo":
-        say(t("The demo shows that the pipeline works, and what korbert-mini learns from a little new text."))
+        say(Message("The demo shows that the pipeline works, and what korbert-mini learns from a little new text."))
 
 
 def show_sets() -> None:
     """Prints the known data sets: name, kind, rows, metric with the best published score, where to get them."""
     out = console(highlight=False, soft_wrap=True)
     for known in listing():
-        out.print(f"[bold]{known['name']}[/]  {escape(t(known['about']))}")
-        facts = t("{kind}; {rows} rows (train / valid / test); {metric}, best {best}").format(**known)
-        say(f"    {facts}")
-        say(f"    {known['where']}  {t(known['licence'])}")
+        out.print(f"[bold]{known['name']}[/]  {escape(in_language(known['about']))}")
+        facts = Message(
+            "{kind}; {rows} rows (train / valid / test); {metric}, best {best}",
+            kind=known["kind"], rows=known["rows"], metric=known["metric"], best=known["best"],
+        )  # fmt: skip
+        say(f"    {in_language(facts)}")
+        say(f"    {known['where']}  {in_language(known['licence'])}")
 
 
 def show_check(verdict: Verdict) -> None:
     """Prints time, memory and scores of a submission."""
-    questions, took = formatting.count(verdict.questions), formatting.duration(verdict.seconds)
-    say(f"{questions} questions of {verdict.dataset}, each answered; no network access")
-    say(f"time: {took}, memory: {formatting.megabytes(verdict.memory or 0)}")
+    answered = Message(
+        "{count:,} question of {file}, answered; no network access",
+        "{count:,} questions of {file}, each answered; no network access",
+        count=verdict.questions, file=verdict.dataset,
+    )  # fmt: skip
+    say(answered)
+    duration = formatting.duration(verdict.seconds)
+    memory = formatting.megabytes(verdict.memory or 0)
+    say(Message("time: {duration}, memory: {memory}", duration=duration, memory=memory))
     if verdict.scores is not None:
-        say("exact match: {exact_match:.2f}, F1: {f1:.2f}".format(**verdict.scores))
+        say(Message("exact match: {exact_match:.2f}, F1: {f1:.2f}", **verdict.scores))
 
 
 def show_tables(tables: "Iterable[Shown]", sentences: Iterable[str] = (), out: "Console | None" = None) -> None:
     """Prints tables, and sentences below them. out: None: standard output."""
     out = out or console(highlight=False)
     for table in tables:
-        printed = Table(title=escape(t(table.title)), title_justify="left")
+        printed = Table(title=escape(in_language(table.title)), title_justify="left")
         for name, align in zip(table.head, table.align, strict=True):
-            printed.add_column(escape(t(name)), justify="right" if align == "r" else "left", overflow="fold")
+            printed.add_column(escape(in_language(name)), justify="right" if align == "r" else "left", overflow="fold")
         for row in table.rows:
-            cells = (cell if kind in "kn" else t(cell) for cell, kind in zip(row, table.align, strict=True))
-            printed.add_row(*map(escape, cells))
+            printed.add_row(*(escape(in_language(cell)) for cell in row))
         out.print(printed)
     for line in sentences:
-        out.print(t(line), markup=False)
+        out.print(in_language(line), markup=False)
 
 
 def show_search(ways: "Mapping[str, Measured]") -> None:
     """Prints the figures of each way of searching, times 100, with their intervals."""
-    table = Table("", *map(t, ways), box=None, pad_edge=False)
+    from korbert.pipelines.reports.searching import WAYS
+
+    table = Table("", *(in_language(WAYS.get(way, way)) for way in ways), box=None, pad_edge=False)
     for metric in next(iter(ways.values())).figures:
         cells = []
         for own in ways.values():
             value, *ends = (f"{100 * part:.1f}" for part in own.figures[metric] if part is not None)
-            cells.append(f"{value} ({t(' to '.join(ends))})" if ends else value)
+            if ends:
+                interval = Message("{low} to {high}", low=ends[0], high=ends[1])
+                value = f"{value} ({in_language(interval)})"
+            cells.append(value)
         table.add_row(metric, *cells)
     console(width=12 + 26 * len(ways)).print(table)  # rows stay in a line, whatever the terminal's width

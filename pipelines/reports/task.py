@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from korbert.messages import Message, joined
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Element, Interval, Intervals, Section, Story, Table, Use
@@ -14,15 +15,25 @@ from korbert.pipelines.reports.kinds import sections_of
 from korbert.pipelines.reports.kinds.common import Scored
 from korbert.pipelines.reports.pictures import Line, curves
 from korbert.pipelines.reports.record import Artifact
-from korbert.pipelines.reports.task_scores import best_baseline, deviation, example_interval, mean, sentence
+from korbert.pipelines.reports.task_scores import best_baseline, deviation, example_interval, mean, sentences
 from korbert.pipelines.stages.table import TASK
 from korbert.tasks.finetuning.settings import training_name
 from korbert.tasks.kinds import KINDS, kind_of_task
 
-_OPTIMISTIC = (
+_OPTIMISTIC = Message(
     "There are no test rows: the scores are those of the validation rows, which also chose the epoch, so they are "
     "optimistic for the trained models."
 )
+_KIND_NAMES = {  # as a sentence begins
+    "classification": Message("Classification"),
+    "regression": Message("Regression"),
+    "multiple-choice": Message("Multiple choice"),
+    "token-classification": Message("Token classification"),
+    "question-answering": Message("Question answering"),
+    "slots": Message("Slots"),
+    "embedding": Message("Embedding"),
+    "rerank": Message("Reranking"),
+}
 _COLOURS = {"pretrained": 1, "scratch": 2, "tfidf": 3, "words": 1, "vectors": 2, "both": 3}  # 4: all others
 _LEARNED = ("learning_rate", "batch_size", "epochs", "c", "alpha", "epoch")
 
@@ -46,92 +57,117 @@ def figures(artifact: Artifact) -> Sequence[Figure]:
     shown = []
     for model in scores["models"]:
         spread = deviation(metric, model)
-        note = f"{spread} over {model['seeds']} seeds" if spread else ""
+        note = Message("{deviation} over {seeds} seeds", deviation=spread, seeds=model["seeds"]) if spread else ""
         shown.append(Figure(text(metric, mean(metric, model)), model_name(model["name"]), note))
     main = scores["models"][0]
-    on = "" if scores["scored_on"] == "test" else " (validation)"
+    name = label(metric)
+    if scores["scored_on"] != "test":
+        name = Message("{metric} (validation)", metric=name)
     number = scores["counts"].get(scores["scored_on"], 0)
     over_examples = example_interval(metric, main)
     notes = [
         shown[0].note,
-        f"95 % interval over examples: {over_examples}" if over_examples else "",
-        *(f"{label(other)} {text(other, mean(other, main))}" for other in more if main[other]),
-        "1 row" if number == 1 else f"{formatting.count(number)} rows",
+        Message("95 % interval over examples: {interval}", interval=over_examples) if over_examples else "",
+        *(joined([label(other), text(other, mean(other, main))], " ") for other in more if main[other]),
+        Message("{count:,} row", "{count:,} rows", count=number),
     ]
-    name, note = f"{label(metric)}{on}, {shown[0].label}", "; ".join(filter(None, notes))
-    return Figure(shown[0].value, name, note), *shown[1:]
+    return Figure(shown[0].value, joined([name, shown[0].label], ", "), joined(notes)), *shown[1:]
 
 
 def story(artifact: Artifact) -> Story:
     scores = artifact.json("scores.json")
     by_kind: list[Section] = []
+    about = ""
     if scores["task"]["kind"] in KINDS:
         main = scores["models"][0]
         lines = list(artifact.lines("predictions.jsonl"))
         predictions = [line.pop("predictions")[main["name"]][0] for line in lines]  # of its first seed
         kind = kind_of_task(scores["task"], str(artifact.folder))
+        about = Message("{kind}: {about}.", kind=_KIND_NAMES.get(kind.name, kind.name), about=kind.about())
         by_kind += sections_of(Scored(kind, lines, predictions), scores["details"])
         if by_kind and main["name"] in ("pretrained", "scratch"):
-            seed = f" of the first seed ({scores['rows'][0].get('seed')})" if main["seeds"] > 1 else ""
-            source = f"Predictions{seed} of the {model_name(main['name'])} model."
-            by_kind[0] = by_kind[0]._replace(text=f"{by_kind[0].text} {source}".lstrip())
+            by_kind[0] = by_kind[0]._replace(text=joined([by_kind[0].text, source_of(scores)], " "))
     files = [(without_folders(line),) for line in scores["said"][1:]]
-    data = [Table("Files and rows read", ("",), files, "l")] if files else []
+    data = [Table(Message("Files and rows read"), ("",), files, "l")] if files else []
     sections = (
-        Section("Scores", list(score_elements(scores))),
-        Section("Trainings and baselines", [score_table(scores), *trial_tables(scores)]),
-        Section("Training", list(training_curves(artifact, scores))),
+        Section(Message("Scores"), list(score_elements(scores))),
+        Section(Message("Trainings and baselines"), [score_table(scores), *trial_tables(scores)]),
+        Section(Message("Training"), list(training_curves(artifact, scores))),
         *by_kind,
-        Section("Data", data),
+        Section(Message("Data"), data),
     )
-    return Story(title_of(artifact.stage.removeprefix(TASK), scores), lede_of(scores), sections)
+    return Story(title_of(artifact.stage.removeprefix(TASK), scores), lede_of(scores, about), sections)
 
 
-def title_of(task: str, scores: Json) -> str:
+def source_of(scores: Json) -> Message:
+    """Which model's predictions the page shows."""
+    main = scores["models"][0]
+    name = model_name(main["name"])
+    if main["seeds"] > 1:
+        seed = scores["rows"][0].get("seed")
+        return Message("Predictions of the first seed ({seed}) of the {model} model.", seed=seed, model=name)
+    return Message("Predictions of the {model} model.", model=name)
+
+
+def title_of(task: str, scores: Json) -> Message:
     """The difference from the best baseline, in words."""
     metric, baseline = scores["metrics"][0], best_baseline(scores)
     compared = [pair for pair in scores["comparisons"] if baseline and pair["names"][1] == baseline["name"]]
     if baseline is None or not compared or not known(compared[0]["difference"]):
-        return f"Fine-tuned on {task}"
+        return Message("Fine-tuned on {task}", task=task)
     difference, name = compared[0]["difference"], model_name(baseline["name"])
     if not compared[0]["more_than_chance"]:
-        return f"{task}: no clear difference from the {name}"
-    points = in_percent(metric)
-    amount = f"{abs(100 * difference):,.1f} points" if points else formatting.decimal(abs(difference), 3)
-    return f"{task}: {label(metric)} {amount} {'above' if difference > 0 else 'below'} the {name}"
+        return Message("{task}: no clear difference from the {model}", task=task, model=name)
+    amount = formatting.decimal(abs(difference), 3)
+    if in_percent(metric):
+        amount = Message("{points:,.1f} points", points=abs(100 * difference))
+    values = {"task": task, "metric": label(metric), "amount": amount, "model": name}
+    if difference > 0:
+        return Message("{task}: {metric} {amount} above the {model}", **values)
+    return Message("{task}: {metric} {amount} below the {model}", **values)
 
 
-def lede_of(scores: Json) -> str:
+def lede_of(scores: Json, about: str) -> Message:
+    """about: what the task predicts; "" if its kind is unknown."""
     counts = scores["counts"]
-    sizes = [f"{formatting.count(counts[part])} {label(part)}" for part in ("train", "valid", "test") if part in counts]
-    lines = [*(_sentence(what) for what in scores["said"][:1]), f"{', '.join(sizes)}."]
+    sizes = [
+        Message("{count:,} training row", "{count:,} training rows", count=counts["train"]),
+        Message("{count:,} validation row", "{count:,} validation rows", count=counts["valid"]),
+    ]
+    if "test" in counts:
+        sizes.append(Message("{count:,} test row", "{count:,} test rows", count=counts["test"]))
+    sentences = [about, joined([joined(sizes, ", "), "."], "")]
     if scores["scored_on"] != "test":
-        lines.append(_OPTIMISTIC)
+        sentences.append(_OPTIMISTIC)
     if overlap := counts.get("test_in_train"):
-        rows = "scored row has" if overlap == 1 else "scored rows have"
-        lines.append(f"{formatting.count(overlap)} {rows} the same texts as a training row.")
-    return " ".join([*lines, scores["note"]]).rstrip()
-
-
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:].rstrip('.')}."
+        same = Message(
+            "{count:,} scored row has the same texts as a training row.",
+            "{count:,} scored rows have the same texts as a training row.",
+            count=overlap,
+        )
+        sentences.append(same)
+    sentences.append(Message(scores["note"]))  # that of a recipe of ours has a translation
+    return joined(sentences, " ")
 
 
 def score_elements(scores: Json) -> Iterator[Element]:
     metric = scores["metrics"][0]
-    name = f"{label(metric)[:1].upper()}{label(metric)[1:]}"
+    name = label(metric)
     over_examples, over_seeds = [], []
     for model in scores["models"]:
         first = next(row["scores"][metric] for row in scores["rows"] if row["name"] == model["name"])
         over_examples.append((model["name"], first, *(model["examples"] or (None, None))))
         over_seeds.append((model["name"], *((model[metric] or {}).get(key) for key in ("mean", "low", "high"))))
-    rows = formatting.count(scores["counts"].get(scores["scored_on"], 0))
-    note = f"First seed, {rows} rows. Whiskers: 95 % bootstrap interval over examples."
-    yield from on_one_scale(f"{name} over examples", metric, over_examples, note)
-    note = "Means. Whiskers: 95 % interval of the mean over seeds."
-    yield from on_one_scale(f"{name} over seeds", metric, over_seeds, note)
-    if sentences := [(_sentence(sentence(pair)),) for pair in scores["comparisons"]]:
-        yield Table("On the same rows", ("",), sentences, "l")
+    note = Message(
+        "First seed, {count:,} row. Whiskers: 95 % bootstrap interval over examples.",
+        "First seed, {count:,} rows. Whiskers: 95 % bootstrap interval over examples.",
+        count=scores["counts"].get(scores["scored_on"], 0),
+    )
+    yield from on_one_scale(Message("Scores over examples: {metric}", metric=name), metric, over_examples, note)
+    note = Message("Means. Whiskers: 95 % interval of the mean over seeds.")
+    yield from on_one_scale(Message("Scores over seeds: {metric}", metric=name), metric, over_seeds, note)
+    if compared := [(sentence,) for sentence in sentences(scores)]:
+        yield Table(Message("On the same rows"), ("",), compared, "l")
 
 
 def on_one_scale(
@@ -150,8 +186,8 @@ def on_one_scale(
     rows = []
     for name, *numbers in defined:
         at, low, high = (min(1.0, max(0.0, (number - left) / (right - left))) for number in numbers)
-        ends = interval(metric, numbers[1:]).removesuffix(formatting.PERCENT)
-        words = f"{text(metric, numbers[0])} ({ends})"
+        ends = interval(metric, numbers[1:], unit=False)
+        words = joined([text(metric, numbers[0]), " (", ends, ")"], "")
         rows.append(Interval(model_name(name), at, low, high, words, _COLOURS.get(name, 4)))
     yield Intervals(title, rows, text(metric, left, -1), text(metric, right, -1), note=note)
 
@@ -169,16 +205,23 @@ def score_table(scores: Json) -> Table:
         chosen_by = text(metrics[0], row[validation], 1) if validation in row else ""
         learned = ("" if row.get(key) is None else f"{row[key]:g}" for key in keys)
         rows.append((model_name(row["name"]), seed, *values, chosen_by, *learned))
-    of_unseen = (f"{label(metric)}, unseen" for metric in unseen)
-    head = ("model", "seed", *map(label, metrics), *of_unseen, "validation", *map(label, keys))
-    on = "test rows, scored once per seed" if scores["scored_on"] == "test" else "validation rows"
-    note = f"Scores on the {on}. Validation: {label(metrics[0])} on the validation rows, used for selection."
+    of_unseen = (Message("{metric}, unseen", metric=label(metric)) for metric in unseen)
+    scored = (*map(label, metrics), *of_unseen, Message("validation"))
+    head = (Message("model"), Message("seed"), *scored, *map(label, keys))
+    notes = [
+        Message("Scores on the validation rows."),
+        Message("Validation: {metric} on the validation rows, used for selection.", metric=label(metrics[0])),
+    ]
+    if scores["scored_on"] == "test":
+        notes[0] = Message("Scores on the test rows, scored once per seed.")
     if unseen:
-        note += (
-            f" Unseen: the {formatting.count(scores['counts']['unseen'])} rows whose texts are neither in the training "
-            "rows nor a document, or a line of one, of the pretraining corpus, white space aside."
+        of_rows = Message(
+            "Unseen: the {rows:,} rows whose texts are neither in the training rows nor a document, or a line of one, "
+            "of the pretraining corpus, white space aside.",
+            rows=scores["counts"]["unseen"],
         )
-    return Table("All scores", head, rows, "l" + "r" * (len(head) - 1), note=note)
+        notes.append(of_rows)
+    return Table(Message("All scores"), head, rows, "l" + "r" * (len(head) - 1), note=joined(notes, " "))
 
 
 def trial_tables(scores: Json) -> Iterator[Table]:
@@ -191,8 +234,9 @@ def trial_tables(scores: Json) -> Iterator[Table]:
                 (*(f"{trial[key]:g}" for key in keys), text(scores["metrics"][0], trial[validation], 1))
                 for trial in trials
             ]
-            title = f"Hyperparameters tried, {model_name(model['name'])} · {len(trials)}"
-            yield Table(title, (*map(label, keys), "validation"), rows, "r" * (len(keys) + 1), folded=True)
+            tried = Message("Hyperparameters tried, {model}", model=model_name(model["name"]))
+            title = joined([tried, str(len(trials))], " · ")
+            yield Table(title, (*map(label, keys), Message("validation")), rows, "r" * (len(keys) + 1), folded=True)
 
 
 def training_curves(artifact: Artifact, scores: Json) -> Iterator[Element]:
@@ -200,16 +244,19 @@ def training_curves(artifact: Artifact, scores: Json) -> Iterator[Element]:
     logs = {}
     for row in scores["rows"]:
         if row.get("seed") is not None and "learning_rate" in row:
-            name = f"{model_name(row['name'])}, rate {row['learning_rate']:g}, seed {row['seed']}"
+            name = Message(
+                "{model}, rate {rate:g}, seed {seed}",
+                model=model_name(row["name"]), rate=row["learning_rate"], seed=row["seed"],
+            )  # fmt: skip
             logs[name] = list(artifact.lines(f"metrics/{training_name(row)}.jsonl"))
     metric = scores["metrics"][0]
     unit = KINDS[scores["task"]["kind"]].kind_class.loss_unit
     for title, kind, key, y, percent in (
-        (f"Validation {label(metric)}", "heldout", metric, label(metric), in_percent(metric)),
-        ("Training loss", "train", "loss", unit, False),
+        (Message("Validation {metric}", metric=label(metric)), "heldout", metric, label(metric), in_percent(metric)),
+        (Message("Training loss"), "train", "loss", unit, False),
     ):
         lines = []
         for name, log in logs.items():
             own = [line for line in log if line["kind"] == kind]
             lines.append(Line.through(name, [line["step"] for line in own], [line.get(key) for line in own]))
-        yield from curves(title, lines, x="step", y=y, percent=percent)
+        yield from curves(title, lines, x=Message("step"), y=y, percent=percent)

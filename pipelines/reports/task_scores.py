@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from korbert.messages import Message, joined
 from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.language import t
 from korbert.pipelines.reports import figures, formatting
 from korbert.pipelines.reports.elements import Table
-from korbert.pipelines.reports.figures import in_percent, known, label, model_name
+from korbert.pipelines.reports.figures import baseline_name, in_percent, known, label, model_name
 from korbert.pipelines.reports.record import Artifact
 from korbert.pipelines.stages.table import TASK, TASK_PAGE, stage_named
+from korbert.tasks.metrics.statistics import Comparison
 
 
 class Result(NamedTuple):
@@ -45,12 +46,24 @@ def example_interval(metric: str, model: Json) -> str:
     return figures.interval(metric, ends) if ends and all(map(known, ends)) else ""
 
 
-def sentence(pair: Json) -> str:
-    """The sentence of a comparison in the language of the page."""
-    said = pair["sentence"]
-    for name in pair["names"]:
-        said = said.replace(f"{name} (", f"{t(model_name(name))} (", 1)
-    return t(said)
+def sentences(scores: Json) -> list[Message]:
+    """What each comparison of scores.json says, with the display names of the models."""
+    models = {model["name"]: model for model in scores["models"]}
+    compared = []
+    for pair in scores["comparisons"]:
+        one, other = (models[name] for name in pair["names"])
+        metric = pair["metric"]
+        comparison = Comparison(
+            names=(model_name(one["name"]), model_name(other["name"])),
+            scores=(one[metric]["mean"], other[metric]["mean"]),
+            runs=(one["seeds"], other["seeds"]),
+            examples=scores["counts"].get(scores["scored_on"], 0),
+            low=pair["interval"][0],
+            high=pair["interval"][1],
+            p_value=pair["p_value"],
+        )
+        compared.append(comparison.sentence)
+    return compared
 
 
 def best_baseline(scores: Json) -> Json | None:
@@ -73,13 +86,14 @@ def result_of(artifact: Artifact) -> Result:
     metric, main, baseline = scores["metrics"][0], scores["models"][0], best_baseline(scores)
     score = figures.text(metric, mean(metric, main))
     if spread := deviation(metric, main):
-        score += f" {spread} ({main['seeds']} seeds)"
+        score = joined([score, spread, Message("({seeds} seeds)", seeds=main["seeds"])], " ")
     best = ""
     if baseline is not None:
-        name = model_name(baseline["name"]).removesuffix(" baseline")
-        best = f"{figures.text(metric, mean(metric, baseline))} ({name})"
+        best = joined([figures.text(metric, mean(metric, baseline)), " (", baseline_name(baseline["name"]), ")"], "")
     on = scores["scored_on"]
-    rows = formatting.count(scores["counts"].get(on, 0)) + ("" if on == "test" else " (validation)")
+    rows = formatting.count(scores["counts"].get(on, 0))
+    if on != "test":
+        rows = Message("{rows} (validation)", rows=rows)
     return Result(
         dataset=artifact.record["settings"].get("set") or task,
         scores={key: value for key, value in scores["rows"][0]["scores"].items() if known(value)},
@@ -90,8 +104,12 @@ def result_of(artifact: Artifact) -> Result:
 
 def table(results: Sequence[Result]) -> Table:
     """The table of all results."""
-    note = "Score: mean and standard deviation over seeds. Interval: over examples, first seed."
+    note = Message("Score: mean and standard deviation over seeds. Interval: over examples, first seed.")
     if not all(result.on_test for result in results):
-        note += " Validation scores are optimistic: the same rows chose the epoch."
-    head = ("task", "metric", "score", "95 % interval", "best baseline", "rows")
-    return Table("Tasks", head, [result.cells for result in results], "nlrrrr", note=note)
+        optimistic = Message("Validation scores are optimistic: the same rows chose the epoch.")
+        note = joined([note, optimistic], " ")
+    head = (
+        Message("task"), Message("metric"), Message("score"), Message("95 % interval"), Message("best baseline"),
+        Message("rows"),
+    )  # fmt: skip
+    return Table(Message("Tasks"), head, [result.cells for result in results], "nlrrrr", note=note)

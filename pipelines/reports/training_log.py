@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from korbert.messages import Message
 from korbert.pipelines.artifacts.store import Json
 
 
@@ -51,9 +52,9 @@ class TrainingLog:
         return pieces / seconds if seconds else None
 
 
-def time_axis(longest: float) -> tuple[float, str]:
+def time_axis(longest: float) -> tuple[float, Message]:
     """The time unit in seconds, and its name, for an axis up to `longest` seconds."""
-    for size, name in ((3600.0, "hours"), (60.0, "minutes")):
+    for size, name in ((3600.0, Message("hours")), (60.0, Message("minutes"))):
         if longest >= 2 * size:
             return size, name
-    return 1.0, "seconds"
+    return 1.0, Message("seconds")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
+from korbert.messages import Message
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.distributions import number_and_share, ranked_bars
@@ -32,7 +33,7 @@ def use(_folder: Path) -> Use:
 def figures(artifact: Artifact) -> Sequence[Figure]:
     overall = artifact.json("coverage.json")["all"]
     return (
-        Figure(text(_WHOLE, overall[_WHOLE]), "of morphemes in one piece", "held-out text"),
+        Figure(text(_WHOLE, overall[_WHOLE]), Message("of morphemes in one piece"), Message("held-out text")),
         *(Figure(text(key, overall[key]), label(key)) for key in _MEASURES[2:]),
     )
 
@@ -41,13 +42,17 @@ def story(artifact: Artifact) -> Story:
     coverage = artifact.json("coverage.json")
     overall = coverage["all"]
     return Story(
-        title=f"{text(_WHOLE, overall[_WHOLE])} of held-out morphemes are single pieces",
-        lede=f"Measured on {formatting.count(overall['morphemes'])} morphemes in "
-        f"{formatting.count(overall['documents'])} held-out documents that were not used to build the vocabulary.",
+        title=Message("{share} of held-out morphemes are single pieces", share=text(_WHOLE, overall[_WHOLE])),
+        lede=Message(
+            "Measured on {morphemes:,} morphemes in {documents:,} held-out documents that were not used to build the "
+            "vocabulary.",
+            morphemes=overall["morphemes"],
+            documents=overall["documents"],
+        ),
         sections=(
-            Section("Coverage of held-out text", [coverage_table(coverage)]),
-            Section("Morpheme frequencies", list(frequency_elements(artifact))),
-            Section("Vocabulary", [piece_usage(coverage["used"]), *most_split(coverage)]),
+            Section(Message("Coverage of held-out text"), [coverage_table(coverage)]),
+            Section(Message("Morpheme frequencies"), list(frequency_elements(artifact))),
+            Section(Message("Vocabulary"), [piece_usage(coverage["used"]), *most_split(coverage)]),
         ),
     )
 
@@ -55,12 +60,12 @@ def story(artifact: Artifact) -> Story:
 def coverage_table(coverage: Json) -> Table:
     sources = sorted(coverage["by_source"].items())
     rows = []
-    for source, values in sources if len(sources) == 1 else [*sources, ("all", coverage["all"])]:
+    for source, values in sources if len(sources) == 1 else [*sources, (Message("all"), coverage["all"])]:
         counts = (formatting.count(values[key]) for key in ("documents", "morphemes"))
         rows.append((source, *counts, *(text(key, values[key], 1) for key in _MEASURES)))
-    head = ("source", "documents", "morphemes", *map(label, _MEASURES))
-    note = "Byte pieces: share of pieces that encode one byte of a rare character."
-    return Table("Tokenization by source", head, rows, "n" + "r" * (len(head) - 1), note=note)
+    head = (Message("source"), Message("documents"), Message("morphemes"), *map(label, _MEASURES))
+    note = Message("Byte pieces: share of pieces that encode one byte of a rare character.")
+    return Table(Message("Tokenization by source"), head, rows, "n" + "r" * (len(head) - 1), note=note)
 
 
 def frequency_elements(artifact: Artifact) -> Iterator[Bars]:
@@ -69,28 +74,34 @@ def frequency_elements(artifact: Artifact) -> Iterator[Bars]:
     if total:
         rows = next(batches(parts, ["form", "tag", "count"])).slice(0, _TOP).to_pylist()
         top = ((f"{row['form']}/{row['tag']}", row["count"]) for row in rows)
-        note = f"Share of {formatting.count(total)} morphemes, {formatting.count(num_rows(parts))} of them distinct."
-        title = "Most frequent morphemes"
+        note = Message(
+            "Share of {morphemes:,} morphemes, {distinct:,} of them distinct.",
+            morphemes=total, distinct=num_rows(parts),
+        )  # fmt: skip
+        title = Message("Most frequent morphemes")
         yield ranked_bars(title, top, lambda count: formatting.percent(count / total, 2), note=note, korean=True)
 
 
 def piece_usage(used: Json) -> Bars:
     often = used["entries"] - used["never"] - used["rarely"]
     show = number_and_share(used["entries"])
-    bars = [
-        Bar(name, number / used["entries"], show(number))
-        for name, number in (("10 times or more", often), ("1 to 9 times", used["rarely"]), ("never", used["never"]))
-    ]
-    return Bars("Piece usage in the corpus", bars)
+    uses = (
+        (Message("10 times or more"), often),
+        (Message("1 to 9 times"), used["rarely"]),
+        (Message("never"), used["never"]),
+    )
+    bars = [Bar(name, number / used["entries"], show(number)) for name, number in uses]
+    return Bars(Message("Piece usage in the corpus"), bars)
 
 
 def most_split(coverage: Json) -> Iterator[Table]:
-    head = ("morpheme", "tag", "count", "pieces")
-    note = "Held-out text, ordered by extra pieces: count × (pieces − 1)."
+    head = (Message("morpheme"), Message("tag"), Message("count"), Message("pieces"))
+    note = Message("Held-out text, ordered by extra pieces: count × (pieces − 1).")
     for source, entries in coverage["most_split"].items():
         if source != "all":
             rows = [
                 (entry["form"], entry["tag"], formatting.count(entry["count"]), formatting.count(entry["pieces"]))
                 for entry in entries[:_MOST_SPLIT]
             ]
-            yield Table(f"Most fragmented morphemes, {source}", head, rows, "knrr", note=note)
+            title = Message("Most fragmented morphemes, {source}", source=source)
+            yield Table(title, head, rows, "knrr", note=note)

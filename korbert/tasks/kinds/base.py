@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from korbert.errors import ModelError, SettingsError
 from korbert.folders import model_folder
+from korbert.messages import Message
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.models import Model, Pooling
 from korbert.tasks.files import Role, Row, Rows
@@ -89,7 +90,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     compared_fields: ClassVar[tuple[str, ...]] = ()  # fields in which tasks that are compared have to agree
     noise: ClassVar[Sequence[str]] = ()  # names in korbert.tasks.noise that apply to its texts
     is_graded: ClassVar[bool] = False  # predictions are more or less near the target, not right or wrong
-    loss_unit: ClassVar[str] = "nats"
+    loss_unit: ClassVar[Message] = Message("nats")
 
     metrics: tuple[str, ...] = Field(min_length=1)
     max_length: int = Field(ge=3)
@@ -114,7 +115,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         return self
 
     @abstractmethod
-    def about(self) -> str:
+    def about(self) -> Message:
         """What is predicted, in a few words."""
 
     @property

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from korbert.errors import CorpusError, SettingsError
+from korbert.messages import Message
 from korbert.modeling import ClassificationModel, Pooling
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
@@ -111,10 +112,16 @@ class Classification(Kind, frozen=True):
         learned = {"labels": labels, "several": several, "pair": pair, "weights": weights, "uncounted": uncounted}
         return cls.of_settings(settings, usual, **learned)
 
-    def about(self) -> str:
-        shown = ", ".join(self.labels[:10]) + (", .." if len(self.labels) > 10 else "")
-        labels = f"{'any' if self.several else 'one'} of {len(self.labels)} labels ({shown})"
-        return f"{labels} for {'two texts' if self.pair else 'a text'}"
+    def about(self) -> Message:
+        names = ", ".join(self.labels[:10]) + (", .." if len(self.labels) > 10 else "")
+        values = {"number": len(self.labels), "names": names}
+        if self.several and self.pair:
+            return Message("any of {number} labels ({names}) for two texts", **values)
+        if self.several:
+            return Message("any of {number} labels ({names}) for a text", **values)
+        if self.pair:
+            return Message("one of {number} labels ({names}) for two texts", **values)
+        return Message("one of {number} labels ({names}) for a text", **values)
 
     @property
     def reads_pairs(self) -> bool:

@@ -33,6 +33,7 @@ from torch.nn import functional
 
 from korbert.errors import CorpusError, SettingsError
 from korbert.extras import package
+from korbert.messages import Message
 from korbert.modeling import EmbeddingModel, Pooling
 from korbert.modeling.config import AnyConfig, EncoderConfig
 from korbert.tasks import retrieval
@@ -56,12 +57,12 @@ _logger = logging.getLogger(__name__)
 
 _Form = Literal["texts", "pairs", "labels", "scores", "vectors"]
 
-_ABOUT: Mapping[_Form, str] = {
-    "texts": "texts alone, each under two draws of dropout",
-    "pairs": "pairs that are near",
-    "labels": "pairs that are near or far by their label",
-    "scores": "scores of pairs",
-    "vectors": "the vectors of a teacher",
+_ABOUT: Mapping[_Form, Message] = {
+    "texts": Message("texts alone, each under two draws of dropout"),
+    "pairs": Message("pairs that are near"),
+    "labels": Message("pairs that are near or far by their label"),
+    "scores": Message("scores of pairs"),
+    "vectors": Message("the vectors of a teacher"),
 }
 
 
@@ -135,8 +136,8 @@ class Embedding(Kind, frozen=True):
     def _scores(self) -> VectorScores:
         return next((scores for scores in ALL_SCORES if self.metrics[0] in scores.metrics), BY_SIMILARITY)
 
-    def about(self) -> str:
-        return f"vectors of texts, from {_ABOUT[self.learns]}"
+    def about(self) -> Message:
+        return Message("vectors of texts, from {source}", source=_ABOUT[self.learns])
 
     def texts(self, row: Row) -> list[str]:
         return [row["text"]] if row.get("pair") is None else [row["text"], row["pair"], *(row.get("negatives") or ())]

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from korbert.errors import CorpusError
+from korbert.messages import Message
 from korbert.modeling import MultipleChoiceModel, Pooling
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
@@ -64,8 +65,8 @@ class MultipleChoice(Kind, frozen=True):
                 )
         return cls.of_settings(settings, ("accuracy",), most=most)
 
-    def about(self) -> str:
-        return f"one of up to {self.most} choices"
+    def about(self) -> Message:
+        return Message("one of up to {most} choices", most=self.most)
 
     def texts(self, row: Row) -> list[str]:
         if not isinstance(row["choices"], list | tuple) or not row["choices"]:

@@ -10,6 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from korbert.errors import CorpusError
+from korbert.messages import Message
 from korbert.modeling import QuestionAnsweringModel
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
@@ -77,8 +78,10 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
         threshold = _NOT_CHOSEN if unanswerable else 0.0
         return cls.of_settings(settings, metrics, unanswerable=unanswerable, threshold=threshold)
 
-    def about(self) -> str:
-        return f"answers to questions, cut out of texts{', or none' if self.unanswerable else ''}"
+    def about(self) -> Message:
+        if self.unanswerable:
+            return Message("answers to questions, cut out of texts, or none")
+        return Message("answers to questions, cut out of texts")
 
     def texts(self, row: Row) -> list[str]:
         return [row["question"], row["context"]]

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from korbert.errors import CorpusError, SettingsError
+from korbert.messages import Message
 from korbert.modeling import ClassificationModel, Pooling
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
@@ -38,7 +39,7 @@ class Regression(Kind, frozen=True):
     label_role: ClassVar[str] = "score"
     noise: ClassVar[Sequence[str]] = tuple(NOISE)
     is_graded: ClassVar[bool] = True
-    loss_unit: ClassVar[str] = "variances"
+    loss_unit: ClassVar[Message] = Message("variances")
 
     mean: float
     deviation: float
@@ -56,8 +57,14 @@ class Regression(Kind, frozen=True):
         usual = ("pearson", "spearman", "mae")
         return cls.of_settings(settings, usual, mean=float(scores.mean()), deviation=float(scores.std()), pair=pair)
 
-    def about(self) -> str:
-        return f"a number (mean {self.mean:.3g} ± {self.deviation:.3g}) for {'two texts' if self.pair else 'a text'}"
+    def about(self) -> Message:
+        if self.pair:
+            return Message(
+                "a number (mean {mean:.3g} ± {deviation:.3g}) for two texts", mean=self.mean, deviation=self.deviation
+            )
+        return Message(
+            "a number (mean {mean:.3g} ± {deviation:.3g}) for a text", mean=self.mean, deviation=self.deviation
+        )
 
     @property
     def reads_pairs(self) -> bool:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from korbert.messages import Message
 from korbert.modeling import ClassificationModel, Pooling
 from korbert.modeling.config import AnyConfig
 from korbert.tasks import retrieval
@@ -46,8 +47,8 @@ class Rerank(Kind, frozen=True):
     def learned_from(cls, rows: Rows, settings: RerankSection) -> Self:
         return cls.of_settings(settings, ("mrr", "recall@1"))
 
-    def about(self) -> str:
-        return "relevance of a passage to a query"
+    def about(self) -> Message:
+        return Message("relevance of a passage to a query")
 
     def texts(self, row: Row) -> list[str]:
         if row.get("pair") is None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor, nn
 
 from korbert.errors import CorpusError
+from korbert.messages import Message
 from korbert.modeling import SlotsModel
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ANY, ROLES, Role, Row, Rows
@@ -58,8 +59,12 @@ class Slots(WindowSettings, Kind, frozen=True):
         descriptions = {name: tuple(own for (other, own), _ in counts if other == name) for (name, _), _ in counts}
         return kind.model_copy(update={"descriptions": descriptions})
 
-    def about(self) -> str:
-        return f"values of {len(self.descriptions)} slots ({', '.join([*self.descriptions][:5])})"
+    def about(self) -> Message:
+        names = ", ".join([*self.descriptions][:5])
+        return Message(
+            "values of {count} slot ({names})", "values of {count} slots ({names})",
+            count=len(self.descriptions), names=names,
+        )  # fmt: skip
 
     def asked(self, row: Row) -> dict[str, str]:
         """Name -> description of the slots to fill: those that the row names, or else those of training.

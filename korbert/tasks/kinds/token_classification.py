@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from korbert.errors import CorpusError
+from korbert.messages import Message
 from korbert.modeling import TokenClassificationModel
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
@@ -116,10 +117,22 @@ class TokenClassification(Kind, frozen=True):
             words.append((start, start + len(token)))
         return _Units(text, words)
 
-    def about(self) -> str:
-        if labels := self._span_labels:
-            return f"spans of {self.units} with {len(labels)} labels ({', '.join(labels[:10])})"
-        return f"{len(self.tags)} labels of words ({', '.join(self.tags[:10])})"
+    def about(self) -> Message:
+        if not (labels := self._span_labels):
+            return Message(
+                "{count} label of words ({names})", "{count} labels of words ({names})",
+                count=len(self.tags), names=", ".join(self.tags[:10]),
+            )  # fmt: skip
+        names = ", ".join(labels[:10])
+        if self.units == "characters":
+            return Message(
+                "spans of characters with {count} label ({names})", "spans of characters with {count} labels ({names})",
+                count=len(labels), names=names,
+            )  # fmt: skip
+        return Message(
+            "spans of words with {count} label ({names})", "spans of words with {count} labels ({names})",
+            count=len(labels), names=names,
+        )  # fmt: skip
 
     @property
     def _span_labels(self) -> list[str]:

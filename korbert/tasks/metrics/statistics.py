@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.extras import package
+from korbert.messages import Message
 
 Rows = NDArray[Any]
 Counts = NDArray[np.int64]
@@ -160,16 +161,49 @@ class Comparison:
         return self.p_value < 1 - _CONFIDENCE
 
     @property
-    def sentence(self) -> str:
+    def sentence(self) -> Message:
         """The result in one plain sentence."""
-        verb = {1: "scores higher than", 0: "equals", -1: "scores lower than"}[int(np.sign(self.difference))]
-        verdict = "this is more than chance" if self.more_than_chance else "this may be chance"
-        seeds = "one run each: other seeds may differ" if self.runs == (1, 1) else "{} and {} runs".format(*self.runs)
-        p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}"
-        return (
-            f"{self.names[0]} ({self.scores[0]:.4f}) {verb} {self.names[1]} ({self.scores[1]:.4f}); {verdict} "
-            f"(difference {self.difference:+.4f}, {_CONFIDENCE:.0%} interval {self.low:+.4f} to {self.high:+.4f}, "
-            f"{p}; {self.examples:,} examples, {seeds})."
+        values = {
+            "first": self.names[0],
+            "first_score": self.scores[0],
+            "second": self.names[1],
+            "second_score": self.scores[1],
+            "verdict": self._verdict(),
+        }
+        if self.difference > 0:
+            return Message(
+                "{first} ({first_score:.4f}) scores higher than {second} ({second_score:.4f}); {verdict}", **values
+            )
+        if self.difference < 0:
+            return Message(
+                "{first} ({first_score:.4f}) scores lower than {second} ({second_score:.4f}); {verdict}", **values
+            )
+        return Message("{first} ({first_score:.4f}) equals {second} ({second_score:.4f}); {verdict}", **values)
+
+    def _verdict(self) -> Message:
+        """Whether the difference is more than chance, and what says so."""
+        runs = Message("{first} and {second} runs", first=self.runs[0], second=self.runs[1])
+        if self.runs == (1, 1):
+            runs = Message("one run each: other seeds may differ")
+        values = {
+            "difference": self.difference,
+            "confidence": _CONFIDENCE,
+            "low": self.low,
+            "high": self.high,
+            "p_value": "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}",
+            "examples": self.examples,
+            "runs": runs,
+        }
+        if self.more_than_chance:
+            return Message(
+                "this is more than chance (difference {difference:+.4f}, {confidence:.0%} interval {low:+.4f} to "
+                "{high:+.4f}, {p_value}; {examples:,} examples, {runs}).",
+                **values,
+            )
+        return Message(
+            "this may be chance (difference {difference:+.4f}, {confidence:.0%} interval {low:+.4f} to {high:+.4f}, "
+            "{p_value}; {examples:,} examples, {runs}).",
+            **values,
         )
 
 

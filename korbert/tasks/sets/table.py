@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from korbert.errors import SettingsError
-from korbert.messages import Message
+from korbert.messages import Message, joined
 from korbert.records.form import Form
 
 Part = Literal["train", "valid", "test"]
@@ -78,11 +78,11 @@ def listing() -> list[dict[str, str]]:
         {
             "name": known.name,
             "kind": known.kind,
-            "about": Message("{set}: {about}", set=known.title, about=Message(known.about)),
+            "about": joined([known.title, Message(known.about)], ": "),
             "rows": " / ".join(f"{known.size[part]:,}" if part in known.size else "-" for part in PARTS),
             "metric": known.metrics[0],
             "best": known.best or "-",
-            "licence": known.licence,
+            "licence": Message(known.licence),
             "where": known.url,
         }
         for known in SETS.values()

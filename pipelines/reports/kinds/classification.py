@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from korbert.messages import Message, joined
 from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.language import t
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Element, Folded, Matrix, Section
 from korbert.pipelines.reports.kinds.common import Scored, calibration, label_scores
@@ -31,11 +31,11 @@ def sections(scored: Scored, details: Json) -> Iterator[Section]:
     for index in errors:
         of_cell.setdefault((true[index], predicted[index]), []).append(index)
 
-    yield Section("Confusion", list(confusion_elements(scored, counts, of_cell)))
+    yield Section(Message("Confusion"), list(confusion_elements(scored, counts, of_cell)))
     yield calibrated
     totals = np.stack([counts.diagonal(), counts.sum(axis=0), counts.sum(axis=1)], axis=1)
-    yield Section("Labels", [label_scores(labels, totals, "rows")])
-    yield from scored.worst("Most confident errors", errors, " errors")
+    yield Section(Message("Labels"), [label_scores(labels, totals, Message("rows"))])
+    yield from scored.worst(Message("Most confident errors"), errors, Message("errors"))
 
 
 def confusion_elements(
@@ -49,24 +49,28 @@ def confusion_elements(
             [(formatting.count(number), formatting.ratio(number, sum(row))) for number in row]
             for row in counts.tolist()
         ]
-        note = "Rows: true labels. Columns: predictions. Shares are of the row."
-        yield Matrix("Confusion matrix", labels, shares, note=note)
+        note = Message("Rows: true labels. Columns: predictions. Shares are of the row.")
+        yield Matrix(Message("Confusion matrix"), labels, shares, note=note)
     for true, label in cells:
         errors = of_cell[true, label]
-        some = f", {_EXAMPLES} shown" if len(errors) > _EXAMPLES else ""
-        title = t("{true} predicted as {label}").format(true=labels[true], label=labels[label])
-        title += f" · {formatting.count(len(errors))}{some}"
-        yield Folded(title, [scored.entry(index) for index in errors[:_EXAMPLES]])
+        title = Message("{true} predicted as {label}", true=labels[true], label=labels[label])
+        number: str = formatting.count(len(errors))
+        if len(errors) > _EXAMPLES:
+            number = Message("{errors}, {shown} shown", errors=number, shown=_EXAMPLES)
+        entries = [scored.entry(index) for index in errors[:_EXAMPLES]]
+        yield Folded(joined([title, number], " · "), entries)
 
 
 def multi_label_sections(scored: Scored) -> Iterator[Section]:
     labels = scored.kind.labels
     true, predicted = scored.kind.run(scored.rows, scored.predictions).swapaxes(0, 1)  # (rows, labels) each
     totals = np.stack([(true & predicted).sum(axis=0), predicted.sum(axis=0), true.sum(axis=0)], axis=1)
-    yield Section("Labels", [label_scores(labels, totals, "rows")])
+    yield Section(Message("Labels"), [label_scores(labels, totals, Message("rows"))])
     probabilities = np.array([[of_row["probabilities"][label] for label in labels] for of_row in scored.predictions])
-    elements = calibration(probabilities.ravel(), true.ravel(), x="probability of a label", y="share that is true")
-    yield Section("Confidence", list(elements))
+    elements = calibration(
+        probabilities.ravel(), true.ravel(), x=Message("probability of a label"), y=Message("share that is true")
+    )
+    yield Section(Message("Confidence"), list(elements))
     wrong = (true != predicted).sum(axis=1)
     errors = [index for index in np.argsort(-wrong, kind="stable").tolist() if wrong[index]]
-    yield from scored.worst("Texts with the most wrong labels", errors, "")
+    yield from scored.worst(Message("Texts with the most wrong labels"), errors, Message("texts"))

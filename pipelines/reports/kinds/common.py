@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from korbert.messages import Message, joined
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.distributions import number_and_share, ranked_bars
 from korbert.pipelines.reports.elements import Bars, Element, Entry, Folded, Section, Table
@@ -16,6 +17,18 @@ from korbert.tasks.files import Row
 _BINS = 10  # of the predicted probability
 _ERRORS = 20  # shown
 _UNFOLDED = 20  # rows of a table
+_PROBABILITIES = {  # of the predicted one, by its key in a prediction
+    "label": Message("probability of the predicted label"),
+    "choice": Message("probability of the predicted choice"),
+}
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why predictions are wrong: a name, and what it means."""
+
+    name: Message
+    meaning: Message
 
 
 @dataclass(frozen=True)
@@ -30,14 +43,15 @@ class Scored:
         """A row with its target and its prediction."""
         row = self.rows[index]
         target = in_words(row, self.kind.target(row))
-        facts = (("true", target), ("predicted", in_words(row, self.predictions[index])))
+        facts = ((Message("true"), target), (Message("predicted"), in_words(row, self.predictions[index])))
         return Entry("", beginning(*self.kind.texts(row)), facts)
 
     def worst(self, title: str, errors: Sequence[int], what: str) -> Iterator[Section]:
-        """The first 20 errors as a section; nothing without errors. errors: indices of rows. what: word for them."""
+        """The first 20 errors as a section; nothing without errors. errors: indices of rows. what: noun for them."""
         if errors:
             entries = [self.entry(index) for index in errors[:_ERRORS]]
-            yield Section(title, [Folded(f"{len(entries)} of {len(errors):,}{what}", entries, open=True)])
+            shown = Message("{shown} of {number:,} {what}", shown=len(entries), number=len(errors), what=what)
+            yield Section(title, [Folded(shown, entries, open=True)])
 
     def by_confidence(self, key: str) -> tuple[list[int], Section]:
         """The errors, the most confident first, and the calibration. key: of the predicted label or choice."""
@@ -45,8 +59,8 @@ class Scored:
         right = true == predicted
         probabilities = np.array([prediction["probabilities"][prediction[key]] for prediction in self.predictions])
         order = np.argsort(-np.nan_to_num(probabilities), kind="stable")
-        calibrated = calibration(probabilities, right, x=f"probability of the predicted {key}", y="share correct")
-        return order[~right[order]].tolist(), Section("Confidence", list(calibrated))
+        calibrated = calibration(probabilities, right, x=_PROBABILITIES[key], y=Message("share correct"))
+        return order[~right[order]].tolist(), Section(Message("Confidence"), list(calibrated))
 
 
 def calibration(probabilities: np.ndarray, outcomes: np.ndarray, *, x: str, y: str) -> Iterator[Element]:
@@ -61,9 +75,10 @@ def calibration(probabilities: np.ndarray, outcomes: np.ndarray, *, x: str, y: s
     filled = np.flatnonzero(sizes)
     mean, occurred = (np.bincount(bins, each, _BINS)[filled] / sizes[filled] for each in (probabilities, outcomes))
     if len(filled):
-        lines = [Line("measured", mean, occurred), Line("perfectly calibrated", [0, 1], [0, 1], reference=True)]
-        note = "Above the dashed line, predicted probabilities are too low; below it, too high."
-        yield from curves("Calibration", lines, x=x, y=y, percent=True, whole=False, note=note)
+        measured = Line(Message("measured"), mean, occurred)
+        perfect = Line(Message("perfectly calibrated"), [0, 1], [0, 1], reference=True)
+        note = Message("Above the dashed line, predicted probabilities are too low; below it, too high.")
+        yield from curves(Message("Calibration"), [measured, perfect], x=x, y=y, percent=True, whole=False, note=note)
 
 
 def label_scores(labels: Sequence[str], totals: np.ndarray, unit: str, note: str = "") -> Table:
@@ -75,13 +90,17 @@ def label_scores(labels: Sequence[str], totals: np.ndarray, unit: str, note: str
         shares = ((right, predicted), (right, true), (2 * right, predicted + true))
         scores = (formatting.percent(part / whole if whole else None) for part, whole in shares)
         rows.append((labels[index], *scores, formatting.count(true), formatting.count(predicted)))
-    head = ("label", "precision", "recall", "F1", unit, "predicted")
-    title = f"Scores of {len(rows):,} labels"
+    head = (
+        Message("label"), Message("precision"), Message("recall"), Message("F1"), unit, Message("predicted"),
+    )  # fmt: skip
+    title = Message("Scores of {count:,} label", "Scores of {count:,} labels", count=len(rows))
     return Table(title, head, rows, "krrrrr", folded=len(rows) > _UNFOLDED, note=note)
 
 
-def cause_bars(causes: Mapping[str, int], meanings: Mapping[str, str]) -> Iterator[Bars]:
+def cause_bars(numbers: Mapping[str, int], causes: Mapping[str, Cause]) -> Iterator[Bars]:
     """Errors by cause, the most frequent first, with the meaning of each cause; nothing without errors."""
-    if total := sum(causes.values()):
-        note = f"{'; '.join(f'{cause}: {meanings[cause]}' for cause in causes)}."
-        yield ranked_bars("Errors by cause", causes.items(), number_and_share(total), note=note)
+    if total := sum(numbers.values()):
+        meanings = joined(joined([causes[key].name, causes[key].meaning], ": ") for key in numbers)
+        bars = [(causes[key].name, number) for key, number in numbers.items()]
+        note = joined([meanings, "."], "")
+        yield ranked_bars(Message("Errors by cause"), bars, number_and_share(total), note=note)

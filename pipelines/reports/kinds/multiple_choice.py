@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from korbert.messages import Message
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.reports.elements import Section
 from korbert.pipelines.reports.kinds.common import Scored
@@ -10,4 +11,4 @@ from korbert.pipelines.reports.kinds.common import Scored
 def sections(scored: Scored, details: Json) -> Iterator[Section]:
     errors, calibration = scored.by_confidence("choice")
     yield calibration
-    yield from scored.worst("Most confident errors", errors, " errors")
+    yield from scored.worst(Message("Most confident errors"), errors, Message("errors"))

@@ -3,40 +3,46 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from korbert.messages import Message
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Entry, Folded, Marked, Section, Table
 from korbert.pipelines.reports.examples import marked
 from korbert.pipelines.reports.figures import label
-from korbert.pipelines.reports.kinds.common import Scored, cause_bars
+from korbert.pipelines.reports.kinds.common import Cause, Scored, cause_bars
 
 _CAUSES = {
-    "unreachable": "no span of pieces equals a correct answer",
-    "boundary": "overlaps a correct answer, off by at most three characters (학교에 for 학교)",
-    "overlap": "overlaps a correct answer, off by more",
-    "elsewhere": "does not overlap a correct answer",
-    "invented": "an answer though the question has none",
-    "unanswered": "no answer though the question has one",
+    "unreachable": Cause(Message("unreachable"), Message("no span of pieces equals a correct answer")),
+    "boundary": Cause(
+        Message("boundary"), Message("overlaps a correct answer, off by at most three characters (학교에 for 학교)")
+    ),
+    "overlap": Cause(Message("overlap"), Message("overlaps a correct answer, off by more")),
+    "elsewhere": Cause(Message("elsewhere"), Message("does not overlap a correct answer")),
+    "invented": Cause(Message("invented"), Message("an answer though the question has none")),
+    "unanswered": Cause(Message("unanswered"), Message("no answer though the question has one")),
 }
-_MARKED = "Questions with their contexts; the correct answer in green, the predicted one in red and underlined."
+_MARKED = Message(
+    "Questions with their contexts; the correct answer in green, the predicted one in red and underlined."
+)
 
 
 def sections(scored: Scored, details: Json) -> Iterator[Section]:
     """From the details of scores.json."""
     causes = dict(Counter[str](details["by_cause"]).most_common())
-    yield Section("Error analysis", [*cause_bars(causes, _CAUSES), windows(details)])
-    yield Section("Errors", list(miss_elements(causes, details["misses"])), _MARKED)
+    yield Section(Message("Error analysis"), [*cause_bars(causes, _CAUSES), windows(details)])
+    yield Section(Message("Errors"), list(miss_elements(causes, details["misses"])), _MARKED)
 
 
 def windows(details: Json) -> Table:
     questions = sum(details["answer_chars"])
     per_question = formatting.decimal(formatting.ratio(details["windows"], questions))
-    rows = [("windows", formatting.count(details["windows"]), "")]
+    rows = [(Message("windows"), formatting.count(details["windows"]), "")]
     for key in ("questions_cut", "gold_unreachable"):
         share = formatting.percent(formatting.ratio(details[key], questions))
         rows.append((label(key), formatting.count(details[key]), share))
-    note = f"{per_question} windows per question."
-    return Table("Windows", ("", "number", "share of questions"), rows, "lrr", note=note)
+    note = Message("{windows} windows per question.", windows=per_question)
+    head = ("", Message("number"), Message("share of questions"))
+    return Table(Message("Windows"), head, rows, "lrr", note=note)
 
 
 def miss_elements(causes: dict[str, int], misses: Sequence[Json]) -> Iterator[Folded]:
@@ -46,10 +52,12 @@ def miss_elements(causes: dict[str, int], misses: Sequence[Json]) -> Iterator[Fo
         for miss in misses:
             if miss["cause"] == cause:
                 answers = " / ".join(dict.fromkeys(map(str, miss["answers"])))
-                facts = (("correct", answers), ("predicted", miss["prediction"] or "(nothing)"))
+                prediction = miss["prediction"] or Message("(nothing)")
+                facts = ((Message("correct"), answers), (Message("predicted"), prediction))
                 entries.append(Entry(str(miss["id"]), miss["question"], facts, list(passage_of(miss))))
         if entries:
-            yield Folded(f"{cause} · {len(entries)} shown", entries, open=number == 0)
+            title = Message("{cause} · {shown} shown", cause=_CAUSES[cause].name, shown=len(entries))
+            yield Folded(title, entries, open=number == 0)
 
 
 def passage_of(miss: Json) -> Iterator[Marked]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from korbert.messages import Message
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.reports.elements import Section
 from korbert.pipelines.reports.kinds.common import Scored
@@ -17,8 +18,10 @@ def sections(scored: Scored, details: Json) -> Iterator[Section]:
         return
     targets = np.array([scored.kind.target(row) for row in scored.rows], dtype=float)
     shown = targets[finite], predictions[finite]
-    note = "On the dashed line, both are equal. Each dot is a row."
-    yield Section("Errors", [scatter("Prediction against target", *shown, x="target", y="prediction", note=note)])
+    note = Message("On the dashed line, both are equal. Each dot is a row.")
+    title = Message("Prediction against target")
+    picture = scatter(title, *shown, x=Message("target"), y=Message("prediction"), note=note)
+    yield Section(Message("Errors"), [picture])
     errors = predictions - targets
     largest = [index for index in np.argsort(-abs(errors), kind="stable").tolist() if finite[index]]
-    yield from scored.worst("Largest errors", largest, " rows")
+    yield from scored.worst(Message("Largest errors"), largest, Message("rows"))

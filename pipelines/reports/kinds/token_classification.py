@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from korbert.messages import Message
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Element, Entry, Folded, Section, Table
 from korbert.pipelines.reports.examples import marked
-from korbert.pipelines.reports.kinds.common import Scored, cause_bars, label_scores
+from korbert.pipelines.reports.kinds.common import Cause, Scored, cause_bars, label_scores
 from korbert.tasks.token_classification.bio import is_bio
 from korbert.tasks.token_classification.labels import spans_of_words
 
@@ -16,10 +17,12 @@ _EXAMPLES = 10  # texts of each cause
 _CONFUSIONS = 10
 _WINDOW_CHARS = 300  # of a long text, around its first error
 _CAUSES = {
-    "missed": "no prediction overlaps the true span",
-    "invented": "the prediction overlaps no true span",
-    "other label": "the right span with another label",
-    "other ends": "the prediction overlaps a true span, but begins or ends elsewhere",
+    "missed": Cause(Message("missed"), Message("no prediction overlaps the true span")),
+    "invented": Cause(Message("invented"), Message("the prediction overlaps no true span")),
+    "other label": Cause(Message("other label"), Message("the right span with another label")),
+    "other ends": Cause(
+        Message("other ends"), Message("the prediction overlaps a true span, but begins or ends elsewhere")
+    ),
 }
 
 Span = tuple[int, int, str]
@@ -32,8 +35,9 @@ def sections(scored: Scored, details: Json) -> Iterator[Section]:
     bio = is_bio(kind.tags)
     totals = kind.run(scored.rows, scored.predictions).sum(axis=0)
     labels = sorted({tag[2:] for tag in kind.tags if tag != "O"}) if bio else kind.tags
-    note = "A span is correct if both ends and the label are." if bio else ""
-    yield Section("Scores by label", [label_scores(labels, totals[: len(labels)], "spans" if bio else "words", note)])
+    unit = Message("spans") if bio else Message("words")
+    note = Message("A span is correct if both ends and the label are.") if bio else ""
+    yield Section(Message("Scores by label"), [label_scores(labels, totals[: len(labels)], unit, note)])
 
     errors: dict[str, dict[str, list[Error]]] = {}  # cause -> text -> errors in it
     for row, prediction in zip(scored.rows, scored.predictions, strict=True):
@@ -42,8 +46,8 @@ def sections(scored: Scored, details: Json) -> Iterator[Section]:
         for cause, error in span_errors(true, predicted):
             errors.setdefault(cause, {}).setdefault(text, []).append(error)
     if errors:
-        text = "In the texts, true spans are green, predicted ones red and underlined." if bio else ""
-        yield Section("Errors", list(cause_elements(errors)), text)
+        text = Message("In the texts, true spans are green, predicted ones red and underlined.") if bio else ""
+        yield Section(Message("Errors"), list(cause_elements(errors)), text)
 
 
 def spans_of(kind: Any, row: dict[str, Any], text: str, labels: Sequence[Any]) -> Sequence[Span]:
@@ -78,7 +82,7 @@ def span_errors(true: Sequence[Span], predicted: Sequence[Span]) -> Iterator[tup
 
 def error_entry(text: str, errors: Sequence[Error]) -> Entry:
     """The text around the first error, with true and predicted spans."""
-    sides = {"right": "true", "given": "predicted"}
+    sides = {"right": Message("true"), "given": Message("predicted")}
     spans = {mark: sorted({span for error in errors if (span := error[side])}) for side, mark in enumerate(sides)}
     first = min(start for of_side in spans.values() for start, *_ in of_side)
     start = max(0, first - _WINDOW_CHARS // 2) if len(text) > _WINDOW_CHARS else 0
@@ -105,8 +109,12 @@ def cause_elements(errors: Mapping[str, Mapping[str, Sequence[Error]]]) -> Itera
     confused = Counter((true[2], predicted[2]) for true, predicted in swapped if true and predicted)
     if confused:
         rows = [(*pair, formatting.count(number)) for pair, number in confused.most_common(_CONFUSIONS)]
-        yield Table("Most frequent confusions", ("true label", "predicted", "number"), rows, "kkr")
+        head = (Message("true label"), Message("predicted"), Message("number"))
+        yield Table(Message("Most frequent confusions"), head, rows, "kkr")
     for number, (cause, count) in enumerate(causes.items()):
         texts = list(errors[cause].items())[:_EXAMPLES]
-        title = f"{cause} · {formatting.count(count)}, {len(texts)} texts shown"
+        title = Message(
+            "{cause} · {errors:,}, {count} text shown", "{cause} · {errors:,}, {count} texts shown",
+            cause=_CAUSES[cause].name, errors=count, count=len(texts),
+        )  # fmt: skip
         yield Folded(title, [error_entry(text, of_text) for text, of_text in texts], open=number == 0)

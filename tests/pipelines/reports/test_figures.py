@@ -64,7 +64,7 @@ def test_unit_of_a_time_axis(longest, axis):
 def test_parts_are_sampled_evenly(number, indices):
     parts, note = sampled(list(range(number)))
     assert parts == indices
-    assert note == (f"Measured on 8 of {number:,} parts, evenly spaced. " if number > 8 else "")
+    assert note == (f"Measured on 8 of {number:,} parts, evenly spaced." if number > 8 else "")
 
 
 @pytest.mark.parametrize(

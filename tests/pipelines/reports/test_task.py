@@ -58,7 +58,7 @@ def test_page_of_every_kind_shows_score_and_usage(tmp_path, name):
 def test_scores_are_next_to_baselines_with_both_intervals(mood):
     scores = _scores(mood)
     shown = _elements(mood)
-    examples, seeds = shown["Macro F1 over examples"], shown["Macro F1 over seeds"]
+    examples, seeds = shown["Scores over examples: macro F1"], shown["Scores over seeds: macro F1"]
     assert [row.label for row in examples.rows] == ["pretrained", "not pretrained", "majority baseline"]
     assert [row.label for row in seeds.rows] == ["pretrained"]  # the others have one seed
     low, high = scores["models"][0]["examples"]
@@ -67,8 +67,9 @@ def test_scores_are_next_to_baselines_with_both_intervals(mood):
     assert all(0 <= row.low <= row.at <= row.high <= 1 for row in (*examples.rows, *seeds.rows))
     said = [row[0] for row in shown["On the same rows"].rows]
     assert len(said) == len(scores["comparisons"]) == 2
-    assert said[0].startswith("Pretrained (")
+    assert said[0].startswith("pretrained (")
     assert "not pretrained (" in said[0]
+    assert said[0].replace("not pretrained (", "scratch (") == scores["comparisons"][0]["sentence"]
     rows = shown["All scores"].rows
     trained = ["pretrained 0", "pretrained 1", "not pretrained 0"]
     assert [" ".join(row[:2]) for row in rows] == [*trained, "majority baseline "]
@@ -142,11 +143,11 @@ def test_entities_have_scores_and_errors_by_cause(tmp_path):
     causes = {bar.label: int(bar.text.split(",")[0]) for bar in shown["Errors by cause"].bars}
     assert causes == {"other ends": 1, "other label": 1, "missed": 1, "invented": 1}
     assert shown["Most frequent confusions"].rows == [("곳", "사람", "1")]
-    (missed,) = shown["missed · 1, 1 texts shown"].entries
+    (missed,) = shown["missed · 1, 1 text shown"].entries
     assert missed.facts == [("true", "이순신 (사람)")]
     assert ("이순신", ["right"]) in missed.passage
     assert missed.passage[0][0] == "… "  # a long text is cut
-    (ends,) = shown["other ends · 1, 1 texts shown"].entries
+    (ends,) = shown["other ends · 1, 1 text shown"].entries
     assert ends.passage[:2] == [("세종", ["right", "given"]), ("은", ["given"])]
     assert "&lt;한글&gt;" in render(folder).read_text(encoding="utf-8")
 
