@@ -208,4 +208,4 @@ def test_what_the_service_refuses_is_said(window, service):
     tab.get_by_label("Text", exact=True).fill("너무 길다")
     tab.keyboard.press("Enter")
     tab.get_by_role("alert").wait_for()
-    assert tab.get_by_role("alert").inner_text() == "the text has 600 pieces, the model reads 512: shorten it"
+    assert tab.get_by_role("alert").inner_text() == "text has 600 pieces, the model reads 512: shorten it"
