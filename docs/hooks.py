@@ -34,6 +34,15 @@ PAGES = {  # a file outside docs/ -> its place in the site
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }
+TABS = {  # the tabs of the site, in their order
+    "Get started": "시작하기",
+    "Tutorials": "튜토리얼(영어)",
+    "How-to": "사용법(영어)",
+    "Reference": "레퍼런스(영어)",
+    "Explanation": "설명(영어)",
+    "Results": "결과(영어)",
+    "한국어": "한국어",
+}
 OF_TASKS = {"nsmc": "classification", "korquad": "question-answering"}  # stages whose keys are those of a kind of task
 
 _LINK = re.compile(r"(?<=\]\()([^)#\s:]+)(?=[)#])")
@@ -57,9 +66,11 @@ def on_page_markdown(markdown: str, page: Any, **_: object) -> str:
     return _LINK.sub(lambda found: _link(found[1], source, name), markdown)
 
 
-def on_page_context(context: Any, page: Any, config: Any, **_: object) -> None:
-    """Around a Korean page the theme is Korean, too; the page before the first one is none of the other language."""
+def on_page_context(context: Any, page: Any, config: Any, nav: Any) -> None:
+    """Around a Korean page the theme and the tabs are Korean; its neighbours in the other language are left out."""
     config.theme["language"] = _language(page)
+    for item, title in zip(nav.items, TABS, strict=True):
+        item.title = TABS[title] if _language(page) == "ko" else title
     for name in ("previous_page", "next_page"):
         if (other := getattr(page, name)) and _language(other) != _language(page):
             setattr(page, name, None)

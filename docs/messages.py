@@ -19,6 +19,7 @@ from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_dir
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
+from fastapi.openapi.utils import get_openapi
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCALES = ROOT / "korbert" / "locale"
@@ -51,7 +52,7 @@ def catalogues() -> dict[str, Catalog]:
     for folder in ("korbert", "corpus", "pipelines"):
         for path, _, message, _, _ in extract_from_dir(ROOT / folder, methods, keywords={"_": None, **_PLURALS}):
             found["korbert"].add(message, locations=[(f"{folder}/{path}", None)])
-    for place, text in (*of_tables(), *help_texts()):
+    for place, text in (*of_tables(), *help_texts(), *of_service()):
         found["korbert"].add(text, locations=[(place, None)])
     package = Path(click.__file__).parent
     for path, _, message, _, _ in extract_from_dir(package, [("**.py", "python")], keywords={"_": None, **_PLURALS}):
@@ -72,7 +73,11 @@ def of_tables() -> Iterator[tuple[str, str]]:
     yield from ((figures, text) for table in ("labels", "models") for text in tables[table].values())
     sets = "korbert/tasks/datasets.toml"
     known = tomllib.loads((ROOT / sets).read_text(encoding="utf-8")).values()
-    yield from ((sets, entry[key]) for entry in known for key in ("about", "note") if key in entry)
+    yield from ((sets, entry[key]) for entry in known for key in ("about", "note", "licence") if key in entry)
+    for path in sorted((ROOT / "pipelines" / "recipes").glob("*.toml")):
+        sections = tomllib.loads(path.read_text(encoding="utf-8")).values()
+        notes = [section["note"] for section in sections if isinstance(section, dict) and "note" in section]
+        yield from ((f"pipelines/recipes/{path.name}", note) for note in notes)
 
 
 def help_texts() -> Iterator[tuple[str, str]]:
@@ -89,6 +94,20 @@ def help_texts() -> Iterator[tuple[str, str]]:
         for option in command.params:
             if isinstance(option, click.Option):
                 yield from ((name, part) for part in (option.help or "").split("  "))
+
+
+def of_service() -> Iterator[tuple[str, str]]:
+    """(route or schema, text) of what the page /docs says of the service."""
+    from korbert.pipelines.service.refusals import CODES
+    from korbert.pipelines.service.routes import ROUTES
+
+    document = get_openapi(title="", version="", routes=ROUTES)
+    for path, methods in document["paths"].items():
+        yield from ((path, route["description"]) for route in methods.values())
+    for name, schema in document["components"]["schemas"].items():
+        fields = schema.get("properties", {}).values()
+        yield from ((name, field["description"]) for field in fields if "description" in field)
+    yield from (("status codes", meaning) for meaning in CODES.values())
 
 
 def merged(domain: str, template: Catalog) -> Catalog:

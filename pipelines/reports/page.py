@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+from jinja2.runtime import Context
 from markupsafe import Markup
 
 from korbert.durable import check_output, write_whole
@@ -59,12 +60,19 @@ def _environment() -> jinja2.Environment:
         "json": lambda value: json.dumps(value, ensure_ascii=False),
         "markdown": lambda text: re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", text.translate(str.maketrans(spaced))),
     }
+    environment.filters["words"] = jinja2.pass_context(_words)
     environment.globals |= {"language": language, "_": Message, "counted": Message}
     return environment
 
 
-def _shown(value: Any) -> Any:
+@jinja2.pass_context
+def _shown(context: Context, value: Any) -> Any:
     """What stands in a page for a value: messages in its language, and no text of the data as markup."""
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
-    return printable(in_language(value))
+    return printable(_words(context, value))
+
+
+def _words(context: Context, text: str) -> str:
+    """A message in the language of the page: its `lang`, else that of `language`."""
+    return in_language(text, context.get("lang"))

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect
 
 from korbert.errors import SettingsError
+from korbert.messages import language
 from korbert.pipelines.reports.page import filled
 from korbert.pipelines.service import schemas
 from korbert.pipelines.service.limits import Limits
@@ -253,18 +254,19 @@ async def openapi(request: Request) -> dict[str, Any]:
     return document
 
 
-@lru_cache(16)  # addresses by which the service is known
-def _described(app: FastAPI, address: str) -> str:
+@lru_cache(16)  # addresses by which the service is known, in each language
+def _described(app: FastAPI, address: str, lang: str) -> str:
     written = partial(json.dumps, ensure_ascii=False)
-    return filled("service.html", document=app.openapi(), codes=CODES, address=address, written=written)
+    document = app.openapi()
+    return filled("service.html", document=document, codes=CODES, address=address, written=written, lang=lang)
 
 
 @_facts.get("/docs", response_class=Response, responses=_text("text/html"))
 async def docs(request: Request) -> Response:
     """This document as a page."""
-    return HTMLResponse(
-        _described(request.app, str(request.base_url)), headers={"content-security-policy": _PAGE_POLICY}
-    )
+    lang = language(request.headers.get("accept-language", ""))
+    described = _described(request.app, str(request.base_url), lang)
+    return HTMLResponse(described, headers={"content-security-policy": _PAGE_POLICY})
 
 
 @_facts.get("/", response_class=Response, responses=_text("text/html") | _errors(404))
