@@ -53,7 +53,10 @@ def count(morphemes: Path, output: Path, *, seed: int, heldout_share: float, wor
     """
     paths, totals = _count_parts(morphemes, output, seed, heldout_share, workers, heldout=False)
     if not totals.get("morphemes"):
-        raise CorpusError(f"{morphemes}: every morpheme is in a held-out document: bring more text or hold out less")
+        raise CorpusError(
+            "{morphemes}: every morpheme is in a held-out document: bring more text or hold out less",
+            morphemes=morphemes,
+        )
     with connect(output, local_threads(workers), parts=paths) as database:
         distinct = write_query(database, _MERGED_COUNTS, _SCHEMA, output / "counts.parquet", output)
     return {name: totals[name] for name in ("documents", "morphemes", "eojeols")} | {"distinct": distinct}

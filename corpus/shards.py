@@ -54,7 +54,9 @@ def shard(morphemes: Path, tokenizer: Path, output: Path, settings: ShardSetting
         work[Part(output, "shard", f"part-{len(work):05d}", key)] = group, seed, share
     totals = run_parts("shard", _shard, work, workers=workers, initializer=partial(load_tokenizer, tokenizer))
     if totals["documents"] == totals["heldout_documents"]:
-        raise CorpusError(f"{morphemes}: all documents are held out: bring more text or hold out less")
+        raise CorpusError(
+            "{morphemes}: all documents are held out: bring more text or hold out less", morphemes=morphemes
+        )
     for folder in _FOLDERS.values():
         (output / folder).mkdir(exist_ok=True)
         parts.keep_only(output / folder, [f"{part.name}.arrow" for part in work])

@@ -44,28 +44,36 @@ def check_output(path: Path, *inputs: object, is_ours: Callable[[Path], bool] = 
     """
     folder = path.parent
     if not path.name:
-        raise SettingsError(f"{str(path)!r}: is not a file name: name a file")
+        raise SettingsError("{path!r}: is not a file name: name a file", path=str(path))
     if not os.path.isdir(folder):  # noqa: PTH112 (False, too, if a folder above may not be entered)
-        raise SettingsError(f"{path}: there is no folder {folder}: make it, or name another file")
+        raise SettingsError(
+            "{path}: there is no folder {folder}: make it, or name another file", path=path, folder=folder
+        )
     try:
         with suppress(FileNotFoundError):
             path.lstat()
     except OSError as error:
-        raise SettingsError(f"{path}: cannot be written ({error.strerror}): name another file") from None
+        raise SettingsError(
+            "{path}: cannot be written ({strerror}): name another file", path=path, strerror=error.strerror
+        ) from None
     present = path.lstat() if os.path.lexists(path) else None
     if present is not None and not stat.S_ISREG(present.st_mode):
         kind = _KINDS.get(stat.S_IFMT(present.st_mode), "not a regular file")
-        raise SettingsError(f"{path}: is {kind}, which is not written over: name a file")
+        raise SettingsError("{path}: is {kind}, which is not written over: name a file", path=path, kind=kind)
     for source in (source for source in inputs if isinstance(source, Path)):
         if present is not None and source.exists() and path.samefile(source):
-            raise SettingsError(f"{path}: is the file that is read: name another one for the result")
+            raise SettingsError("{path}: is the file that is read: name another one for the result", path=path)
     check_outside(path, *inputs)
     if not may_write(folder, os.W_OK | os.X_OK):
-        raise SettingsError(f"{path}: the folder {folder} may not be written to: name another one")
+        raise SettingsError(
+            "{path}: the folder {folder} may not be written to: name another one", path=path, folder=folder
+        )
     if present is not None and not may_write(path):
-        raise SettingsError(f"{path}: is protected from writing: name another file")
+        raise SettingsError("{path}: is protected from writing: name another file", path=path)
     if present is not None and not is_ours(path):
-        raise SettingsError(f"{path}: already exists, and is not written over: name another file, or remove it")
+        raise SettingsError(
+            "{path}: already exists, and is not written over: name another file, or remove it", path=path
+        )
 
 
 def check_outside(path: Path, *inputs: object) -> None:
@@ -75,7 +83,7 @@ def check_outside(path: Path, *inputs: object) -> None:
             continue
         # Not resolve(), which raises for a circle of links.
         if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(source)):
-            raise SettingsError(f"{path}: lies in {source}, which is read: name another place")
+            raise SettingsError("{path}: lies in {source}, which is read: name another place", path=path, source=source)
 
 
 def may_write(path: Path, how: int = os.W_OK) -> bool:

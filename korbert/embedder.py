@@ -67,14 +67,20 @@ def as_texts(value: object, name: str) -> tuple[list[str], bool]:
     if hasattr(value, "columns"):  # a table iterates over the names of its columns
         if "text" not in value.columns:
             columns = ", ".join(map(str, value.columns))
-            raise SettingsError(f"{name} is a table with the columns {columns}: give one of them, or call it 'text'")
+            raise SettingsError(
+                "{name} is a table with the columns {columns}: give one of them, or call it 'text'",
+                name=name,
+                columns=columns,
+            )
         value = value["text"]  # type: ignore[index]
     if isinstance(value, bytes | bytearray | Mapping) or not isinstance(value, Iterable):
-        raise SettingsError(f"{name} is {_shown(value)}: give a string, or a list of strings")
+        raise SettingsError("{name} is {shown}: give a string, or a list of strings", name=name, shown=_shown(value))
     texts = list(value)
     for place, text in enumerate(texts):
         if not isinstance(text, str):
-            raise SettingsError(f"{name}[{place}] is {_shown(text)}: give only strings")
+            raise SettingsError(
+                "{name}[{place}] is {shown}: give only strings", name=name, place=place, shown=_shown(text)
+            )
     return texts, False
 
 
@@ -128,9 +134,13 @@ class Embedder:
         settings = VectorSettings.of({**self.vector_defaults, **asked})
         last = self.network.config.num_hidden_layers
         if len(set(settings.places(last))) < len(settings.layer):
-            raise SettingsError(f"layer {list(settings.layer)}: name each layer once")
+            raise SettingsError("layer {layer}: name each layer once", layer=list(settings.layer))
         if settings.size is not None and settings.size > (width := self.width(settings)):
-            raise SettingsError(f"size {settings.size}: the vectors have {width} numbers: take that many or fewer")
+            raise SettingsError(
+                "size {size}: the vectors have {width} numbers: take that many or fewer",
+                size=settings.size,
+                width=width,
+            )
         if not settings.reads_last(last) and isinstance(self.network.encoder, OnnxEncoder):
             raise SettingsError("layer: an encoder in an ONNX file has only its last layer: omit layer")
         return settings

@@ -29,7 +29,7 @@ def models(folder: str | Path = ".") -> list[str]:
     Searches the folder and four levels below it. ModelError if it is not a folder.
     """
     if not Path(folder).is_dir():
-        raise ModelError(f"{folder}: is not a folder: name one that holds models")
+        raise ModelError("{folder}: is not a folder: name one that holds models", folder=folder)
     found = []
     for depth in range(_DEEPEST + 1):
         for path in Path(folder).glob("*/" * depth + "config.json"):
@@ -91,11 +91,16 @@ def _find(folder: Path, below: tuple[str, ...], file: str, kind: str) -> Path:
         with suppress(OSError):  # the parent may not be readable
             known = {path.name: path for path in folder.parent.iterdir() if path.is_dir()} | known
         if near := difflib.get_close_matches(folder.name, known, 1, 0.8):
-            raise ModelError(f"{folder}: no such folder: did you mean {known[near[0]]}?")
+            raise ModelError("{folder}: no such folder: did you mean {known}?", folder=folder, known=known[near[0]])
     for name in below:
         if (folder / name / file).is_file():
             return folder / name
     inside = sorted(folder.iterdir()) if folder.is_dir() else []
     if holders := [str(path) for path in inside if any((path / name / file).is_file() for name in below)]:
-        raise ModelError(f"{folder}: is no {kind}, but has some below: give {' or '.join(holders)}")
+        raise ModelError(
+            "{folder}: is no {kind}, but has some below: give {holders}",
+            folder=folder,
+            kind=kind,
+            holders=" or ".join(holders),
+        )
     return folder

@@ -58,7 +58,9 @@ def _reported(repo: str, remedy: str) -> Iterator[Any]:
     try:
         yield hub
     except errors.LocalEntryNotFoundError:
-        raise ModelFailed(f"hf:{repo}: the Hub cannot be reached, the cache lacks it: check the network") from None
+        raise ModelFailed(
+            "hf:{repo}: the Hub cannot be reached, the cache lacks it: check the network", repo=repo
+        ) from None
     except (errors.HFValidationError, *errors.HfHubHTTPError.__bases__) as error:  # HTTPError of its client, OSError
         what = " ".join(str(error).split())[:200] or type(error).__name__
-        raise ModelError(f"hf:{repo}: {what.rstrip('.')}: {remedy}") from None
+        raise ModelError("hf:{repo}: {rstrip}: {remedy}", repo=repo, rstrip=what.rstrip("."), remedy=remedy) from None

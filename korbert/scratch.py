@@ -36,7 +36,7 @@ def claim(
     earlier version made, needs no mark. ArtifactError for a link, a file, and a folder with files of somebody else.
     """
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise ArtifactError(f"{folder}: is not a folder of korbert: move it away, or name another output")
+        raise ArtifactError("{folder}: is not a folder of korbert: move it away, or name another output", folder=folder)
     names = sorted(path.name for path in folder.iterdir() if not is_litter(path.name)) if folder.is_dir() else []
     marked = is_marked(folder)
     is_known = known or (lambda name: True)
@@ -44,7 +44,11 @@ def claim(
     if not marked and all(is_whole(folder / name) for name in names):
         foreign = []
     if foreign:
-        raise ArtifactError(f"{folder}: holds {foreign[0]}, not korbert's: move it away, or name another output")
+        raise ArtifactError(
+            "{folder}: holds {foreign}, not korbert's: move it away, or name another output",
+            folder=folder,
+            foreign=foreign[0],
+        )
     folder.mkdir(parents=True, exist_ok=True)
     if not marked:
         (folder / MARK).write_text(_TEXT, encoding="utf-8")
@@ -64,7 +68,9 @@ def remove(folder: Path, is_ours: Callable[[Path], bool] = is_marked) -> None:
     """
     if folder.is_symlink() or folder.exists():
         if folder.is_symlink() or not folder.is_dir() or not is_ours(folder):
-            raise ArtifactError(f"{folder}: is not a folder of korbert, so it is not removed: move it away")
+            raise ArtifactError(
+                "{folder}: is not a folder of korbert, so it is not removed: move it away", folder=folder
+            )
         shutil.rmtree(folder)
 
 
@@ -112,13 +118,17 @@ def check_folder(folder: Path, *inputs: object, is_ours: Callable[[Path], bool] 
     SettingsError for another one, a link, a file, a place that cannot be written to, and one in a folder that is read.
     """
     if not folder.name:
-        raise SettingsError(f"{str(folder)!r}: is not the name of a folder: name a new one")
+        raise SettingsError("{folder!r}: is not the name of a folder: name a new one", folder=str(folder))
     if os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir() or not is_ours(folder)):
-        raise SettingsError(f"{folder}: already exists: name a new folder")
+        raise SettingsError("{folder}: already exists: name a new folder", folder=folder)
     check_outside(folder, *inputs)
     nearest = next(path for path in folder.absolute().parents if path.exists())
     if not nearest.is_dir() or not may_write(nearest, os.W_OK | os.X_OK):
-        raise SettingsError(f"{folder}: cannot be made ({nearest} is not a writable folder): name another one")
+        raise SettingsError(
+            "{folder}: cannot be made ({nearest} is not a writable folder): name another one",
+            folder=folder,
+            nearest=nearest,
+        )
     return nearest
 
 

@@ -87,7 +87,9 @@ class _Learning(_OfTexts):
         check_is_fitted(self)
         rows = _rows(X)
         if (empty := next((place for place, row in enumerate(rows) if lack_text(row)), None)) is not None:
-            raise SettingsError(f"X[{empty}] has an empty text, for which nothing is predicted: leave it out")
+            raise SettingsError(
+                "X[{empty}] has an empty text, for which nothing is predicted: leave it out", empty=empty
+            )
         return list(self.model_.predict([row if len(row) == 2 else row[0] for row in rows]))
 
 
@@ -230,9 +232,19 @@ def _rows(X: Any, width: int = 2) -> list[tuple[str, ...]]:
     rows = [(cell,) if isinstance(cell, str) else cell for cell in cells]
     for place, row in enumerate(rows):
         if not isinstance(row, Sequence | np.ndarray) or not all(isinstance(cell, str) for cell in row):
-            raise SettingsError(f"X[{place}] is {row!r:.40}: give a text{' or a pair of texts' * (width == 2)}")
+            raise SettingsError(
+                "X[{place}] is {row!r:.40}: give a text{value}",
+                place=place,
+                row=row,
+                value=" or a pair of texts" * (width == 2),
+            )
         if not len(rows[0]) == len(row) <= width:
-            raise SettingsError(f"X[{place}] has {len(row)} texts: give {' or '.join('12'[:width])}, in all rows alike")
+            raise SettingsError(
+                "X[{place}] has {num_row} texts: give {value}, in all rows alike",
+                place=place,
+                num_row=len(row),
+                value=" or ".join("12"[:width]),
+            )
     if not rows:
         raise SettingsError("X is empty: give at least one text")
     return [tuple(map(str, row)) for row in rows]

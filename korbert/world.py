@@ -41,7 +41,9 @@ def world() -> World:
     """From RANK and WORLD_SIZE, which torchrun sets. SettingsError if they contradict each other."""
     rank, size = (number_in(name, default) for name, default in (("RANK", 0), ("WORLD_SIZE", 1)))
     if not 0 <= rank < size or (size > 1 and "RANK" not in os.environ):
-        raise SettingsError(f"{variables()}: RANK does not fit WORLD_SIZE: {_WAYS_OUT}")
+        raise SettingsError(
+            "{variables}: RANK does not fit WORLD_SIZE: {ways_out}", variables=variables(), ways_out=_WAYS_OUT
+        )
     return World(rank, size)
 
 
@@ -58,7 +60,12 @@ def number_in(name: str, default: int) -> int:
     try:
         return int(os.environ.get(name, default))
     except ValueError:
-        raise SettingsError(f"{name}={os.environ[name][:40]!r}: is not an integer: {_WAYS_OUT}") from None
+        raise SettingsError(
+            "{name}={environ!r}: is not an integer: {ways_out}",
+            name=name,
+            environ=os.environ[name][:40],
+            ways_out=_WAYS_OUT,
+        ) from None
 
 
 def variables() -> str:
@@ -114,4 +121,10 @@ def require_rows(name: str, rows: int) -> None:
     size = connected().size
     if rows < size:
         remedy = f"start at most {rows}, as with `torchrun --nproc_per_node {rows}`, or raise {name}"
-        raise SettingsError(f"{name} {rows}: a batch has fewer rows than the {size} processes sharing them: {remedy}")
+        raise SettingsError(
+            "{name} {rows}: a batch has fewer rows than the {size} processes sharing them: {remedy}",
+            name=name,
+            rows=rows,
+            size=size,
+            remedy=remedy,
+        )

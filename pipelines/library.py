@@ -247,7 +247,7 @@ def _columns(names_of: Mapping[str, str | Sequence[str]]) -> dict[str, list[str]
 def _named(folder: str | Path, argument: str) -> Path:
     """SettingsError for an empty name, which would be the working folder."""
     if not str(folder):
-        raise SettingsError(f"{argument}: is empty: name a folder")
+        raise SettingsError("{argument}: is empty: name a folder", argument=argument)
     return Path(folder)
 
 

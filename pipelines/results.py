@@ -109,7 +109,11 @@ class Run:
     def model(self) -> Model:
         """The pretrained model. ModelError if `pretrain` is not among the stages."""
         if "pretrain" not in self.stages:
-            raise ModelError(f"{self.folder}: these stages have no model ({', '.join(self.stages)}): run pretrain, too")
+            raise ModelError(
+                "{folder}: these stages have no model ({stages}): run pretrain, too",
+                folder=self.folder,
+                stages=", ".join(self.stages),
+            )
         return Model.load(self.stages["pretrain"])
 
     def report(self) -> Path:

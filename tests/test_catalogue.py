@@ -13,7 +13,9 @@ FIELDS = string.Formatter()
 
 
 def fields(template):
-    return {(name, spec, conversion) for _, name, spec, conversion in FIELDS.parse(template) if name is not None}
+    return {
+        (name, spec, conversion) for _, name, spec, conversion in FIELDS.parse(template) if name and name.isidentifier()
+    }
 
 
 @pytest.fixture(scope="module")

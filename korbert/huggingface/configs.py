@@ -38,8 +38,10 @@ def config_to_transformers(config: EncoderConfig, kind: str) -> dict[str, Any]:
     for name, remedy in _OURS.items():
         if getattr(config, name) and config.architecture == "bert":
             raise ModelError(
-                f"export: this `bert` has {name} = true, only a `modern` is exported with that: {remedy}, or use the"
-                " model with korbert"
+                "export: this `bert` has {name} = true, only a `modern` is exported with that: {remedy}, or "
+                "use the model with korbert",
+                name=name,
+                remedy=remedy,
             )
     shared = {name: getattr(config, name) for name in _SHARED}
     shared |= {"tie_word_embeddings": True, "dtype": "float32"}
@@ -59,8 +61,9 @@ def _bert_config(config: EncoderConfig, kind: str) -> dict[str, Any]:
     if family_of(config, kind) == "electra":
         if config.layer_groups:
             raise ModelError(
-                f"export: the layers of this `bert` share their weights (layer_groups = {config.layer_groups}), and no"
-                " class of transformers with such layers finds replaced pieces: fine-tune it, and export that"
+                "export: the layers of this `bert` share their weights (layer_groups = {layer_groups}), and no "
+                "class of transformers with such layers finds replaced pieces: fine-tune it, and export that",
+                layer_groups=config.layer_groups,
             )
         narrow = {"embedding_size": config.embedding_width}
     if family_of(config, kind) == "albert":  # one group a layer: no weights are shared
@@ -86,8 +89,10 @@ def _modern_config(config: EncoderConfig) -> dict[str, Any]:
     for name, value in lacking.items():
         if value:
             raise ModelError(
-                f"export: this `modern` has {name} = {value}, ModernBERT has no such thing: train one without, or use"
-                " the model with korbert"
+                "export: this `modern` has {name} = {value}, ModernBERT has no such thing: train one without, "
+                "or use the model with korbert",
+                name=name,
+                value=value,
             )
     own = {name: getattr(config, name) for name in _OURS}
     named: dict[str, Any] = {"model_type": "modernbert"}

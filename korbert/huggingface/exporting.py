@@ -41,7 +41,10 @@ def export(model_folder: str | Path, folder: str | Path) -> None:
     with new_folder(folder, Path(model_folder)) as new:
         model, tokenizer = load_model(model_folder)
         if not isinstance(tokenizer, Tokenizer) or not isinstance(model.config, EncoderConfig):
-            raise ModelError(f"{model_folder}: is of transformers already: export writes only encoders of korbert")
+            raise ModelError(
+                "{model_folder}: is of transformers already: export writes only encoders of korbert",
+                model_folder=model_folder,
+            )
         config = _config(model, model.config)
         _write(new, config, model, tokenizer, read_config(model_folder).get("task") or {})
 
@@ -115,15 +118,16 @@ def sentence_files(model: EmbeddingModel, max_length: int, task: Json) -> Mappin
 def _config(model: Model, own: EncoderConfig) -> Json:
     """config.json. ModelError if nothing in `transformers` computes the same as the model."""
     if model.not_exported:
-        raise ModelError(f"export: {model.not_exported}")
+        raise ModelError("export: {not_exported}", not_exported=model.not_exported)
     if isinstance(model, DetectionModel) and own.architecture == "modern":
         raise ModelError("export: no class finds replaced pieces with a `modern`: fine-tune it, and export that")
     config = config_to_transformers(own, model.kind)
     if isinstance(model, ClassificationModel):
         if model.pooling == "mean" and own.architecture == "bert":
             raise ModelError(
-                f"export: this `bert` takes the mean over pieces, {config['architectures'][0]} the first:"
-                ' train it with pooling = "first", or use the model with korbert'
+                "export: this `bert` takes the mean over pieces, {config} the first: train it with pooling = "
+                '"first", or use the model with korbert',
+                config=config["architectures"][0],
             )
         config["classifier_pooling"] = {"first": "cls", "mean": "mean"}[model.pooling]
     if isinstance(model, MultipleChoiceModel):  # one score per row, without a name

@@ -43,23 +43,31 @@ def read_folder(folder: str | Path) -> TransformersConfig:
     try:
         theirs = read_json(path)
     except (OSError, ValueError) as error:
-        raise ModelError(f"{path}: cannot be read ({error}): name a folder that transformers has written") from None
+        raise ModelError(
+            "{path}: cannot be read ({error}): name a folder that transformers has written", path=path, error=error
+        ) from None
     if not isinstance(theirs, dict):
-        raise ModelError(f"{path}: is not a JSON object: name a folder that transformers has written")
+        raise ModelError("{path}: is not a JSON object: name a folder that transformers has written", path=path)
     if "korbert_format" in theirs:
-        raise ModelError(f"{path}: is a model of korbert: use it as it is, it needs no import")
+        raise ModelError("{path}: is a model of korbert: use it as it is, it needs no import", path=path)
     if theirs.get("auto_map"):
         raise ModelError(
-            f"{path}: auto_map: the model needs code of its folder, which is never run: take one of an architecture of"
-            f" transformers ({', '.join(CLASSES)})"
+            "{path}: auto_map: the model needs code of its folder, which is never run: take one of an "
+            "architecture of transformers ({classes})",
+            path=path,
+            classes=", ".join(CLASSES),
         )
     if quantized := theirs.get("quantization_config"):
         method = quantized.get("quant_method") if isinstance(quantized, dict) else quantized
-        raise ModelError(f"{path}: quantization_config: {method!r:.60}: import the model with its full weights")
+        raise ModelError(
+            "{path}: quantization_config: {method!r:.60}: import the model with its full weights",
+            path=path,
+            method=method,
+        )
     try:
         return adapted_config(theirs)
     except ModelError as error:
-        raise ModelError(f"{path}: {error}") from None
+        raise ModelError("{path}: {error}", path=path, error=error) from None
 
 
 def _check_index(path: Path) -> None:
@@ -67,10 +75,16 @@ def _check_index(path: Path) -> None:
     try:
         names = sorted(set(read_object(path)["weight_map"].values()))
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise ModelError(f"{path}: weight_map: cannot be read ({error!r:.100}): save the model again") from None
+        raise ModelError(
+            "{path}: weight_map: cannot be read ({error!r:.100}): save the model again", path=path, error=error
+        ) from None
     for name in names:
         if not isinstance(name, str) or Path(name).name != name or not name.endswith(".safetensors"):
-            raise ModelError(f"{path}: weight_map: {name!r:.60} is no safetensors file beside it: save the model again")
+            raise ModelError(
+                "{path}: weight_map: {name!r:.60} is no safetensors file beside it: save the model again",
+                path=path,
+                name=name,
+            )
 
 
 def load_encoder(folder: str | Path, config: TransformersConfig) -> TransformersEncoder:
@@ -82,11 +96,16 @@ def load_encoder(folder: str | Path, config: TransformersConfig) -> Transformers
     if not any((folder / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json")):
         pickled = [name for name in ("pytorch_model.bin", "pytorch_model.bin.index.json") if (folder / name).is_file()]
         if not pickled:
-            raise ModelError(f"{folder}: has no model.safetensors: name a folder that transformers has written")
+            raise ModelError(
+                "{folder}: has no model.safetensors: name a folder that transformers has written", folder=folder
+            )
         raise ModelError(
-            f"{folder}: has only {pickled[0]}, and loading a pickle can run code: if you trust it, convert it first: "
-            f'python -c "import transformers; transformers.AutoModel.from_pretrained({str(folder)!r},'
-            f' use_safetensors=False).save_pretrained({str(folder)!r})"'
+            "{folder}: has only {pickled}, and loading a pickle can run code: if you trust it, convert it "
+            'first: python -c "import transformers; transformers.AutoModel.from_pretrained({folder2!r}, '
+            'use_safetensors=False).save_pretrained({folder2!r})"',
+            folder=folder,
+            pickled=pickled[0],
+            folder2=str(folder),
         )
     if (index := folder / "model.safetensors.index.json").is_file():
         _check_index(index)
@@ -102,8 +121,17 @@ def load_encoder(folder: str | Path, config: TransformersConfig) -> Transformers
                 **options(config),
             )
     except Exception as error:  # their classes raise all kinds of errors
-        raise ModelError(f"{folder}: its encoder cannot be loaded ({reason_of(error)}): save the model again") from None
+        raise ModelError(
+            "{folder}: its encoder cannot be loaded ({reason_of}): save the model again",
+            folder=folder,
+            reason_of=reason_of(error),
+        ) from None
     for wrong in ("missing_keys", "mismatched_keys"):
         if names := sorted(map(str, report.get(wrong) or ())):
-            raise ModelError(f"{folder}: {wrong.replace('_', ' ')}: {', '.join(names[:3])}: weights of another encoder")
+            raise ModelError(
+                "{folder}: {replace}: {names}: weights of another encoder",
+                folder=folder,
+                replace=wrong.replace("_", " "),
+                names=", ".join(names[:3]),
+            )
     return TransformersEncoder(config, model=model).eval()

@@ -58,7 +58,12 @@ class PretrainingRows:
         paired = {"nsp", "sop", "spans"} & set(objectives)
         frame = 3 if paired else 2  # [CLS] A [SEP] B [SEP], or [CLS] A [SEP]
         if max_length < frame + 2:
-            raise SettingsError(f"max_length {max_length}: {frame} of these are special; take at least {frame + 2}")
+            raise SettingsError(
+                "max_length {max_length}: {frame} of these are special; take at least {frame2}",
+                max_length=max_length,
+                frame=frame,
+                frame2=frame + 2,
+            )
         self._shards = files if isinstance(files, Shards) else Shards(files)
         self._pairs = Pairs(self._shards, max_length - frame, pairs)
         self._first = cut_into_rows(self._pairs.lengths + frame, max_length) if fill else None

@@ -28,10 +28,16 @@ class Mixture:
             return
         sizes = {shards.source_names[source]: int(ranks[-1]) for source, (_, ranks) in self._runs.items()}
         if unknown := sorted(shares.keys() - sizes.keys()):
-            raise SettingsError(f"pretrain.shares: no source {unknown[0]} in the shards, only {', '.join(sizes)}")
+            raise SettingsError(
+                "pretrain.shares: no source {unknown} in the shards, only {sizes}",
+                unknown=unknown[0],
+                sizes=", ".join(sizes),
+            )
         left, others = 1 - sum(shares.values()), sum(size for name, size in sizes.items() if name not in shares)
         if left < -1e-9 or (not others and left > 1e-9):
-            raise SettingsError(f"pretrain.shares: add up to {1 - left:g}: at most 1, and 1 if all sources are named")
+            raise SettingsError(
+                "pretrain.shares: add up to {left:g}: at most 1, and 1 if all sources are named", left=1 - left
+            )
         wanted = [shares.get(name, left * size / max(others, 1)) for name, size in sizes.items()]
         self._ends = np.round(np.cumsum(wanted) * self._size).astype(np.int64)  # of each source in an epoch
 

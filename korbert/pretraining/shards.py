@@ -50,7 +50,9 @@ class Shards:
         self._bases = np.cumsum([0, *(block.input_ids.size for block in self._blocks)], dtype=np.int64)
         if not self._bases[-1]:
             names = (", ".join(map(str, files[:3])) or "no files") + (", …" if len(files) > 3 else "")
-            raise CorpusError(f"{names}: no pieces in these shards; is the corpus empty, or all of it held out?")
+            raise CorpusError(
+                "{names}: no pieces in these shards; is the corpus empty, or all of it held out?", names=names
+            )
         placed = list(zip(self._bases, self._blocks, strict=False))
         self.edges = np.concatenate([*(base + block.edges[:-1] for base, block in placed), self._bases[-1:]])
         self.sentences = np.concatenate([*(base + block.sentence_starts() for base, block in placed), self._bases[-1:]])
@@ -100,15 +102,22 @@ def _blocks(file: Path) -> Iterator[_Block]:
     try:
         table = datasets.Dataset.from_file(str(file)).data.table
     except (OSError, pa.ArrowInvalid) as error:
-        raise ArtifactError(f"{file}: no Arrow stream file ({error}); rebuild the shards") from error
+        raise ArtifactError(
+            "{file}: no Arrow stream file ({error}); rebuild the shards", file=file, error=error
+        ) from error
     missing = [name for name in _COLUMNS if name not in table.column_names]
     if missing:
-        raise ArtifactError(f"{file}: no column {', '.join(missing)}, only {', '.join(table.column_names)}")
+        raise ArtifactError(
+            "{file}: no column {missing}, only {column_names}",
+            file=file,
+            missing=", ".join(missing),
+            column_names=", ".join(table.column_names),
+        )
     for batch in table.to_batches():
         ids, boundaries = batch.column("input_ids"), batch.column("boundaries")
         edges = ids.offsets.to_numpy().astype(np.int64)
         if not np.array_equal(np.diff(edges), np.diff(boundaries.offsets.to_numpy())):
-            raise ArtifactError(f"{file}: input_ids and boundaries differ in length; rebuild the shards")
+            raise ArtifactError("{file}: input_ids and boundaries differ in length; rebuild the shards", file=file)
         pieces, levels = (column.flatten().to_numpy() for column in (ids, boundaries))
         yield _Block(pieces, levels, edges - edges[0], batch.column("source").cast(pa.string()))
 

@@ -96,7 +96,7 @@ def is_index(folder: Path) -> bool:
 def _no_index(folder: Path, what: str) -> ArtifactError:
     if (folder / _EARLIER).is_file():
         what = f"is an index of an earlier version of korbert: {_ANEW}"
-    return ArtifactError(f"{folder}: {what}")
+    return ArtifactError("{folder}: {what}", folder=folder, what=what)
 
 
 def create(folder: Path, meta: dict[str, Any]) -> None:
@@ -123,7 +123,7 @@ def reading(folder: Path) -> Iterator[sqlite3.Connection]:
     with _connected(folder, "ro") as database:
         database.execute("BEGIN")
         if not _has_schema(database):
-            raise ArtifactError(f"{folder}: is not an index: make one with `korbert index`")
+            raise ArtifactError("{folder}: is not an index: make one with `korbert index`", folder=folder)
         yield database
 
 
@@ -219,10 +219,21 @@ def _check_header(folder: Path) -> None:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
             names = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
         if {"meta", "texts", "fields", "vectors", "postings"} <= names:
-            raise ArtifactError(f"{path}: is an index of format 2, this version reads {FORMAT}: {_ANEW}")
-        raise ArtifactError(f"{path}: is a database of another program: name a new folder")
+            raise ArtifactError(
+                "{path}: is an index of format 2, this version reads {format}: {anew}",
+                path=path,
+                format=FORMAT,
+                anew=_ANEW,
+            )
+        raise ArtifactError("{path}: is a database of another program: name a new folder", path=path)
     if version != FORMAT:
-        raise ArtifactError(f"{path}: is an index of format {version}, this version reads {FORMAT}: {_ANEW}")
+        raise ArtifactError(
+            "{path}: is an index of format {version}, this version reads {format}: {anew}",
+            path=path,
+            version=version,
+            format=FORMAT,
+            anew=_ANEW,
+        )
 
 
 @contextmanager
@@ -241,7 +252,7 @@ def _connected(folder: Path, mode: Literal["ro", "rw", "rwc"]) -> Iterator[sqlit
         with closing(sqlite3.connect(address, timeout=_WAIT_S, isolation_level=None, uri=True)) as database:
             yield database  # an open transaction is undone by closing
     except Damage as error:
-        raise ArtifactError(f"{path}: is damaged ({error}): make the index again") from None
+        raise ArtifactError("{path}: is damaged ({error}): make the index again", path=path, error=error) from None
     except sqlite3.DatabaseError as error:
         raise _reported(error, path) from None
 
@@ -253,14 +264,17 @@ def _reported(error: sqlite3.DatabaseError, path: Path) -> Exception:
     is_text = isinstance(error, sqlite3.OperationalError) and extended is None  # Python's: it is not UTF-8
     if code == sqlite3.SQLITE_BUSY:
         return ArtifactError(
-            f"{path.parent}: another process has been writing this index for {_WAIT_S:.0f} seconds: wait until it has"
-            " ended"
+            "{parent}: another process has been writing this index for {wait_s:.0f} seconds: wait until it has ended",
+            parent=path.parent,
+            wait_s=_WAIT_S,
         )
     damage = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_TOOBIG)
     if is_text or code in damage or extended == sqlite3.SQLITE_IOERR_SHORT_READ:
-        return ArtifactError(f"{path}: is damaged ({' '.join(str(error).split()):.200}): make the index again")
+        return ArtifactError(
+            "{path}: is damaged ({split:.200}): make the index again", path=path, split=" ".join(str(error).split())
+        )
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return OSError(errno.ENOSPC if code == sqlite3.SQLITE_FULL else errno.EIO, str(error), str(path))
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
-        return ArtifactError(f"{path}: {error}: check the rights to the folder and its files")
+        return ArtifactError("{path}: {error}: check the rights to the folder and its files", path=path, error=error)
     return error

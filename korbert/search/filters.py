@@ -39,7 +39,10 @@ def numbers_where(database: sqlite3.Connection, where: str) -> NDArray[np.int64]
             raise
         names = ", ".join(["id", "text", *known][:20])
         raise SettingsError(
-            f"where {where!r:.80}: {error}: write a condition such as \"kind = '민사'\" over the fields {names}"
+            "where {where!r:.80}: {error}: write a condition such as \"kind = '민사'\" over the fields {names}",
+            where=where,
+            error=error,
+            names=names,
         ) from None
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from korbert.embedder import TEXTS_AT_ONCE, as_texts
 from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
 from korbert.folders import is_on_hub, lasting
+from korbert.messages import argument
 from korbert.model import Model
 from korbert.processor import cores
 from korbert.search import database as store
@@ -72,9 +73,13 @@ class Index:
         facts = {key: store.read_meta(database, key) for key in ("model", "settings", "size", "identity")}
         if model.digest != facts["model"]["digest"]:
             raise ArtifactError(
-                f"{folder}: is an index of another model: {facts['model']['digest'][:12]} ({facts['model']['folder']}),"
-                f" but {model.name} is {model.digest[:12]}: give the model that it was made with, or make the index"
-                " again"
+                "{folder}: is an index of another model: {facts} ({facts2}), but {model} is {digest}: give the "
+                "model that it was made with, or make the index again",
+                folder=folder,
+                facts=facts["model"]["digest"][:12],
+                facts2=facts["model"]["folder"],
+                model=model.name,
+                digest=model.digest[:12],
             )
         self.settings = VectorSettings.of(facts["settings"])
         self._size: int = facts["size"]
@@ -140,8 +145,12 @@ class Index:
         for name in asked:
             if (here := getattr(settings, name)) != (there := getattr(self.settings, name)):
                 raise ArtifactError(
-                    f"{self.folder}: {name}: {here!r} here, {there!r} in the index: leave the option out,"
-                    " or name another folder"
+                    "{folder}: {name}: {here!r} here, {there!r} in the index: leave the option out, or name "
+                    "another folder",
+                    folder=self.folder,
+                    name=name,
+                    here=here,
+                    there=there,
                 )
         return self
 
@@ -177,7 +186,7 @@ class Index:
             rows = [(next(numbers) if id is None else id, text, fields) for id, text, fields in part]
             for id, *_ in rows:
                 if id in ids:
-                    raise CorpusError(f"id {id!r:.60}: is given twice: ids must be unique")
+                    raise CorpusError("id {id!r:.60}: is given twice: ids must be unique", id=id)
                 ids.add(id)
             while rows:
                 rows = self._add(rows, added)
@@ -260,13 +269,18 @@ class Index:
         """
         queries, _ = as_texts(texts, "texts")
         if way not in (None, *get_args(Way)) or top < 1:
-            raise SettingsError(f"way {way!r}, top {top}: use one of {', '.join(get_args(Way))}, and at least 1")
+            raise SettingsError(
+                "way {way!r}, top {top}: use one of {get_args}, and at least 1",
+                way=way,
+                top=top,
+                get_args=", ".join(get_args(Way)),
+            )
         read = list(read_texts(self.model.tokenizer, queries, self.model.max_length))
         with self._reading() as database:
             way = way or self.way
             if way != "words" and not self._size:
                 raise SettingsError(
-                    f"way {way!r}: this index has only words: search by words, or make one with vectors"
+                    "way {way!r}: this index has only words: search by words, or make one with vectors", way=way
                 )
             vectors = np.zeros((len(read), 0), np.float32)
             if way != "words":
@@ -346,7 +360,10 @@ def model_of(folder: str | Path) -> str:
         name: str = store.read_meta(database, "model")["folder"]
     if is_on_hub(name):
         raise ArtifactError(
-            f"{folder}: was made with a model on the Hub, which is asked only if you say so: --model {name}"
+            "{folder}: was made with a model on the Hub, which is asked only if you say so: {option} {name}",
+            folder=folder,
+            name=name,
+            option=argument("model"),
         )
     return name
 
@@ -368,8 +385,9 @@ def rerank_kind(model: Model, name: object = "this model") -> Rerank:
     """The kind of a reranker. ModelError for a model of another kind."""
     if not isinstance(model.kind, Rerank):
         raise ModelError(
-            f"{name}: was not trained to rerank: train a model on queries, passages and negatives with"
-            " `korbert finetune --kind rerank`"
+            "{name}: was not trained to rerank: train a model on queries, passages and negatives with "
+            "`korbert finetune --kind rerank`",
+            name=name,
         )
     return model.kind
 

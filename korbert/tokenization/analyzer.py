@@ -109,7 +109,9 @@ class Analyzer:
     def analyze_batches(self, texts: Iterable[str], *, workers: int = 0) -> Iterator[Analyses]:
         """As analyze_many, but in batches of texts: four times as fast, Kiwi itself not counted."""
         if workers < 0:
-            raise SettingsError(f"workers {workers}: say how many threads Kiwi gets, or 0 to work on the caller's")
+            raise SettingsError(
+                "workers {workers}: say how many threads Kiwi gets, or 0 to work on the caller's", workers=workers
+            )
         # A forked process has what its parent loaded, but not the threads.
         forked = self._loaded is not None and self._loaded.process != os.getpid()
         if workers and not forked:

@@ -72,7 +72,7 @@ class AnyTokenizer(ABC):
         if stride is None:
             return assemble(first, second, self.frame, max_length)
         if max_length is None:
-            raise SettingsError(f"stride {stride} without max_length: say how long a window may be")
+            raise SettingsError("stride {stride} without max_length: say how long a window may be", stride=stride)
         return windows(first, second, self.frame, max_length, stride)
 
     @abstractmethod
@@ -94,7 +94,11 @@ class AnyTokenizer(ABC):
         """
         seconds = [None] * len(texts) if pairs is None else pairs
         if len(seconds) != len(texts):
-            raise SettingsError(f"{len(texts)} texts and {len(seconds)} pairs: give each text one, or None")
+            raise SettingsError(
+                "{num_texts} texts and {num_seconds} pairs: give each text one, or None",
+                num_texts=len(texts),
+                num_seconds=len(seconds),
+            )
         segments = chain.from_iterable(
             (text,) if pair is None else (text, pair) for text, pair in zip(texts, seconds, strict=True)
         )

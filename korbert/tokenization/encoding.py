@@ -114,11 +114,18 @@ def windows(first: Pieces, second: Pieces | None, frame: Frame, max_length: int,
     room = _room(max_length, 2 if second is None else frame.special) - (0 if second is None else len(first))
     if room <= 0:
         raise SettingsError(
-            f"max_length {max_length} leaves no room for the second segment: the first takes {len(first)} pieces,"
-            f" special tokens {frame.special}; shorten the first or raise max_length"
+            "max_length {max_length} leaves no room for the second segment: the first takes {num_first} "
+            "pieces, special tokens {special}; shorten the first or raise max_length",
+            max_length=max_length,
+            num_first=len(first),
+            special=frame.special,
         )
     if not 0 <= stride < room:
-        raise SettingsError(f"stride {stride} is not below the window of {room} pieces: lower it or raise max_length")
+        raise SettingsError(
+            "stride {stride} is not below the window of {room} pieces: lower it or raise max_length",
+            stride=stride,
+            room=room,
+        )
     starts = [0, *range(room - stride, len(long) - stride, room - stride)]
     cuts = [long[start : start + room] for start in starts]
     return [assemble(cut, None, frame) if second is None else assemble(first, cut, frame) for cut in cuts]
@@ -126,7 +133,11 @@ def windows(first: Pieces, second: Pieces | None, frame: Frame, max_length: int,
 
 def _room(max_length: int, special: int) -> int:
     if max_length < special:
-        raise SettingsError(f"max_length {max_length} is below the {special} special tokens: raise it")
+        raise SettingsError(
+            "max_length {max_length} is below the {special} special tokens: raise it",
+            max_length=max_length,
+            special=special,
+        )
     return max_length - special
 
 

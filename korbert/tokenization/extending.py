@@ -33,7 +33,9 @@ def extended(base: Tokenizer, words: Iterable[str], options: AnalyzerOptions) ->
             settings.model_dump() | {"size": size, "words": (*settings.words, *added)}
         )
     except ValidationError as error:
-        raise SettingsError(f"words added to a tokenizer: {error.errors()[0]['msg']}: change the words") from error
+        raise SettingsError(
+            "words added to a tokenizer: {errors}: change the words", errors=error.errors()[0]["msg"]
+        ) from error
     return Tokenizer(*base.parts._replace(settings=grown, options=options, probe=None, base=base.digest))
 
 

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ValidationError
 
 from korbert.durable import check_output, read_object, sha256_of, write_whole
 from korbert.errors import ModelError
+from korbert.messages import argument
 from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.vocabulary import SPECIAL, word_entries
@@ -119,20 +120,35 @@ def read(folder: Path, *, accept_kiwi: bool | None = None) -> Parts:
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"]))
-        raise ModelError(f"{folder / RECORD}: {name}: {first['msg']}: restore the file as it was saved") from error
+        raise ModelError(
+            "{folder}: {name}: {first}: restore the file as it was saved",
+            folder=folder / RECORD,
+            name=name,
+            first=first["msg"],
+        ) from error
     for name, expected in record.files.items():
         try:
             current = sha256_of(folder / name)
         except OSError:
-            raise ModelError(f"{folder / name}: cannot be read, but belongs to the tokenizer: restore it") from None
+            raise ModelError(
+                "{folder}: cannot be read, but belongs to the tokenizer: restore it", folder=folder / name
+            ) from None
         if current != expected:
-            raise ModelError(f"{folder / name}: was changed (SHA-256 {current[:12]}, was {expected[:12]}): restore it")
+            raise ModelError(
+                "{folder}: was changed (SHA-256 {current}, was {expected}): restore it",
+                folder=folder / name,
+                current=current[:12],
+                expected=expected[:12],
+            )
     probe = (folder / PROBE).read_bytes() if PROBE in record.files else None
     parts = Parts((folder / MODEL).read_bytes(), settings, options, record.versions, {}, probe, record.base)
     if (current := digest(parts)) != record.digest:
         raise ModelError(
-            f"{folder / RECORD}: the digest is {current[:12]}, {record.digest[:12]} when it was saved:"
-            " a setting was changed since; restore the file, or learn another vocabulary"
+            "{folder}: the digest is {current}, {digest} when it was saved: a setting was changed since; "
+            "restore the file, or learn another vocabulary",
+            folder=folder / RECORD,
+            current=current[:12],
+            digest=record.digest[:12],
         )
     accept = bool(os.environ.get(ACCEPT)) if accept_kiwi is None else accept_kiwi
     return parts._replace(accepted=_other_versions(folder, parts.versions, record.accepted, accept=accept))
@@ -143,14 +159,25 @@ def _record(path: Path) -> _Record:
     try:
         record = read_object(path)
     except FileNotFoundError:
-        raise ModelError(f"{path.parent}: is no tokenizer, it has no {path.name}: give a saved one") from None
+        raise ModelError(
+            "{parent}: is no tokenizer, it has no {file}: give a saved one", parent=path.parent, file=path.name
+        ) from None
     except (OSError, ValueError) as error:
-        raise ModelError(f"{path}: cannot be read ({error}): restore the file as it was saved") from error
+        raise ModelError(
+            "{path}: cannot be read ({error}): restore the file as it was saved", path=path, error=error
+        ) from error
     if record.get("kind") == "transformers":
-        raise ModelError(f"{path.parent}: is a tokenizer of transformers: use korbert.tokenization.load_tokenizer")
+        raise ModelError(
+            "{parent}: is a tokenizer of transformers: use korbert.tokenization.load_tokenizer", parent=path.parent
+        )
     if record.get("format") != FORMAT:
         value = repr(record.get("format"))[:80]
-        raise ModelError(f"{path}: format {value}, this korbert reads {FORMAT}: use the korbert that saved it")
+        raise ModelError(
+            "{path}: format {value}, this korbert reads {format}: use the korbert that saved it",
+            path=path,
+            value=value,
+            format=FORMAT,
+        )
     return _Record.model_validate(record)
 
 
@@ -166,8 +193,14 @@ def _other_versions(
     if not accept:
         ways = " ".join(f"{name}=={versions[name]}" for name in others)
         raise ModelError(
-            f"{folder}: made with {made}, installed is {here}: its morphemes would differ (`korbert tokenize {folder} "
-            f"--check` says how many); install {ways}, learn another vocabulary, or say --accept-kiwi"
+            "{folder}: made with {made}, installed is {here}: its morphemes would differ (`korbert "
+            "tokenize {folder} --check` says how many); install {ways}, learn another vocabulary, or say "
+            "{option}",
+            folder=folder,
+            made=made,
+            here=here,
+            ways=ways,
+            option=argument("accept_kiwi"),
         )
     _logger.warning("%s: made with %s, used with %s", folder, made, here)
     return others

@@ -48,7 +48,10 @@ def learn(
     """
     rows = _rows(counts, settings)
     if not rows:
-        raise CorpusError(f"no forms to learn from (min_count {settings.min_count}): analyze more text, or lower it")
+        raise CorpusError(
+            "no forms to learn from (min_count {min_count}): analyze more text, or lower it",
+            min_count=settings.min_count,
+        )
     if settings.size > _FAR_ABOVE * (worth := _worth_having(rows, settings)):
         _logger.warning(
             "vocab.size %s: far more than the text gives a reason for: about %s would hold its characters and all "
@@ -173,17 +176,28 @@ def _refusal(text: str, rows: Sequence[tuple[str, int]], settings: VocabularySet
         allowed = int(match[1]) + reserved
         often = sum(count >= _OFTEN for _, count in rows)
         return CorpusError(
-            f"vocab.size {settings.size}: too little text for so many entries: of its {len(rows):,} forms {often:,} are"
-            f" seen {_OFTEN} times or more: set vocab.size to about {min(allowed, _worth_having(rows, settings))}"
-            f" ({allowed} is the most that it allows), or bring more text"
+            "vocab.size {size}: too little text for so many entries: of its {num_rows:,} forms {often:,} "
+            "are seen {often2} times or more: set vocab.size to about {allowed} ({allowed2} is the most "
+            "that it allows), or bring more text",
+            size=settings.size,
+            num_rows=len(rows),
+            often=often,
+            often2=_OFTEN,
+            allowed=min(allowed, _worth_having(rows, settings)),
+            allowed2=allowed,
         )
     if match := _TOO_SMALL.search(text):
         needed = int(match[1]) + FIRST_PIECE + reserved
         return CorpusError(
-            f"vocab.size {settings.size}: the characters of the text alone take {needed} entries:"
-            f" set vocab.size above that, or lower character_coverage {settings.character_coverage}"
+            "vocab.size {size}: the characters of the text alone take {needed} entries: set vocab.size "
+            "above that, or lower character_coverage {character_coverage}",
+            size=settings.size,
+            needed=needed,
+            character_coverage=settings.character_coverage,
         )
-    return CorpusError(f"vocab.size {settings.size}: SentencePiece cannot learn from these counts: {text}")
+    return CorpusError(
+        "vocab.size {size}: SentencePiece cannot learn from these counts: {text}", size=settings.size, text=text
+    )
 
 
 def processor_of(model: bytes) -> Any:
@@ -194,11 +208,13 @@ def processor_of(model: bytes) -> Any:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError as error:
         raise ModelError(
-            f"the vocabulary is no SentencePiece model ({error}): learn it with korbert.tokenization.learn"
+            "the vocabulary is no SentencePiece model ({error}): learn it with korbert.tokenization.learn", error=error
         ) from error
     names = processor.id_to_piece([*range(len(SPECIAL)), FIRST_BYTE, FIRST_PIECE - 1])
     if names != [*SPECIAL, "<0x00>", "<0xFF>"]:
         raise ModelError(
-            f"the vocabulary begins with {names[:5]}, not {list(SPECIAL)}: learn it with korbert.tokenization.learn"
+            "the vocabulary begins with {names}, not {special}: learn it with korbert.tokenization.learn",
+            names=names[:5],
+            special=list(SPECIAL),
         )
     return processor

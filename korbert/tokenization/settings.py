@@ -71,11 +71,13 @@ def read_user_words(path: Path) -> tuple[UserWord, ...]:
         data = read_small(path, 1 << 26)
         text = data.decode("utf-8-sig")
     except OSError as error:
-        raise CorpusError(f"{path}: cannot be read ({error.strerror}): give a file of words") from error
+        raise CorpusError(
+            "{path}: cannot be read ({strerror}): give a file of words", path=path, strerror=error.strerror
+        ) from error
     except UnicodeDecodeError as error:
         where = f"{path}, line {1 + data.count(10, 0, error.start)}"
         what = f"byte 0x{data[error.start]:02x} is not UTF-8: convert the file to UTF-8"
-        raise CorpusError(f"{where}: {what}") from error
+        raise CorpusError("{where}: {what}", where=where, what=what) from error
     lines: dict[tuple[str, str], int] = {}
     words: list[UserWord] = []
     for number, line in enumerate(text.split("\n"), start=1):
@@ -84,19 +86,37 @@ def read_user_words(path: Path) -> tuple[UserWord, ...]:
         word = _word(line, f"{path}, line {number}")
         first = lines.setdefault((word.form, word.tag), number)
         if first != number:
-            raise CorpusError(f"{path}, line {number}: {word.form}/{word.tag} stands in line {first} already: take one")
+            raise CorpusError(
+                "{path}, line {number}: {form}/{tag} stands in line {first} already: take one",
+                path=path,
+                number=number,
+                form=word.form,
+                tag=word.tag,
+                first=first,
+            )
         words.append(word)
     if not words:
-        raise CorpusError(f"{path}: has no words: {_WORD_FORMAT}")
+        raise CorpusError("{path}: has no words: {word_format}", path=path, word_format=_WORD_FORMAT)
     return tuple(words)
 
 
 def _word(line: str, where: str) -> UserWord:
     fields = [field.strip() for field in line.split("\t")]
     if len(fields) == 1 and "," in line:  # one word to Kiwi, which no text has
-        raise CorpusError(f"{where}: commas in {line.strip()!r}, where tabs separate the fields: {_WORD_FORMAT}")
+        raise CorpusError(
+            "{where}: commas in {line!r}, where tabs separate the fields: {word_format}",
+            where=where,
+            line=line.strip(),
+            word_format=_WORD_FORMAT,
+        )
     if len(fields) > len(UserWord.model_fields):
-        raise CorpusError(f"{where}: {len(fields)} fields between tabs in {line!r}: {_WORD_FORMAT}")
+        raise CorpusError(
+            "{where}: {num_fields} fields between tabs in {line!r}: {word_format}",
+            where=where,
+            num_fields=len(fields),
+            line=line,
+            word_format=_WORD_FORMAT,
+        )
     try:
         return UserWord.model_validate(dict(zip(UserWord.model_fields, fields, strict=False)))
     except ValidationError as error:
@@ -104,7 +124,7 @@ def _word(line: str, where: str) -> UserWord:
         what = first["msg"].removeprefix("Value error, ")
         if what == first["msg"]:  # pydantic's own, which names neither field nor value
             what = f"{first['loc'][0]}: {what}, not {first['input']!r}"
-        raise CorpusError(f"{where}: {what}: {_WORD_FORMAT}") from error
+        raise CorpusError("{where}: {what}: {word_format}", where=where, what=what, word_format=_WORD_FORMAT) from error
 
 
 class AnalyzerOptions(BaseModel, frozen=True, extra="forbid"):

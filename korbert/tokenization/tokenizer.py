@@ -76,7 +76,11 @@ class Tokenizer(AnyTokenizer):
         self.analyzer = Analyzer(analyzer_options)
         self._vocabulary = Vocabulary(processor_of(model), self.settings.mark, self.settings.words)
         if self.settings.mark != "none" and MARK not in self._vocabulary.pieces:
-            raise ModelError(f"the vocabulary lacks {MARK}, but mark = {self.settings.mark!r}: learn it with that mark")
+            raise ModelError(
+                "the vocabulary lacks {mark}, but mark = {mark2!r}: learn it with that mark",
+                mark=MARK,
+                mark2=self.settings.mark,
+            )
         self.vocab_size = len(self._vocabulary.pieces)
         self.frame = Frame(self.cls_id, self.sep_id)
 
@@ -179,7 +183,11 @@ class Tokenizer(AnyTokenizer):
     def tokens(self, ids: Iterable[int]) -> list[str]:
         names, ids = self._vocabulary.pieces, list(ids)
         if wrong := [id for id in ids if not 0 <= id < len(names)]:
-            raise ModelError(f"id {wrong[0]} is not in the vocabulary of {len(names)}: of another tokenizer")
+            raise ModelError(
+                "id {wrong} is not in the vocabulary of {num_names}: of another tokenizer",
+                wrong=wrong[0],
+                num_names=len(names),
+            )
         return [names[id] for id in ids]
 
     def decode(self, ids: Sequence[int], boundaries: Sequence[int] | None = None) -> str:

@@ -58,7 +58,9 @@ class TransformersTokenizer(AnyTokenizer):
             self.theirs = opened(Path(folder))
         if not self.theirs.is_fast:
             name = type(self.theirs).__name__
-            raise ModelError(f"its tokenizer ({name}) gives no offsets: take a model with a fast one, in Rust")
+            raise ModelError(
+                "its tokenizer ({name}) gives no offsets: take a model with a fast one, in Rust", name=name
+            )
         self.frame = frame_of(self.theirs)
         self.vocab_size = max(self.theirs.get_vocab().values()) + 1
         self.cls_id, self.sep_id = self.frame.cls_id, self.frame.sep_id
@@ -82,9 +84,13 @@ class TransformersTokenizer(AnyTokenizer):
             tokenizer = cls(files)
             changed = [text for text in _SAMPLES if ids_of(tokenizer.theirs, text) != ids_of(original, text)]
         except ModelError as error:
-            raise ModelError(f"{Path(folder) / 'tokenizer_config.json'}: {error}") from None
+            raise ModelError("{path}: {error}", path=Path(folder) / "tokenizer_config.json", error=error) from None
         if changed:
-            raise ModelError(f"{folder}: its tokenizer gives other ids once saved ({changed[0]!r}): save it anew")
+            raise ModelError(
+                "{folder}: its tokenizer gives other ids once saved ({changed!r}): save it anew",
+                folder=folder,
+                changed=changed[0],
+            )
         return tokenizer
 
     @classmethod
@@ -94,13 +100,19 @@ class TransformersTokenizer(AnyTokenizer):
         try:
             record = read_object(folder / RECORD)
             if record.get("kind") != KIND or record.get("format") != FORMAT:
-                raise ModelError(f"{folder / RECORD}: is no record of a tokenizer of transformers, format {FORMAT}")
+                raise ModelError(
+                    "{folder}: is no record of a tokenizer of transformers, format {format}",
+                    folder=folder / RECORD,
+                    format=FORMAT,
+                )
             names = [str(name) for name in record["files"] if Path(name).name == name]
             files = {name: read_small(folder / name, _MOST_BYTES) for name in names}
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ModelError(f"{folder}: cannot be read ({error}): restore it as it was saved") from None
+            raise ModelError(
+                "{folder}: cannot be read ({error}): restore it as it was saved", folder=folder, error=error
+            ) from None
         if digest(files) != record.get("digest"):
-            raise ModelError(f"{folder}: a file was changed since it was saved: restore it")
+            raise ModelError("{folder}: a file was changed since it was saved: restore it", folder=folder)
         return cls(files)
 
     def save(self, folder: str | Path) -> None:
@@ -174,7 +186,11 @@ class TransformersTokenizer(AnyTokenizer):
     def tokens(self, ids: Iterable[int]) -> list[str]:
         ids = [int(id) for id in ids]
         if wrong := [id for id in ids if not 0 <= id < self.vocab_size]:
-            raise ModelError(f"id {wrong[0]} is not in the vocabulary of {self.vocab_size}: of another tokenizer")
+            raise ModelError(
+                "id {wrong} is not in the vocabulary of {vocab_size}: of another tokenizer",
+                wrong=wrong[0],
+                vocab_size=self.vocab_size,
+            )
         return [str(name) for name in self.theirs.convert_ids_to_tokens(ids)]
 
     def decode(self, ids: Sequence[int], boundaries: Sequence[int] | None = None) -> str:
@@ -192,7 +208,11 @@ def opened(folder: Path) -> Any:
         with quietly():
             return library.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # each class has errors of its own
-        raise ModelError(f"{folder}: its tokenizer cannot be loaded ({reason_of(error)}): save it anew") from None
+        raise ModelError(
+            "{folder}: its tokenizer cannot be loaded ({reason_of}): save it anew",
+            folder=folder,
+            reason_of=reason_of(error),
+        ) from None
 
 
 def saved_files(folder: Path) -> tuple[Any, dict[str, bytes]]:
@@ -202,15 +222,27 @@ def saved_files(folder: Path) -> tuple[Any, dict[str, bytes]]:
         settings = read_object(config) if config.is_file() else {}
         model_type = read_object(folder / "config.json").get("model_type")
     except (OSError, ValueError) as error:
-        raise ModelError(f"{folder}: cannot be read ({error}): name a folder that transformers has written") from None
+        raise ModelError(
+            "{folder}: cannot be read ({error}): name a folder that transformers has written",
+            folder=folder,
+            error=error,
+        ) from None
     if settings.get("auto_map"):
-        raise ModelError(f"{config}: auto_map: the tokenizer needs code of its folder, which is never run")
+        raise ModelError(
+            "{config}: auto_map: the tokenizer needs code of its folder, which is never run", config=config
+        )
     length = settings.get("model_max_length")
     if length is not None and (isinstance(length, bool) or not isinstance(length, int | float) or not length >= 3):
-        raise ModelError(f"{config}: model_max_length: {length!r:.60} is not a number of pieces: correct it")
+        raise ModelError(
+            "{config}: model_max_length: {length!r:.60} is not a number of pieces: correct it",
+            config=config,
+            length=length,
+        )
     names = [path.name for path in folder.iterdir()]
     if not any(name == "tokenizer.json" or name.startswith("vocab.") or name.endswith(_VOCABULARIES) for name in names):
-        raise ModelError(f"{folder}: has no tokenizer (tokenizer.json, vocab.txt, ..): put its files there")
+        raise ModelError(
+            "{folder}: has no tokenizer (tokenizer.json, vocab.txt, ..): put its files there", folder=folder
+        )
     theirs = opened(folder)
     with TemporaryDirectory(prefix="korbert-tokenizer-") as aside:
         theirs.save_pretrained(aside)
@@ -234,7 +266,9 @@ def ids_of(theirs: Any, *texts: str, **options: bool) -> list[int]:
     try:
         return list(theirs(*texts, **options)["input_ids"])
     except Exception as error:  # each class has errors of its own
-        raise ModelError(f"its tokenizer cannot encode a text ({reason_of(error)}): correct its files") from None
+        raise ModelError(
+            "its tokenizer cannot encode a text ({reason_of}): correct its files", reason_of=reason_of(error)
+        ) from None
 
 
 def frame_of(theirs: Any) -> Frame:
@@ -244,8 +278,9 @@ def frame_of(theirs: Any) -> Frame:
     between = pair[1 + len(body) : -1 - len(body)]
     if alone != [first, *body, last] or not between or pair != [first, *body, *[last] * len(between), *body, last]:
         raise ModelError(
-            f"its tokenizer puts special tokens around texts as in {theirs.convert_ids_to_tokens(pair)}: one before"
-            " the first and the same one behind each is needed, as of BERT and RoBERTa"
+            "its tokenizer puts special tokens around texts as in {convert_ids_to_tokens}: one before the "
+            "first and the same one behind each is needed, as of BERT and RoBERTa",
+            convert_ids_to_tokens=theirs.convert_ids_to_tokens(pair),
         )
     cls, sep = theirs.convert_ids_to_tokens([first, last])
     return Frame(first, last, cls, sep, len(between))

@@ -22,7 +22,11 @@ def encode_whole(network: Network, tokenizer: AnyTokenizer, text: str, pair: str
     encoding = tokenizer.encode(text, pair, special_tokens=True)
     longest: int = network.config.max_position_embeddings
     if len(encoding) > longest:
-        raise ModelError(f"the text has {len(encoding):,} pieces, the model reads {longest:,}: shorten it")
+        raise ModelError(
+            "the text has {num_encoding:,} pieces, the model reads {longest:,}: shorten it",
+            num_encoding=len(encoding),
+            longest=longest,
+        )
     return encoding
 
 

@@ -71,7 +71,7 @@ def parts_of(
 ) -> list[Parts]:
     """The parts of each text; of the settings, layer and mix are used. SettingsError for an unknown unit."""
     if unit not in get_args(Unit):
-        raise SettingsError(f"unit {unit!r}: take {', '.join(get_args(Unit))}")
+        raise SettingsError("unit {unit!r}: take {get_args}", unit=unit, get_args=", ".join(get_args(Unit)))
     encodings = tokenizer.encode_batch(texts, max_length=max_length, workers=0)
     vectors_of = vectors_of_pieces(network, tokenizer, encodings, settings)
     parts = []

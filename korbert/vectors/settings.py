@@ -31,13 +31,19 @@ class VectorSettings(BaseModel, frozen=True, extra="forbid"):
             first = error.errors()[0]
             name = ".".join(map(str, first["loc"])) or "vectors"
             said = first["msg"].removeprefix("Value error, ")
-            raise SettingsError(f"{name}: {said} (given: {first['input']!r:.60})") from None
+            raise SettingsError(
+                "{name}: {said} (given: {first!r:.60})", name=name, said=said, first=first["input"]
+            ) from None
 
     def places(self, count: int) -> tuple[int, ...]:
         """The layers counted from 0, in an encoder of `count`. SettingsError for one that it does not have."""
         for layer in self.layer:
             if not -count - 1 <= layer <= count:
-                raise SettingsError(f"layer {layer}: take one from 0 (the embeddings) to {count}; -1 is the last one")
+                raise SettingsError(
+                    "layer {layer}: take one from 0 (the embeddings) to {count}; -1 is the last one",
+                    layer=layer,
+                    count=count,
+                )
         return tuple(layer % (count + 1) for layer in self.layer)
 
     def reads_last(self, count: int) -> bool:

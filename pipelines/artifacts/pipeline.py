@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from korbert.errors import ArtifactError, CorpusError, SettingsError
-from korbert.messages import Message, joined
+from korbert.messages import Message, argument, joined
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.artifacts.sources import Sources
@@ -103,10 +103,23 @@ class Pipeline:
         names = list(self.recipe.stages)
         for option, name in (("--from", first), ("--to", last)):
             if name is not None and name not in names:
-                raise SettingsError(f"{option} {name}: {self.recipe.given} has the stages {' '.join(names)}: name one")
+                raise SettingsError(
+                    "{option} {name}: {given} has the stages {names}: name one",
+                    option=option,
+                    name=name,
+                    given=self.recipe.given,
+                    names=" ".join(names),
+                )
         start, stop = names.index(first or names[0]), names.index(last or names[-1])
         if start > stop:
-            raise SettingsError(f"--from {first} comes after --to {last}: the order is {' '.join(names)}")
+            raise SettingsError(
+                "{option_from} {first} comes after {option_to} {last}: the order is {names}",
+                first=first,
+                last=last,
+                names=" ".join(names),
+                option_from=argument("from"),
+                option_to=argument("to"),
+            )
         return [self.recipe.stages[name] for name in names[start : stop + 1] if self.recipe.section(name) is not None]
 
     def reads(self, stage: Stage) -> tuple[str, ...]:
@@ -129,7 +142,10 @@ class Pipeline:
             record = store.read_record(self.artifact(name))
             if record is None:
                 raise ArtifactError(
-                    f"{self.artifact(name)}: is absent, and {stage.name} reads it: make it with {self.command(to=name)}"
+                    "{artifact}: is absent, and {stage} reads it: make it with {command}",
+                    artifact=self.artifact(name),
+                    stage=stage.name,
+                    command=self.command(to=name),
                 )
             digests[name] = record["digest"]
         inputs = {"artifacts": digests, "files": self.sources.describe(stage.name) if files is None else files}
@@ -247,8 +263,12 @@ class Pipeline:
             if builders and (status := self.status(earlier)).state != "fresh":
                 why = f" ({status.reasons[0]})" if status.reasons else ""
                 raise ArtifactError(
-                    f"{self.artifact(earlier.name)}: is {status.state}{why}, and {builders[0]} builds on it: "
-                    f"run {self.command(from_=earlier.name)}"
+                    "{artifact}: is {state}{why}, and {builders} builds on it: run {command}",
+                    artifact=self.artifact(earlier.name),
+                    state=status.state,
+                    why=why,
+                    builders=builders[0],
+                    command=self.command(from_=earlier.name),
                 )
 
     def _builds_on(self, stage: Stage, earlier: Stage) -> bool:
@@ -278,7 +298,12 @@ def open_pipeline(recipe: str, changes: Sequence[str], root: Path, data: Path | 
     try:
         folder = folder.resolve()
     except (OSError, RuntimeError) as error:  # a loop of links
-        raise SettingsError(f"{folder}: cannot be followed ({error}): name another folder with --data") from error
+        raise SettingsError(
+            "{folder}: cannot be followed ({error}): name another folder with {option}",
+            folder=folder,
+            error=error,
+            option=argument("data"),
+        ) from error
     return Pipeline(loaded, Runtime(root=root, data=folder, **runtime))
 
 

@@ -122,8 +122,10 @@ def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip"
         changed = store.changed_file(folder, store.read_record(folder) or {"files": {}})
         if changed is not None:
             raise ArtifactError(
-                f"{changed}: has other bytes than recorded, and {stage.name} reads it: "
-                f"rebuild it with {pipeline.command(from_=name, to=name, rebuild=True)}"
+                "{changed}: has other bytes than recorded, and {stage} reads it: rebuild it with {command}",
+                changed=changed,
+                stage=stage.name,
+                command=pipeline.command(from_=name, to=name, rebuild=True),
             )
     _prepare(pipeline, stage, plan, rebuild=rebuild)
     if (partial / store.RECORD).exists():  # killed between the record and the rename

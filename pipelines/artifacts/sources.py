@@ -8,6 +8,7 @@ from korbert.corpus.readers.files import find_files, is_address, remote_version
 from korbert.durable import sha256_of
 from korbert.errors import ArtifactError, CorpusError, ModelError
 from korbert.folders import bundled, is_on_hub
+from korbert.messages import argument
 from korbert.names import nfc, on_disk
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.store import Json
@@ -84,13 +85,17 @@ class Sources:
         try:
             files = find_files(relative, base)
         except CorpusError as error:
-            raise CorpusError(f"{key}: {error}") from error
+            raise CorpusError("{key}: {error}", key=key, error=error) from error
         if not files and is_address(relative):
-            raise CorpusError(f"{key}: no file {relative}: change the path in the recipe")
+            raise CorpusError("{key}: no file {relative}: change the path in the recipe", key=key, relative=relative)
         if not files:
             raise CorpusError(
-                f"{key}: no file {relative} in {base}: name the folder that holds it with --data (docs/data.md says "
-                "where to get each data set), or change the path in the recipe"
+                "{key}: no file {relative} in {base}: name the folder that holds it with {option} "
+                "(docs/data.md says where to get each data set), or change the path in the recipe",
+                key=key,
+                relative=relative,
+                base=base,
+                option=argument("data"),
             )
         return files
 
@@ -101,13 +106,21 @@ class Sources:
             below = Path(name) if is_on_hub(name) else on_disk(self._data / name)
             folder = find(below if below.exists() else bundled(name) or below)
         except ModelError as error:
-            raise CorpusError(f"{key}: {error}") from error
+            raise CorpusError("{key}: {error}", key=key, error=error) from error
         if folder.resolve().is_relative_to(self._folder.resolve()):
-            raise CorpusError(f"{key}: {folder}: is an artifact of this recipe: name another, or rename the recipe")
+            raise CorpusError(
+                "{key}: {folder}: is an artifact of this recipe: name another, or rename the recipe",
+                key=key,
+                folder=folder,
+            )
         files = find_files("", folder)
         if not files:
             raise CorpusError(
-                f"{key}: no folder {name} in {self._data}, or nothing in it: name the folder of a model, or an "
-                "artifact that holds one, relative to --data"
+                "{key}: no folder {name} in {data}, or nothing in it: name the folder of a model, or an "
+                "artifact that holds one, relative to {option}",
+                key=key,
+                name=name,
+                data=self._data,
+                option=argument("data"),
             )
         return files

@@ -95,7 +95,11 @@ def read_record(folder: Path) -> Json | None:
     """
     record = read_json(folder / RECORD, _Record)
     if record is not None and digest_of(record) != record["digest"]:
-        raise ArtifactError(f"{folder / RECORD}: its digest does not match its content, it was changed: {MOVE_IT}")
+        raise ArtifactError(
+            "{folder}: its digest does not match its content, it was changed: {move_it}",
+            folder=folder / RECORD,
+            move_it=MOVE_IT,
+        )
     return record
 
 
@@ -112,7 +116,12 @@ def read_json(path: Path, fields: type[BaseModel] | None = None) -> Json | None:
     try:
         value = durable.read_json(path)
         if not isinstance(value, dict):
-            raise ArtifactError(f"{path}: holds a {type(value).__name__}, not an object: {MOVE_IT}")
+            raise ArtifactError(
+                "{path}: holds a {name}, not an object: {move_it}",
+                path=path,
+                name=type(value).__name__,
+                move_it=MOVE_IT,
+            )
         if fields is not None:
             fields.model_validate(value)
     except FileNotFoundError:
@@ -120,9 +129,13 @@ def read_json(path: Path, fields: type[BaseModel] | None = None) -> Json | None:
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
-        raise ArtifactError(f"{path}: {field}: {first['msg']}: {MOVE_IT}") from error
+        raise ArtifactError(
+            "{path}: {field}: {first}: {move_it}", path=path, field=field, first=first["msg"], move_it=MOVE_IT
+        ) from error
     except (ValueError, OSError) as error:
-        raise ArtifactError(f"{path}: cannot be read ({error}): {MOVE_IT}") from error
+        raise ArtifactError(
+            "{path}: cannot be read ({error}): {move_it}", path=path, error=error, move_it=MOVE_IT
+        ) from error
     return value
 
 
@@ -326,12 +339,18 @@ def check_place(final: Path, option: str = "--root") -> None:
         if path.is_symlink() or (path.exists() and not path.is_dir()):
             what = "a symbolic link" if path.is_symlink() else "not a folder"
             raise ArtifactError(
-                f"{path}: is {what}, so no artifact is written there: remove it or choose another {option}"
+                "{path}: is {what}, so no artifact is written there: remove it or choose another {option}",
+                path=path,
+                what=what,
+                option=option,
             )
         if not (path == partial_of(final) and is_marked(path)) and (others := strangers(path)):
             raise ArtifactError(
-                f"{path}: holds {others[0].relative_to(path)}, which no readable record of korbert lists: move it away"
-                f" or choose another {option}"
+                "{path}: holds {others}, which no readable record of korbert lists: move it away or choose "
+                "another {option}",
+                path=path,
+                others=others[0].relative_to(path),
+                option=option,
             )
 
 
@@ -376,13 +395,17 @@ def locked(final: Path) -> Iterator[None]:
     """Holds the lock of an artifact. ArtifactError, naming the process, if another run holds it."""
     final.parent.mkdir(parents=True, exist_ok=True)
     path = final.with_name(final.name + ".lock")
-    foreign = ArtifactError(f"{path}: is not a lock of korbert, which would be there: move it away")
+    foreign = ArtifactError("{path}: is not a lock of korbert, which would be there: move it away", path=path)
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise foreign
     with path.open("a+b") as file:
         if not lock_descriptor(file.fileno(), blocking=False):
             holder = owner(final) or "another process"
-            raise ArtifactError(f"{final}: is being written by {holder}: wait for it, or stop it, and run this again")
+            raise ArtifactError(
+                "{final}: is being written by {holder}: wait for it, or stop it, and run this again",
+                final=final,
+                holder=holder,
+            )
         file.seek(0)
         if not re.fullmatch(rb"(process \d+)?", file.read(64)):
             raise foreign

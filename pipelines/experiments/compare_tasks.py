@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from korbert.errors import ArtifactError, ModelError, SettingsError
-from korbert.messages import Message
+from korbert.messages import Message, argument
 from korbert.pipelines.artifacts.store import Json, read_json
 from korbert.pipelines.experiments.compare_pretraining import distinct_names
 from korbert.pipelines.experiments.scores import score_table
@@ -43,7 +43,7 @@ class Side:
         rows, predictions = read_predictions(folder / PREDICTIONS)
         if model and model not in predictions:
             raise SettingsError(
-                "--model {model}: {folder} has predictions of {names}: name one of these",
+                "{option} {model}: {folder} has predictions of {names}: name one of these", option=argument("model"),
                 model=model, folder=folder, names=", ".join(predictions),
             )  # fmt: skip
         model, path = model or next(iter(predictions)), folder / "scores.json"
@@ -51,7 +51,9 @@ class Side:
         facts = [row for row in scores.get("rows", ()) if row.get("name") == model]
         if len(facts) != len(of_seeds):
             raise ArtifactError(
-                "{path}: has {runs} runs of {model}, {predictions} has {others}: rebuild this artifact with --rebuild",
+
+"{path}: has {runs} runs of {model}, {predictions} has {others}: rebuild this artifact with "
+"{option}", option=argument("rebuild"),
                 path=path, runs=len(facts), model=model, predictions=PREDICTIONS, others=len(of_seeds),
             )  # fmt: skip
         try:
@@ -79,7 +81,7 @@ class TaskComparison:
                     task.run(side.rows, predictions)
                 except (ValueError, LookupError, TypeError) as error:
                     raise ArtifactError(
-                        "{path}: {model}: not predictions of a {kind} ({error}): rebuild this artifact with --rebuild",
+                        "{path}: {model}: not predictions of a {kind} ({error}): rebuild this artifact with {option}", option=argument("rebuild"),
                         path=side.folder / PREDICTIONS, model=side.model, kind=task.name, error=error,
                     ) from None  # fmt: skip
                 results.append(ModelResult({**facts, "name": side.name}, predictions, side.folder))
@@ -116,11 +118,16 @@ def read_predictions(path: Path) -> tuple[list[Row], dict[str, list[list[Any]]]]
         seeds, of_first = ({model: len(own) for model, own in line.items()} for line in (lines[-1], lines[0]))
         if not all(seeds.values()) or seeds != of_first:
             raise ArtifactError(
-                "{path}: line {number} has other seeds: rebuild this artifact with --rebuild", path=path, number=number
+                "{path}: line {number} has other seeds: rebuild this artifact with {option}",
+                option=argument("rebuild"),
+                path=path,
+                number=number,
             )
         rows.append({role: value for role, value in row.items() if role != "predictions"})
     if not lines or not lines[0]:
-        raise ArtifactError("{path}: has no predictions: rebuild this artifact with --rebuild", path=path)
+        raise ArtifactError(
+            "{path}: has no predictions: rebuild this artifact with {option}", option=argument("rebuild"), path=path
+        )
     predictions = {
         model: [[line[model][seed] for line in lines] for seed in range(len(own))] for model, own in lines[0].items()
     }
@@ -155,7 +162,7 @@ def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskCo
         raise SettingsError("{number} artifact to compare: name at least two", number=len(folders))
     if len(models) > 1 and len(models) != len(folders):
         raise SettingsError(
-            "--model: {names} names for {folders} folders: give one, or one per folder",
+            "{option}: {names} names for {folders} folders: give one, or one per folder", option=argument("model"),
             names=len(models), folders=len(folders),
         )  # fmt: skip
     wanted = models if len(models) > 1 else list(models or [""]) * len(folders)
@@ -164,7 +171,7 @@ def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskCo
     for number, path in enumerate(paths):
         if path in paths[:number]:
             raise SettingsError(
-                "{folder}: its model {model} is named twice: name another folder or --model",
+                "{folder}: its model {model} is named twice: name another folder or {option}", option=argument("model"),
                 folder=folders[number], model=path.name,
             )  # fmt: skip
     task = common_task(sides)

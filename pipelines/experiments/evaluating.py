@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from korbert.errors import SettingsError
+from korbert.messages import argument
 from korbert.model import Model
 from korbert.notebook import as_html
 from korbert.pipelines.experiments.preparing import few_rows, roles_of
@@ -64,7 +65,13 @@ def evaluated(
     kind = model.task
     if noise and not kind.noise:
         others = ", ".join(name for name, entry in KINDS.items() if entry.kind_class.noise)
-        raise SettingsError(f"--noise, --html: this model is of kind {kind.name}: noise is for {others}")
+        raise SettingsError(
+            "{option_noise}, {option_html}: this model is of kind {kind}: noise is for {others}",
+            kind=kind.name,
+            others=others,
+            option_noise=argument("noise"),
+            option_html=argument("html"),
+        )
     columns = {kind.label_role if role == "label" else role: names for role, names in columns.items()}
     rows = read_rows([file], roles_of(kind), form=form, columns=columns, trained=kind.columns)
     if hasattr(kind, "labels"):

@@ -107,7 +107,10 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
         keep_layers(start, settings.num_hidden_layers)
     if settings.max_length > (positions := start.config.max_position_embeddings):
         raise SettingsError(
-            f"max_length {settings.max_length} is more than the {positions} positions of {source}: lower it"
+            "max_length {max_length} is more than the {positions} positions of {source}: lower it",
+            max_length=settings.max_length,
+            positions=positions,
+            source=source,
         )
     if settings.features is not None:
         chosen_layers(settings.features.layers, start.config.num_hidden_layers)  # raises for layers that it lacks
@@ -204,7 +207,12 @@ def _tables(
     if settings.set:
         known = known_set(settings.set)
         if kind.name not in (known.kind, "embedding"):
-            raise SettingsError(f"kind {kind.name}: {settings.set} is a set of kind {known.kind}: leave kind out")
+            raise SettingsError(
+                "kind {kind}: {set} is a set of kind {kind2}: leave kind out",
+                kind=kind.name,
+                set=settings.set,
+                kind2=known.kind,
+            )
         loaded = load(settings.set, data)
         tables = {"train": loaded.train, "test": loaded.test}
         tables |= {} if loaded.valid is None else {"valid": loaded.valid}

@@ -131,10 +131,14 @@ def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> Plan
     recipe = pipeline.recipe
     settings: PretrainStage | None = recipe.section("pretrain")
     if settings is None:
-        raise SettingsError(f"{recipe.given}: has no section [pretrain], and only pretraining is planned: add one")
+        raise SettingsError(
+            "{given}: has no section [pretrain], and only pretraining is planned: add one", given=recipe.given
+        )
     if hours is not None and not (hours > 0 and seconds > 0):
         raise SettingsError(
-            f"--hours {hours:g} --seconds {seconds:g}: --hours needs a trial: give more than 0 for both"
+            "--hours {hours:g} --seconds {seconds:g}: --hours needs a trial: give more than 0 for both",
+            hours=hours,
+            seconds=seconds,
         )
     torch.set_num_threads(settings.threads)
     device = choose_device(pipeline.runtime.device)
@@ -148,8 +152,12 @@ def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> Plan
     needed, free = memory["weights"] + memory["gradients"] + memory["optimizer"], on_device[1]
     if needed > free:
         raise SettingsError(
-            f"{recipe.given}: weights, gradients and optimizer need {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} "
-            f"GiB are free on this {device.type}: --seconds 0 plans without a trial"
+            "{given}: weights, gradients and optimizer need {needed:.1f} GiB, and {free:.1f} GiB are free "
+            "on this {type}: --seconds 0 plans without a trial",
+            given=recipe.given,
+            needed=needed / 2**30,
+            free=free / 2**30,
+            type=device.type,
         )
     with tempfile.TemporaryDirectory(prefix="korbert-plan-") as made:
         if not shards:
@@ -300,7 +308,9 @@ def steps_within(seconds: float, steps: Sequence[int], training: float, evaluati
     if share < least_share:
         least = evaluation + least_share * whole
         raise SettingsError(
-            f"--hours {seconds / 3600:g}: one step of each phase and an evaluation take {least / 3600:.2g} hours: give "
-            "more, or lower pretrain.heldout_rows"
+            "--hours {seconds:g}: one step of each phase and an evaluation take {least:.2g} hours: give "
+            "more, or lower pretrain.heldout_rows",
+            seconds=seconds / 3600,
+            least=least / 3600,
         )
     return [int(count * share) for count in steps]

@@ -10,6 +10,7 @@ from typing import Any
 
 from korbert.durable import read_small
 from korbert.errors import SettingsError
+from korbert.messages import argument
 from korbert.names import on_disk
 from korbert.pipelines.recipes.faults import near, short
 
@@ -29,11 +30,18 @@ def find(name: str) -> Path:
             path = SHIPPED / f"{name}.toml"
             if own.is_file():
                 raise SettingsError(
-                    f"{name}: is a shipped recipe, and {own} exists, too: name {own} to use yours, or rename it"
+                    "{name}: is a shipped recipe, and {own} exists, too: name {own} to use yours, or rename it",
+                    name=name,
+                    own=own,
                 )
         elif not own.is_file():
             hint = near(name, [*shipped(), *(path.stem for path in Path().glob("*.toml"))])
-            raise SettingsError(f"{name}: no such recipe: give a .toml file, or one of {', '.join(shipped())}{hint}")
+            raise SettingsError(
+                "{name}: no such recipe: give a .toml file, or one of {shipped}{hint}",
+                name=name,
+                shipped=", ".join(shipped()),
+                hint=hint,
+            )
     check_name(path)
     return path
 
@@ -47,8 +55,10 @@ def check_name(path: Path) -> None:
     """Raises SettingsError if the name of the recipe cannot name an artifact folder."""
     if path.stem.startswith(".") or not path.stem.isprintable():
         raise SettingsError(
-            f"{str(path)!r}: the artifact folder is named after the recipe, and {path.stem!r} cannot name a folder: "
-            "choose another name"
+            "{path!r}: the artifact folder is named after the recipe, and {stem!r} cannot name a folder: "
+            "choose another name",
+            path=str(path),
+            stem=path.stem,
         )
 
 
@@ -63,7 +73,8 @@ def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[dict[st
     listed = isinstance(without, list) and all(isinstance(key, str) for key in without)
     if not isinstance(base, str) or not listed or (without and not base):
         raise SettingsError(
-            f'{path}: extends and without: write them as extends = "small" and without = ["nsmc", "vocab.size"]'
+            '{path}: extends and without: write them as extends = "small" and without = ["nsmc", "vocab.size"]',
+            path=path,
         )
     if not base:
         return own, ()
@@ -71,11 +82,17 @@ def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[dict[st
     base_path = on_disk(path.parent / base) if base.endswith(".toml") else SHIPPED / f"{base}.toml"
     if not base_path.is_file():
         raise SettingsError(
-            f"{path}: extends: there is no recipe {base}: "
-            f"give a .toml file, relative to this one, or one of {', '.join(shipped())}{near(base, shipped())}"
+            "{path}: extends: there is no recipe {base}: give a .toml file, relative to this one, or one "
+            "of {shipped}{near}",
+            path=path,
+            base=base,
+            shipped=", ".join(shipped()),
+            near=near(base, shipped()),
         )
     if os.path.realpath(base_path) in map(os.path.realpath, (path, *extended_by)):
-        raise SettingsError(f"{path}: extends: {base_path} extends this recipe: remove one of the two")
+        raise SettingsError(
+            "{path}: extends: {base_path} extends this recipe: remove one of the two", path=path, base_path=base_path
+        )
     tables, bases = read_tables(base_path, (*extended_by, path))
     for key in without:
         *outer, last = key.split(".")
@@ -83,7 +100,12 @@ def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[dict[st
         for name in outer:
             holder = holder.get(name) if isinstance(holder, dict) else None
         if not isinstance(holder, dict) or holder.pop(last, None) is None:
-            raise SettingsError(f"{path}: without: {base_path} has no {key!r}: remove it from the list")
+            raise SettingsError(
+                "{path}: without: {base_path} has no {key!r}: remove it from the list",
+                path=path,
+                base_path=base_path,
+                key=key,
+            )
     return _merged(tables, own), (base_path, *bases)
 
 
@@ -94,11 +116,15 @@ def _parsed(path: Path) -> dict[str, Any]:
             raise ValueError(f"a line has more than {_MOST_DOTS} dots")
         return tomllib.loads(text)
     except FileNotFoundError as error:
-        raise SettingsError(f"{path}: no such file: `korbert new NAME` writes a recipe to start from") from error
+        raise SettingsError(
+            "{path}: no such file: `korbert new NAME` writes a recipe to start from", path=path
+        ) from error
     except (ValueError, RecursionError) as error:
-        raise SettingsError(f"{path}: is not TOML: {error}: correct it there") from error
+        raise SettingsError("{path}: is not TOML: {error}: correct it there", path=path, error=error) from error
     except OSError as error:
-        raise SettingsError(f"{path}: cannot be read ({error.strerror}): give a file of TOML") from error
+        raise SettingsError(
+            "{path}: cannot be read ({strerror}): give a file of TOML", path=path, strerror=error.strerror
+        ) from error
 
 
 def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,7 +140,11 @@ def apply_change(raw: dict[str, Any], change: str) -> None:
     """Applies a `--set` of KEY=VALUE to parsed TOML."""
     key, equals, text = change.partition("=")
     if not equals or not re.fullmatch(r"[\w-]+(\.[\w-]+)*", key):
-        raise SettingsError(f"--set {change}: write it as section.key=value, such as vocab.size=32000")
+        raise SettingsError(
+            "{option} {change}: write it as section.key=value, such as vocab.size=32000",
+            change=change,
+            option=argument("set"),
+        )
     *outer, last = key.split(".")
     holder: Any = raw
     for index, name in enumerate(outer):
@@ -124,15 +154,31 @@ def apply_change(raw: dict[str, Any], change: str) -> None:
             holder = holder.setdefault(name, {})
         else:
             before = ".".join(outer[:index])
-            raise SettingsError(f"--set {change}: {before} has no {name!r} in the recipe: change it in the file")
+            raise SettingsError(
+                "{option} {change}: {before} has no {name!r} in the recipe: change it in the file",
+                change=change,
+                before=before,
+                name=name,
+                option=argument("set"),
+            )
     if not isinstance(holder, dict):
-        raise SettingsError(f"--set {change}: {'.'.join(outer)} is not a table in the recipe: change it in the file")
+        raise SettingsError(
+            "{option} {change}: {outer} is not a table in the recipe: change it in the file",
+            change=change,
+            outer=".".join(outer),
+            option=argument("set"),
+        )
     try:
         holder[last] = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         holder[last] = text
     except (ValueError, RecursionError) as error:
-        raise SettingsError(f"--set {key}: {short(text)}: too many digits or brackets: give a smaller one") from error
+        raise SettingsError(
+            "{option} {key}: {short}: too many digits or brackets: give a smaller one",
+            key=key,
+            short=short(text),
+            option=argument("set"),
+        ) from error
 
 
 def refuse_boundless(value: Any, path: Path, key: str = "") -> None:
@@ -141,4 +187,9 @@ def refuse_boundless(value: Any, path: Path, key: str = "") -> None:
         for part, inner in value.items() if isinstance(value, dict) else enumerate(value):
             refuse_boundless(inner, path, f"{key}.{part}" if key else str(part))
     elif (isinstance(value, float) and not math.isfinite(value)) or (isinstance(value, int) and abs(value) >= 1 << 63):
-        raise SettingsError(f"{path}: {key}: {short(str(value))} is not a number that a setting can have: change it")
+        raise SettingsError(
+            "{path}: {key}: {short} is not a number that a setting can have: change it",
+            path=path,
+            key=key,
+            short=short(str(value)),
+        )

@@ -55,7 +55,9 @@ def load(given: str, changes: Sequence[str] = ()) -> Recipe:
         return of_tables(tables, path, given, changes)
     except SettingsError as error:
         if bases:
-            raise SettingsError(f"{error} ({path} extends {', '.join(map(str, bases))})") from error
+            raise SettingsError(
+                "{error} ({path} extends {bases})", error=error, path=path, bases=", ".join(map(str, bases))
+            ) from error
         raise
 
 
@@ -64,7 +66,7 @@ def of_tables(raw: dict[str, Any], path: Path, given: str, changes: Sequence[str
     for change in changes:
         apply_change(raw, change)
     if "name" in raw:
-        raise SettingsError(f"{path}: name: no such key: a recipe is named after its file")
+        raise SettingsError("{path}: name: no such key: a recipe is named after its file", path=path)
     refuse_boundless(raw, path)
     stages = _stages(raw, path)
     sections = _sections(raw, stages, path)
@@ -74,11 +76,16 @@ def of_tables(raw: dict[str, Any], path: Path, given: str, changes: Sequence[str
     for name, section in present.items():
         for needed in stages[name].reads_under(section):
             if needed not in present:
-                raise SettingsError(f"{path}: {needed}: is missing, and {name} reads it: add a section [{needed}]")
+                raise SettingsError(
+                    "{path}: {needed}: is missing, and {name} reads it: add a section [{needed}]",
+                    path=path,
+                    needed=needed,
+                    name=name,
+                )
         try:
             stages[name].check(section, present)
         except ValueError as error:
-            raise SettingsError(f"{path}: {name}.{error}") from error
+            raise SettingsError("{path}: {name}.{error}", path=path, name=name, error=error) from error
     return Recipe(path.stem, given, sections, stages)
 
 
@@ -86,17 +93,23 @@ def _stages(raw: Mapping[str, Any], path: Path) -> dict[str, Stage]:
     """The stages of the table, then those of [tasks.NAME]; only the latter if the recipe has no other sections."""
     sections, tasks = raw.get("tasks", {}), {}
     if not isinstance(sections, dict):
-        raise SettingsError(f"{path}: tasks: holds {sections!r}: write each task as a table, [tasks.NAME]")
+        raise SettingsError(
+            "{path}: tasks: holds {sections!r}: write each task as a table, [tasks.NAME]", path=path, sections=sections
+        )
     for name, section in sections.items():
         key = f"{TASK}{name}"
         if not is_task(key):
-            raise SettingsError(f"{path}: tasks: {name!r} is not a task name: use only a to z, 0 to 9, _ and -")
+            raise SettingsError(
+                "{path}: tasks: {name!r} is not a task name: use only a to z, 0 to 9, _ and -", path=path, name=name
+            )
         if not isinstance(section, dict):
-            raise SettingsError(f"{path}: {key}: holds {section!r}: write it as a table, [{key}]")
+            raise SettingsError(
+                "{path}: {key}: holds {section!r}: write it as a table, [{key}]", path=path, key=key, section=section
+            )
         try:
             tasks[key] = task_stage(key, section_class(section))
         except ValueError as error:
-            raise SettingsError(f"{path}: {key}.{error}") from error
+            raise SettingsError("{path}: {key}.{error}", path=path, key=key, error=error) from error
     return tasks if tasks and not raw.keys() & STAGES.keys() else {**STAGES, **tasks}
 
 
@@ -108,7 +121,11 @@ def _sections(raw: dict[str, Any], stages: Mapping[str, Stage], path: Path) -> d
     known = sorted({*SHARED, *STAGES, "tasks"})
     if unknown := [key for key in raw if key not in known]:
         raise SettingsError(
-            f"{path}: {unknown[0]}: no such key{near(unknown[0], known)}: known here: {', '.join(known)}"
+            "{path}: {unknown}: no such key{near}: known here: {known}",
+            path=path,
+            unknown=unknown[0],
+            near=near(unknown[0], known),
+            known=", ".join(known),
         )
     shared = {key: raw.pop(key) for key in SHARED if key in raw}
     if "seed" in shared:
@@ -122,7 +139,12 @@ def _sections(raw: dict[str, Any], stages: Mapping[str, Stage], path: Path) -> d
             continue
         section = holder.setdefault(name, {})
         if not isinstance(section, dict):
-            raise SettingsError(f"{path}: {stage.name}: holds {section!r}: write it as a table, [{stage.name}]")
+            raise SettingsError(
+                "{path}: {stage}: holds {section!r}: write it as a table, [{stage}]",
+                path=path,
+                stage=stage.name,
+                section=section,
+            )
         for key in shared.keys() & own.model_fields.keys() - section.keys():
             section[key] = shared[key]
         stage.derive(section, sections)

@@ -66,5 +66,5 @@ def _pattern(path: Any, beside: Path | None) -> str:
     if not isinstance(path, Path):
         return str(path)
     if not path.exists():
-        raise SettingsError(f"{path}: no such file: check its name and folder")
+        raise SettingsError("{path}: no such file: check its name and folder", path=path)
     return glob.escape(str(path.absolute()).removeprefix(f"{beside}/"))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
-from korbert.messages import Message, joined
+from korbert.messages import Message, argument, joined
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.experiments.compare_pretraining import Run, difference, open_runs
 from korbert.pipelines.experiments.compare_tasks import PREDICTIONS, Side, TaskComparison, compare_tasks
@@ -58,7 +58,7 @@ def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown
         comparison = compare_tasks(folders, models)
         return of_tasks(comparison), comparison.as_json()
     if models:
-        raise SettingsError("--model is for artifacts of tasks: leave it out")
+        raise SettingsError("{option} is for artifacts of tasks: leave it out", option=argument("model"))
     runs = open_runs(folders)
     facts = [
         {

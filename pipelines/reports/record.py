@@ -13,7 +13,7 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from korbert.errors import ArtifactError
-from korbert.messages import Message
+from korbert.messages import Message, argument
 from korbert.pipelines.artifacts.store import MOVE_IT, RECORD, RUN, Json, read_json
 
 _SAMPLED_PARTS = 8  # read for lengths: enough for their quantiles, in seconds at any corpus size
@@ -118,8 +118,10 @@ def drawing(artifact: Artifact) -> Iterator[None]:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ArtifactError(
-            "{folder}: its page cannot be drawn, as a file holds values that the stage does not write: rebuild this "
-            "artifact with --rebuild, or find the place with --debug",
+            "{folder}: its page cannot be drawn, as a file holds values that the stage does not write: "
+            "rebuild this artifact with {option_rebuild}, or find the place with {option_debug}",
+            option_rebuild=argument("rebuild"),
+            option_debug=argument("debug"),
             folder=artifact.folder,
         ) from error
 

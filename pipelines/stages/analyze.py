@@ -42,7 +42,12 @@ def check_versions(analyzed: Path, record: Json, versions: Mapping[str, str], wh
     if others := [name for name in versions if made[name] != versions[name]]:
         before, here = (", ".join(f"{name} {of[name]}" for name in others) for of in (made, versions))
         raise ArtifactError(
-            f"{analyzed}: its morphemes are from {before}, but {here} {whose}, which splits text differently: install "
-            f"{' '.join(f'{name}=={made[name]}' for name in others)}, or analyze again with "
-            "`korbert run RECIPE --from analyze --rebuild`"
+            "{analyzed}: its morphemes are from {before}, but {here} {whose}, which splits text "
+            "differently: install {others}, or analyze again with `korbert run RECIPE --from analyze "
+            "--rebuild`",
+            analyzed=analyzed,
+            before=before,
+            here=here,
+            whose=whose,
+            others=" ".join(f"{name}=={made[name]}" for name in others),
         )

@@ -152,7 +152,9 @@ def model_and_loss(
 
 def _check_teacher(tokenizer: AnyTokenizer, its_tokenizer: AnyTokenizer, folder: Path) -> None:
     if its_tokenizer.digest != tokenizer.digest:
-        raise ModelError(f"{folder}: was trained with another tokenizer than that of vocab: set vocab.tokenizer to it")
+        raise ModelError(
+            "{folder}: was trained with another tokenizer than that of vocab: set vocab.tokenizer to it", folder=folder
+        )
 
 
 def training_plan(settings: PretrainStage) -> TrainingPlan:
@@ -183,8 +185,11 @@ def inspect(pipeline: Pipeline) -> None:
             check_encoder(encoder, folder)
         elif settings.distill.cosine and (width := pretrained_encoder(folder).hidden_size) != encoder.hidden_size:
             raise ModelError(
-                f"{folder}: its vectors have {width} dimensions, those of pretrain.encoder {encoder.hidden_size}: set"
-                " pretrain.distill.cosine = 0, or the same hidden_size"
+                "{folder}: its vectors have {width} dimensions, those of pretrain.encoder {hidden_size}: set "
+                "pretrain.distill.cosine = 0, or the same hidden_size",
+                folder=folder,
+                width=width,
+                hidden_size=encoder.hidden_size,
             )
         if fresh:
             of_vocab = Tokenizer.load(pipeline.artifact("vocab"))
@@ -197,7 +202,9 @@ def inspect(pipeline: Pipeline) -> None:
         else:
             _check_teacher(of_vocab, Tokenizer.load(folder), folder)
             if not fresh and pipeline.recipe.section("vocab").add:
-                raise ModelError(f"{folder}: does not know the words that vocab.add adds: leave vocab.add out")
+                raise ModelError(
+                    "{folder}: does not know the words that vocab.add adds: leave vocab.add out", folder=folder
+                )
 
 
 @dataclass(frozen=True)
@@ -218,8 +225,10 @@ class ShardRows:
         if settings.head.kind == "sampled":
             if settings.head.negatives >= len(self.counts):
                 raise SettingsError(
-                    f"pretrain.head.negatives {settings.head.negatives}: the vocabulary has {len(self.counts)} "
-                    'entries: use fewer, or kind = "full"'
+                    "pretrain.head.negatives {negatives}: the vocabulary has {num_counts} entries: use fewer, or "
+                    'kind = "full"',
+                    negatives=settings.head.negatives,
+                    num_counts=len(self.counts),
                 )
             negatives = Negatives(self.counts, settings.head.negatives)
         files = pretraining.Shards(sorted((self.folder / "train").glob("[!.]*.arrow")))

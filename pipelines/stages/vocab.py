@@ -33,12 +33,14 @@ def _learned(
     try:
         settings = VocabStage.model_validate(settings.model_dump() | {"words": words})
     except ValidationError as error:
-        raise SettingsError(f"vocab, with the words of analyze.user_words: {error.errors()[0]['msg']}") from error
+        raise SettingsError(
+            "vocab, with the words of analyze.user_words: {errors}", errors=error.errors()[0]["msg"]
+        ) from error
     with track("vocab: learn", total=None, unit="pieces"):
         try:
             model = learn(form_counts(counts, settings, settings.min_documents), settings)
         except CorpusError as error:
-            raise CorpusError(f"{morphemes}: {error}") from error
+            raise CorpusError("{morphemes}: {error}", morphemes=morphemes, error=error) from error
     return Tokenizer(model, settings, analyzer.options, analyzer.versions)
 
 
@@ -51,13 +53,18 @@ def _base(inputs: Inputs, options: AnalyzerOptions) -> Tokenizer:
     base = Tokenizer.load(folder)
     if difference := other_options(base.analyzer_options, options):
         raise SettingsError(
-            f"{folder}: was made with other options of Kiwi than analyze.options, so its pieces would not match these "
-            f"morphemes: {difference}: change it in the recipe"
+            "{folder}: was made with other options of Kiwi than analyze.options, so its pieces would not "
+            "match these morphemes: {difference}: change it in the recipe",
+            folder=folder,
+            difference=difference,
         )
     if base.versions != (installed := Analyzer(options).versions):
         raise SettingsError(
-            f"{folder}: was made with {base.versions}, and {installed} is installed, so its pieces would not match"
-            " these morphemes: install those versions, or learn a tokenizer"
+            "{folder}: was made with {versions}, and {installed} is installed, so its pieces would not "
+            "match these morphemes: install those versions, or learn a tokenizer",
+            folder=folder,
+            versions=base.versions,
+            installed=installed,
         )
     return base
 
@@ -99,8 +106,11 @@ def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) ->
     covered = coverage(morphemes, tokenizer, output, seed=seed, heldout_share=share, workers=runtime.units)
     if not covered["all"]["documents"]:
         raise CorpusError(
-            f"{morphemes}: none of its {counted['documents']:,} documents is held out by heldout_share {share}, "
-            "so coverage cannot be measured: raise it, or add more text"
+            "{morphemes}: none of its {counted:,} documents is held out by heldout_share {share}, so "
+            "coverage cannot be measured: raise it, or add more text",
+            morphemes=morphemes,
+            counted=counted["documents"],
+            share=share,
         )
     covered["used"] = usage(counts, tokenizer)
     write_json(output / "coverage.json", covered)

@@ -33,8 +33,10 @@ def take_layers(model: PretrainingModel, teacher: PretrainingModel) -> None:
             continue
         if source is None or source.shape != own[name].shape:
             raise ModelError(
-                f"{name} is {list(own[name].shape)} in the student, and of another shape or absent in the teacher: give"
-                " both the same encoder but for num_hidden_layers, or set pretrain.distill.begin = false"
+                "{name} is {shape} in the student, and of another shape or absent in the teacher: give both "
+                "the same encoder but for num_hidden_layers, or set pretrain.distill.begin = false",
+                name=name,
+                shape=list(own[name].shape),
             )
         own[name] = source
     model.load_state_dict(own)
