@@ -11,6 +11,7 @@ import io
 import sys
 import tomllib
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -123,6 +124,7 @@ def merged(domain: str, template: Catalog) -> Catalog:
 
 def written(catalogue: Catalog) -> dict[str, bytes]:
     """The two files of a catalogue, by suffix. The same messages give the same bytes."""
+    catalogue.creation_date = catalogue.revision_date = datetime(2026, 1, 1, tzinfo=UTC)  # not in the files
     po, mo = io.BytesIO(), io.BytesIO()
     write_po(po, catalogue, width=120, sort_output=True, omit_header=False, include_lineno=False)
     write_mo(mo, catalogue)

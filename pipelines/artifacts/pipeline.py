@@ -69,7 +69,7 @@ class Pipeline:
         self.recipe, self.runtime = recipe, runtime
         if place is not None:
             place = place if place.name and place.name != ".." else place.resolve()
-            store.check_place(place, "--output")
+            store.check_place(place, "output")
         self.place, self.folder = place, place or runtime.root / recipe.name
         self.sources = Sources(recipe, runtime.data, self.folder, map(self.artifact, recipe.stages))
 
@@ -101,11 +101,11 @@ class Pipeline:
     def stages(self, first: str | None = None, last: str | None = None) -> list[Stage]:
         """The recipe's stages from `first` to `last`."""
         names = list(self.recipe.stages)
-        for option, name in (("--from", first), ("--to", last)):
+        for option, name in (("from", first), ("to", last)):
             if name is not None and name not in names:
                 raise SettingsError(
                     "{option} {name}: {given} has the stages {names}: name one",
-                    option=option,
+                    option=argument(option),
                     name=name,
                     given=self.recipe.given,
                     names=" ".join(names),

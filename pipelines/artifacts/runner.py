@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from korbert import training
 from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
-from korbert.messages import Message, joined
+from korbert.messages import Message, argument, joined
 from korbert.pipelines import reports
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.pipeline import Pipeline
@@ -29,6 +29,14 @@ from korbert.world import connected, from_first, is_silent, world
 _logger = logging.getLogger(__name__)
 
 _SUMS_SHOWN, _REASONS_SHOWN = 6, 4  # in the line that ends a stage
+_LONGER_HERE = Message(
+    "a run cannot be made longer, since its learning rates depend on its length: to train on, finish it as it was, and "
+    "name its model as MODEL of another run"
+)
+_LONGER_IN_A_RECIPE = Message(
+    "a run cannot be made longer, since its learning rates depend on its length: to train on, finish it as it was, and "
+    "name its model as init in another recipe"
+)
 _LENGTHS = ("steps", "epochs")  # settings of how long to train
 
 
@@ -134,25 +142,25 @@ def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip"
     return "work"
 
 
-def _refusal(pipeline: Pipeline, folder: Path, stage: Stage, reasons: Sequence[str]) -> str:
-    shown = "; ".join(reasons[:5]) + (f"; and {len(reasons) - 5} more" if len(reasons) > 5 else "")
-    longer = ""
-    if hasattr(pipeline.recipe.section(stage.name), "init") and all(_is_length(reason) for reason in reasons):
-        way = "as MODEL of another run" if pipeline.place else "as init in another recipe"
-        longer = (
-            "; a run cannot be made longer, since its learning rates depend on its length: to train on, finish it as "
-            f"it was, and name its model {way}"
-        )
+def _refusal(pipeline: Pipeline, folder: Path, stage: Stage, reasons: Sequence[str]) -> Message:
+    shown = joined(reasons[:5])
+    if more := len(reasons[5:]):
+        shown = joined((shown, Message("and {count} more", count=more)))
     if pipeline.place is not None:
-        command, instead = pipeline.command(rebuild=True), "choose another --output"
+        command = pipeline.command(rebuild=True)
+        instead = Message("choose another {option}", option=argument("output"))
     else:
         is_read = any(stage.name in other.reads for other in pipeline.recipe.stages.values())
         last = {} if is_read else {"to": stage.name}
-        command, instead = pipeline.command(from_=stage.name, **last, rebuild=True), "give the recipe another name"
-    return (
-        f"{folder}: is not what {pipeline.recipe.given} would make: {shown}: rebuild it with {command}, or {instead}"
-        f"{longer}"
-    )
+        command = pipeline.command(from_=stage.name, **last, rebuild=True)
+        instead = Message("give the recipe another name")
+    refusal = Message(
+        "{folder}: is not what {recipe} would make: {reasons}: rebuild it with {command}, or {instead}",
+        folder=folder, recipe=pipeline.recipe.given, reasons=shown, command=command, instead=instead,
+    )  # fmt: skip
+    if hasattr(pipeline.recipe.section(stage.name), "init") and all(_is_length(reason) for reason in reasons):
+        refusal = joined((refusal, _LONGER_HERE if pipeline.place else _LONGER_IN_A_RECIPE))
+    return refusal
 
 
 def _is_length(reason: str) -> bool:

@@ -27,7 +27,7 @@ from pydantic import BaseModel, Field, ValidationError
 from korbert import durable
 from korbert.durable import is_aside, sha256_of, sync
 from korbert.errors import ArtifactError
-from korbert.messages import Message
+from korbert.messages import Message, argument
 from korbert.names import is_litter
 from korbert.scratch import MARK, claim, is_marked, remove, remove_listed, unlisted
 
@@ -330,7 +330,7 @@ def holds_work(partial: Path) -> bool:
     return any(True for pattern in ("work/**/*.json", "**/checkpoints/step-????????") for _ in partial.glob(pattern))
 
 
-def check_place(final: Path, option: str = "--root") -> None:
+def check_place(final: Path, option: str = "root") -> None:
     """Raises ArtifactError if a file, a link or files of somebody else are in the place of an artifact.
 
     option: chooses another path.
@@ -342,7 +342,7 @@ def check_place(final: Path, option: str = "--root") -> None:
                 "{path}: is {what}, so no artifact is written there: remove it or choose another {option}",
                 path=path,
                 what=what,
-                option=option,
+                option=argument(option),
             )
         if not (path == partial_of(final) and is_marked(path)) and (others := strangers(path)):
             raise ArtifactError(
@@ -350,7 +350,7 @@ def check_place(final: Path, option: str = "--root") -> None:
                 "another {option}",
                 path=path,
                 others=others[0].relative_to(path),
-                option=option,
+                option=argument(option),
             )
 
 

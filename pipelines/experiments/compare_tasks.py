@@ -81,8 +81,9 @@ class TaskComparison:
                     task.run(side.rows, predictions)
                 except (ValueError, LookupError, TypeError) as error:
                     raise ArtifactError(
-                        "{path}: {model}: not predictions of a {kind} ({error}): rebuild this artifact with {option}", option=argument("rebuild"),
+                        "{path}: {model}: not predictions of a {kind} ({error}): rebuild this artifact with {option}",
                         path=side.folder / PREDICTIONS, model=side.model, kind=task.name, error=error,
+                        option=argument("rebuild"),
                     ) from None  # fmt: skip
                 results.append(ModelResult({**facts, "name": side.name}, predictions, side.folder))
         return cls(task, sides, score_table(task, sides[0].rows, results))

@@ -36,11 +36,11 @@ def write(path: Path, template: str, *, scratch: Path | None = None, **values: A
 
 
 def filled(template: str, **values: Any) -> str:
-    """Fills a template and returns the text of the page.
+    """Fills a template and returns the text of the page, in the language of `lang`, by default that of the user.
 
     Control and invisible characters, bidi marks included, and lone surrogates are shown as escapes.
     """
-    return _environment().get_template(template).render(**values)
+    return _environment().get_template(template).render({"lang": language(), **values})
 
 
 @cache
@@ -61,7 +61,7 @@ def _environment() -> jinja2.Environment:
         "markdown": lambda text: re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", text.translate(str.maketrans(spaced))),
     }
     environment.filters["words"] = jinja2.pass_context(_words)
-    environment.globals |= {"language": language, "_": Message, "counted": Message}
+    environment.globals |= {"_": Message, "counted": Message}
     return environment
 
 
@@ -74,5 +74,5 @@ def _shown(context: Context, value: Any) -> Any:
 
 
 def _words(context: Context, text: str) -> str:
-    """A message in the language of the page: its `lang`, else that of `language`."""
-    return in_language(text, context.get("lang"))
+    """A message in the language of the page."""
+    return in_language(text, context["lang"])

@@ -169,7 +169,7 @@ def test_set_changes_one_value(tmp_path, change, of, read):
     (MINIMAL, ["pretrain.steps=7"], r"no such key \(did you mean pretrain\.phases\.0\.steps\?\)"),
     (MINIMAL, ["pretrain.learning_rate=1"], r"no such key \(did you mean pretrain\.optimizer\.learning_rate\?\)"),
     (MINIMAL, ["vocab.size=many"], r"vocab\.size: .*not 'many'"),
-    (MINIMAL, ["size"], r"--set size: write it as section\.key=value"),
+    (MINIMAL, ["size"], r"settings size: write it as section\.key=value"),
     (MINIMAL, ["pretrain.encoder.max_position_embeddings=32"], r"a phase has length 64"),
     ("seed = \nvocab = 3", [], r"mine\.toml: is not TOML: .*line 1"),
     (MINIMAL.replace("[pretrain.optimizer]\nlearning_rate = 1e-3", ""), [], r"pretrain\.optimizer: is missing"),
