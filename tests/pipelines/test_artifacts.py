@@ -165,7 +165,7 @@ def test_nothing_but_a_folder_gives_way_to_an_artifact(tmp_path):
     store.check_place(final)
     (tmp_path / "elsewhere").mkdir()
     final.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ArtifactError, match=r"vocab: is a symbolic link, .* choose another --root"):
+    with pytest.raises(ArtifactError, match=r"vocab: is a symbolic link, .* choose another root"):
         store.check_place(final)
     final.unlink()
     partial.write_text("mine")
