@@ -79,7 +79,7 @@ def show_sets() -> None:
 def show_check(verdict: Verdict) -> None:
     """Prints time, memory and scores of a submission."""
     questions, took = formatting.count(verdict.questions), formatting.duration(verdict.seconds)
-    say(f"{questions} questions of {verdict.dataset}, each answered; no network access")
+    say(f"{questions} questions of {verdict.dataset}, each answered")
     say(f"time: {took}, memory: {formatting.megabytes(verdict.memory or 0)}")
     if verdict.scores is not None:
         say("exact match: {exact_match:.2f}, F1: {f1:.2f}".format(**verdict.scores))
