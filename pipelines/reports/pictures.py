@@ -4,14 +4,13 @@ The SVG text is limited to digits and our own labels, drawn in English and then 
 may be Korean, are legends in HTML, so that no local font needs to have them.
 """
 
-import html
 import io
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 import numpy as np
 
@@ -144,19 +143,18 @@ def _svg(title: str, draw: Callable[["Axes"], None]) -> str:
         figure = Figure()
         draw(figure.add_axes(_AXES))
         file = io.StringIO()
-        figure.savefig(file, format="svg", metadata={"Date": None})
-    svg = file.getvalue()
+        figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
 
-    # Remove what only a stand-alone file needs: prolog, metadata, style, size, fonts.
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"\s*<metadata>.*?</metadata>|\s*<defs>\s*<style.*?</style>\s*</defs>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r' id="(?![mp][0-9a-f]{10}")[^"]*"', "", svg)  # keep markers and clip paths, whose ids are hashes
-    svg = re.sub(r"font-family: [^;\"]*;? ?", "", svg)
-    box = re.search(r'viewBox="([^"]*)"', svg)
-    assert box, "matplotlib wrote no viewBox"
-    svg = f'<svg viewBox="{box[1]}" role="img" aria-label="{html.escape(t(title))}">' + svg[svg.index(">") + 1 :]
-
-    svg = re.sub("(?<=>)[^<>\n]+(?=</text>)", lambda words: html.escape(t(html.unescape(words[0]))), svg)
+    # What only a file of its own needs goes: namespaces, size, style, names of groups, fonts.
+    source = file.getvalue().replace(' xmlns="http://www.w3.org/2000/svg"', "").replace("xlink:href", "href")
+    picture = ElementTree.fromstring(source)
+    picture.attrib = {"viewBox": picture.attrib["viewBox"], "role": "img", "aria-label": t(title)}
+    picture.remove(picture[0])
+    for group in picture.iter("g"):
+        group.attrib.pop("id", None)
+    for label in picture.iter("text"):
+        label.text = t(label.text or "")
+    svg = ElementTree.tostring(picture, "unicode").replace("font-family: 'DejaVu Sans'; ", "")
     for colour, variable in _VARIABLES.items():
         svg = svg.replace(colour, f"var(--{variable})")
-    return re.sub(r"\n\s*", "\n", svg)
+    return svg
