@@ -233,10 +233,9 @@ def quantized(model: Model) -> Model:
     """
     encoder: Any = model.encoder
     graph = graph_of(encoder, 8, looked_up=True).SerializeToString()
-    fast = copy.copy(model)
     eight = OnnxEncoder(encoder.config, graph, "precision int8", embeddings=encoder.token_weight)
-    fast._modules = {**model._modules, "encoder": eight}
-    return fast
+    shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+    return copy.deepcopy(model, {**shared, id(encoder): eight})
 
 
 def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 32) -> dict[str, float]:
