@@ -6,8 +6,7 @@ from typing import Any
 from torch import nn
 
 from korbert.errors import SettingsError
-from korbert.modeling import Encoder, Model
-from korbert.modeling.embeddings import OVERLAP
+from korbert.modeling import OVERLAP, Encoder, Model
 
 _SHARED = "the layers of this encoder share their weights"
 _INSEPARABLE = {

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from korbert.errors import CorpusError
-from korbert.modeling import TokenClassificationModel
-from korbert.modeling.config import AnyConfig
+from korbert.modeling import AnyConfig, TokenClassificationModel
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import TokenClassificationSection
@@ -33,8 +32,7 @@ from korbert.tasks.token_classification.tagger import (
 )
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.pieces import Span
-from korbert.training.devices import Batch
-from korbert.training.scoring import Scoring
+from korbert.training import Batch, Scoring
 
 
 class _Units(NamedTuple):
