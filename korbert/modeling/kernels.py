@@ -17,4 +17,4 @@ def int8_products(vectors: Tensor, codes: Tensor, scales: Tensor) -> Tensor:
     kernel = getattr(torch, "_weight_int8pack_mm", None)
     if kernel is None:
         return (vectors @ codes.to(vectors.dtype).T) * scales
-    return kernel(vectors, codes, scales)  # type: ignore[no-any-return]
+    return kernel(vectors, codes, scales)
