@@ -11,6 +11,7 @@ from korbert import notebook
 from korbert.world import is_silent
 
 _SECONDS_BETWEEN_LINES = 15.0  # if standard error is not a terminal (a log file)
+_SECONDS_BETWEEN_MOVES = 0.2  # of a bar in a notebook, which keeps every message until it is drawn
 
 _logger = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ def _bar(description: str, total: int | None, unit: str, done: int) -> Iterator[
 def _cell(description: str, total: int | None, unit: str, done: int) -> Iterator[Advance]:
     from tqdm.auto import tqdm
 
-    with tqdm(desc=description, total=total, initial=done, unit=f" {unit}") as bar:
+    with tqdm(desc=description, total=total, initial=done, unit=f" {unit}", mininterval=_SECONDS_BETWEEN_MOVES) as bar:
 
         def advance(count: int, figures: str = "") -> None:
             if figures:

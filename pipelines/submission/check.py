@@ -85,13 +85,14 @@ def _fault_of_run(cell: Path, limit_seconds: float) -> str | None:
     output = cell / "said.txt"
     try:
         with output.open("wb") as file:
-            code = subprocess.run(
+            run = subprocess.run(
                 command, cwd=cell / "work", env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
                 timeout=limit_seconds, check=False,
-            ).returncode  # fmt: skip
+            )  # fmt: skip
     except subprocess.TimeoutExpired:
         limit = formatting.duration(limit_seconds)
         return f"{_PROGRAM}: was stopped after {limit}: make it faster, or allow more with --time-limit"
+    code = run.returncode
     last = " | ".join(line.strip() for line in output.read_text("utf-8", "replace").splitlines()[-3:]) or "no output"
     if code < 0:
         name = signal.Signals(-code).name
