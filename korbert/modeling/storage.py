@@ -206,17 +206,8 @@ def _filled_model(folder: Path, config: Mapping[str, Any], home: Path, device: t
             # The scale of a tensor in 8 bits belongs to the base's tensor, not to one of that name in the folder.
             tensors = {name: of_base[name] for name in of_base if name.removesuffix(SCALE) not in tensors} | tensors
         tensors = unpacked(tensors)
-
-    kind: Any = CLASSES[config["kind"]]
-    try:
-        encoder = parse_config(config["encoder"])
-        # An encoder of transformers is not built on "meta": it has buffers that no file holds.
-        with _NoFilling() if isinstance(encoder, TransformersConfig) else without_weights():
-            model = kind(encoder, **config["head"])
-    except Exception as error:  # nonsense of the right types fails in ways of its own in each class
-        raise ModelError(f"{folder / 'config.json'}: {' '.join(str(error).split())}") from None
-
     onnx = config.get("onnx")
+    model: Any = _build(folder, config)
     if onnx:
         if device.type != "cpu":
             raise ModelError(f"{folder}: an encoder in an ONNX file runs on CPU only: give --device cpu")
@@ -259,6 +250,20 @@ def unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         for name, tensor in tensors.items()
         if not name.endswith(SCALE)
     }
+
+
+def _build(folder: Path, config: Mapping[str, Any]) -> Model:
+    """Builds the model without weights."""
+    kind: Any = CLASSES[config["kind"]]
+    try:
+        encoder = parse_config(config["encoder"])
+        if isinstance(encoder, TransformersConfig):  # not on "meta": it has buffers that no file holds
+            with _NoFilling():
+                return kind(encoder, **config["head"])
+        with without_weights():
+            return kind(encoder, **config["head"])
+    except Exception as error:  # nonsense of the right types fails in ways of its own in each class
+        raise ModelError(f"{folder / 'config.json'}: {' '.join(str(error).split())}") from None
 
 
 @contextmanager

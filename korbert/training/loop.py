@@ -144,12 +144,7 @@ class _Run:
         self._waited += waited
 
         if log:
-            means, pieces = self._updates.means(), self._updates.take_pieces()
-            values = {"pieces": self._updates.pieces, **means}
-            self._records.train(done, values, self._seconds, self._waited, pieces)
-            speed = f", {pieces / self._seconds:,.0f} pieces/s" if pieces else ""
-            self._figures = f"loss {means['loss']:.4g}, rate {means['learning_rate']:.3g}{speed}"
-            self._seconds = self._waited = 0.0
+            self._log()
         if self._evaluate and evaluated:
             model, device = self._updates.model.eval(), self._updates.device
             with torch.no_grad(), autocast(device, self._plan.precision):
@@ -160,6 +155,14 @@ class _Run:
 
     def _due(self, every: int) -> bool:
         return self.done == self._plan.steps or (every > 0 and self.done % every == 0)
+
+    def _log(self) -> None:
+        means, pieces = self._updates.means(), self._updates.take_pieces()
+        values = {"pieces": self._updates.pieces, **means}
+        self._records.train(self.done, values, self._seconds, self._waited, pieces)
+        speed = f", {pieces / self._seconds:,.0f} pieces/s" if pieces else ""
+        self._figures = f"loss {means['loss']:.4g}, rate {means['learning_rate']:.3g}{speed}"
+        self._seconds = self._waited = 0.0
 
     def _save(self) -> None:
         assert self._checkpoints is not None

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import ArtifactError, SettingsError
-from korbert.pipelines.artifacts import RECORD, read_json
+from korbert.pipelines.artifacts.store import RECORD, read_json
 from korbert.pipelines.reports.record import json_lines
 from korbert.pipelines.reports.training_log import TrainingLog
 

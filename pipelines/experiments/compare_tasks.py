@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from korbert.errors import ArtifactError, ModelError, SettingsError
-from korbert.pipelines.artifacts import Json, read_json
+from korbert.pipelines.artifacts.store import Json, read_json
 from korbert.pipelines.experiments.compare_pretraining import distinct_names
 from korbert.pipelines.experiments.scores import score_table
 from korbert.pipelines.experiments.search import ModelResult

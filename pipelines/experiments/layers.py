@@ -10,7 +10,7 @@ from typing import Any
 
 from korbert.durable import write_json
 from korbert.modeling import FeatureSettings
-from korbert.pipelines.artifacts import Runtime
+from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.experiments.preparing import Ready, builds_of, kept_vectors, prepare
 from korbert.pipelines.experiments.scores import score_table
 from korbert.pipelines.experiments.search import ModelResult, baselines, learn

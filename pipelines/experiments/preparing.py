@@ -18,7 +18,7 @@ from korbert.durable import is_intact
 from korbert.errors import SettingsError
 from korbert.extras import package
 from korbert.modeling import EncoderConfig, FeatureModel, Model, chosen_layers, init_encoder_from, load_model
-from korbert.pipelines.artifacts import Runtime
+from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.language import t
 from korbert.pipelines.stages import Inputs
 from korbert.scratch import claim

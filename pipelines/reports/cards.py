@@ -11,7 +11,7 @@ from typing import Any
 from korbert.durable import write_whole
 from korbert.folders import model_folder
 from korbert.modeling.models import CLASSES
-from korbert.pipelines.artifacts import RECORD, Json
+from korbert.pipelines.artifacts.store import RECORD, Json
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.figures import OBJECTIVES, label, text
 from korbert.pipelines.reports.formatting import without_folders

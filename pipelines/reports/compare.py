@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
-from korbert.pipelines.artifacts import Json
+from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.experiments.compare_pretraining import Run, difference, open_runs
 from korbert.pipelines.experiments.compare_tasks import PREDICTIONS, Side, TaskComparison, compare_tasks
 from korbert.pipelines.language import t

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from korbert.errors import ArtifactError
-from korbert.pipelines.artifacts import PAGE, RECORD, read_json
+from korbert.pipelines.artifacts.store import PAGE, RECORD, read_json
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.figures import Figure
 from korbert.pipelines.reports.page import write

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from korbert.pipelines.artifacts import Json
+from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Element, Gap, Gapped, Guess, Section, Story, Use
 from korbert.pipelines.reports.figures import OBJECTIVES, Figure, label, text

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from korbert.corpus.cleaning.preview import Preview, Shown, preview
 from korbert.pipelines import reports
-from korbert.pipelines.artifacts import Pipeline
+from korbert.pipelines.artifacts.pipeline import Pipeline
 from korbert.pipelines.language import t
 from korbert.pipelines.reports.figures import label
 from korbert.pipelines.reports.page import write

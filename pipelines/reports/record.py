@@ -13,7 +13,7 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from korbert.errors import ArtifactError
-from korbert.pipelines.artifacts import MOVE_IT, RECORD, RUN, Json, read_json
+from korbert.pipelines.artifacts.store import MOVE_IT, RECORD, RUN, Json, read_json
 from korbert.pipelines.reports import formatting
 
 _SAMPLED_PARTS = 8  # read for lengths: enough for their quantiles, in seconds at any corpus size

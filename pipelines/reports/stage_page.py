@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from korbert.pipelines.artifacts import PAGE
+from korbert.pipelines.artifacts.store import PAGE
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Code, Section, Story, Table
 from korbert.pipelines.reports.figures import Figure, label

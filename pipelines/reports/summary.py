@@ -7,7 +7,8 @@ from rich.cells import set_cell_size
 from rich.markup import escape
 from rich.table import Table
 
-from korbert.pipelines.artifacts import Pipeline, Status, store
+from korbert.pipelines.artifacts import store
+from korbert.pipelines.artifacts.pipeline import Pipeline, Status
 from korbert.pipelines.language import t
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.submission.check import Verdict

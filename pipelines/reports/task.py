@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from korbert.pipelines.artifacts import Json
+from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Element, Interval, Intervals, Section, Story, Table, Use
 from korbert.pipelines.reports.figures import Figure, in_percent, interval, known, label, model_name, text

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from korbert.pipelines.artifacts import Json
+from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.language import t
 from korbert.pipelines.reports import figures, formatting
 from korbert.pipelines.reports.elements import Table

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from korbert.pipelines.artifacts import Json
+from korbert.pipelines.artifacts.store import Json
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from korbert.pipelines.artifacts import Json
+from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.distributions import number_and_share, ranked_bars
 from korbert.pipelines.reports.elements import Bar, Bars, Section, Story, Table, Use

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from korbert.corpus.cleaning.clean import clean
 from korbert.corpus.settings import CleanSettings
-from korbert.pipelines.artifacts import Runtime
+from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.stages import Counts, Inputs
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from korbert.corpus.overlap import found_in
 from korbert.durable import write_json, write_whole
 from korbert.modeling import FeatureModel, Model, save_model
-from korbert.pipelines.artifacts import Runtime
+from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.experiments.preparing import Build, Ready, builds_of, prepare
 from korbert.pipelines.experiments.scores import score_table
 from korbert.pipelines.experiments.search import ModelResult, baselines, learn

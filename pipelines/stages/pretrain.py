@@ -25,7 +25,9 @@ from korbert.modeling import (
     take_vectors,
     take_weights,
 )
-from korbert.pipelines.artifacts import Pipeline, Runtime, store
+from korbert.pipelines.artifacts import store
+from korbert.pipelines.artifacts.pipeline import Pipeline
+from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.stages import Counts, Inputs
 from korbert.pipelines.stages.settings import PretrainStage
 from korbert.pretraining import (

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from korbert.corpus.settings import ShardSettings
 from korbert.corpus.shards import shard
-from korbert.pipelines.artifacts import Runtime, store
+from korbert.pipelines.artifacts import store
+from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.stages import Counts, Inputs
 from korbert.pipelines.stages.analyze import check_versions
 from korbert.tokenization import Tokenizer

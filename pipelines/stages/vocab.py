@@ -11,7 +11,9 @@ from korbert.corpus.counts import count, coverage, form_counts, frequent_cut_for
 from korbert.corpus.settings import AnalyzeSettings
 from korbert.durable import write_json
 from korbert.errors import CorpusError, SettingsError
-from korbert.pipelines.artifacts import Pipeline, Runtime, store
+from korbert.pipelines.artifacts import store
+from korbert.pipelines.artifacts.pipeline import Pipeline
+from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.stages import Counts, Inputs
 from korbert.pipelines.stages.analyze import USER_WORDS, check_versions, options_of
 from korbert.pipelines.stages.settings import VocabStage

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from korbert.errors import ArtifactError, CorpusError, ModelFailed
-from korbert.pipelines.artifacts import sample_folder
+from korbert.pipelines.artifacts.sources import sample_folder
 from korbert.pipelines.reports import formatting
 from korbert.processor import peak_memory
 from korbert.tasks import korquad

@@ -4,7 +4,7 @@ import pkgutil
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-from korbert.pipelines.artifacts import Json
+from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.reports.elements import Section
 from korbert.pipelines.reports.kinds.common import Scored
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from korbert.pipelines.artifacts import Json
+from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.language import t
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Element, Folded, Matrix, Section

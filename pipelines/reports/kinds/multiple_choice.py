@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from korbert.pipelines.artifacts import Json
+from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.reports.elements import Section
 from korbert.pipelines.reports.kinds.common import Scored
 

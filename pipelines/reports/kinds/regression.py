@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from korbert.pipelines.artifacts import Json
+from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.reports.elements import Section
 from korbert.pipelines.reports.kinds.common import Scored
 from korbert.pipelines.reports.pictures import scatter
