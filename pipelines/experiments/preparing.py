@@ -24,7 +24,9 @@ from korbert.pipelines.stages import Inputs
 from korbert.scratch import claim
 from korbert.tasks.doubts import doubts
 from korbert.tasks.files import ROLES, Role, Rows, read_rows, refuse_unseen_labels, renamed
-from korbert.tasks.finetuning import EncodedTexts, Keeping, KeptVectors, keep_layers, keep_vectors
+from korbert.tasks.finetuning.encoded import EncodedTexts
+from korbert.tasks.finetuning.layerwise import keep_layers
+from korbert.tasks.finetuning.vectors import Keeping, KeptVectors, keep_vectors
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.base import Kind, Prepared
 from korbert.tasks.kinds.sections import TaskSection

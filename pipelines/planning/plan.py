@@ -20,7 +20,8 @@ from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.pipeline import Pipeline
 from korbert.pipelines.stages.pretrain import ShardRows, model_and_loss, piece_counts, training_plan
 from korbert.pipelines.stages.settings import PretrainStage
-from korbert.pretraining import Phase, SpecialIds, evaluate, heldout_batches, write_random_shards
+from korbert.pretraining import Phase, SpecialIds, evaluate, heldout_batches
+from korbert.pretraining.shards import write_random_shards
 from korbert.tokenization import FIRST_PIECE, SPECIAL
 from korbert.training import Batch, autocast, choose_device, choose_precision, fit
 

@@ -30,20 +30,12 @@ from korbert.pipelines.artifacts.pipeline import Pipeline
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.stages import Counts, Inputs
 from korbert.pipelines.stages.settings import PretrainStage
-from korbert.pretraining import (
-    Distillation,
-    Loss,
-    MaskingSettings,
-    Negatives,
-    Phase,
-    PretrainingLoss,
-    PretrainingRows,
-    RecurringSpans,
-    ReplacementLoss,
-    ReplacementModel,
-    SpecialIds,
-    take_layers,
-)
+from korbert.pretraining import MaskingSettings, Phase, PretrainingLoss, PretrainingRows, SpecialIds
+from korbert.pretraining.objectives.distillation import Distillation, take_layers
+from korbert.pretraining.objectives.losses import Loss
+from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
+from korbert.pretraining.objectives.spans import RecurringSpans
+from korbert.pretraining.objectives.vocabulary import Negatives
 from korbert.tokenization import RECORD, AnyTokenizer, Tokenizer, piece_vectors
 from korbert.training import FitResult, TrainingOutput, TrainingPlan, autocast, choose_device, fit, load_newest
 from korbert.world import connected, from_first, require_rows

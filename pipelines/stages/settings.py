@@ -13,7 +13,7 @@ from pydantic import (
 
 from korbert.corpus.settings import VocabSettings
 from korbert.modeling import EncoderConfig
-from korbert.pretraining import (
+from korbert.pretraining.settings import (
     DistillationSettings,
     HeadSettings,
     MaskingSettings,

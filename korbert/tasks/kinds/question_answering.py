@@ -17,17 +17,10 @@ from korbert.tasks.kinds.sections import QuestionAnsweringSection
 from korbert.tasks.metrics.misses import explained
 from korbert.tasks.metrics.question_answering import KLUE_MRC, KORQUAD, answer_scores, best_threshold
 from korbert.tasks.metrics.statistics import Score
-from korbert.tasks.question_answering import (
-    Answer,
-    Found,
-    WindowExamples,
-    WindowSettings,
-    cut_windows,
-    ends,
-    found_in,
-    reading_loss,
-    right_answers,
-)
+from korbert.tasks.question_answering.answers import Answer, Found, found_in
+from korbert.tasks.question_answering.rows import right_answers
+from korbert.tasks.question_answering.settings import WindowSettings
+from korbert.tasks.question_answering.windows import WindowExamples, cut_windows, ends, reading_loss
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.training import Batch, Scoring, outputs

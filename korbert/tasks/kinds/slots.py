@@ -16,15 +16,10 @@ from korbert.tasks.files import ANY, ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import SlotsSection
 from korbert.tasks.metrics.statistics import Score
-from korbert.tasks.question_answering import (
-    WindowExamples,
-    WindowSettings,
-    cut_windows,
-    ends,
-    found_in,
-    reading_loss,
-    right_answers,
-)
+from korbert.tasks.question_answering.answers import found_in
+from korbert.tasks.question_answering.rows import right_answers
+from korbert.tasks.question_answering.settings import WindowSettings
+from korbert.tasks.question_answering.windows import WindowExamples, cut_windows, ends, reading_loss
 from korbert.tasks.splits import Parts
 from korbert.tokenization import Analysis, Analyzer, AnyTokenizer
 from korbert.training import Batch, Scoring, outputs

@@ -20,26 +20,15 @@ from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.noise import SPACINGS, moved
 from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Parts
-from korbert.tasks.token_classification import (
-    IGNORED,
-    LabelledSpan,
+from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels, is_bio, read_bio, write_bio
+from korbert.tasks.token_classification.examples import IGNORED, by_text, encode_tags, make_examples
+from korbert.tasks.token_classification.labels import eojeols, join_words, piece_tags, spans_of_words, word_tags
+from korbert.tasks.token_classification.tagger import (
     TaggedSpan,
     best_labels,
     best_spans,
-    bio_labels,
-    by_text,
-    encode_tags,
-    eojeols,
-    is_bio,
-    join_words,
     log_probabilities,
-    make_examples,
-    piece_tags,
-    read_bio,
-    spans_of_words,
     tagging_loss,
-    word_tags,
-    write_bio,
 )
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.pieces import Span
