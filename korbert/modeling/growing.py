@@ -13,7 +13,8 @@ from korbert.modeling.config import EncoderConfig
 from korbert.modeling.embeddings import OVERLAP, scaled_overlap
 from korbert.modeling.models import PretrainingModel
 from korbert.modeling.storage import load_model, read_config
-from korbert.tokenization import Tokenizer, new_entries, why_not_extended
+from korbert.tokenization import Tokenizer
+from korbert.tokenization.extending import new_entries, why_not_extended
 
 _MAY_DIFFER = {"vocab_size", "hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"}
 _ZERO_WHERE_ADDED = ("embeddings.boundary.weight", "attention.output.weight", "down.weight")

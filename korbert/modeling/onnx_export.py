@@ -27,7 +27,8 @@ from korbert.modeling.models import DetectionModel, EncoderModel, Model, Pretrai
 from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.modeling.storage import ONNX_FILE, load_model, read_config, write_files
 from korbert.scratch import new_folder
-from korbert.tokenization import FIRST_PIECE, AnyTokenizer, pad_batch
+from korbert.tokenization import AnyTokenizer, pad_batch
+from korbert.tokenization.vocabulary import FIRST_PIECE
 
 TOLERANCE = 1e-4  # absolute, for vectors in 32 bits; relative to the largest number if that is above 1
 

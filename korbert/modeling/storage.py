@@ -22,7 +22,8 @@ from korbert.modeling.config import AnyConfig, TransformersConfig, parse_config
 from korbert.modeling.models import CLASSES, Model, PretrainingModel
 from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.scratch import holds_nothing, new_folder, unlisted
-from korbert.tokenization import RECORD, AnyTokenizer, load_tokenizer
+from korbert.tokenization import AnyTokenizer, load_tokenizer
+from korbert.tokenization.folder import RECORD
 
 FORMAT = 1
 ONNX_FILE = "encoder.onnx"  # beside the weights of the head

@@ -11,12 +11,15 @@ import torch
 from torch import Tensor
 
 from korbert.errors import ModelError
-from korbert.modeling import PretrainingModel
+from korbert.modeling.models import PretrainingModel
 from korbert.progress import track
-from korbert.tokenization import FIRST_PIECE, MARK, AnyTokenizer, Encoding, pad_batch
+from korbert.tokenization import AnyTokenizer
+from korbert.tokenization.encoding import Encoding, pad_batch
 from korbert.tokenization.pieces import Span
-from korbert.training import check_finite, device_of
-from korbert.vectors import encode_whole
+from korbert.tokenization.vocabulary import FIRST_PIECE, MARK
+from korbert.training.devices import device_of
+from korbert.training.scoring import check_finite
+from korbert.vectors.encoder import encode_whole
 
 _ROWS_AT_ONCE = 32  # rows whose vocabulary scores are in memory at a time
 

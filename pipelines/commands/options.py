@@ -21,11 +21,11 @@ from korbert.pipelines.language import VARIABLE as LANG
 from korbert.pipelines.language import t
 from korbert.records.form import FORMATS, FORMS, Format, Sheet
 from korbert.terminal import Messages, printable, say, shortened
-from korbert.vectors import Mix, PoolingName
+from korbert.vectors.names import Mix, PoolingName
 from korbert.world import is_silent
 
 if TYPE_CHECKING:
-    from korbert.vectors import Asked
+    from korbert.vectors.settings import Asked
 
 ACCEPT = "KORBERT_ACCEPT_KIWI"  # as in korbert.tokenization.folder, which costs more to import than `--help` may
 

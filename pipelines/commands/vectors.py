@@ -24,7 +24,7 @@ from korbert.records.form import Form, Format
 from korbert.records.table import is_empty
 from korbert.search.database import FILE
 from korbert.terminal import say
-from korbert.vectors import Side, Unit, Way
+from korbert.vectors.names import Side, Unit, Way
 
 _SHOWN = 120  # characters of a found text
 _PATH = options.PathType()

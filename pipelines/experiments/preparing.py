@@ -17,7 +17,8 @@ from torch import nn
 from korbert.durable import is_intact
 from korbert.errors import SettingsError
 from korbert.extras import package
-from korbert.modeling import EncoderConfig, FeatureModel, Model, chosen_layers, init_encoder_from, load_model
+from korbert.modeling import EncoderConfig, FeatureModel, Model, init_encoder_from, load_model
+from korbert.modeling.feature_settings import chosen_layers
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.language import t
 from korbert.pipelines.stages import Inputs

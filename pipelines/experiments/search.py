@@ -27,7 +27,8 @@ from korbert.progress import track
 from korbert.tasks.finetuning.best_epoch import WEIGHTS, Best, load_best, read_best
 from korbert.tasks.finetuning.learning import finetune
 from korbert.tasks.finetuning.settings import Way, training_name
-from korbert.training import Batches, remove_all
+from korbert.training.checkpoints import remove_all
+from korbert.training.examples import Batches
 from korbert.world import connected, from_first
 
 _logger = logging.getLogger(__name__)

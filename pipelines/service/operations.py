@@ -12,7 +12,7 @@ import torch
 import korbert
 from korbert.errors import SettingsError
 from korbert.model import Model
-from korbert.modeling import OnnxEncoder
+from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.pipelines.inference.predicting import json_of
 from korbert.pipelines.inference.tokenizing import token_rows
 from korbert.pipelines.reports.look.data import look_data
@@ -26,9 +26,10 @@ from korbert.tasks.files import Row as RowByRole
 from korbert.tasks.kinds.base import Kind
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.passages import Passage, encode_passages
-from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer, encode_beginnings, first_pieces
-from korbert.training import InferencePrecision
-from korbert.vectors import VectorSettings
+from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer
+from korbert.tokenization.base import encode_beginnings, first_pieces
+from korbert.training.settings import InferencePrecision
+from korbert.vectors.settings import VectorSettings
 
 _MOST_CANDIDATES = 1_000  # of a text: each is written out with the whole text
 _MOST_SEEN = 1_024  # pieces whose attention is computed, between each two of them

@@ -19,7 +19,7 @@ from korbert.pipelines.service import schemas
 from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.refusals import CODES, Error, Refusal
 from korbert.pipelines.service.shared import Served, Service
-from korbert.vectors import VectorSettings
+from korbert.vectors.settings import VectorSettings
 
 _PAGE_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:;"

@@ -12,7 +12,7 @@ from pydantic import (
 )
 
 from korbert.corpus.settings import VocabSettings
-from korbert.modeling import EncoderConfig
+from korbert.modeling.config import EncoderConfig
 from korbert.pretraining.settings import (
     DistillationSettings,
     HeadSettings,
@@ -23,7 +23,7 @@ from korbert.pretraining.settings import (
     SpanSettings,
     check_objectives,
 )
-from korbert.training import OptimizerSettings, PrecisionName
+from korbert.training.settings import OptimizerSettings, PrecisionName
 
 
 class VocabStage(VocabSettings, frozen=True, extra="forbid"):

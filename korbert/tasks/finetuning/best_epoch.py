@@ -11,7 +11,7 @@ from torch import nn
 
 from korbert.durable import write_whole
 from korbert.errors import ModelError
-from korbert.modeling import digest_of
+from korbert.modeling.storage import digest_of
 
 _logger = logging.getLogger(__name__)
 

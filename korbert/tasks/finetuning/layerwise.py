@@ -6,7 +6,8 @@ from typing import Any
 from torch import nn
 
 from korbert.errors import SettingsError
-from korbert.modeling import OVERLAP, Encoder, Model
+from korbert.modeling import Encoder, Model
+from korbert.modeling.embeddings import OVERLAP
 
 _SHARED = "the layers of this encoder share their weights"
 _INSEPARABLE = {

@@ -21,9 +21,13 @@ from torch import Tensor, nn
 
 from korbert.durable import intact, sha256_of, sync
 from korbert.errors import ModelError
-from korbert.modeling import AnyConfig, digest_of, mean_of_pieces
+from korbert.modeling.config import AnyConfig
+from korbert.modeling.heads import mean_of_pieces
+from korbert.modeling.storage import digest_of
 from korbert.progress import track
-from korbert.training import Examples, autocast, by_length, model_inputs, moved, numerics
+from korbert.training.devices import autocast, moved, numerics
+from korbert.training.examples import Examples, by_length
+from korbert.training.scoring import model_inputs
 from korbert.world import from_first
 
 _BATCH_SIZE = 64

@@ -14,14 +14,17 @@ from torch import Tensor, nn
 
 from korbert.errors import ModelError, SettingsError
 from korbert.folders import model_folder
-from korbert.modeling import AnyConfig, Model, Pooling
+from korbert.modeling.config import AnyConfig
+from korbert.modeling.models import Model, Pooling
 from korbert.tasks.files import Role, Row, Rows
 from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
-from korbert.training import Batch, Examples, Scoring
-from korbert.vectors import Side
+from korbert.training.devices import Batch
+from korbert.training.examples import Examples
+from korbert.training.scoring import Scoring
+from korbert.vectors.names import Side
 
 Prediction = Any
 """The prediction for a row as a JSON value: like its target, or an object with more detail."""

@@ -33,7 +33,8 @@ from torch.nn import functional
 
 from korbert.errors import CorpusError, SettingsError
 from korbert.extras import package
-from korbert.modeling import AnyConfig, EmbeddingModel, EncoderConfig, Pooling
+from korbert.modeling import EmbeddingModel, Pooling
+from korbert.modeling.config import AnyConfig, EncoderConfig
 from korbert.tasks import retrieval
 from korbert.tasks.embedding import contrastive_loss, distillation_loss, in_chunks, ranking_loss
 from korbert.tasks.files import ROLES, Role, Row, Rows
@@ -46,8 +47,9 @@ from korbert.tasks.passages import encode_passages
 from korbert.tasks.retrieval import fused, weight_among
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
-from korbert.training import Batch, Scoring, model_inputs, outputs
-from korbert.vectors import Side
+from korbert.training.devices import Batch
+from korbert.training.scoring import Scoring, model_inputs, outputs
+from korbert.vectors.names import Side
 from korbert.world import connected
 
 _logger = logging.getLogger(__name__)

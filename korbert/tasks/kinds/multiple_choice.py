@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from korbert.errors import CorpusError
-from korbert.modeling import AnyConfig, MultipleChoiceModel, Pooling
+from korbert.modeling import MultipleChoiceModel, Pooling
+from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import MultipleChoiceSection
@@ -20,7 +21,8 @@ from korbert.tasks.metrics.classification import METRICS, confusion
 from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
-from korbert.training import Batch, Scoring, model_inputs, outputs
+from korbert.training.devices import Batch
+from korbert.training.scoring import Scoring, model_inputs, outputs
 
 
 @dataclass(frozen=True)

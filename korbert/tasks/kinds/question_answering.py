@@ -10,7 +10,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from korbert.errors import CorpusError
-from korbert.modeling import AnyConfig, QuestionAnsweringModel
+from korbert.modeling import QuestionAnsweringModel
+from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import QuestionAnsweringSection
@@ -23,7 +24,8 @@ from korbert.tasks.question_answering.settings import WindowSettings
 from korbert.tasks.question_answering.windows import WindowExamples, cut_windows, ends, reading_loss
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
-from korbert.training import Batch, Scoring, outputs
+from korbert.training.devices import Batch
+from korbert.training.scoring import Scoring, outputs
 
 _NOT_CHOSEN = 1e30  # a threshold by which every question is answered
 _NOTHING = Answer("", 0, 0, 0.0)  # in a context of white space

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.modeling import AnyConfig, ClassificationModel, Pooling
+from korbert.modeling import ClassificationModel, Pooling
+from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import RegressionSection
@@ -22,7 +23,8 @@ from korbert.tasks.metrics.statistics import Score, repeated
 from korbert.tasks.noise import NOISE
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
-from korbert.training import Batch, Scoring, model_inputs, outputs
+from korbert.training.devices import Batch
+from korbert.training.scoring import Scoring, model_inputs, outputs
 
 
 class Regression(Kind, frozen=True):

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from korbert.modeling import AnyConfig, ClassificationModel, Pooling
+from korbert.modeling import ClassificationModel, Pooling
+from korbert.modeling.config import AnyConfig
 from korbert.tasks import retrieval
 from korbert.tasks.files import Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Morphemes, Prediction, Prepared, among
@@ -21,7 +22,8 @@ from korbert.tasks.kinds.texts import Groups
 from korbert.tasks.metrics.statistics import Score, repeated
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
-from korbert.training import Batch, Scoring, outputs
+from korbert.training.devices import Batch
+from korbert.training.scoring import Scoring, outputs
 
 
 class Rerank(Kind, frozen=True):

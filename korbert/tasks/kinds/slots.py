@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor, nn
 
 from korbert.errors import CorpusError
-from korbert.modeling import AnyConfig, SlotsModel
+from korbert.modeling import SlotsModel
+from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ANY, ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import SlotsSection
@@ -21,8 +22,10 @@ from korbert.tasks.question_answering.rows import right_answers
 from korbert.tasks.question_answering.settings import WindowSettings
 from korbert.tasks.question_answering.windows import WindowExamples, cut_windows, ends, reading_loss
 from korbert.tasks.splits import Parts
-from korbert.tokenization import Analysis, Analyzer, AnyTokenizer
-from korbert.training import Batch, Scoring, outputs
+from korbert.tokenization import Analysis, AnyTokenizer
+from korbert.tokenization.analyzer import Analyzer
+from korbert.training.devices import Batch
+from korbert.training.scoring import Scoring, outputs
 
 _NOUNS = ("NNG", "NNP", "NNB", "NR", "SN", "SL", "XPN", "XSN")
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from korbert.errors import CorpusError
-from korbert.modeling import AnyConfig, TokenClassificationModel
+from korbert.modeling import TokenClassificationModel
+from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import TokenClassificationSection
@@ -32,7 +33,8 @@ from korbert.tasks.token_classification.tagger import (
 )
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.pieces import Span
-from korbert.training import Batch, Scoring
+from korbert.training.devices import Batch
+from korbert.training.scoring import Scoring
 
 
 class _Units(NamedTuple):

@@ -14,7 +14,7 @@ from korbert.tasks.files import Row
 from korbert.tasks.kinds.base import Baseline, Morphemes, Prediction
 from korbert.tasks.metrics import regression
 from korbert.tasks.retrieval import Retrieval
-from korbert.vectors import unit
+from korbert.vectors.encoder import unit
 
 Vectors = NDArray[np.float32]
 Metrics = Mapping[str, Callable[[NDArray[Any]], float | None]]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from korbert.errors import SettingsError
 from korbert.tasks.passages import Passage, framed
 from korbert.tokenization import AnyTokenizer
-from korbert.training import Examples
+from korbert.training.examples import Examples
 
 IGNORED = -100  # target without loss, as in PyTorch's cross_entropy
 

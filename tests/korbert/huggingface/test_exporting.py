@@ -137,7 +137,7 @@ def test_an_export_that_fails_leaves_what_was_there(ours, tmp_path, monkeypatch)
     def full(path, content):
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
-    monkeypatch.setattr("korbert.huggingface.exporting.write_json", full)
+    monkeypatch.setattr("korbert.huggingface.exporting._write_json", full)
     with pytest.raises(OSError, match="No space left"):
         export(ours, tmp_path / "new")
     assert (files_below(tmp_path), files_below(ours)) == (before, source)
