@@ -24,7 +24,7 @@ from korbert.processor import cores
 from korbert.tasks.passages import MANY_TEXTS
 from korbert.tokenization import AnyTokenizer, Encoding
 from korbert.tokenization.encoding import behind
-from korbert.training.devices import Batch, choose_precision, device_of
+from korbert.training.devices import Batch, choose_precision, device_of, has_instructions
 from korbert.training.examples import Examples
 from korbert.training.scoring import NotFinite, Scoring, outputs
 from korbert.training.settings import InferencePrecision
@@ -45,7 +45,7 @@ def inference_precision(network: Network, precision: InferencePrecision) -> Infe
     SettingsError if the network, the hardware or the installed packages do not support it.
     """
     eight = quantizable(network)
-    if precision == "auto" and eight and torch.cpu._is_vnni_supported() and all(map(find_spec, EXTRAS["onnx"])):
+    if precision == "auto" and eight and has_instructions("avx512_vnni") and all(map(find_spec, EXTRAS["onnx"])):
         return "int8"
     if precision != "int8":
         return choose_precision(device_of(network), precision)

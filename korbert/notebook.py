@@ -1,9 +1,8 @@
-"""What a notebook shows: tables of a model or a result, and a bar that moves."""
+"""What a notebook shows: tables of a model or a result."""
 
 import html
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from korbert.terminal import printable
 
@@ -23,21 +22,3 @@ def is_notebook() -> bool:
     """Whether a kernel of Jupyter runs this process; loads nothing."""
     shell = sys.modules.get("IPython")
     return shell is not None and hasattr(shell.get_ipython(), "kernel")
-
-
-def bar() -> Callable[[float, float | None, str], None]:
-    """A bar below the cell: a function that moves it to (done, total, text). A total of None moves to and fro."""
-    from IPython.display import display
-
-    handle: Any = None
-
-    def move(done: float, total: float | None, text: str) -> None:
-        nonlocal handle
-        state = "" if total is None else f' value="{done}" max="{total}"'
-        shown = {"text/html": f"<progress{state}></progress> {html.escape(printable(text))}", "text/plain": text}
-        if handle is None:
-            handle = display(shown, raw=True, display_id=True)
-        else:
-            handle.update(shown, raw=True)
-
-    return move

@@ -36,7 +36,7 @@ def track(description: str, total: int | None, unit: str = "", done: int = 0) ->
     if is_silent():
         yield untracked
         return
-    shown = _moving if notebook.is_notebook() else _bar if sys.stderr.isatty() else _lines
+    shown = _cell if notebook.is_notebook() else _bar if sys.stderr.isatty() else _lines
     with shown(description, total, unit, done) as advance:
         yield advance
 
@@ -60,25 +60,17 @@ def _bar(description: str, total: int | None, unit: str, done: int) -> Iterator[
 
 
 @contextmanager
-def _moving(description: str, total: int | None, unit: str, done: int) -> Iterator[Advance]:
-    move, moved, shown = notebook.bar(), -_SECONDS_BETWEEN_MOVES, ""
+def _cell(description: str, total: int | None, unit: str, done: int) -> Iterator[Advance]:
+    from tqdm.auto import tqdm
 
-    def show() -> None:
-        move(done, total, ", ".join(filter(None, (_counted(description, done, total, unit), shown))))
+    with tqdm(desc=description, total=total, initial=done, unit=f" {unit}", mininterval=_SECONDS_BETWEEN_MOVES) as bar:
 
-    def advance(count: int, figures: str = "") -> None:
-        nonlocal done, moved, shown
-        done, shown = done + count, figures or shown
-        if (now := time.monotonic()) - moved >= _SECONDS_BETWEEN_MOVES:
-            moved = now
-            show()
+        def advance(count: int, figures: str = "") -> None:
+            if figures:
+                bar.set_postfix_str(figures, refresh=False)
+            bar.update(count)
 
-    yield advance
-    show()
-
-
-def _counted(description: str, done: int, total: int | None, unit: str) -> str:
-    return f"{description}: {done:,}{'' if total is None else f' of {total:,}'} {unit}".rstrip()
+        yield advance
 
 
 @contextmanager
@@ -94,7 +86,8 @@ def _lines(description: str, total: int | None, unit: str, done: int) -> Iterato
         if now - last < _SECONDS_BETWEEN_LINES:
             return
         last = now
-        parts = [_counted(description, done, total, unit), shown]
+        counted = f"{done:,}" if total is None else f"{done:,} of {total:,}"
+        parts = [f"{description}: {counted} {unit}".rstrip(), shown]
         if total is not None and done > first:
             seconds = (now - started) / (done - first) * (total - done)
             minutes = f"{seconds / 60:.0f} min left" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h left"

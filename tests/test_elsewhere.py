@@ -11,7 +11,8 @@ from tests.pipelines.small_tasks import TEXTS, moods, write_table
 
 _HIDING = """
 import ctypes, os, shlex, signal, sys
-import filelock, kiwipiepy, onnxruntime, pandas, scipy, sklearn, tensorboard, torch  # they have their own ways
+import filelock, kiwipiepy, onnxruntime, pandas, scipy, sklearn, tensorboard  # they have their own ways
+import torch.distributed.checkpoint.state_dict
 sys.modules.update(fcntl=None, resource=None, termios=None, pwd=None)
 for module, names in {
     os: "O_DIRECTORY O_NOFOLLOW fork geteuid getuid killpg mkfifo sched_getaffinity setsid statvfs sysconf",
@@ -25,7 +26,7 @@ class Library(ctypes.CDLL):
             raise AttributeError(name)
         return super().__getattr__(name)
 ctypes.CDLL = Library
-torch.cpu._is_vnni_supported = lambda: False
+torch.cpu.get_capabilities = dict
 from korbert.pipelines.cli import run_command
 for line in sys.stdin:
     if words := shlex.split(line):

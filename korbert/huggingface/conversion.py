@@ -163,7 +163,14 @@ def to_transformers(tensors: Mapping[str, Tensor], config: EncoderConfig, kind: 
     The names of an encoder alone (kind "embedding") have no prefix.
     """
     family, width = family_of(config, kind), config.hidden_size
-    names = _names(config, family, kind)
+    # Our module -> theirs, layer by layer.
+    span_head: Names = {"reader.head.dense": (), "reader.head.norm": (), "reader.classifier": ()}
+    names = {**_ENCODER[family], **_HEADS[family][kind], **span_head}
+    for layer in range(config.distinct_layers):
+        for ours, theirs in _LAYER[family].items():
+            prefix = _LAYERS[family].format(layer)
+            names[f"encoder.layers.{layer}.{ours}"] = tuple(f"{prefix}.{name}" for name in theirs)
+
     renamed = {}
     for name, tensor in tensors.items():
         module, _, leaf = name.rpartition(".")
@@ -180,14 +187,3 @@ def to_transformers(tensors: Mapping[str, Tensor], config: EncoderConfig, kind: 
     if pooler := {"bert": "pooler.dense", "albert": "pooler"}.get(family):
         renamed |= {f"{pooler}.weight": torch.zeros(width, width), f"{pooler}.bias": torch.zeros(width)}
     return renamed
-
-
-def _names(config: EncoderConfig, family: Family, kind: str) -> dict[str, tuple[str, ...]]:
-    """Our module -> theirs, layer by layer."""
-    span_head: Names = {"reader.head.dense": (), "reader.head.norm": (), "reader.classifier": ()}
-    names = {**_ENCODER[family], **_HEADS[family][kind], **span_head}
-    for layer in range(config.distinct_layers):
-        for ours, theirs in _LAYER[family].items():
-            prefix = _LAYERS[family].format(layer)
-            names[f"encoder.layers.{layer}.{ours}"] = tuple(f"{prefix}.{name}" for name in theirs)
-    return names

@@ -1,11 +1,11 @@
 """Exports a model folder for `transformers`: AutoModel..., and AutoTokenizer with trust_remote_code."""
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from korbert.durable import write_json
 from korbert.errors import ModelError
 from korbert.huggingface.configs import config_to_transformers
 from korbert.huggingface.conversion import to_transformers
@@ -45,46 +45,41 @@ def export(model_folder: str | Path, folder: str | Path) -> None:
                 "{model_folder}: is of transformers already: export writes only encoders of korbert",
                 model_folder=model_folder,
             )
-        config = _config(model, model.config)
-        _write(new, config, model, tokenizer, read_config(model_folder).get("task") or {})
+        own = model.config
+        config = _config(model, own)
+        task = read_config(model_folder).get("task") or {}  # what the model was trained for
+        length = task.get("max_length") or own.max_position_embeddings
+        write_json(new / "config.json", config)
+        (new / "model.safetensors").write_bytes(serialize(to_transformers(model.state_dict(), own, model.kind)))
+        if "auto_map" in config:
+            (new / _MODEL_FILE).write_bytes(Path(__file__).with_name(_MODEL_FILE).read_bytes())
+        if isinstance(model, EmbeddingModel):
+            for name, content in sentence_files(model, length, task).items():
+                write_json(new / name, content)
+        tokenizer.save(new)
 
+        # One file of code: the modules that it needs stand in place of its imports from korbert.
+        source = Path(__file__).with_name(_TOKENIZER_FILE).read_text(encoding="utf-8")
+        start = source.index("\nfrom korbert") + 1
+        texts = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in _INLINED]
+        inlined = "\n\n".join(_OWN_IMPORT.sub("", text) for text in [*texts, source[start:]])
+        assert "\nfrom korbert" not in inlined
+        (new / _TOKENIZER_FILE).write_text(source[:start] + inlined, encoding="utf-8")
 
-def _write(folder: Path, config: Json, model: Model, tokenizer: Tokenizer, task: Json) -> None:
-    """All files of an export. task: what the model was trained for, as in its config.json; {}: nothing."""
-    own: Any = model.config  # an EncoderConfig, as `export` has checked
-    length = task.get("max_length") or own.max_position_embeddings
-    _write_json(folder / "config.json", config)
-    (folder / "model.safetensors").write_bytes(serialize(to_transformers(model.state_dict(), own, model.kind)))
-    if "auto_map" in config:
-        (folder / _MODEL_FILE).write_bytes(Path(__file__).with_name(_MODEL_FILE).read_bytes())
-    if isinstance(model, EmbeddingModel):
-        for name, content in sentence_files(model, length, task).items():
-            (folder / name).parent.mkdir(exist_ok=True)
-            _write_json(folder / name, content)
-    tokenizer.save(folder)
-
-    # One file of code: the modules that it needs stand in place of its imports from korbert.
-    source = Path(__file__).with_name(_TOKENIZER_FILE).read_text(encoding="utf-8")
-    start = source.index("\nfrom korbert") + 1
-    texts = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in _INLINED]
-    inlined = "\n\n".join(_OWN_IMPORT.sub("", text) for text in [*texts, source[start:]])
-    assert "\nfrom korbert" not in inlined
-    (folder / _TOKENIZER_FILE).write_text(source[:start] + inlined, encoding="utf-8")
-
-    inputs = ["input_ids"]
-    if own.type_vocab_size or own.overlap_embedding:
-        inputs.append("token_type_ids")
-    if own.boundary_embedding:
-        inputs.append("boundaries")
-    tokenizer_config: Json = {
-        "tokenizer_class": "KorbertTokenizer",
-        "auto_map": {"AutoTokenizer": ["tokenization_korbert.KorbertTokenizer", None]},
-        "model_max_length": length,
-        "model_input_names": [*inputs, "attention_mask"],
-    }
-    if isinstance(model, PretrainingModel):
-        tokenizer_config["split_special_tokens"] = False  # users write gaps as [MASK]
-    _write_json(folder / "tokenizer_config.json", tokenizer_config)
+        inputs = ["input_ids"]
+        if own.type_vocab_size or own.overlap_embedding:
+            inputs.append("token_type_ids")
+        if own.boundary_embedding:
+            inputs.append("boundaries")
+        tokenizer_config: Json = {
+            "tokenizer_class": "KorbertTokenizer",
+            "auto_map": {"AutoTokenizer": ["tokenization_korbert.KorbertTokenizer", None]},
+            "model_max_length": length,
+            "model_input_names": [*inputs, "attention_mask"],
+        }
+        if isinstance(model, PretrainingModel):
+            tokenizer_config["split_special_tokens"] = False  # users write gaps as [MASK]
+        write_json(new / "tokenizer_config.json", tokenizer_config)
 
 
 def sentence_files(model: EmbeddingModel, max_length: int, task: Json) -> Mapping[str, object]:
@@ -138,7 +133,3 @@ def _config(model: Model, own: EncoderConfig) -> Json:
         config["id2label"] = dict(enumerate(model.labels))
         config["label2id"] = {label: id for id, label in enumerate(model.labels)}
     return config
-
-
-def _write_json(path: Path, content: object) -> None:
-    path.write_text(json.dumps(content, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

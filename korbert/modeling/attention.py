@@ -121,7 +121,7 @@ def _in_block(qkv: Tensor, block: Block, radius: int | None, dropout: float) -> 
     windowed = radius is not None and block.length > 3 * radius
     mask = None if windowed else _mask(block, radius, qkv.device)
     if qkv.device.type == "cpu" and block.length <= _SHORT and not windowed and not dropout:
-        return _ShortRows.apply(qkv, block.rows, mask)  # type: ignore[no-untyped-call]
+        return _short_rows(qkv, block.rows, mask)
     query, key, value = qkv.view(block.rows, block.length, 3, heads, size).permute(2, 0, 3, 1, 4)  # (B, H, T, D/H)
     if windowed and radius is not None:
         mixed = _windowed(query, key, value, block, radius, dropout)
@@ -130,43 +130,20 @@ def _in_block(qkv: Tensor, block: Block, radius: int | None, dropout: float) -> 
     return mixed.transpose(1, 2).reshape(-1, heads, size)
 
 
-class _ShortRows(torch.autograd.Function):
+def _short_rows(qkv: Tensor, rows: int, mask: Tensor | None) -> Tensor:
     """Attention with all scores in memory at once: faster than PyTorch's kernel for short rows on CPU.
 
     (B x T, 3, H, D/H) and a mask from `_mask` -> (B x T, H, D/H).
     """
-
-    @staticmethod
-    def forward(ctx: Any, qkv: Tensor, rows: int, mask: Tensor | None) -> Tensor:
-        heads, size = qkv.shape[2:]
-        # (3, B x H, T, D/H): queries, keys and values, each contiguous.
-        query, key, value = qkv.view(rows, -1, 3, heads, size).permute(2, 0, 3, 1, 4).reshape(3, rows * heads, -1, size)
-        query = query * size**-0.5
-        with torch.autocast("cpu", enabled=False):
-            probabilities = torch.bmm(query, key.transpose(1, 2))  # (B x H, T, T)
-            if mask is not None:
-                probabilities.view(rows, heads, *probabilities.shape[1:]).masked_fill_(~mask, float("-inf"))
-            torch.softmax(probabilities, dim=-1, out=probabilities)
-            mixed = torch.bmm(probabilities, value)  # (B x H, T, D/H)
-        ctx.save_for_backward(query, key, value, probabilities)
-        ctx.rows = rows
-        return mixed.view(rows, heads, -1, size).transpose(1, 2).reshape(-1, heads, size)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        query, key, value, probabilities = ctx.saved_tensors
-        heads, size = gradient.shape[1:]
-        mixed = gradient.view(ctx.rows, -1, heads, size).transpose(1, 2).reshape(ctx.rows * heads, -1, size)
-        parts = torch.empty(3, *query.shape, dtype=query.dtype)
-        with torch.autocast("cpu", enabled=False):
-            slopes = torch.bmm(mixed, value.transpose(1, 2))
-            scores = torch._softmax_backward_data(slopes, probabilities, -1, probabilities.dtype)
-            torch.bmm(scores, key, out=parts[0]).mul_(size**-0.5)
-            torch.bmm(scores.transpose(1, 2), query, out=parts[1])
-            torch.bmm(probabilities.transpose(1, 2), mixed, out=parts[2])
-        joined = parts.view(3, ctx.rows, heads, -1, size).permute(1, 3, 0, 2, 4)  # (B, T, 3, H, D/H)
-        return joined.reshape(-1, 3, heads, size), None, None
+    heads, size = qkv.shape[2:]
+    # (3, B x H, T, D/H): queries, keys and values, each contiguous.
+    query, key, value = qkv.view(rows, -1, 3, heads, size).permute(2, 0, 3, 1, 4).reshape(3, rows * heads, -1, size)
+    with torch.autocast("cpu", enabled=False):
+        scores = torch.bmm(query * size**-0.5, key.transpose(1, 2))  # (B x H, T, T)
+        if mask is not None:  # unseen by autograd, as the softmax gives masked scores a gradient of 0
+            scores.detach().view(rows, heads, *scores.shape[1:]).masked_fill_(~mask, float("-inf"))
+        mixed = torch.bmm(scores.softmax(dim=-1), value)  # (B x H, T, D/H)
+    return mixed.view(rows, heads, -1, size).transpose(1, 2).reshape(-1, heads, size)
 
 
 def _mask(block: Block, radius: int | None, device: torch.device) -> Tensor | None:

@@ -4,10 +4,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.encoder import Encoder
+from korbert.modeling.kernels import CPU_ATTENTION
 from korbert.modeling.models import PretrainingModel
 from korbert.modeling.rows import Rows
 
@@ -47,13 +49,14 @@ def counted(config: EncoderConfig, length: int, wanted_share: float = 1.0) -> tu
     """
     with torch.device("meta") as device:
         encoder = Encoder(config).train()
-        weights = {weight.untyped_storage()._cdata for weight in encoder.parameters()}
-        kept: dict[int, int] = {}  # numbers by storage: a tensor that several products need counts once
+        storages = (weight.untyped_storage() for weight in encoder.parameters())
+        weights = set(map(StorageWeakRef, storages))
+        kept: dict[StorageWeakRef, int] = {}  # numbers by storage: a tensor that several products need counts once
 
         def keep(tensor: Tensor) -> Tensor:
-            storage = tensor.untyped_storage()
-            if storage._cdata not in weights:
-                kept[storage._cdata] = storage.nbytes() // 4
+            storage = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
+            if storage not in weights:
+                kept[storage] = tensor.untyped_storage().nbytes() // 4
             return tensor
 
         def attention(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
@@ -61,7 +64,7 @@ def counted(config: EncoderConfig, length: int, wanted_share: float = 1.0) -> tu
 
         ids, wanted = torch.zeros(length, dtype=torch.int64), torch.arange(max(1, round(length * wanted_share)))
         # By itself, the counter knows only GPU attention.
-        own = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: attention}
+        own = {CPU_ATTENTION: attention} if CPU_ATTENTION else {}
         with (
             torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
             FlopCounterMode(display=False, custom_mapping=own) as counter,

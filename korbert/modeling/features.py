@@ -88,7 +88,12 @@ class FeatureModel(nn.Module):
         else:
             vectors = layers.sum(dim=0)
         if self.head == "bilstm":
-            vectors = self._read_both_ways(vectors, attention_mask)
+            # In float32, as few CPUs have bf16 for it: (B, T, D) -> (B, T, 2 x width), 0 at padding.
+            mask = torch.ones(vectors.shape[:2]) if attention_mask is None else attention_mask.cpu()
+            packed = pack_padded_sequence(vectors.float(), mask.sum(dim=1), batch_first=True, enforce_sorted=False)
+            with torch.autocast(vectors.device.type, enabled=False):
+                read = self.lstm(packed)[0]
+            vectors = pad_packed_sequence(read, batch_first=True, total_length=vectors.shape[1])[0]
         if self.pooling == "first" or (self.pooling and vectors.shape[1] == 1):  # vectors stored pooled have T = 1
             vectors = vectors[:, 0]
         elif self.pooling:
@@ -96,13 +101,6 @@ class FeatureModel(nn.Module):
         if self.head == "mlp":
             vectors = F.gelu(self.dense(vectors))
         return self.classifier(self.dropout(vectors))
-
-    def _read_both_ways(self, vectors: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """Outputs of the BiLSTM: (B, T, D) -> (B, T, 2 x width), 0 at padding; in float32, as few CPUs have bf16."""
-        mask = torch.ones(vectors.shape[:2]) if attention_mask is None else attention_mask.cpu()
-        packed = pack_padded_sequence(vectors.float(), mask.sum(dim=1), batch_first=True, enforce_sorted=False)
-        with torch.autocast(vectors.device.type, enabled=False):
-            return pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=vectors.shape[1])[0]
 
     def head_settings(self) -> dict[str, Any]:
         """Constructor arguments besides the encoder's config."""

@@ -153,7 +153,18 @@ def _embedded(graph: _Graph, parts: Embeddings, positions: str, looked_up: bool)
         if table is not None:
             hidden = graph.op("Add", hidden, graph.op("Gather", graph.constant(table.weight), ids))
     if parts.overlap is not None:
-        hidden = graph.op("Add", hidden, graph.op("Mul", _in_both(graph), graph.constant(parts.overlap.weight)))
+        # embeddings.in_both as 1.0 and 0.0: whether a piece also occurs in the other segment of its row, (B, T, 1).
+        this, other = (graph.constant([axis]) for axis in (2, 1))
+        same, apart = (
+            graph.op("Equal", graph.op("Unsqueeze", name, this), graph.op("Unsqueeze", name, other))
+            for name in ("input_ids", "token_type_ids")
+        )
+        matches = graph.op("And", same, graph.op("Not", apart))  # (B, T, T)
+        piece = graph.op("GreaterOrEqual", "input_ids", graph.constant(FIRST_PIECE))
+        matches = graph.op("And", matches, graph.op("Unsqueeze", piece, this))
+        numbers = graph.op("Cast", matches, to=graph.onnx.TensorProto.FLOAT)
+        in_both = graph.op("ReduceMax", numbers, this, keepdims=1)
+        hidden = graph.op("Add", hidden, graph.op("Mul", in_both, graph.constant(parts.overlap.weight)))
     segments, levels = parts.token_type is not None, parts.boundary is not None
     others = ["token_type_ids"] * segments + ["boundaries"] * levels
     if parts.overlap is not None and not segments:
@@ -161,20 +172,6 @@ def _embedded(graph: _Graph, parts: Embeddings, positions: str, looked_up: bool)
     hidden = graph.product(graph.norm(hidden, parts.norm), parts.projection)
     others = others if looked_up and parts.overlap is None else ["input_ids", *others]
     return hidden, ["attention_mask", *others]
-
-
-def _in_both(graph: _Graph) -> str:
-    """embeddings.in_both as 1.0 and 0.0: whether a piece also occurs in the other segment of its row, (B, T, 1)."""
-    this, other = (graph.constant([axis]) for axis in (2, 1))
-    same, apart = (
-        graph.op("Equal", graph.op("Unsqueeze", name, this), graph.op("Unsqueeze", name, other))
-        for name in ("input_ids", "token_type_ids")
-    )
-    matches = graph.op("And", same, graph.op("Not", apart))  # (B, T, T)
-    piece = graph.op("GreaterOrEqual", "input_ids", graph.constant(FIRST_PIECE))
-    matches = graph.op("And", matches, graph.op("Unsqueeze", piece, this))
-    numbers = graph.op("Cast", matches, to=graph.onnx.TensorProto.FLOAT)
-    return graph.op("ReduceMax", numbers, this, keepdims=1)
 
 
 def _view(graph: _Graph, config: EncoderConfig, shape: str, places: str, whole: bool) -> tuple[str, list[str]]:
@@ -233,10 +230,9 @@ def quantized(model: Model) -> Model:
     """
     encoder: Any = model.encoder
     graph = graph_of(encoder, 8, looked_up=True).SerializeToString()
-    fast = copy.copy(model)
     eight = OnnxEncoder(encoder.config, graph, "precision int8", embeddings=encoder.token_weight)
-    fast._modules = {**model._modules, "encoder": eight}
-    return fast
+    shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+    return copy.deepcopy(model, {**shared, id(encoder): eight})
 
 
 def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 32) -> dict[str, float]:
@@ -253,25 +249,20 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
         package(name, "export --onnx")
     source, folder = model_folder(source), Path(folder)
     with new_folder(folder, source) as new:
-        return _export_onnx(source, new, bits)
-
-
-def _export_onnx(source: Path, new: Path, bits: Literal[8, 32]) -> dict[str, float]:
-    """As `export_onnx`, into an empty folder."""
-    model, tokenizer = load_model(source)
-    encoder = model.encoder
-    if isinstance(model, FeatureModel) or not isinstance(encoder, Encoder):
-        reason = "already an ONNX file" if isinstance(encoder, OnnxEncoder) else "an encoder of transformers"
-        reason = "a head on layers of a frozen encoder" if isinstance(model, FeatureModel) else reason
-        raise ModelError(f"{source}: {reason}, which export --onnx cannot export: use the model as it is")
-    config = {name: value for name, value in read_config(source).items() if name != "packed"}
-    heads = {name: tensor for name, tensor in model.state_dict().items() if not name.startswith("encoder.")}
-    if isinstance(model, PretrainingModel | DetectionModel):
-        config, heads = config | {"kind": EncoderModel.kind, "head": {}}, {}
-    write_whole(new / ONNX_FILE, graph_of(encoder, bits).SerializeToString())
-    tokenizer.save(new / "tokenizer")
-    write_files(new, config | {"onnx": {"sha256": sha256_of(new / ONNX_FILE), "bits": bits}}, heads)
-    return _compare(encoder, load_model(new)[0].encoder, tokenizer, bits)
+        model, tokenizer = load_model(source)
+        encoder = model.encoder
+        if isinstance(model, FeatureModel) or not isinstance(encoder, Encoder):
+            reason = "already an ONNX file" if isinstance(encoder, OnnxEncoder) else "an encoder of transformers"
+            reason = "a head on layers of a frozen encoder" if isinstance(model, FeatureModel) else reason
+            raise ModelError(f"{source}: {reason}, which export --onnx cannot export: use the model as it is")
+        config = {name: value for name, value in read_config(source).items() if name != "packed"}
+        heads = {name: tensor for name, tensor in model.state_dict().items() if not name.startswith("encoder.")}
+        if isinstance(model, PretrainingModel | DetectionModel):
+            config, heads = config | {"kind": EncoderModel.kind, "head": {}}, {}
+        write_whole(new / ONNX_FILE, graph_of(encoder, bits).SerializeToString())
+        tokenizer.save(new / "tokenizer")
+        write_files(new, config | {"onnx": {"sha256": sha256_of(new / ONNX_FILE), "bits": bits}}, heads)
+        return _compare(encoder, load_model(new)[0].encoder, tokenizer, bits)
 
 
 def _compare(encoder: Encoder, exported: nn.Module, tokenizer: AnyTokenizer, bits: int) -> dict[str, float]:

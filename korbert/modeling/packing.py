@@ -41,31 +41,28 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
     """
     source, folder = model_folder(source), Path(folder)
     with new_folder(folder, source) as new:
-        _pack(source, new, base, folder)
+        model, tokenizer = load_model(source)
+        config, tensors = read_config(source), packed(model.state_dict())
+        for name, tensor in tensors.items():
+            if not torch.isfinite(tensor.float()).all():
+                raise ModelError(
+                    f"{source}: {name} has numbers beyond 65,504, the float16 maximum: use the model unpacked"
+                )
+        if base is not None:
+            base = model_folder(base)
+            base_config = read_config(base)
+            is_known = os.path.realpath(base_folder(folder, base.name)) == os.path.realpath(base)
+            if not is_known or "packed" not in base_config or base_config["packed"]["base"]:
+                where = f"next to {folder}, or the name of a bundled model"
+                raise ModelError(f"{base}: a base must be a packed folder without a base of its own, {where}")
+            if base_config["tokenizer_digest"] != config["tokenizer_digest"]:
+                raise ModelError(f"{base}: has another tokenizer than {source}: pack without this base")
+            record = {"base": base.name, "base_sha256": base_config["weights_sha256"]}
+            write_files(new, config | {"packed": record}, _without_shared(tensors, base))
+        else:
+            tokenizer.save(new / "tokenizer")
+            write_files(new, config | {"packed": {"base": None}}, tensors)
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-
-
-def _pack(source: Path, new: Path, base: str | Path | None, folder: Path) -> None:
-    """As `pack`, into the empty folder `new`, which becomes `folder`."""
-    model, tokenizer = load_model(source)
-    config, tensors = read_config(source), packed(model.state_dict())
-    for name, tensor in tensors.items():
-        if not torch.isfinite(tensor.float()).all():
-            raise ModelError(f"{source}: {name} has numbers beyond 65,504, the float16 maximum: use the model unpacked")
-    if base is not None:
-        base = model_folder(base)
-        base_config = read_config(base)
-        is_known = os.path.realpath(base_folder(folder, base.name)) == os.path.realpath(base)
-        if not is_known or "packed" not in base_config or base_config["packed"]["base"]:
-            where = f"next to {folder}, or the name of a bundled model"
-            raise ModelError(f"{base}: a base must be a packed folder without a base of its own, {where}")
-        if base_config["tokenizer_digest"] != config["tokenizer_digest"]:
-            raise ModelError(f"{base}: has another tokenizer than {source}: pack without this base")
-        record = {"base": base.name, "base_sha256": base_config["weights_sha256"]}
-        write_files(new, config | {"packed": record}, _without_shared(tensors, base))
-    else:
-        tokenizer.save(new / "tokenizer")
-        write_files(new, config | {"packed": {"base": None}}, tensors)
 
 
 def _without_shared(tensors: Mapping[str, Tensor], base: Path) -> dict[str, Tensor]:

@@ -1,13 +1,12 @@
 """How well an index finds the texts that are known to answer queries."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 from typing import NamedTuple, get_args
 
 import numpy as np
 
 from korbert.model import Model
-from korbert.search.hits import Hit
 from korbert.search.index import Index
 from korbert.tasks.metrics.statistics import bootstrap_interval
 from korbert.vectors.names import Way
@@ -50,27 +49,22 @@ def evaluate(
     if reranker:
         asked["reranked"] = None, reranker
     parts = [queries[start : start + _AT_ONCE] for start in range(0, len(queries), _AT_ONCE)]
-    return {
-        name: _measured(
-            chain.from_iterable(index.search(part, DEPTH, way, reranker=reader) for part in parts), relevant
-        )
-        for name, (way, reader) in asked.items()
-    }
-
-
-def _measured(results: Iterable[Sequence[Hit]], relevant: Sequence[Collection[str]]) -> Measured:
-    rows, firsts = [], list[int | None]()  # the METRICS of each query, and the rank of its first right text
     gains = 1 / np.log2(np.arange(2, 12))
-    for hits, ids in zip(results, relevant, strict=True):
-        ranks = np.array([rank for rank, hit in enumerate(hits, 1) if hit.id in ids], np.int64)
-        count = len(set(ids))
-        recalls = [np.count_nonzero(ranks <= depth) / count for depth in (1, 10, 100)]
-        ndcg = gains[ranks[ranks <= 10] - 1].sum() / gains[:count].sum()
-        rows.append([*recalls, 1 / ranks[0] if len(ranks) else 0.0, float(ndcg)])
-        firsts.append(int(ranks[0]) if len(ranks) else None)
-    figures = {}
-    for metric, values in zip(METRICS, np.array(rows).T, strict=True):
-        interval = bootstrap_interval(values, rng=np.random.default_rng(0)) if len(values) > 1 else None
-        low, high = (None, None) if interval is None else interval[:2]
-        figures[metric] = Figure(float(values.mean()), low, high)
-    return Measured(figures, firsts)
+    measured: dict[str, Measured] = {}
+    for name, (way, reader) in asked.items():
+        rows, firsts = [], list[int | None]()  # the METRICS of each query, and the rank of its first right text
+        results = chain.from_iterable(index.search(part, DEPTH, way, reranker=reader) for part in parts)
+        for hits, ids in zip(results, relevant, strict=True):
+            ranks = np.array([rank for rank, hit in enumerate(hits, 1) if hit.id in ids], np.int64)
+            count = len(set(ids))
+            recalls = [np.count_nonzero(ranks <= depth) / count for depth in (1, 10, 100)]
+            ndcg = gains[ranks[ranks <= 10] - 1].sum() / gains[:count].sum()
+            rows.append([*recalls, 1 / ranks[0] if len(ranks) else 0.0, float(ndcg)])
+            firsts.append(int(ranks[0]) if len(ranks) else None)
+        figures = {}
+        for metric, values in zip(METRICS, np.array(rows).T, strict=True):
+            interval = bootstrap_interval(values, rng=np.random.default_rng(0)) if len(values) > 1 else None
+            low, high = (None, None) if interval is None else interval[:2]
+            figures[metric] = Figure(float(values.mean()), low, high)
+        measured[name] = Measured(figures, firsts)
+    return measured

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from korbert.modeling.kernels import int8_products
 from korbert.search.database import Damage, checked_row, read_meta
 from korbert.search.hits import Ranking
 
@@ -61,7 +62,7 @@ class Vectors:
             query = torch.zeros(1, self.codes.shape[1])
             query[0, : len(vector)] = torch.from_numpy(vector) - self.mean
             rounded = query.bfloat16()
-            centred = torch._weight_int8pack_mm(rounded, self.codes, self.scales)[0]  # (N,) bfloat16
+            centred = int8_products(rounded, self.codes, self.scales)[0]  # (N,) bfloat16
             about = self.products + centred  # the cosines, less what is the same for all
             if among is not None:
                 about = about[torch.from_numpy(np.searchsorted(self.numbers, among))]

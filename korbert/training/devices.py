@@ -47,7 +47,7 @@ def choose_precision(device: torch.device, precision: PrecisionName) -> Precisio
     if precision == "bf16" and not has_bf16(device):
         raise SettingsError(f"precision 'bf16': this {device.type} has no bf16 instructions; use auto or fp32")
     if precision == "auto":
-        slow = device.type == "cpu" and "Intel" in processor_name() and not torch.cpu._is_amx_tile_supported()
+        slow = device.type == "cpu" and "Intel" in processor_name() and not has_instructions("amx_tile")
         return "bf16" if has_bf16(device) and not slow else "fp32"
     return precision
 
@@ -56,7 +56,12 @@ def has_bf16(device: torch.device) -> bool:
     """Whether the hardware has bf16 instructions."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return has_instructions("avx512_bf16") or has_instructions("amx_tile")
+
+
+def has_instructions(name: str) -> bool:
+    """Whether this processor has a set of instructions, by its name in torch.cpu.get_capabilities."""
+    return bool(torch.cpu.get_capabilities().get(name))
 
 
 def autocast(device: torch.device, precision: PrecisionName) -> AbstractContextManager[object]:

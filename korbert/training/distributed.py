@@ -12,7 +12,7 @@ from datetime import timedelta
 
 import torch
 from torch import Tensor, nn
-from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
+from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined]  # public, but not marked so
 
 from korbert.errors import EndedElsewhere, ModelError, SettingsError
 from korbert.world import Connection, World, number_in, variables, world
@@ -36,9 +36,11 @@ def joined(device: torch.device) -> Iterator[World]:
     if here.size == 1 or Connection.group is not None:
         yield here
         return
-    # Functions of this module hold the current group as a default argument. Imported by DistributedDataParallel, while
-    # there is a group, they keep its threads alive until Python ends, which now and then aborts the process (SIGABRT).
-    importlib.import_module("torch.distributed.nn.functional")
+    # Functions of these modules hold the current group as a default argument. Imported while there is a group, by
+    # DistributedDataParallel and by the first checkpoint, they keep its threads alive until Python ends, which now and
+    # then aborts the process (SIGABRT).
+    for name in ("torch.distributed.nn.functional", "torch.distributed.checkpoint.state_dict"):
+        importlib.import_module(name)
     if device.type == "cuda":
         torch.cuda.set_device(number_in("LOCAL_RANK", 0))  # the device of plain "cuda" from here on
     store = _met(here)

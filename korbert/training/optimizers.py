@@ -19,10 +19,13 @@ class Optimizer:
     """
 
     def __init__(self, model: nn.Module, settings: OptimizerSettings, rate_factors: Mapping[str, float]) -> None:
-        self._names = {parameter: name for name, parameter in model.named_parameters() if parameter.requires_grad}
+        self._model = model
         groups: dict[tuple[float, bool], dict[str, Any]] = {}
-        for parameter, name in self._names.items():
-            peak, decays = settings.learning_rate * rate_factors.get(name, 1.0), parameter.ndim >= 2
+        for name, parameter in model.named_parameters():
+            if not parameter.requires_grad:
+                continue
+            peak = settings.learning_rate * rate_factors.get(name, 1.0)
+            decays = parameter.ndim >= 2
             new = {"params": [], "lr": peak, "peak": peak, "weight_decay": settings.weight_decay if decays else 0.0}
             groups.setdefault((peak, decays), new)["params"].append(parameter)
         betas = (settings.beta1, settings.beta2)
@@ -42,18 +45,17 @@ class Optimizer:
 
     def state(self) -> dict[str, Tensor]:
         """All state tensors by `<parameter>/<key>`, for instance `encoder.final_norm.weight/exp_avg`."""
-        return {
-            f"{name}/{key}": value
-            for parameter, name in self._names.items()
-            for key, value in self._adamw.state.get(parameter, {}).items()
-        }
+        from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict  # a second to import
+
+        by_parameter: Any = get_optimizer_state_dict(self._model, self._adamw)["state"]
+        return {f"{name}/{key}": value for name, own in by_parameter.items() for key, value in own.items()}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Takes over what `state` returned. AdamW puts the tensors on the device where it needs them."""
-        parameters = [parameter for group in self._adamw.param_groups for parameter in group["params"]]
-        numbers = {self._names[parameter]: number for number, parameter in enumerate(parameters)}
-        own: dict[int, dict[str, Tensor]] = {}
+        from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict, set_optimizer_state_dict
+
+        own: Any = get_optimizer_state_dict(self._model, self._adamw)
         for full_name, value in state.items():
             name, key = full_name.rsplit("/", 1)
-            own.setdefault(numbers[name], {})[key] = value
-        self._adamw.load_state_dict({**self._adamw.state_dict(), "state": own})
+            own["state"][name][key] = value
+        set_optimizer_state_dict(self._model, self._adamw, own)

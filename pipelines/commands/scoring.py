@@ -38,8 +38,8 @@ def submit(
     """Answer a KorQuAD file, or check a submission.
 
     INPUT is a KorQuAD JSON file; OUTPUT becomes {id: answer} for every id. MODEL is a korquad artifact or its model/.
-    --check BUNDLE replaces all three: it runs submission/ of a korquad artifact in a fresh folder without network,
-    validates the answers, and prints time, memory and scores.
+    --check BUNDLE replaces all three: it runs submission/ of a korquad artifact in a fresh folder, validates the
+    answers, and prints time, memory and scores.
     """
     if bundle is not None:
         if model is not None:

@@ -4,14 +4,13 @@ The SVG text is limited to digits and the labels of the axes, drawn in English a
 data, which may be Korean, are legends in HTML, so that no local font needs to have them.
 """
 
-import html
 import io
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 import numpy as np
 
@@ -149,24 +148,19 @@ def _svg(title: str, draw: Callable[["Axes"], None], labels: Sequence[str]) -> s
         figure = Figure()
         draw(figure.add_axes(_AXES))
         file = io.StringIO()
-        figure.savefig(file, format="svg", metadata={"Date": None})
-    svg = file.getvalue()
+        figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
 
-    # Remove what only a stand-alone file needs: prolog, metadata, style, size, fonts.
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"\s*<metadata>.*?</metadata>|\s*<defs>\s*<style.*?</style>\s*</defs>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r' id="(?![mp][0-9a-f]{10}")[^"]*"', "", svg)  # keep markers and clip paths, whose ids are hashes
-    svg = re.sub(r"font-family: [^;\"]*;? ?", "", svg)
-    box = re.search(r'viewBox="([^"]*)"', svg)
-    assert box, "matplotlib wrote no viewBox"
-    svg = (
-        f'<svg viewBox="{box[1]}" role="img" aria-label="{html.escape(in_language(title))}">'
-        + svg[svg.index(">") + 1 :]
-    )
-
-    for label in labels:
-        drawn, shown = (html.escape(words, quote=False) for words in (label, in_language(label)))
-        svg = svg.replace(f">{drawn}</text>", f">{shown}</text>")
+    # What only a file of its own needs goes: namespaces, size, style, names of groups, fonts.
+    source = file.getvalue().replace(' xmlns="http://www.w3.org/2000/svg"', "").replace("xlink:href", "href")
+    picture = ElementTree.fromstring(source)
+    picture.attrib = {"viewBox": picture.attrib["viewBox"], "role": "img", "aria-label": in_language(title)}
+    picture.remove(picture[0])
+    for group in picture.iter("g"):
+        group.attrib.pop("id", None)
+    words = {str(label): in_language(label) for label in labels}
+    for label in picture.iter("text"):
+        label.text = words.get(label.text or "", label.text)
+    svg = ElementTree.tostring(picture, "unicode").replace("font-family: 'DejaVu Sans'; ", "")
     for colour, variable in _VARIABLES.items():
         svg = svg.replace(colour, f"var(--{variable})")
-    return re.sub(r"\n\s*", "\n", svg)
+    return svg

@@ -94,8 +94,8 @@ def show_sets() -> None:
 def show_check(verdict: Verdict) -> None:
     """Prints time, memory and scores of a submission."""
     answered = Message(
-        "{count:,} question of {file}, answered; no network access",
-        "{count:,} questions of {file}, each answered; no network access",
+        "{count:,} question of {file}, answered",
+        "{count:,} questions of {file}, each answered",
         count=verdict.questions, file=verdict.dataset,
     )  # fmt: skip
     say(answered)

@@ -1,7 +1,7 @@
-"""Runs a submission as a competition server would: in isolation, without network, timed, and checks its answers.
+"""Runs a submission as a competition server would, in a fresh folder and timed, and checks its answers.
 
-The environment of the program has only PATH and HOME, an empty folder. guard.py refuses network access through Python.
-The libraries are those installed here, whatever requirements.txt pins.
+The environment of the program has only PATH and HOME, an empty folder. The libraries are those installed here, whatever
+requirements.txt pins.
 """
 
 import os
@@ -12,7 +12,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,8 +43,8 @@ def check(bundle: Path, dataset: Path | None = None, *, limit_seconds: float = 3
     """Runs the bundle on a KorQuAD file, with or without answers. dataset: None for the sample questions of korbert.
 
     bundle: the submission folder, or an artifact that has one. Raises ArtifactError if there is none, CorpusError for a
-    file that is not KorQuAD, ModelFailed naming the fault of the run: a crash, a limit, network access, answers that
-    are missing, extra, or not strings.
+    file that is not KorQuAD, ModelFailed naming the fault of the run: a crash, a limit, answers that are missing,
+    extra, or not strings.
     """
     source = next((folder for folder in (bundle, bundle / "submission") if (folder / _PROGRAM).is_file()), None)
     if source is None:
@@ -80,25 +79,20 @@ def check(bundle: Path, dataset: Path | None = None, *, limit_seconds: float = 3
 
 
 def _fault_of_run(cell: Path, limit_seconds: float) -> str | None:
-    """Runs the program to its end or the time limit, then kills its remaining process group. Returns its fault."""
-    guard, program = Path(__file__).with_name("guard.py"), cell / "submission" / _PROGRAM
-    command = [sys.executable, "-B", str(guard), str(program), "questions.json", _OUTPUT]
+    """Runs the program to its end or the time limit. Returns its fault."""
+    command = [sys.executable, "-B", str(cell / "submission" / _PROGRAM), "questions.json", _OUTPUT]
     environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(cell / "home")}
     output = cell / "said.txt"
-    with output.open("wb") as file:
-        process = subprocess.Popen(
-            command, cwd=cell / "work", env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
-            start_new_session=True,
-        )  # fmt: skip
-        try:
-            code = process.wait(limit_seconds)
-        except subprocess.TimeoutExpired:
-            limit = formatting.duration(limit_seconds)
-            return f"{_PROGRAM}: was stopped after {limit}: make it faster, or allow more with --time-limit"
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+    try:
+        with output.open("wb") as file:
+            run = subprocess.run(
+                command, cwd=cell / "work", env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
+                timeout=limit_seconds, check=False,
+            )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        limit = formatting.duration(limit_seconds)
+        return f"{_PROGRAM}: was stopped after {limit}: make it faster, or allow more with --time-limit"
+    code = run.returncode
     last = " | ".join(line.strip() for line in output.read_text("utf-8", "replace").splitlines()[-3:]) or "no output"
     if code < 0:
         name = signal.Signals(-code).name

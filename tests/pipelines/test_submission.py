@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,6 @@ from korbert.errors import ArtifactError, CorpusError, ModelError
 from korbert.pipelines import cli
 from korbert.pipelines.submission.check import check
 from korbert.pipelines.submission.writing import score, submit, write_submission
-from tests.running import is_alive, wait_until
 
 CONTEXT = "한강은 강원도에서 시작해 서울을 지나 황해로 흐른다."
 QUESTIONS = {"6548850-0-0": ("한강은 어디에서 시작하는가?", "강원도"), "가": ("어디를 지나는가?", "서울")}
@@ -97,23 +95,6 @@ def test_the_place_is_fresh_and_the_environment_empty(bundle, asked, monkeypatch
     assert check(bundle(""), dataset(asked, ODD_QUESTIONS)).scores is None  # no answers to compare with
 
 
-@pytest.fixture
-def listening():
-    """A port of this machine that takes connections."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        yield server.getsockname()[1]
-
-
-@pytest.mark.parametrize(("code", "event"), [
-    ("import socket; socket.socket().connect(('127.0.0.1', {port}))", "socket.connect"),
-    ("import urllib.request; urllib.request.urlopen('http://localhost:{port}')", "socket.getaddrinfo"),
-])  # fmt: skip
-def test_the_network_is_refused_even_if_nobody_notices(bundle, asked, listening, code, event):
-    quiet = f"try:\n    {code.format(port=listening)}\n    answers = {{}}\nexcept OSError: pass\n"
-    with pytest.raises(ModelError, match=rf"it used the network \({event} .*: put what it needs into"):
-        check(bundle(quiet), asked)
-
-
 @pytest.mark.parametrize(("code", "said"), [
     ("del answers['가']", "1 of 2 ids, such as '가', without an answer: answer every question"),
     ("answers['나'] = ''", "1 of 2 ids, such as '나', not among the questions"),
@@ -129,7 +110,6 @@ def test_wrong_answers_are_named(bundle, asked, code, said):
 
 
 @pytest.mark.parametrize(("code", "said"), [
-    ("import korbert", "import of korbert halted"),  # the installed one is not used
     ("raise RuntimeError('모델이 없다')", r"exit code 1: fix the error: .*RuntimeError: 모델이 없다"),
     ("sys.exit(3)", "ended with exit code 3: fix the error: no output"),
     ("import signal; os.kill(os.getpid(), signal.SIGSEGV)", "was killed by SIGSEGV"),
@@ -139,18 +119,10 @@ def test_a_crash_is_told_in_its_own_words(bundle, asked, code, said):
         check(bundle(code), asked)
 
 
-@pytest.mark.slow
-def test_what_never_ends_is_ended_with_all_it_started(bundle, asked, tmp_path):
-    note = tmp_path / "child"
-    folder = bundle(
-        "import subprocess, time\n"
-        f"open({str(note)!r}, 'w').write(str(subprocess.Popen(['sleep', '600']).pid))\n"
-        "while True: time.sleep(1)\n"
-    )
-    with pytest.raises(ModelError, match=r"was stopped after 3\.0.s: .* allow more with --time-limit"):
-        check(folder, asked, limit_seconds=3)
-    child = int(note.read_text(encoding="utf-8"))
-    wait_until(lambda: not is_alive(child), 10)  # a killed process may need a moment
+def test_what_never_ends_is_ended(bundle, asked):
+    folder = bundle("import time\nwhile True: time.sleep(1)\n")
+    with pytest.raises(ModelError, match=r"was stopped after 1\.0.s: .* allow more with --time-limit"):
+        check(folder, asked, limit_seconds=1)
 
 
 def test_what_is_no_bundle_or_no_dataset_is_refused(bundle, tmp_path):

@@ -20,6 +20,10 @@ from korbert.training.examples import Examples
 class SeenEmbedding(nn.Module):
     """An embedding of V pieces of which U are trained (`weight`) and the others frozen. ids -> (..., E)."""
 
+    others: Tensor
+    places: Tensor
+    seen: Tensor
+
     def __init__(self, whole: nn.Embedding, seen: Tensor) -> None:
         super().__init__()
         others, seen = whole.weight.detach(), seen.to(whole.weight.device)
@@ -29,30 +33,30 @@ class SeenEmbedding(nn.Module):
         self.register_buffer("others", others.clone(), persistent=False)  # (V, E)
         self.register_buffer("places", places, persistent=False)  # (V,), -1 for the others
         self.register_buffer("seen", seen, persistent=False)  # (U,)
+        # State dicts hold the full embedding, so that a model has one format inside and outside learning_seen.
+        self.register_state_dict_post_hook(_save_whole)  # type: ignore[no-untyped-call]
+        self.register_load_state_dict_pre_hook(_load_whole)  # type: ignore[no-untyped-call]
 
     def forward(self, ids: Tensor) -> Tensor:
-        places = self.places[ids]  # type: ignore[index]
+        places = self.places[ids]
         if self.training:
             return F.embedding(places, self.weight)
         known = F.embedding(places.clamp(min=0), self.weight)
-        return torch.where((places < 0)[..., None], F.embedding(ids, self.others), known)  # type: ignore[arg-type]
+        return torch.where((places < 0)[..., None], F.embedding(ids, self.others), known)
 
     @torch.no_grad()
     def whole(self) -> Tensor:
         """All vectors, (V, E)."""
-        others: Any = self.others
-        weight: Tensor = others.index_copy(0, self.seen, self.weight)
-        return weight
+        return self.others.index_copy(0, self.seen, self.weight)
 
-    # State dicts hold the full embedding, so that a model has one format inside and outside learning_seen.
 
-    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        destination[f"{prefix}weight"] = self.whole()
+def _save_whole(module: SeenEmbedding, state_dict: dict[str, Tensor], prefix: str, metadata: object) -> None:
+    state_dict[f"{prefix}weight"] = module.whole()
 
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
-        with torch.no_grad():
-            self.others.copy_(state_dict[f"{prefix}weight"])  # type: ignore[operator]
-            self.weight.copy_(self.others[self.seen])  # type: ignore[index]  # the given one may be on another device
+
+def _load_whole(module: SeenEmbedding, state_dict: dict[str, Tensor], prefix: str, *rest: object) -> None:
+    module.others.copy_(state_dict[f"{prefix}weight"])
+    state_dict[f"{prefix}weight"] = module.others[module.seen]
 
 
 @contextmanager
@@ -72,4 +76,4 @@ def learning_seen(model: Any, examples: Examples) -> Iterator[None]:
         yield
     finally:
         weight: Tensor = embeddings.token.whole()  # type: ignore[operator]
-        embeddings.token = nn.Embedding(len(weight), weight.shape[1], _weight=weight)
+        embeddings.token = nn.Embedding.from_pretrained(weight, freeze=False)  # type: ignore[no-untyped-call]

@@ -119,7 +119,42 @@ class Embedding(Kind, frozen=True):
         learns: _Form = "scores" if "score" in present else "labels" if "label" in present else "pairs"
         if "pair" not in present:
             learns = "texts" if all(row.get("vector") is None for row in rows) else "vectors"
-        _refuse(learns, rows, settings)
+
+        # Rows without signal, and settings that cannot learn from such rows.
+        if learns == "vectors":
+            sizes = {len(row["vector"]) for row in rows if row.get("vector") is not None}
+            if len(sizes) > 1:
+                raise CorpusError(
+                    f"{rows.files}: vectors of {', '.join(map(str, sorted(sizes)))} numbers: all need one size"
+                )
+        if learns == "scores":
+            scores = {row["score"] for row in rows if row.get("score") is not None}
+            if len(scores) == 1:
+                raise CorpusError(f"all rows have the score {min(scores):g}: give rows with others, too")
+        elif not settings.valid and learns not in ("pairs", "vectors"):
+            raise SettingsError(
+                f"valid: the training rows are {_ABOUT[learns]}, which vectors cannot be validated on: take them from"
+                " files (train), and name one of pairs, with scores or without (valid)"
+            )
+        if learns == "labels":
+            labels = {row["label"] for row in rows if row.get("pair") is not None and row.get("label") is not None}
+            if not labels & set(settings.near):
+                raise CorpusError(
+                    f"no pair has a label of near ({', '.join(settings.near)}); there are"
+                    f" {', '.join(sorted(labels)[:10])}: name those of pairs that are near, near = [..]"
+                )
+        if learns == "texts" and not settings.dropout:
+            raise SettingsError("dropout 0: two vectors of a text do not differ then: take some, 0.1 is usual")
+        if min(settings.batch_size) < (least := 2 * connected().size):
+            raise SettingsError(
+                f"batch_size {min(settings.batch_size)}: rows are compared with others of their batch: take {least} at"
+                " least"
+            )
+        if settings.frozen_layers < 0:
+            raise SettingsError(
+                "frozen_layers -1: nothing would learn, vectors have no weights but the encoder's: take 0"
+            )
+
         return cls.of_settings(settings, ("spearman", "pearson"), learns=learns)
 
     def validated_on(self, rows: Rows) -> Self:
@@ -172,20 +207,15 @@ class Embedding(Kind, frozen=True):
                 labels[number, : len(group)] = [numbers[text] for text in group]
         prompted = self.learns == "pairs" and (self.query_prompt or self.passage_prompt)
         if prompted and all(row.get("score") is None for row in rows):
-            groups, encoded = self._prompted(groups, encoded, tokenizer)
+            query, passage = encode_passages(tokenizer, [self.query_prompt, self.passage_prompt])
+            with_prompts = [
+                [query.joined(encoded[first]), *(passage.joined(encoded[text]) for text in others)]
+                for first, *others in groups
+            ]
+            groups = [[own.text for own in group] for group in with_prompts]
+            encoded = {own.text: own for own in chain(*with_prompts)}
         members = [[(text,) for text in group] for group in groups]
         return Prepared(rows, Groups.of(members, labels, encoded, tokenizer, self.max_length))
-
-    def _prompted(
-        self, groups: Sequence[Sequence[str]], encoded: Encoded, tokenizer: AnyTokenizer
-    ) -> tuple[list[list[str]], Encoded]:
-        """Groups of a query and its passages with their prompts, and the pieces of these texts."""
-        query, passage = encode_passages(tokenizer, [self.query_prompt, self.passage_prompt])
-        prompted = [
-            [query.joined(encoded[first]), *(passage.joined(encoded[text]) for text in others)]
-            for first, *others in groups
-        ]
-        return [[own.text for own in group] for group in prompted], {own.text: own for own in chain(*prompted)}
 
     def prompt(self, side: Side) -> str:
         return self.query_prompt if side == "query" else self.passage_prompt
@@ -229,7 +259,12 @@ class Embedding(Kind, frozen=True):
         """
         inputs, sizes, labels = model_inputs(batch), np.array(batch["sizes"]), batch["labels"]
         if self.learns == "texts":
-            inputs, sizes, labels = _twice(inputs), np.full(len(labels), 2), labels.expand(-1, 2)
+            inputs = {  # the rows, followed by the same rows again
+                name: torch.cat([value, value]) if isinstance(value, Tensor) else (*value, *value)
+                for name, value in inputs.items()
+            }
+            sizes = np.full(len(labels), 2)
+            labels = labels.expand(-1, 2)
             order = np.arange(2 * len(labels)).reshape(2, -1).T.ravel()  # each text beside its second draw
             vectors = in_chunks(model, inputs, self.chunk_pieces)[order]
         else:
@@ -314,46 +349,3 @@ def _vectors(
     )
     parts = np.split(vectors, groups.firsts[1:-1])
     return vectors[groups.firsts[:-1]], [part[1:] for part in parts]
-
-
-def _refuse(learns: _Form, rows: Rows, settings: EmbeddingSection) -> None:
-    """CorpusError for rows without signal, SettingsError for settings that cannot learn from such rows."""
-    if learns == "vectors":
-        sizes = {len(row["vector"]) for row in rows if row.get("vector") is not None}
-        if len(sizes) > 1:
-            raise CorpusError(
-                f"{rows.files}: vectors of {', '.join(map(str, sorted(sizes)))} numbers: all need one size"
-            )
-    if learns == "scores":
-        scores = {row["score"] for row in rows if row.get("score") is not None}
-        if len(scores) == 1:
-            raise CorpusError(f"all rows have the score {min(scores):g}: give rows with others, too")
-    elif not settings.valid and learns not in ("pairs", "vectors"):
-        raise SettingsError(
-            f"valid: the training rows are {_ABOUT[learns]}, which vectors cannot be validated on: take them from files"
-            " (train), and name one of pairs, with scores or without (valid)"
-        )
-    if learns == "labels":
-        labels = {row["label"] for row in rows if row.get("pair") is not None and row.get("label") is not None}
-        if not labels & set(settings.near):
-            raise CorpusError(
-                f"no pair has a label of near ({', '.join(settings.near)}); there are"
-                f" {', '.join(sorted(labels)[:10])}: name those of pairs that are near, near = [..]"
-            )
-    if learns == "texts" and not settings.dropout:
-        raise SettingsError("dropout 0: two vectors of a text do not differ then: take some, 0.1 is usual")
-    if min(settings.batch_size) < (least := 2 * connected().size):
-        raise SettingsError(
-            f"batch_size {min(settings.batch_size)}: rows are compared with others of their batch: take {least} at"
-            " least"
-        )
-    if settings.frozen_layers < 0:
-        raise SettingsError("frozen_layers -1: nothing would learn, vectors have no weights but the encoder's: take 0")
-
-
-def _twice(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The rows, followed by the same rows again."""
-    return {
-        name: torch.cat([value, value]) if isinstance(value, Tensor) else (*value, *value)
-        for name, value in inputs.items()
-    }

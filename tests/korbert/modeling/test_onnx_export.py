@@ -132,12 +132,12 @@ def test_auto_is_int8_where_it_is_fastest_and_the_command_says_so(folders, tmp_p
     texts = tmp_path / "texts.txt"
     texts.write_text("영화가 정말 재미있다.\n", encoding="utf-8")
     monkeypatch.delenv("KORBERT_PRECISION")
-    monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: True)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_vnni": True})
     assert korbert.load(folders[0], "cpu", "auto").precision == "int8"
     assert korbert.load(folders[1], "cpu", "auto").precision != "int8"  # an ONNX file is what it is
     assert run_command(["predict", str(folders[0]), str(texts), "--device", "cpu"]) == 0
     assert "runs in int8; exact: --precision fp32" in capsys.readouterr().err
-    monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: False)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_vnni": False})
     assert korbert.load(folders[0], "cpu", "auto").precision != "int8"
     with pytest.raises(SettingsError, match="precision 'int8': is for encoders of korbert on a CPU"):
         korbert.load(folders[1], "cpu", "int8")

@@ -33,7 +33,7 @@ def test_choose_device_by_name(monkeypatch):
 )
 def test_auto_precision_goes_by_the_hardware(monkeypatch, name, has_bf16, has_amx, chosen):
     monkeypatch.setattr(devices, "has_bf16", lambda device: has_bf16)
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: has_amx)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_tile": has_amx})
     monkeypatch.setattr(devices, "processor_name", lambda: name)
     assert choose_precision(CPU, "auto") == chosen
     assert choose_precision(CPU, "fp32") == "fp32"
