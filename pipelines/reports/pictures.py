@@ -143,7 +143,7 @@ def _svg(title: str, draw: Callable[["Axes"], None], labels: Sequence[str]) -> s
     """
     if not find_spec("matplotlib"):
         needed = Message("This picture needs matplotlib: pip install 'korbert[pipeline]'")
-        return f"<p>{html.escape(in_language(needed), quote=False)}</p>"
+        return f"<p>{in_language(needed)}</p>"
     with matplotlib.rc_context({"svg.hashsalt": str(title)}, fname=_STYLE):  # without the user's matplotlibrc
         figure = Figure()
         draw(figure.add_axes(_AXES))
