@@ -4,10 +4,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from korbert.corpus.questions.answers import candidates
-from korbert.corpus.questions.asking import ask, ask_definition
+from korbert.corpus.questions.answers import candidates, definition
+from korbert.corpus.questions.asking import ask
 from korbert.corpus.questions.checks import Refused
-from korbert.corpus.questions.sentences import Sentence
+from korbert.corpus.questions.sentences import Sentence, Stripped
 from korbert.tokenization.morphemes import analyze, call_options, load_kiwi
 from korbert.tokenization.settings import AnalyzerOptions
 
@@ -31,7 +31,7 @@ class Asker:
         self._kiwi, self._calling = kiwi, calling
 
     def sentence(self, text: str) -> Sentence:
-        return Sentence.of(text, analyze(text, self._kiwi, self._calling))
+        return Sentence.of(Stripped(text, list(range(len(text)))), analyze(text, self._kiwi, self._calling))
 
     def answers(self, text: str) -> dict[str, str]:
         """Answer -> the word that asks for it."""
@@ -46,14 +46,17 @@ class Asker:
             for seed in range(25):  # form, ending and verb are drawn
                 try:
                     question = ask(sentence, candidate, self._kiwi, np.random.default_rng(seed))
-                    asked.add((text[question.start : question.end], question.text))
+                    asked.add((text[candidate.start : candidate.end], question))
                 except Refused as why:
                     refused[str(why)] += 1
         return asked, refused
 
     def defined(self, text: str) -> tuple[str, str] | None:
-        question = ask_definition(self.sentence(text), self._kiwi)
-        return None if question is None else (text[question.start : question.end], question.text)
+        sentence = self.sentence(text)
+        defined = definition(sentence)
+        if defined is None:
+            return None
+        return text[defined.start : defined.end], ask(sentence, defined, self._kiwi, np.random.default_rng(0))
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from korbert.corpus.documents import sentence_spans
 from korbert.corpus.questions.making import Maker, paragraphs
-from korbert.corpus.questions.sentences import sentence_spans, stripped
+from korbert.corpus.questions.sentences import Sentence, stripped
 
 TEXT = (
     "윤동주(尹東柱, 1917년 12월 30일 ~ )는 일제 강점기의 시인이다. 1938년에 연희전문학교에 입학하였다. "
@@ -82,7 +83,7 @@ def test_brackets_are_removed_from_sentences(text, bare):
 
 
 def test_an_answer_with_a_bracket_has_no_span():
-    sentence = stripped("윤동주(시인) 기념관", 0, 11)
+    sentence = Sentence(*stripped("윤동주(시인) 기념관", 0, 11), morphs=[])
     assert sentence.span(0, 3) == (0, 3)
     assert sentence.span(0, 7) is None
 
