@@ -35,17 +35,12 @@ def noun_phrases(sentence: Sentence) -> Iterator[Candidate]:
         tag_before = sentence.morph(first - 1).tag
         if frame is None or not _is_answer(sentence.text[start:end], phrase, frame, predicate, tag_before):
             continue
-        word = frame.word
-        head = frame.head
-        class_ = phrases.class_of(phrase) if word in ("어디", "무엇", "어느 학교") else ""
-        if class_:
-            word = f"{CLASSES[class_]} {class_}"
-            head = class_
+        class_ = phrases.class_of(phrase) if frame.word in ("어디", "무엇", "어느 학교") else ""
+        word = f"{CLASSES[class_]} {class_}" if class_ else frame.word
+        head = (class_ or frame.head) if phrases.is_loose(sentence, first) else ""
         kind = frame.word.split()[0]
         is_place = kind == "어디" and (not class_ or class_ in WORDS["places"])
         asked = kind if kind == "누구" or is_place else "무엇"
-        if not phrases.is_loose(sentence, first):
-            head = ""
         yield Candidate(kind, start, end, phrase[0].start, last, word, predicate, role, head, asked)
 
 
@@ -73,7 +68,7 @@ def _frame(phrase: Sequence[Morph], role: str, predicate: Predicate) -> Frame | 
 
 def _is_answer(text: str, phrase: Sequence[Morph], frame: Frame, predicate: Predicate, tag_before: str) -> bool:
     """Whether a phrase is worth asking for, and fits the frame. tag_before: of the morpheme before it."""
-    last, first = phrase[-1], phrase[0]
+    last = phrase[-1]
     class_ = phrases.class_of(phrase)
     is_possessed = tag_before == "JKG"
     is_unfit = (
@@ -100,65 +95,64 @@ def _is_answer(text: str, phrase: Sequence[Morph], frame: Frame, predicate: Pred
         case "어디":
             is_named = last.tag in ("NNP", "SL") or class_ != ""
             is_place = is_named or (len(phrase) > 1 and last.form in WORDS["places"])
-            return is_place and "SN" not in tags and not (is_possessed and first.tag == "NNG")
+            return is_place and "SN" not in tags and not (is_possessed and phrase[0].tag == "NNG")
         case "무엇" if frame.particle != "이라고" and predicate.key not in WORDS["naming"]:
             # A thing: a name, several nouns, or at least a long one.
             is_long = len(nouns) == 1 and frame.particle == "을" and len(nouns[0].form) >= 3
             is_name = not tags.isdisjoint(("NNP", "SL", "SSC"))
-            return (len(nouns) >= 2 or is_long or is_name) and first.tag != "SN"
+            return (len(nouns) >= 2 or is_long or is_name) and phrase[0].tag != "SN"
     return True
 
 
 def titles(sentence: Sentence) -> Iterator[Candidate]:
     """영화 《기생충》을 -> 어떤 영화를; without a class noun 무엇을."""
     for match in _TITLE.finditer(sentence.text):
-        i, first = sentence.at(match.end()), sentence.at(match.start())
+        i = sentence.at(match.end())
         particle = sentence.morph(i)
+        is_argument = particle.start == match.end() and particle.tag in TAGS["cases"] and sentence.ends_eojeol(i)
         predicate = sentence.clause_predicate(i)
-        if predicate is None or predicate.key == "이" or particle.start != match.end():
+        if predicate is None or predicate.key == "이" or not is_argument:
             continue
-        if particle.tag not in TAGS["cases"] or not sentence.ends_eojeol(i):
-            continue
+        first = sentence.at(match.start())
         before = sentence.morph(first - 1)
-        if before.tag == "NNG" and CLASSES.get(before.form) == "어떤":
+        class_ = before.form if before.tag == "NNG" and CLASSES.get(before.form) == "어떤" else ""
+        if class_:
             first -= 1
-            class_ = before.form
-            is_part = sentence.morph(first - 1).tag in TAGS["nouns"] | {"NNB", "JC", "SP", "MM"}
+            is_alone = sentence.morph(first - 1).tag not in TAGS["nouns"] | {"NNB", "JC", "SP", "MM"}
         else:
-            class_ = ""
-            is_part = before.tag not in ("", "JX", "JKS", "JKO", "JKB", "EC", "MAG", "MAJ")
-            is_part = is_part or particle.tag in ("JKG", "JKB", "JKQ")
-        if is_part:
+            is_alone = before.tag in ("", "JX", "JKS", "JKO", "JKB", "EC", "MAG", "MAJ")
+        if not is_alone or (not class_ and particle.tag in ("JKG", "JKB", "JKQ")):
             continue
         role = "이" if particle.form == "은" else particle.form
         head = (class_ or "것") if role in ("이", "을") and phrases.is_loose(sentence, first) else ""
         kind = "어떤" if class_ else "무엇"
-        word = f"어떤 {class_}" if class_ else "무엇"
-        start, end = match.start() + 1, match.end() - 1
+        word = f"{kind} {class_}".strip()
         begin = sentence.morphs[first].start
-        yield Candidate(kind, start, end, begin, particle.end, word, predicate, role, head, asked="무엇")
+        last = particle.end
+        yield Candidate(kind, match.start() + 1, match.end() - 1, begin, last, word, predicate, role, head, "무엇")
 
 
 def titled_persons(sentence: Sentence) -> Iterator[Candidate]:
     """배우 송강호가, 송강호 배우가 -> 어느 배우가"""
     morphs = sentence.morphs
     for i, role, last, predicate in phrases.arguments(sentence):
-        if morphs[i - 1].form in TITLES and i > 1 and phrases.is_korean_name([morphs[i - 2]]):
-            first, title = i - 2, morphs[i - 1].form
-            start, end = morphs[i - 2].start, morphs[i - 2].end
+        title = i - 1
+        if morphs[title].form in TITLES and phrases.is_korean_name(morphs[max(title - 1, 0) : title]):
+            first = title - 1
+            name = morphs[first:title]
         else:
-            first = i - 1
-            while first > 0 and morphs[first].tag == "NNP":
-                first -= 1
-            title = morphs[first].form
-            if first == i - 1 or title not in TITLES or morphs[first].eojeol == morphs[first + 1].eojeol:
+            while title > 0 and morphs[title].tag == "NNP":
+                title -= 1
+            first = title
+            name = morphs[title + 1 : i]
+            if not name or morphs[title].form not in TITLES or morphs[title].eojeol == name[0].eojeol:
                 continue
-            start, end = morphs[first + 1].start, morphs[i - 1].end
-        if sentence.morph(first - 1).tag not in ("", "JKB", "JX", "JKS", "JKO", "JKG", "EC", "MAG"):
-            continue
-        head = title if role in ("이", "을") and phrases.is_loose(sentence, first) else ""
-        begin, word = morphs[first].start, f"어느 {title}"
-        yield Candidate("누구", start, end, begin, last, word, predicate, role, head, asked="누구")
+        if sentence.morph(first - 1).tag in ("", "JKB", "JX", "JKS", "JKO", "JKG", "EC", "MAG"):
+            head = morphs[title].form if role in ("이", "을") and phrases.is_loose(sentence, first) else ""
+            word = f"어느 {morphs[title].form}"
+            start = name[0].start
+            begin = morphs[first].start
+            yield Candidate("누구", start, name[-1].end, begin, last, word, predicate, role, head, asked="누구")
 
 
 def attributes(sentence: Sentence) -> Iterator[Candidate]:
@@ -166,14 +160,14 @@ def attributes(sentence: Sentence) -> Iterator[Candidate]:
     morphs = sentence.morphs
     for predicate in sentence.predicates:
         i = predicate.root
-        copula, before = morphs[i], sentence.morph(i - 1)
-        if copula.tag != "VCP" or i < 3 or not sentence.may_end(predicate) or before.tag not in TAGS["nouns"]:
+        before = sentence.morph(i - 1)
+        is_fused = morphs[i].start < before.end or morphs[i].start == morphs[i].end  # 루블린이지만: read as 루블린이
+        is_copula = morphs[i].tag == "VCP" and before.tag in TAGS["nouns"] and not is_fused
+        first = phrases.phrase_start(sentence, i - 1) if i > 2 and is_copula and sentence.may_end(predicate) else None
+        if first is None or first < 2 or not sentence.is_topic(first - 1):
             continue
-        first = phrases.phrase_start(sentence, i - 1)
-        is_fused = copula.start < before.end or copula.start == copula.end  # 루블린이지만: read as 루블린이
-        if is_fused or first is None or first < 2 or not sentence.is_topic(first - 1):
-            continue
-        attribute, phrase = morphs[first - 2].form, morphs[first:i]
+        attribute = morphs[first - 2].form
+        phrase = morphs[first:i]
         word = ATTRIBUTES.get(attribute)
         start, end = sentence.unquoted(first, i)
         text = sentence.text[start:end]
@@ -192,16 +186,18 @@ def attributes(sentence: Sentence) -> Iterator[Candidate]:
 def names(sentence: Sentence) -> Iterator[Candidate]:
     """'토이'라는 이름으로 -> 무엇이라는 이름으로"""
     for match in _NAMED.finditer(sentence.text):
-        i, first = sentence.at(match.end()), sentence.at(match.start())
+        i = sentence.at(match.end())
+        before = sentence.morph(sentence.at(match.start()) - 1)
         predicate = sentence.clause_predicate(i)
-        is_after_particle = sentence.morph(first - 1).tag in ("", "JX", "JKS", "JKO", "JKB", "EC", "MAG")
-        if predicate is not None and is_after_particle and sentence.morphs[i].tag[0] == "J":
+        is_alone = before.tag in ("", "JX", "JKS", "JKO", "JKB", "EC", "MAG")
+        if predicate is not None and is_alone and sentence.morphs[i].tag[0] == "J":
             yield Candidate("무엇", *match.span(1), match.start(), match.end(2), "무엇이라는", predicate)
 
 
 def definition(sentence: Sentence) -> Candidate | None:
     """The name that a sentence defines: 서울은 …의 수도이다 -> …의 수도는 어디인가?"""
-    morphs, last = sentence.morphs, sentence.predicates[-1]
+    morphs = sentence.morphs
+    last = sentence.predicates[-1]
     head = sentence.morph(last.root - 1)
     topic = next((i for i in range(1, last.root) if sentence.is_topic(i)), None)
     is_definition = (
@@ -215,11 +211,8 @@ def definition(sentence: Sentence) -> Candidate | None:
     )
     if topic is None or not is_definition:
         return None
-    if head.tag == "NNG":
-        word = DEFINED_AS.get(head.form, "무엇")
-    elif head.form in ("인", "자", "가"):
-        word = "누구"
-    else:
-        word = DEFINED_AS.get(morphs[last.root - 2].form + head.form, "무엇")
+    noun = head.form if head.tag == "NNG" else morphs[last.root - 2].form + head.form
+    is_person = head.tag == "XSN" and head.form in ("인", "자", "가")
+    word = "누구" if is_person else DEFINED_AS.get(noun, "무엇")
     start, end = sentence.unquoted(0, topic)
     return Candidate(word, start, end, morphs[0].start, morphs[topic].end, word, last, is_definition=True)

@@ -6,6 +6,7 @@ Sentences are tried in an order drawn by the hash of seed and paragraph; each is
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -61,18 +62,18 @@ def paragraphs(text: str) -> list[str]:
     return [paragraph for paragraph in cut if paragraph]
 
 
+@dataclass
 class Maker:
     """Questions by one Kiwi. per_paragraph: maximum number of questions, each of another sentence.
 
     counts: what became of paragraphs and sentences, and why answers were refused.
     """
 
-    def __init__(self, kiwi: Any, calling: Mapping[str, Any], *, per_paragraph: int, seed: int) -> None:
-        self.counts: Counter[str] = Counter()
-        self._kiwi = kiwi
-        self._calling = calling
-        self._per_paragraph = per_paragraph
-        self._seed = seed
+    kiwi: Any
+    calling: Mapping[str, Any]
+    per_paragraph: int
+    seed: int
+    counts: Counter[str] = field(default_factory=Counter)
 
     def questions(self, paragraph: str) -> list[Made]:
         """In the order of their answers."""
@@ -80,12 +81,12 @@ class Maker:
         if len(paragraph) < _MIN_PARAGRAPH:
             self.counts["paragraph_too_short"] += 1
             return []
-        digest = blake2b(f"{self._seed}:{paragraph}".encode(), digest_size=8).digest()
+        digest = blake2b(f"{self.seed}:{paragraph}".encode(), digest_size=8).digest()
         rng = np.random.default_rng(int.from_bytes(digest, "big"))
         spans = list(sentence_spans(paragraph))
         made: dict[int, Made] = {}
         for number in rng.permutation(len(spans)).tolist():
-            if len(made) == self._per_paragraph:
+            if len(made) == self.per_paragraph:
                 break
             self.counts["sentences"] += 1
             try:
@@ -98,7 +99,8 @@ class Maker:
 
     def _of_sentence(self, paragraph: str, spans: Sequence[tuple[int, int]], rng: np.random.Generator) -> Made:
         """A question on the last of the sentences."""
-        text, source = paragraph[slice(*spans[-1])], stripped(paragraph, *spans[-1])
+        text = paragraph[slice(*spans[-1])]
+        source = stripped(paragraph, *spans[-1])
         if source is None:
             raise Refused("unpaired_brackets")
         refuse_if(not _STATEMENT.search(text), "no_statement")
@@ -115,7 +117,7 @@ class Maker:
         for version in (*map(self._analyzed, with_owner(sentence)), sentence):
             for candidate in self._candidates(version, rng):
                 try:
-                    question = ask(version, candidate, self._kiwi, rng)
+                    question = ask(version, candidate, self.kiwi, rng)
                     return _checked(question, candidate, version, paragraph)
                 except Refused as why:
                     self.counts[f"refused_{why}"] += 1
@@ -123,7 +125,7 @@ class Maker:
         raise Refused(reason)
 
     def _analyzed(self, source: Stripped) -> Sentence:
-        return Sentence.of(source, analyze(source.text, self._kiwi, self._calling))
+        return Sentence.of(source, analyze(source.text, self.kiwi, self.calling))
 
     def _topic_before(self, paragraph: str, spans: Sequence[tuple[int, int]]) -> str:
         """The topic (세종) that the sentence before the last one has or continues; "" for none."""

@@ -61,7 +61,8 @@ def arguments(sentence: Sentence) -> Iterator[tuple[int, str, int, Predicate]]:
     """
     morphs = sentence.morphs
     for i, particle in enumerate(morphs):
-        before, following = sentence.morph(i - 1), sentence.morph(i + 1).form
+        before = sentence.morph(i - 1)
+        following = sentence.morph(i + 1).form
         is_case = particle.tag in TAGS["cases"] and particle.tag != "JKG"
         predicate = sentence.clause_predicate(i + 1)
         if not is_case or before.tag not in TAGS["nouns"] or particle.start != before.end or predicate is None:
@@ -79,10 +80,9 @@ def arguments(sentence: Sentence) -> Iterator[tuple[int, str, int, Predicate]]:
 
 def is_korean_name(phrase: Sequence[Morph]) -> bool:
     """Whether a phrase looks like the name of a Korean: a surname and two syllables of given names."""
-    name = phrase[-1].form
+    name = "".join(morph.form for morph in phrase)
     return (
-        len(phrase) == 1
-        and phrase[-1].tag == "NNP"
+        [morph.tag for morph in phrase] == ["NNP"]
         and len(name) == 3
         and name[0] in WORDS["surnames"]
         and WORDS["given_names"].issuperset(name[1:])

@@ -115,22 +115,23 @@ class Sentence:
 
     def _predicate(self, verb: int) -> Predicate | None:
         """The predicate whose verb is that morpheme; None if no ending follows."""
-        root, key = verb, self.morphs[verb].form
+        root = verb
+        key = self.morphs[verb].form
         if self.morphs[verb].tag in ("XSV", "XSA"):
             root = max(verb - 1, 0)
             key = self.morphs[root].form + key
         i = verb + 1
-        while True:
-            morph, following = self.morph(i), self.morph(i + 1)
-            becomes = morph.form == "게" and following.form in ("되", "하")
-            if morph.tag == "EC" and (following.tag == "VX" or becomes):
-                i += 2
-            elif morph.tag == "EP":
-                i += 1
-            else:
-                break
-        is_ending = morph.tag in ("EF", "EC", "ETM", "ETN")
-        return Predicate(root, i + 1, morph.tag, morph.form, key) if is_ending else None
+        while self.morph(i).tag == "EP" or self._joins_auxiliary(i):
+            i += 1 if self.morph(i).tag == "EP" else 2
+        ending = self.morph(i)
+        is_ending = ending.tag in ("EF", "EC", "ETM", "ETN")
+        return Predicate(root, i + 1, ending.tag, ending.form, key) if is_ending else None
+
+    def _joins_auxiliary(self, i: int) -> bool:
+        """고 of 고 있다, 게 of 게 되다"""
+        following = self.morph(i + 1)
+        becomes = self.morph(i).form == "게" and following.form in ("되", "하")
+        return self.morph(i).tag == "EC" and (following.tag == "VX" or becomes)
 
     @property
     def register(self) -> str | None:
@@ -183,7 +184,7 @@ class Sentence:
     def ends_eojeol(self, i: int) -> bool:
         """Whether a morpheme is the last one of its eojeol, a comma aside."""
         following = self.morph(i + 1)
-        return following.eojeol > self.morphs[i].eojeol or following.tag == "SP"
+        return following.eojeol > self.morph(i).eojeol or following.tag == "SP"
 
     def is_topic(self, i: int) -> bool:
         """Whether a morpheme is 은/는 directly after a noun."""
