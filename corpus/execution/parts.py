@@ -62,11 +62,10 @@ class Part:
         """The counts of the part if it is finished, with the same key and the files of its record; else None."""
         try:
             record = read_object(self.record)
-            if record["key"] != self.key:
-                return None
-            if any(sha256_of(self.output / name) != digest for name, digest in record["files"].items()):
-                return None
-            return dict(record["counts"])
+            is_same = record["key"] == self.key and all(
+                sha256_of(self.output / name) == digest for name, digest in record["files"].items()
+            )
+            return dict(record["counts"]) if is_same else None
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 

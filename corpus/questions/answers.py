@@ -14,7 +14,6 @@ _TITLE = re.compile(r"《([^《》]+)》|〈([^〈〉]+)〉|『([^『』]+)』|�
 _NAMED = re.compile(rf"[\"'‘“]([^\"'‘“’”,]+)[\"'’”](이?라는|이?란) (?={'|'.join(WORDS['names'])})")
 _PLACE = re.compile(r"..(시|군|구|섬|산|강|(?<![속온정밀])도|특별시|광역시|공항|호텔|공원|광장)$")
 _COUNTED = re.compile(r"\d(명|개|년|월|일|회|위|%|m|km)?$")
-_BY_VERB = {(frame.particle, verb): frame for frame in reversed(FRAMES) for verb in frame.verbs.split()}
 
 
 def candidates(sentence: Sentence) -> list[Candidate]:
@@ -46,7 +45,7 @@ def noun_phrases(sentence: Sentence) -> Iterator[Candidate]:
 
 def _frame(phrase: Sequence[Morph], role: str, predicate: Predicate) -> Frame | None:
     """What to ask for a phrase in a role (its particle; 이 for 은)."""
-    frame = _BY_VERB.get((role, predicate.key))
+    frame = FRAMES.get((role, predicate.key))
     if frame is not None or predicate.key in ("이", "하"):
         return frame
     if role in ("이", "에게", "에 의해", "과") and phrases.is_korean_name(phrase):
@@ -194,7 +193,7 @@ def names(sentence: Sentence) -> Iterator[Candidate]:
             yield Candidate("무엇", *match.span(1), match.start(), match.end(2), "무엇이라는", predicate)
 
 
-def definition(sentence: Sentence) -> Candidate | None:
+def definitions(sentence: Sentence) -> Iterator[Candidate]:
     """The name that a sentence defines: 서울은 …의 수도이다 -> …의 수도는 어디인가?"""
     morphs = sentence.morphs
     last = sentence.predicates[-1]
@@ -209,10 +208,9 @@ def definition(sentence: Sentence) -> Candidate | None:
         and all(predicate.kind != "EC" for predicate in sentence.predicates)
         and all(morph.tag in TAGS["name_parts"] for morph in morphs[:topic])
     )
-    if topic is None or not is_definition:
-        return None
-    noun = head.form if head.tag == "NNG" else morphs[last.root - 2].form + head.form
-    is_person = head.tag == "XSN" and head.form in ("인", "자", "가")
-    word = "누구" if is_person else DEFINED_AS.get(noun, "무엇")
-    start, end = sentence.unquoted(0, topic)
-    return Candidate(word, start, end, morphs[0].start, morphs[topic].end, word, last, is_definition=True)
+    if topic is not None and is_definition:
+        noun = head.form if head.tag == "NNG" else morphs[last.root - 2].form + head.form
+        is_person = head.tag == "XSN" and head.form in ("인", "자", "가")
+        word = "누구" if is_person else DEFINED_AS.get(noun, "무엇")
+        start, end = sentence.unquoted(0, topic)
+        yield Candidate(word, start, end, morphs[0].start, morphs[topic].end, word, last, is_definition=True)

@@ -40,7 +40,7 @@ def ask(sentence: Sentence, candidate: Candidate, kiwi: Any, rng: np.random.Gene
     draft = drafted(sentence, candidate, rng)
     refuse_if(draft.fills_the_only_gap and rng.random() >= _ONLY_GAPS, "only_gap")
     check_words(draft.kept)
-    check_clause(sentence, candidate, draft.kept, draft.begin, draft.carried)
+    check_clause(draft)
 
     is_serial = any(tag == "VX" and form not in ("있", "지") for form, tag in stem)  # 이주해 나가
     synonym = None if is_serial else SYNONYMS.get(candidate.predicate.key)
@@ -93,7 +93,7 @@ def _stem(sentence: Sentence, predicate: Predicate, kiwi: Any) -> Stem:
 
 def _in_place(draft: Draft, stem: Stem, register: str, kiwi: Any, rng: np.random.Generator) -> str:
     """세종은 언제 한글을 만들었는가"""
-    candidate, text = draft.candidate, draft.sentence.text
+    candidate = draft.candidate
     # 누구 + 이 -> 누가, 어느 학교 + 을 -> 어느 학교를
     word = candidate.word
     if candidate.particle:
@@ -103,7 +103,7 @@ def _in_place(draft: Draft, stem: Stem, register: str, kiwi: Any, rng: np.random
         joined = str(kiwi.join([(noun, tag), (particle, _PARTICLE_TAGS.get(particle, "JKB"))]))
         word = " ".join((*modifiers, joined, *more))
     before, after = draft.around()
-    gap = " " if text[candidate.last : candidate.last + 1] == " " else ""
+    gap = " " if draft.sentence.text[candidate.last : candidate.last + 1] == " " else ""
     beginning = f"{before}{word}{gap}{after}"
     endings = INTERROGATIVE[register]
     verb, adjective = endings[rng.integers(len(endings))]
@@ -119,15 +119,14 @@ def _with_answer_moved(draft: Draft, stem: Stem, register: str, kiwi: Any) -> st
     """세종이 한글을 만든 때는 언제인가"""
     candidate = draft.candidate
     before, after = draft.around()
+    gap = "" if before.endswith(" ") else " "
+    clause = f"{before}{gap}{after}"
     # A topic inside a clause that modifies a noun is its subject.
     for noun, particle in pairwise(draft.kept):
         if (particle.form, particle.tag) == ("은", "JX") and noun.end == particle.start:
             topic = draft.sentence.text[noun.start : particle.end]
             subject = topic[:-1] + ("가" if topic.endswith("는") else "이")
-            if topic in before:
-                before = before.replace(topic, subject, 1)
-            else:
-                after = after.replace(topic, subject, 1)
+            clause = clause.replace(topic, subject, 1)
 
     is_past = stem[-1] == _PAST
     present = stem[:-1] if is_past else stem
@@ -137,9 +136,8 @@ def _with_answer_moved(draft: Draft, stem: Stem, register: str, kiwi: Any) -> st
         relative = _conjugated(kiwi, [*stem, ("던", "ETM")])
     else:
         relative = _conjugated(kiwi, [*present, ("은" if is_past or is_adjective else "는", "ETM")])
-    gap = "" if before.endswith(" ") else " "
     head = kiwi.join([(candidate.head, "NNG"), ("은", "JX")])
-    return f"{before}{gap}{after}{relative} {head} {candidate.asked}{COPULA[register]}"
+    return f"{clause}{relative} {head} {candidate.asked}{COPULA[register]}"
 
 
 def _conjugated(kiwi: Any, morphs: Stem) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from korbert.corpus.questions.phrases import Candidate
+from korbert.corpus.questions.drafts import Draft
 from korbert.corpus.questions.sentences import Morph, Predicate, Sentence
 from korbert.corpus.questions.tables import ATTRIBUTES, TAGS, TRANSITIVE, WORDS
 from korbert.corpus.questions.topics import is_named
@@ -21,12 +21,6 @@ def refuse_if(holds: object, reason: str) -> None:
     """Raises Refused if the condition holds."""
     if holds:
         raise Refused(reason)
-
-
-def subject_of(sentence: Sentence, begin: int, predicate: Predicate) -> int | None:
-    """The particle of the subject of a clause from morpheme `begin`, or of its topic; None if it has neither."""
-    subjects = sentence.own("JKS", begin, predicate)
-    return next((i for i in range(begin, predicate.root) if sentence.is_topic(i) or i in subjects), None)
 
 
 def check_words(kept: Sequence[Morph]) -> None:
@@ -52,44 +46,43 @@ def check_predicate(sentence: Sentence, predicate: Predicate) -> None:
     refuse_if(any(morph.tag in ("EC", "JKQ") for morph in quotative), "quoted_clause")
 
 
-def check_clause(sentence: Sentence, candidate: Candidate, kept: Sequence[Morph], begin: int, carried: int) -> None:
-    """Refuses a question with more or less than its verb needs, without a named subject, or that says too little.
-
-    kept: the morphemes of the question, without answer and predicate. begin, carried: see drafts.Draft.
-    """
-    morphs, predicate = sentence.morphs, candidate.predicate
+def check_clause(draft: Draft) -> None:
+    """Refuses a question with more or less than its verb needs, without a named subject, or that says too little."""
+    sentence = draft.sentence
+    candidate = draft.candidate
+    predicate = candidate.predicate
     is_followed_by_comma = candidate.kind != "언제" and sentence.text[candidate.last : candidate.last + 1] == ","
-    refuse_if(sum((morph.form, morph.tag) == ("은", "JX") for morph in kept) > 1, "two_topics")
-    refuse_if(len(sentence.own("JKO", begin, predicate)) > 1, "two_objects")
+    refuse_if(sum((morph.form, morph.tag) == ("은", "JX") for morph in draft.kept) > 1, "two_topics")
+    refuse_if(len(sentence.own("JKO", draft.begin, predicate)) > 1, "two_objects")
     refuse_if(is_followed_by_comma, "comma")
-    subject = carried - 1 if carried else subject_of(sentence, begin, predicate)
+    subject = draft.carried - 1 if draft.carried else sentence.subject(draft.begin, predicate)
     if subject is None:
         raise Refused("no_subject")
 
-    subjects = sentence.own("JKS", begin, predicate)
-    has_object = candidate.particle == "을" or any(sentence.is_object(i) for i in range(begin, predicate.root))
+    subjects = sentence.own("JKS", draft.begin, predicate)
+    has_object = candidate.particle == "을" or any(sentence.is_object(i) for i in range(draft.begin, predicate.root))
     is_transitive = predicate.key in TRANSITIVE or predicate.key.endswith("시키")
     has_own_subject = not subjects or subject in subjects  # not 주연은 송강호가, where the topic is the object
     refuse_if(is_transitive and not has_object and has_own_subject, "no_object")
     following = sentence.predicate_after(predicate.stop)
     is_relative = following is not None and following.kind == "ETM"  # 만들고 연출한 영화: a clause of 영화
-    is_separate = morphs[predicate.stop - 2].tag == "EP" and sentence.morph(predicate.stop).tag == "SP"
+    is_separate = sentence.morphs[predicate.stop - 2].tag == "EP" and sentence.morph(predicate.stop).tag == "SP"
     refuse_if(is_relative and (subject in subjects or not is_separate), "in_relative_clause")
-    asks_subject = candidate.first <= morphs[subject].start < candidate.last
+    asks_subject = candidate.first <= sentence.morphs[subject].start < candidate.last
     refuse_if(len(subjects) > 1 or (asks_subject and any(i != subject for i in subjects)), "two_subjects")
 
-    has_name = any(morph.tag in TAGS["names"] for morph in kept)
+    has_name = any(morph.tag in TAGS["names"] for morph in draft.kept)
     if asks_subject:
-        is_clear = has_name or sum(morph.tag == "NNG" for morph in kept) >= _MIN_NOUNS
+        is_clear = has_name or sum(morph.tag == "NNG" for morph in draft.kept) >= _MIN_NOUNS
     else:
-        is_clear = is_named(sentence, _subject_start(sentence, 0 if carried else begin, subject), subject)
+        is_clear = is_named(sentence, _subject_start(sentence, 0 if draft.carried else draft.begin, subject), subject)
     # 본명은 이대향이고, 평양에서 태어났다: another clause stands between an attribute and the predicate.
-    is_attribute = morphs[subject - 1].form in ATTRIBUTES
+    is_attribute = sentence.morphs[subject - 1].form in ATTRIBUTES
     clauses = [clause for clause in sentence.predicates if clause.kind == "EC" and clause.stop <= predicate.root]
     refuse_if(not is_clear or (is_attribute and any(subject < clause.root for clause in clauses)), "vague_subject")
-    num_common = sum(morph.tag in ("NNG", "SN") for morph in kept)
+    num_common = sum(morph.tag in ("NNG", "SN") for morph in draft.kept)
     refuse_if(not has_name and num_common < _MIN_COMMON, "vague_subject")
-    num_content = sum(morph.tag in TAGS["content"] for morph in kept)
+    num_content = sum(morph.tag in TAGS["content"] for morph in draft.kept)
     refuse_if(asks_subject and num_content < _MIN_CONTENT, "too_little_said")
 
 

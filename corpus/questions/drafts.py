@@ -6,7 +6,6 @@ from functools import cached_property
 
 import numpy as np
 
-from korbert.corpus.questions.checks import subject_of
 from korbert.corpus.questions.numbers import DATE
 from korbert.corpus.questions.phrases import Candidate
 from korbert.corpus.questions.sentences import Morph, Sentence
@@ -153,7 +152,7 @@ def _clause(sentence: Sentence, candidate: Candidate, rng: np.random.Generator) 
     # The topic of the sentence is carried over, if it is its beginning.
     first = min(sentence.predicates[0].root, begin)
     topic = next((i for i in range(first) if sentence.is_topic(i)), None)
-    if topic is None or subject_of(sentence, begin, candidate.predicate) is not None:
+    if topic is None or sentence.subject(begin, candidate.predicate) is not None:
         return whole
     is_beginning = all(morph.tag not in ("JKB", "JKO", "JKS", "SP") for morph in morphs[:topic])
     return Draft(sentence, candidate, begin, topic + 1) if is_beginning else whole
@@ -161,15 +160,16 @@ def _clause(sentence: Sentence, candidate: Candidate, rng: np.random.Generator) 
 
 def _adjuncts(draft: Draft) -> Iterator[int]:
     """Morphemes of when, where and whose child, besides what is asked: 1976년 5월 1일, 궁전에서, 박씨의 딸로."""
-    sentence, candidate = draft.sentence, draft.candidate
-    morphs, predicate = sentence.morphs, candidate.predicate
+    sentence = draft.sentence
+    candidate = draft.candidate
+    morphs = sentence.morphs
     phrases = []
     for match in DATE.finditer(sentence.text) if candidate.kind != "언제" else ():
         stop = sentence.at(match.end())
         has_particle = sentence.has(stop, "에", "JKB")
         if has_particle or match[0].endswith("일"):
             phrases.append((sentence.at(match.start()), stop + has_particle))
-    for i in range(draft.begin, predicate.root):
+    for i in range(draft.begin, candidate.predicate.root):
         is_place = candidate.kind not in ("어디", "어느") and sentence.has(i, "에서", "JKB")
         is_child = sentence.has(i, "으로", "JKB") and morphs[i - 1].form in WORDS["kin"]
         if is_place or is_child:
@@ -182,7 +182,7 @@ def _adjuncts(draft: Draft) -> Iterator[int]:
     answer = range(candidate.first, candidate.last)
     for first, stop in phrases:
         is_modified = sentence.morph(first - 1).tag in ("ETM", "MM", "JKG")
-        is_own = sentence.predicate_after(stop - 1) == predicate and sentence.ends_eojeol(stop - 1)
+        is_own = sentence.predicate_after(stop - 1) == candidate.predicate and sentence.ends_eojeol(stop - 1)
         is_asked = any(morph.start in answer for morph in morphs[first:stop])
         if is_own and not is_modified and not is_asked and first >= draft.begin:
             yield from range(first, stop)

@@ -4,7 +4,7 @@ import functools
 import json
 import re
 from collections import Counter, deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -76,10 +76,21 @@ def generate(
     CorpusError if a file cannot be read.
     """
     waiting: deque[Path] = deque()  # files of the results not yet yielded, in order; they need not exist yet
+
+    def pending() -> Iterator[_Unit]:
+        """The units of parts that are not finished. The files of all parts are added to `waiting`."""
+        for chunk in chunks(source, files, _PART_BYTES):
+            key = key_of(settings, _VERSION, chunk.source.model_dump_json(), *chunk.content, libraries=_LIBRARIES)
+            waiting.append(partial / f"{key}.part")  # not .json, which a glob for the corpus could match
+            if waiting[-1].exists():
+                counts["resumed"] += 1
+            else:
+                yield _Unit(waiting[-1], chunk, size=chunk.size)
+
     with track("questions", total=None, unit="paragraphs") as advance:
         outcomes = run_units(
             _ask,
-            _unfinished(settings, chunks(source, files, _PART_BYTES), partial, waiting, counts),
+            pending(),
             workers=workers,
             deadline=lambda unit: max(_MIN_SECONDS, unit.size / MIB * _SECONDS_PER_MIB),
             split=_Unit.halves,
@@ -94,19 +105,6 @@ def generate(
                 advance(part["counts"].get("paragraphs", 0), f"{counts['questions']:,} questions")
                 for place, paragraph, questions in part["asked"]:
                     yield Asked(place, paragraph, tuple(Made(*question) for question in questions))
-
-
-def _unfinished(
-    settings: QuestionSettings, cut: Iterable[Chunk], partial: Path, waiting: deque[Path], counts: Counter[str]
-) -> Iterator[_Unit]:
-    """The units of chunks without a finished part. The files of all parts are added to `waiting`."""
-    for chunk in cut:
-        key = key_of(settings, _VERSION, chunk.source.model_dump_json(), *chunk.content, libraries=_LIBRARIES)
-        waiting.append(partial / f"{key}.part")  # not .json, which a glob for the corpus could match
-        if waiting[-1].exists():
-            counts["resumed"] += 1
-        else:
-            yield _Unit(waiting[-1], chunk, size=chunk.size)
 
 
 def is_part(name: str) -> bool:

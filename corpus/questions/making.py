@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from korbert.corpus.documents import sentence_spans
-from korbert.corpus.questions.answers import candidates, definition
+from korbert.corpus.questions.answers import candidates, definitions
 from korbert.corpus.questions.asking import ask
 from korbert.corpus.questions.checks import Refused, refuse_if
 from korbert.corpus.questions.phrases import Candidate
@@ -143,9 +143,7 @@ class Maker:
         """The possible answers of a sentence in a drawn order, one question word after the other."""
         answers = candidates(sentence)
         if not answers or rng.random() < _TRIES_DEFINITION:
-            defined = definition(sentence)
-            if defined is not None:
-                yield defined
+            yield from definitions(sentence)
         kinds = sorted({answer.kind for answer in answers})
         draws = dict(zip(kinds, rng.random(len(kinds)).tolist(), strict=True))
         shuffled = [answers[i] for i in rng.permutation(len(answers)).tolist()]

@@ -63,11 +63,10 @@ def numbers(sentence: Sentence) -> Iterator[Candidate]:
             continue
         after = sentence.morphs[following]
         if match["unit"] in WORDS["money"]:
-            candidate = Candidate("얼마", start, end, start, end, "얼마", predicate)
-            if after.start == end and after.tag in TAGS["cases"]:
-                candidate = candidate._replace(last=after.end, particle=after.form)
+            particle = after.form if after.tag in TAGS["cases"] else ""
+            last = after.end if particle else end
             if after.start == end:
-                yield candidate
+                yield Candidate("얼마", start, end, start, last, "얼마", predicate, particle)
             continue
         word = f"{match['ordinal'] or ''}몇 {match['unit']}"
         candidate = Candidate("몇", start, end, start, end, word, predicate)

@@ -159,6 +159,11 @@ class Sentence:
         particles = [i for i in range(begin, predicate.root) if self.morphs[i].tag == tag]
         return [i for i in particles if self.predicate_after(i) == predicate]
 
+    def subject(self, begin: int, predicate: Predicate) -> int | None:
+        """The particle of the subject of a clause from morpheme `begin`, or of its topic; None if it has neither."""
+        subjects = self.own("JKS", begin, predicate)
+        return next((i for i in range(begin, predicate.root) if self.is_topic(i) or i in subjects), None)
+
     def morph(self, i: int) -> Morph:
         """Morpheme i; before the first and after the last, one without form and tag."""
         return self.morphs[i] if 0 <= i < len(self.morphs) else _NOTHING

@@ -8,7 +8,7 @@ _TABLES: dict[str, Any] = tomllib.loads(files("korbert.corpus.questions").joinpa
 
 
 class Frame(NamedTuple):
-    """What to ask for the noun phrase with this particle before these verbs.
+    """What to ask for a noun phrase with this particle.
 
     head: the noun of the other form of the question (…한 곳은 어디인가?); "" for none.
     """
@@ -16,7 +16,6 @@ class Frame(NamedTuple):
     particle: str
     word: str
     head: str = ""
-    verbs: str = ""
 
 
 def _by_word(table: str) -> dict[str, str]:
@@ -37,8 +36,9 @@ COPULA: dict[str, str] = _TABLES["copula"]
 INTERROGATIVE: dict[str, list[tuple[str, str]]] = _TABLES["interrogative"]
 SPLITTING: dict[str, bool] = _TABLES["splitting"]
 
-FRAMES = tuple(Frame(*frame) for frame in _TABLES["frames"])
-TRANSITIVE = WORDS["transitive"].union(*(frame.verbs.split() for frame in FRAMES if frame.particle == "을"))
+# Particle and verb -> frame; the first one if several have both.
+FRAMES = {(frame[0], verb): Frame(*frame[:3]) for frame in reversed(_TABLES["frames"]) for verb in frame[3].split()}
+TRANSITIVE = WORDS["transitive"].union(verb for particle, verb in FRAMES if particle == "을")
 TITLES = WORDS["persons"] - WORDS["no_titles"]
 DEFINED_AS = {
     **{noun: word for noun, word in ATTRIBUTES.items() if word == "누구"},

@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from korbert.corpus.questions.answers import candidates, definition
+from korbert.corpus.questions.answers import candidates, definitions
 from korbert.corpus.questions.asking import ask
 from korbert.corpus.questions.checks import Refused
 from korbert.corpus.questions.sentences import Sentence, Stripped
@@ -53,10 +53,9 @@ class Asker:
 
     def defined(self, text: str) -> tuple[str, str] | None:
         sentence = self.sentence(text)
-        defined = definition(sentence)
-        if defined is None:
-            return None
-        return text[defined.start : defined.end], ask(sentence, defined, self._kiwi, np.random.default_rng(0))
+        for defined in definitions(sentence):
+            return text[defined.start : defined.end], ask(sentence, defined, self._kiwi, np.random.default_rng(0))
+        return None
 
 
 @pytest.fixture(scope="session")
