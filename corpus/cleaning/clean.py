@@ -166,7 +166,7 @@ def _check_sources(
 
 
 def without_document(source: str, files: Sequence[File], faults: Sequence[str]) -> CorpusError:
-    """The error for a source without a document. faults: details of its records, of which the first is shown."""
+    """The error for a source without a document. faults: details of its records; the first is shown."""
     hint = "its files hold no record: name others, or leave the source out"
     if faults:
         keys = 'id (id = "" takes the number of the line), text or kind'

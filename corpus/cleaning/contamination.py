@@ -1,6 +1,6 @@
 """Decontamination: finds text of evaluation sets in the corpus by shared n-grams of terms.
 
-A term is a run of letters and digits, A-Z lowercased. A text of n terms or more is searched for by each of its
+A term is letters and digits in a row, A-Z lowercased. A text of n terms or more is searched for by each of its
 n-grams, a shorter one as a whole, and one of fewer than `min_terms` terms not at all: it may be a stock phrase.
 """
 

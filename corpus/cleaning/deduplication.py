@@ -97,7 +97,7 @@ def deduplicate(settings: CleanSettings, parts: Sequence[Part], output: Path, th
 
 
 def ngram_table(rows: pa.Table, features: Features, min_terms: int) -> pa.Table:
-    """The sampled n-grams of documents of `min_terms` terms or more, each once a document.
+    """The sampled n-grams of documents of `min_terms` terms or more, without repetition inside a document.
 
     rows: documents (part, position).
     """

@@ -39,7 +39,7 @@ class Spans:
 
 
 class Features:
-    """Features of D texts. A share is 0 where its denominator is.
+    """Features of D texts. A share is 0 if its denominator is.
 
     min_words: word n-grams are ignored in texts of fewer words.
     """

@@ -1,6 +1,6 @@
 """An answer of a sentence -> the question for it.
 
-1. The clause of the answer is cut out; a clause before it is left out where the topic can be carried over.
+1. The clause of the answer is selected; a clause before it is left out if the topic can be carried over.
 2. The question word takes the answer's place (세종은 언제 한글을 만들었는가?), or the answer moves to
    the end (세종이 한글을 만든 때는 언제인가?).
 3. The verb may become another of the same meaning; Kiwi conjugates it.
@@ -8,7 +8,6 @@
 
 import re
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from korbert.corpus.questions.phrases import Candidate
 from korbert.corpus.questions.sentences import Predicate, Sentence
 from korbert.corpus.questions.tables import COPULA, INTERROGATIVE, SYNONYMS, TAGS, WORDS
 from korbert.corpus.questions.topics import is_named
+from korbert.tokenization.analyzer import Analyzer
 
 _ONLY_GAPS = 0.3  # share that is kept of questions that leave out only the answer
 _MOVES_ANSWER = 0.5  # how often, if it is possible
@@ -31,12 +31,12 @@ _PAST = ("었", "EP")
 Stem = list[tuple[str, str]]  # form and tag of each morpheme of a predicate, without its ending
 
 
-def ask(sentence: Sentence, candidate: Candidate, kiwi: Any, rng: np.random.Generator) -> str:
+def ask(sentence: Sentence, candidate: Candidate, analyzer: Analyzer, rng: np.random.Generator) -> str:
     """The question. Raises Refused if no good one comes of it."""
     if candidate.is_definition:
-        return _ask_definition(sentence, candidate, kiwi)
+        return _ask_definition(sentence, candidate, analyzer)
     check_predicate(sentence, candidate.predicate)
-    stem = _stem(sentence, candidate.predicate, kiwi)
+    stem = _stem(sentence, candidate.predicate, analyzer)
     draft = drafted(sentence, candidate, rng)
     refuse_if(draft.fills_the_only_gap and rng.random() >= _ONLY_GAPS, "only_gap")
     check_words(draft.kept)
@@ -55,9 +55,9 @@ def ask(sentence: Sentence, candidate: Candidate, kiwi: Any, rng: np.random.Gene
         stem = [(synonym, "VV"), *stem[1 if is_simple else 2 :]]
     register = sentence.register or "plain"
     if moves_answer:
-        text = _tidy(_with_answer_moved(draft, stem, register, kiwi))
+        text = _tidy(_with_answer_moved(draft, stem, register, analyzer))
     else:
-        text = _tidy(_in_place(draft, stem, register, kiwi, rng))
+        text = _tidy(_in_place(draft, stem, register, analyzer, rng))
 
     refuse_if(candidate.kind == "언제" and DATE.search(text), "another_date")
     is_number = candidate.kind in ("몇", "얼마")
@@ -71,14 +71,14 @@ def _tidy(text: str) -> str:
     return re.sub(r" ([,?])", r"\1", text) + "?"
 
 
-def _stem(sentence: Sentence, predicate: Predicate, kiwi: Any) -> Stem:
+def _stem(sentence: Sentence, predicate: Predicate, analyzer: Analyzer) -> Stem:
     """The predicate without its ending; 만들고 (... 반포하였다) gets the past of the next predicate that has one.
 
     Refused if Kiwi would not write the predicate as the sentence does.
     """
     morphs = sentence.morphs[predicate.root : predicate.stop]
     tagged = [(morph.form, morph.full_tag) for morph in morphs]
-    spellings = [kiwi.join(tagged), sentence.text[morphs[0].start : morphs[-1].end]]
+    spellings = [analyzer.join(tagged), sentence.text[morphs[0].start : morphs[-1].end]]
     for long, short in _CONTRACTED:
         spellings = [spelling.replace(long, short) for spelling in spellings]
     refuse_if(morphs[0].tag != "VCP" and spellings[0] != spellings[1], "conjugation")
@@ -91,7 +91,7 @@ def _stem(sentence: Sentence, predicate: Predicate, kiwi: Any) -> Stem:
     return stem
 
 
-def _in_place(draft: Draft, stem: Stem, register: str, kiwi: Any, rng: np.random.Generator) -> str:
+def _in_place(draft: Draft, stem: Stem, register: str, analyzer: Analyzer, rng: np.random.Generator) -> str:
     """세종은 언제 한글을 만들었는가"""
     candidate = draft.candidate
     # 누구 + 이 -> 누가, 어느 학교 + 을 -> 어느 학교를
@@ -100,7 +100,7 @@ def _in_place(draft: Draft, stem: Stem, register: str, kiwi: Any, rng: np.random
         *modifiers, noun = word.split(" ")
         particle, *more = candidate.particle.split(" ")
         tag = "NP" if noun in ("누구", "무엇", "어디", "언제") else "NNG"
-        joined = str(kiwi.join([(noun, tag), (particle, _PARTICLE_TAGS.get(particle, "JKB"))]))
+        joined = analyzer.join([(noun, tag), (particle, _PARTICLE_TAGS.get(particle, "JKB"))])
         word = " ".join((*modifiers, joined, *more))
     before, after = draft.around()
     gap = " " if draft.sentence.text[candidate.last : candidate.last + 1] == " " else ""
@@ -111,11 +111,11 @@ def _in_place(draft: Draft, stem: Stem, register: str, kiwi: Any, rng: np.random
         verb = "는가"
     ending = adjective if _is_adjective(stem) else verb
     if stem[0][1] == "VCP":
-        return _attached(kiwi, beginning, [*stem, (ending, "EF")])
-    return f"{beginning}{_conjugated(kiwi, [*stem, (ending, 'EF')])}"
+        return _attached(analyzer, beginning, [*stem, (ending, "EF")])
+    return f"{beginning}{_conjugated(analyzer, [*stem, (ending, 'EF')])}"
 
 
-def _with_answer_moved(draft: Draft, stem: Stem, register: str, kiwi: Any) -> str:
+def _with_answer_moved(draft: Draft, stem: Stem, register: str, analyzer: Analyzer) -> str:
     """세종이 한글을 만든 때는 언제인가"""
     candidate = draft.candidate
     before, after = draft.around()
@@ -133,26 +133,26 @@ def _with_answer_moved(draft: Draft, stem: Stem, register: str, kiwi: Any) -> st
     is_adjective = _is_adjective(present)
     refuse_if(any(tag == "EP" for _, tag in present), "tense")
     if is_past and (present[-1][0] in ("있", "없") or is_adjective):
-        relative = _conjugated(kiwi, [*stem, ("던", "ETM")])
+        relative = _conjugated(analyzer, [*stem, ("던", "ETM")])
     else:
-        relative = _conjugated(kiwi, [*present, ("은" if is_past or is_adjective else "는", "ETM")])
-    head = kiwi.join([(candidate.head, "NNG"), ("은", "JX")])
+        relative = _conjugated(analyzer, [*present, ("은" if is_past or is_adjective else "는", "ETM")])
+    head = analyzer.join([(candidate.head, "NNG"), ("은", "JX")])
     return f"{clause}{relative} {head} {candidate.asked}{COPULA[register]}"
 
 
-def _conjugated(kiwi: Any, morphs: Stem) -> str:
+def _conjugated(analyzer: Analyzer, morphs: Stem) -> str:
     """The joined morphemes, with a space before auxiliaries."""
     spaced = [
         (form, tag, True) if form == "하" and before[0] in WORDS["before_auxiliary"] else (form, tag)
         for before, (form, tag) in pairwise([("", ""), *morphs])
     ]
-    return str(kiwi.join(spaced))
+    return analyzer.join(spaced)
 
 
-def _attached(kiwi: Any, text: str, morphs: Stem) -> str:
+def _attached(analyzer: Analyzer, text: str, morphs: Stem) -> str:
     """The text with 은, 이다 or the like after its noun; their form depends on the last syllable before them."""
     syllable = text[-1] if "가" <= text[-1] <= "힣" else "것"
-    return text + str(kiwi.join([(syllable, "NNG"), *morphs])).removeprefix(syllable)
+    return text + analyzer.join([(syllable, "NNG"), *morphs]).removeprefix(syllable)
 
 
 def _is_adjective(stem: Stem) -> bool:
@@ -160,7 +160,7 @@ def _is_adjective(stem: Stem) -> bool:
     return tag.split("-")[0] in ("VA", "XSA", "VCP") and form not in ("있", "없", "계시")
 
 
-def _ask_definition(sentence: Sentence, candidate: Candidate, kiwi: Any) -> str:
+def _ask_definition(sentence: Sentence, candidate: Candidate, analyzer: Analyzer) -> str:
     """The question that a definition answers. Raises Refused if others than the subject could fit it."""
     morphs, predicate = sentence.morphs, candidate.predicate
     topic = sentence.at(candidate.last) - 1
@@ -181,6 +181,6 @@ def _ask_definition(sentence: Sentence, candidate: Candidate, kiwi: Any) -> str:
 
     asked = candidate.word + COPULA[sentence.register or "plain"]
     if any(morph.tag == "EP" for morph in morphs[predicate.root : predicate.stop]):
-        asked = kiwi.join([(candidate.word, "NP"), ("이", "VCP"), ("었", "EP"), ("는가", "EF")])
-    definition = _attached(kiwi, sentence.text[defined[0].start : defined[-1].end], [("은", "JX")])
+        asked = analyzer.join([(candidate.word, "NP"), ("이", "VCP"), ("었", "EP"), ("는가", "EF")])
+    definition = _attached(analyzer, sentence.text[defined[0].start : defined[-1].end], [("은", "JX")])
     return _tidy(f"{definition} {asked}")

@@ -19,11 +19,10 @@ from korbert.corpus.settings import MIB, SourceSettings
 from korbert.durable import read_object, write_whole
 from korbert.progress import track
 from korbert.records.compression import File
-from korbert.tokenization.morphemes import call_options, load_kiwi
-from korbert.tokenization.settings import AnalyzerOptions
+from korbert.tokenization.analyzer import Analyzer
 
 _PART_BYTES = MIB // 4
-# About ten times what Kiwi takes on a busy machine; a part that takes longer is halved, down to the document at fault.
+# About ten times the time of Kiwi on a busy machine; a slower part is halved, down to the document at fault.
 _SECONDS_PER_MIB, _MIN_SECONDS = 1_000.0, 120.0
 _VERSION = 1  # raise it when the same text gives different questions
 _LIBRARIES = ("kiwipiepy", "kiwipiepy_model")
@@ -71,7 +70,7 @@ def generate(
 ) -> Generator[Asked]:
     """The paragraphs on which there are questions. A function of seed and text alone.
 
-    counts: updated with each part that has been yielded: documents, paragraphs, sentences, questions, and what was left
+    counts: updated with each part that has been yielded: documents, paragraphs, sentences, questions, and those left
     out, by reason; `resumed`: parts that an interrupted run had finished. partial: the folder of such parts. Raises
     CorpusError if a file cannot be read.
     """
@@ -115,11 +114,9 @@ def is_part(name: str) -> bool:
 def _load_maker(settings: QuestionSettings) -> None:
     """Loads Kiwi before the first unit, so that no deadline includes it."""
     global _maker
-    options = AnalyzerOptions().model_dump()
-    kiwi = load_kiwi(options, 1)
-    calling = call_options(options)
-    _maker = Maker(kiwi, calling, per_paragraph=settings.per_paragraph, seed=settings.seed)
-    kiwi.tokenize("한국어", **calling)
+    analyzer = Analyzer()
+    analyzer.analyze("한국어")
+    _maker = Maker(analyzer, settings.per_paragraph, settings.seed)
 
 
 def _write(outcome: Outcome[_Unit, tuple[list[Asked], Counter[str]]]) -> None:
@@ -135,7 +132,7 @@ def _write(outcome: Outcome[_Unit, tuple[list[Asked], Counter[str]]]) -> None:
 
 
 def _ask(unit: _Unit) -> tuple[list[Asked], Counter[str]]:
-    """The questions on the documents of a unit, and what was counted."""
+    """The questions on the documents of a unit, and its counts."""
     assert _maker is not None
     _maker.counts = Counter()
     asked = []

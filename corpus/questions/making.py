@@ -5,10 +5,10 @@ Sentences are tried in an order drawn by the hash of seed and paragraph; each is
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from korbert.corpus.questions.checks import Refused, refuse_if
 from korbert.corpus.questions.phrases import Candidate
 from korbert.corpus.questions.sentences import Sentence, Stripped, stripped
 from korbert.corpus.questions.topics import opening_topic, with_owner, with_topic
-from korbert.tokenization.morphemes import analyze
+from korbert.tokenization.analyzer import Analyzer
 
 # Lengths in characters
 _MIN_PARAGRAPH, _USUAL_PARAGRAPH, _MAX_PARAGRAPH = 150, 300, 1_500
@@ -30,9 +30,9 @@ _MIN_ANSWER, _MAX_ANSWER = 2, 30
 _SENTENCES_BACK = 5  # in which the topic of a sentence without subject is looked for
 _TRIES_DEFINITION = 0.5  # how often, before other answers of the sentence
 _STATEMENT = re.compile(r"[다요죠][.]?$")
-# Openings that continue the previous sentence.
+# Beginnings of a sentence that continues the previous one.
 _CONTINUES = ("뿐만", "그러자", "그러던", "이에 ", "이로써", "이때", "그중", "이 중")
-_SCAR = re.compile(  # of markup, of what was taken out, and of sentences without a space between
+_SCAR = re.compile(  # left by markup, by removed text, and by sentences without a space between them
     r"[《〈「『\"'“‘]\s*[》〉」』\"'”’]|[(]\s*,|&#?\w+;|formula_|https?:|[\[\]{}|=\\]|\s[.,:]"
     r"|다\.[가-힣《〈「『\"“‘]|\s[은는을를과와의] "
 )
@@ -64,13 +64,12 @@ def paragraphs(text: str) -> list[str]:
 
 @dataclass
 class Maker:
-    """Questions by one Kiwi. per_paragraph: maximum number of questions, each of another sentence.
+    """Makes questions on paragraphs. per_paragraph: maximum number of questions, each of another sentence.
 
-    counts: what became of paragraphs and sentences, and why answers were refused.
+    counts: of paragraphs, sentences and questions, and of what was left out or refused, by reason.
     """
 
-    kiwi: Any
-    calling: Mapping[str, Any]
+    analyzer: Analyzer
     per_paragraph: int
     seed: int
     counts: Counter[str] = field(default_factory=Counter)
@@ -117,7 +116,7 @@ class Maker:
         for version in (*map(self._analyzed, with_owner(sentence)), sentence):
             for candidate in self._candidates(version, rng):
                 try:
-                    question = ask(version, candidate, self.kiwi, rng)
+                    question = ask(version, candidate, self.analyzer, rng)
                     return _checked(question, candidate, version, paragraph)
                 except Refused as why:
                     self.counts[f"refused_{why}"] += 1
@@ -125,7 +124,7 @@ class Maker:
         raise Refused(reason)
 
     def _analyzed(self, source: Stripped) -> Sentence:
-        return Sentence.of(source, analyze(source.text, self.kiwi, self.calling))
+        return Sentence.of(source, self.analyzer.analyze(source.text))
 
     def _topic_before(self, paragraph: str, spans: Sequence[tuple[int, int]]) -> str:
         """The topic (세종) that the sentence before the last one has or continues; "" for none."""

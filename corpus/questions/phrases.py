@@ -107,6 +107,6 @@ def class_of(phrase: Sequence[Morph]) -> str:
     if not any(morph.tag in ("NNP", "SL", "SN") for morph in phrase):
         return ""
     text = "".join(morph.form for morph in phrase)
-    shortest = 1 + (len(phrase) == 1)  # characters before it: 한반도 is no 반도 of a name
+    shortest = 1 + (len(phrase) == 1)  # characters before it: 한반도 does not name a 반도
     endings = (text[-length:] for length in (5, 4, 3, 2) if len(text) >= length + shortest)
     return next((ending for ending in endings if ending in CLASSES), "")

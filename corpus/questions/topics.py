@@ -12,7 +12,7 @@ _MAX_TOPIC = 30  # characters
 def is_named(sentence: Sentence, start: int, stop: int) -> bool:
     """Whether morphemes [start, stop) have a name, or enough common nouns to be one (개인정보 보호 위원회)."""
     morphs = sentence.morphs[start:stop]
-    if morphs and morphs[-1].tag == "NNG" and morphs[-1].form in ATTRIBUTES:  # 본명은: whose is to be said
+    if morphs and morphs[-1].tag == "NNG" and morphs[-1].form in ATTRIBUTES:  # 본명은: it must say whose
         return any(morph.tag == "JKG" for morph in morphs)
     if any(morph.tag in TAGS["names"] for morph in morphs):
         return True
@@ -43,7 +43,7 @@ def opening_topic(sentence: Sentence) -> str | None:
 
 
 def _is_attribute(sentence: Sentence, start: int, stop: int) -> bool:
-    """Whether morphemes [start, stop) are something that only a thing has (인구, 원산지), not said of which."""
+    """Whether morphemes [start, stop) are an attribute (인구, 원산지) without the thing that has it."""
     morphs = sentence.morphs[start:stop]
     is_short = 0 < len(morphs) <= 3 and all(morph.tag == "NNG" for morph in morphs)
     return is_short and (morphs[-1].form in ATTRIBUTES or morphs[-1].form in WORDS["amounts"])
