@@ -98,7 +98,7 @@ class Analyzer:
         return analyze(text, self._kiwi(), self._calling)
 
     def join(self, morphs: Sequence[tuple[str, str] | tuple[str, str, bool]]) -> str:
-        """The text of (form, tag) pairs: 만들/VV 었/EP 다/EF -> 만들었다. A third item, True: with a space before it."""
+        """The text of (form, tag) pairs: 만들/VV 었/EP 다/EF -> 만들었다. A third item, True: a space before it."""
         return str(self._kiwi().join(morphs))
 
     def analyze_many(self, texts: Iterable[str], *, workers: int = 0) -> Iterator[Analysis]:
