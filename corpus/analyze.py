@@ -76,10 +76,6 @@ def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers
     documents: the folder of parts that `clean` wrote. Returns the numbers of documents, failed documents, sentences,
     eojeols and morphemes.
     """
-
-    def deadline(unit: _Slice) -> float:
-        return settings.deadline_seconds * max(_MIN_DEADLINE_SHARE, unit.size / settings.part_bytes)
-
     units = {unit.part: unit for unit in _slices(settings, documents, output)}
     missing, totals = parts.unfinished(units)
     pending = [units[part] for part in missing]
@@ -90,7 +86,7 @@ def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers
             _analyze,
             pending,
             workers=workers,
-            deadline=deadline,
+            deadline=lambda unit: settings.deadline_seconds * max(_MIN_DEADLINE_SHARE, unit.size / settings.part_bytes),
             split=_Slice.halves,
             initializer=partial(_load_analyzer, settings.options),
         ):

@@ -211,15 +211,12 @@ def _measured(table: pa.Table, tokenizer: Tokenizer) -> tuple[Counter[str], list
 
 def _figures(sums: Counter[str], documents: int) -> dict[str, int | float]:
     """The figures of one source, or of all; see `coverage`."""
-
-    def share(part: str, whole: str) -> float:
-        return sums[part] / sums[whole] if sums[whole] else 0.0
-
+    morphemes = max(1, sums["morphemes"])
     return {
         "documents": documents,
         **{name: sums[name] for name in ("morphemes", "eojeols", "pieces")},
-        "whole_morpheme_share": share("whole", "morphemes"),
-        "pieces_per_morpheme": share("pieces", "morphemes"),
-        "pieces_per_eojeol": share("pieces", "eojeols"),
-        "byte_share": share("bytes", "pieces"),
+        "whole_morpheme_share": sums["whole"] / morphemes,
+        "pieces_per_morpheme": sums["pieces"] / morphemes,
+        "pieces_per_eojeol": sums["pieces"] / max(1, sums["eojeols"]),
+        "byte_share": sums["bytes"] / max(1, sums["pieces"]),
     }

@@ -1,10 +1,13 @@
-"""The held-out rule, and batches of texts."""
+"""What holds of any document: the held-out rule, its sentences, batches of texts."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from typing import TypeVar
 
 T = TypeVar("T")
+
+_SENTENCE = re.compile(r"\S.*?(?:(?<=[가-힣])[.?!]+(?=\s|$)|$)", re.MULTILINE)
 
 
 def is_heldout(id: str, seed: int, share: float) -> bool:
@@ -14,6 +17,12 @@ def is_heldout(id: str, seed: int, share: float) -> bool:
     """
     digest = blake2b(f"{seed}:{id}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64 < share
+
+
+def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Half-open spans. A sentence ends with its line, and with . ? or ! between Hangul and a space."""
+    for match in _SENTENCE.finditer(text):
+        yield match.start(), match.start() + len(match[0].rstrip())
 
 
 def grouped(items: Iterable[T], amount: int, size: Callable[[T], int]) -> Iterator[list[T]]:

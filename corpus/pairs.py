@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Literal, NamedTuple
 
-from korbert.corpus.questions.sentences import sentence_spans
+from korbert.corpus.documents import sentence_spans
 
 Source = Literal["titles", "headings", "sentences"]
 

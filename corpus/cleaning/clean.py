@@ -137,7 +137,7 @@ def clean(
     if evaluation is not None:
         hits = np.concatenate([read_table(part.scratch("hits"))["hash"].to_numpy() for part in parts])
         for name, numbers in evaluation.text_counts(np.unique(hits)).items():
-            counts |= {f"evaluation.{name}.{kind}": number for kind, number in numbers._asdict().items()}
+            counts |= {f"evaluation.{name}.{kind}": number for kind, number in numbers.items()}
     if not counts["documents"]:
         reasons = ", ".join(f"{number:,} {name}" for name, number in counts.items() if name.startswith("dropped."))
         raise CorpusError(f"{_shown_files(sources)}: no document is left ({reasons}): see the [clean] settings")
@@ -166,7 +166,7 @@ def _check_sources(
 
 
 def without_document(source: str, files: Sequence[File], faults: Sequence[str]) -> CorpusError:
-    """The error for a source without a document. faults: details of its records, of which the first is shown."""
+    """The error for a source without a document. faults: details of its records; the first is shown."""
     hint = "its files hold no record: name others, or leave the source out"
     if faults:
         keys = 'id (id = "" takes the number of the line), text or kind'
@@ -204,11 +204,14 @@ def _read_all(
                     sums.update(counts)
                     advance(chunk.size)
 
-    def deadline(unit: _ReadUnit) -> float:
-        return max(_MIN_SECONDS, unit.size / MIB * _SECONDS_PER_MIB)
-
     with track("clean: read", total=None, unit="bytes") as advance:
-        for outcome in run_units(_read, pending(), workers=workers, deadline=deadline, split=_ReadUnit.halves):
+        for outcome in run_units(
+            _read,
+            pending(),
+            workers=workers,
+            deadline=lambda unit: max(_MIN_SECONDS, unit.size / MIB * _SECONDS_PER_MIB),
+            split=_ReadUnit.halves,
+        ):
             sums.update(_merged(outcome) if outcome.halved else outcome.results[0].counts)
             advance(outcome.unit.size)
     return parts, sums

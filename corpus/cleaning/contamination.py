@@ -1,6 +1,6 @@
 """Decontamination: finds text of evaluation sets in the corpus by shared n-grams of terms.
 
-A term is a run of letters and digits, A-Z lowercased. A text of n terms or more is searched for by each of its
+A term is letters and digits in a row, A-Z lowercased. A text of n terms or more is searched for by each of its
 n-grams, a shorter one as a whole, and one of fewer than `min_terms` terms not at all: it may be a stock phrase.
 """
 
@@ -13,11 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from korbert.corpus.cleaning.features import BATCH_CHARS, Features
+from korbert.corpus.cleaning.features import Features, batches
 from korbert.corpus.cleaning.hashing import Bools, Hashes, Ints, is_in
 from korbert.corpus.cleaning.normalize import normalize_many
 from korbert.corpus.cleaning.personal import mask
-from korbert.corpus.documents import grouped
 from korbert.corpus.execution.parts import named_in_errors, written_aside
 from korbert.corpus.readers import chunks, rows
 from korbert.corpus.settings import CleanSettings, DecontaminationSettings
@@ -40,14 +39,6 @@ class Leak(NamedTuple):
     shared: str
     lines: tuple[int, ...]
     hashes: Hashes
-
-
-class TextCounts(NamedTuple):
-    """Numbers of texts of an evaluation set: all, those long enough to be looked for, and those found."""
-
-    texts: int
-    looked_for: int
-    found: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,11 +94,16 @@ class Index:
         owners = [self.owners[a:b] for a, b in zip(begin, end, strict=True)]
         return np.unique(np.concatenate([np.empty(0, np.int64), *owners]))
 
-    def text_counts(self, hashes: Hashes) -> dict[str, TextCounts]:
-        """By set. hashes: of the n-grams that the corpus holds; a text is found if one of them is its own."""
-        chosen = (self.sets, self.sets[np.unique(self.owners)], self.sets[self.texts_of(hashes)])
-        counts = [np.bincount(sets, minlength=len(self.names)).tolist() for sets in chosen]
-        return {name: TextCounts(*numbers) for name, *numbers in zip(self.names.tolist(), *counts, strict=True)}
+    def text_counts(self, hashes: Hashes) -> dict[str, dict[str, int]]:
+        """By set: numbers of all texts, of those long enough to be looked for, and of those found.
+
+        hashes: of the n-grams that the corpus holds; a text is found if one of them is its own.
+        """
+        chosen = {"texts": self.sets, "looked_for": self.sets[np.unique(self.owners)]}
+        chosen["found"] = self.sets[self.texts_of(hashes)]
+        counts = {kind: np.bincount(sets, minlength=len(self.names)).tolist() for kind, sets in chosen.items()}
+        names = enumerate(self.names.tolist())
+        return {name: {kind: numbers[i] for kind, numbers in counts.items()} for i, name in names}
 
     def save(self, path: Path, output: Path) -> Path:
         """Writes the file that `load_index` reads. output: the folder whose scratch folder it is written in first."""
@@ -145,7 +141,7 @@ def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> 
     names = np.array([evaluation.name for evaluation in settings.evaluation])
     index = Index(names, hashes[order], owners[order], np.array(sets), sizes)
     for name, counts in index.text_counts(np.empty(0, np.uint64)).items():
-        if not counts.looked_for:
+        if not counts["looked_for"]:
             raise CorpusError(f"evaluation set {name!r}: no text is long enough: see [clean.decontamination]")
     return index
 
@@ -159,11 +155,13 @@ def load_index(path: Path) -> Index:
 
 def _ngrams(texts: Sequence[str], settings: DecontaminationSettings) -> tuple[Hashes, Ints, Ints]:
     """Hashes, owners and sizes, as Index takes them; the hashes are not sorted yet."""
-    hashes, owners, sizes = [], [], [settings.min_terms]
+    hashes = []
+    owners = []
+    sizes = [settings.min_terms]
     done = 0
-    for batch in grouped(texts, BATCH_CHARS, len):
-        features = Features(batch)
-        terms, counts = features.terms, features.count(features.terms)
+    for batch, features in batches(texts):
+        terms = features.terms
+        counts = features.count(terms)
         for size, keys, starts in features.term_ngrams(*range(settings.min_terms, settings.terms + 1)):
             texts_of = terms.texts[starts]
             # Every n-gram of a long text, and shorter texts as a whole.

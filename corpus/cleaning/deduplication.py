@@ -46,14 +46,12 @@ TEMPLATE_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("d
 
 def measures(settings: DuplicateSettings) -> dict[str, Measure]:
     """Kind -> the measure of documents that `deduplicate` needs for it."""
-    kinds: dict[str, Measure] = {}
-    if settings.near:
-        kinds["signatures"] = partial(signature_table, min_terms=settings.near_min_terms)
-    if settings.template_share < 1:
-        kinds["ngrams"] = partial(ngram_table, min_terms=settings.template_min_terms)
-    if settings.line_documents:
-        kinds["lines"] = partial(line_table, min_chars=settings.line_min_chars)
-    return kinds
+    kinds = {
+        "signatures": (settings.near > 0, partial(signature_table, min_terms=settings.near_min_terms)),
+        "ngrams": (settings.template_share < 1, partial(ngram_table, min_terms=settings.template_min_terms)),
+        "lines": (settings.line_documents > 0, partial(line_table, min_chars=settings.line_min_chars)),
+    }
+    return {kind: measure for kind, (is_on, measure) in kinds.items() if is_on}
 
 
 def deduplicate(settings: CleanSettings, parts: Sequence[Part], output: Path, threads: int) -> dict[str, Path]:
@@ -99,7 +97,7 @@ def deduplicate(settings: CleanSettings, parts: Sequence[Part], output: Path, th
 
 
 def ngram_table(rows: pa.Table, features: Features, min_terms: int) -> pa.Table:
-    """The sampled n-grams of documents of `min_terms` terms or more, each once a document.
+    """The sampled n-grams of documents of `min_terms` terms or more, without repetition inside a document.
 
     rows: documents (part, position).
     """

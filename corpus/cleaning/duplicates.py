@@ -84,15 +84,13 @@ def refuse_repeated_ids(database: Database) -> None:
 def signature_table(rows: pa.Table, features: Features, min_terms: int) -> pa.Table:
     """The MinHash signatures of documents, as `find_near` reads them. rows: documents (id, text, part, position)."""
     signed = signatures(features, min_terms)
-    table = rows.take(pa.array(signed.texts)).select(["id", "part", "position"])
-    table = table.append_column("chars", pc.utf8_length(rows["text"]).take(pa.array(signed.texts)))
-    packed = pa.Array.from_buffers(
-        pa.binary(SIGNATURE_BYTES), len(signed.texts), [None, pa.py_buffer(np.ascontiguousarray(signed.bytes))]
-    )
-    table = table.append_column("signature", packed)
-    for name, band in zip(_BAND_NAMES, signed.bands.T, strict=True):
-        table = table.append_column(name, pa.array(np.ascontiguousarray(band)))
-    return table
+    taken = rows.take(pa.array(signed.texts))
+    columns = {name: taken[name] for name in ("id", "part", "position")}
+    columns["chars"] = pc.utf8_length(taken["text"])
+    packed = [None, pa.py_buffer(np.ascontiguousarray(signed.bytes))]
+    columns["signature"] = pa.Array.from_buffers(pa.binary(SIGNATURE_BYTES), len(signed.texts), packed)
+    bands = (pa.array(np.ascontiguousarray(band)) for band in signed.bands.T)
+    return pa.table(columns | dict(zip(_BAND_NAMES, bands, strict=True)))
 
 
 def find_near(database: Database, min_similarity: float, path: Path, output: Path) -> int:

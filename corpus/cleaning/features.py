@@ -22,9 +22,8 @@ Floats = NDArray[np.float64]
 SPACE, HANGUL, JAMO, LATIN, DIGIT, HAN, KANA, OTHER, SYMBOL = range(9)
 _KINDS = 9
 _LINE_FEED = 10
-_SMALLEST_REPEATED = 2  # words; longer repeated n-grams are only looked for where a shorter one repeats
+_REPEATED_SIZES = range(2, 11)  # words of the n-grams whose repetition is measured
 BATCH_CHARS = 1 << 18  # of texts measured at once: what the processor's caches hold; each takes a hundred bytes
-_CAPITALS, _TO_SMALL = (ord("A"), ord("Z")), np.uint32(ord("a") - ord("A"))
 # Of lines of prose, and of reviews.
 _ENDINGS = np.array([ord(char) for char in ".?!…。？！~\"'”’)」』》〉]】ㅋㅎㅠㅜ^♡♥"])
 _BULLETS = np.array([ord(char) for char in "-*•·▶▷■□●○◆◇※→▪◦☞✓"])
@@ -40,14 +39,13 @@ class Spans:
 
 
 class Features:
-    """Features of D texts. A share is 0 where its denominator is.
+    """Features of D texts. A share is 0 if its denominator is.
 
     min_words: word n-grams are ignored in texts of fewer words.
     """
 
     def __init__(self, texts: Sequence[str], min_words: int = 0) -> None:
         self._count = len(texts)
-        self._ngrams: dict[int, tuple[Hashes, Ints]] = {}
         self._min_words = min_words
         self.joined = "".join(f"{text}\n" for text in texts)  # what all spans index
         self.codes = np.frombuffer(self.joined.encode("utf-32-le", "surrogatepass"), "<u4")
@@ -121,8 +119,8 @@ class Features:
     @cached_property
     def small_codes(self) -> NDArray[np.uint32]:
         """The characters, A-Z lowered."""
-        capital = (self.codes >= _CAPITALS[0]) & (self.codes <= _CAPITALS[1])
-        return np.where(capital, self.codes + _TO_SMALL, self.codes)
+        is_capital = (self.codes >= ord("A")) & (self.codes <= ord("Z"))
+        return np.where(is_capital, self.codes + np.uint32(ord("a") - ord("A")), self.codes)
 
     def term_ngrams(self, *sizes: int, hashes: Hashes | None = None) -> Iterator[tuple[int, Hashes, Ints]]:
         """(size, hashes, first terms) of the n-grams of each size, the smallest first. Equal n-grams have equal hashes.
@@ -195,7 +193,7 @@ class Features:
 
         All its occurrences count; an n-gram has to occur twice.
         """
-        keys, starts = self.repeated_ngrams(size)
+        keys, starts = self.repeated_ngrams[size]
         _, first, counts = np.unique(keys, return_index=True, return_counts=True)
         first = starts[first]
         sizes = self.visible_in(self.words.starts[first], self.words.ends[first + size - 1])
@@ -205,7 +203,7 @@ class Features:
 
     def repeated_ngram_share(self, size: int) -> Floats:
         """(D,) share of the visible characters in n-grams of `size` words that occurred earlier in the text."""
-        keys, starts = self.repeated_ngrams(size)
+        keys, starts = self.repeated_ngrams[size]
         _, first = np.unique(keys, return_index=True)
         again = np.delete(starts, first)
         # Words covered by one or more of them: +1 where one begins, -1 after its end.
@@ -217,31 +215,30 @@ class Features:
         sizes = words.ends[covered] - words.starts[covered]
         return share(np.bincount(words.texts[covered], sizes, len(self)), self.visible)
 
-    def repeated_ngrams(self, size: int) -> tuple[Hashes, Ints]:
-        """Word n-grams that occur at least twice in one text: a key that differs between texts, and the first word."""
-        if size in self._ngrams:
-            return self._ngrams[size]
+    @cached_property
+    def repeated_ngrams(self) -> dict[int, tuple[Hashes, Ints]]:
+        """Size -> word n-grams that occur twice or more in one text: keys, different between texts, and first words."""
         words = self.words
-        if size <= _SMALLEST_REPEATED:
-            starts = np.flatnonzero((self.count(words) >= self._min_words)[words.texts])
-        else:
-            # An n-gram repeats only where its beginning does, which leaves few.
-            _, starts = self.repeated_ngrams(size - 1)
-        starts = starts[starts + size <= len(words.texts)]
-        starts = starts[words.texts[starts + size - 1] == words.texts[starts]]
-        keys: Hashes = np.full(len(starts), hashing.NGRAM_SEED)
-        for offset in range(size):
-            keys = hashing.mixed(keys, self.word_hashes[starts + offset])
-        keys = hashing.keyed_by(words.texts[starts], keys)
-        chosen = hashing.repeated(keys)
-        self._ngrams[size] = keys[chosen], starts[chosen]
-        return self._ngrams[size]
+        starts = np.flatnonzero((self.count(words) >= self._min_words)[words.texts])
+        ngrams = {}
+        for size in _REPEATED_SIZES:
+            # An n-gram repeats only where its beginning does, which leaves few for the next size.
+            starts = starts[starts + size <= len(words.texts)]
+            starts = starts[words.texts[starts + size - 1] == words.texts[starts]]
+            keys: Hashes = np.full(len(starts), hashing.NGRAM_SEED)
+            for offset in range(size):
+                keys = hashing.mixed(keys, self.word_hashes[starts + offset])
+            keys = hashing.keyed_by(words.texts[starts], keys)
+            chosen = hashing.repeated(keys)
+            starts = starts[chosen]
+            ngrams[size] = keys[chosen], starts
+        return ngrams
 
     def stretches(self, inside: Bools) -> Spans:
         """Maximal stretches of characters for which `inside` is True. Every text ends with one for which it is not."""
         changes = np.flatnonzero(np.diff(inside, prepend=False, append=False))
-        starts, ends = changes[::2], changes[1::2]
-        return Spans(starts, ends, self._text_of[starts])
+        starts = changes[::2]
+        return Spans(starts, changes[1::2], self._text_of[starts])
 
     def visible_in(self, starts: Ints, ends: Ints) -> Ints:
         """Visible characters of each span."""

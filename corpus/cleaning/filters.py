@@ -1,6 +1,6 @@
 """Filters: each computes a measure of many texts at once and drops those beyond a limit of the recipe.
 
-Visible characters are those other than white space. Hangul syllables are U+AC00 to U+D7A3; lone jamo (ㅋㅋ) are none.
+Visible characters are those other than white space. Hangul syllables are U+AC00 to U+D7A3, without lone jamo (ㅋㅋ).
 Limits started from those that FineWeb2 publishes for Korean (configs of huggingface/fineweb-2, kor_Hang), and were set
 by reading the documents that they dropped and kept (benchmarks/RESULTS.md).
 """
@@ -91,7 +91,7 @@ def page_words(features: Features) -> tuple[Ints, Ints]:
 def boilerplate(features: Features, _: FilterSettings) -> Floats:
     """Share of the visible characters in lines of boilerplate."""
     notices, menu_words = page_words(features)
-    # Of equal menu words in one line only the first counts; two characters stand for a word.
+    # Of equal menu words in one line only the first counts; two characters identify a word.
     lines = np.searchsorted(features.lines.starts, menu_words, side="right").astype(np.uint64)
     words = pair_code(features.codes[menu_words], features.codes[menu_words + 1])
     first = np.unique((lines << np.uint64(16)) | words, return_index=True)[1]

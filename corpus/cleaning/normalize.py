@@ -11,7 +11,7 @@ from korbert.corpus.settings import NormalizeSettings
 _LINE_ENDS = re.compile("\r\n?|[\x85\u2028\u2029\x0b\x0c]")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _HANGUL = "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
-# Joiners have a meaning inside emoji and in Indic and Persian words; beside Hangul they are noise.
+# Joiners have a meaning inside emoji and in Indic and Persian words; next to Hangul they are noise.
 _JOINERS_BESIDE_HANGUL = re.compile(f"(?<=[{_HANGUL}])[\u200c\u200d]+|[\u200c\u200d]+(?=[{_HANGUL}])")
 _ZERO_WIDTH = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb]")
 _UNSEEN = re.compile(

@@ -2,8 +2,8 @@
 
 Covered: e-mail addresses; phone numbers of persons and offices (not company lines such as 1588-0000, which look like
 years); resident registration numbers with a valid date and check digit, or named as such in the text, since those
-issued after October 2020 have no check digit; card numbers by Luhn's rule; bank accounts beside the name of a bank or a
-word for account.
+issued after October 2020 have no check digit; card numbers by Luhn's rule; bank accounts next to the name of a bank
+or a word for account.
 """
 
 import re
@@ -23,7 +23,7 @@ MASKS = {
     "account": "<계좌번호>",
 }
 
-_LATEST_BIRTH = 2040  # a later year is no date of birth: 880123-4… is the beginning of a bar code
+_LATEST_BIRTH = 2040  # later years are not births: 880123-4… begins a bar code
 _WIDE = str.maketrans("０１２３４５６７８９－．（）＠＋　", "0123456789-.()@+ ")
 _WIDE_CHAR = re.compile("[０-９－．（）＠＋　]")
 
@@ -112,7 +112,7 @@ def spans(text: str) -> list[tuple[int, int, str]]:
 
 
 def is_resident_number(match: re.Match[str], before: str) -> bool:
-    """Whether date and check digit are valid, or the date alone in a number that is said to be one."""
+    """Whether date and check digit are valid, or the date alone if the text calls it a resident number."""
     year, month, day, kind = (int(match[group]) for group in (1, 2, 3, 4))
     year += 2000 if kind in (3, 4, 7, 8) else 1900
     if not (1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1] and year <= _LATEST_BIRTH):

@@ -74,9 +74,8 @@ def preview(settings: CleanSettings, sources: Mapping[str, Sequence[File]], coun
         draws = [blake2b(row.place.encode("utf-8", "surrogatepass"), digest_size=8).digest() for row in candidates]
         sample = [candidates[i] for i in sorted(sorted(range(len(candidates)), key=draws.__getitem__)[:per_source])]
         screened, counts, _ = screen(sample, settings, index)
-        for name, number in counts.items():
-            if name.startswith("masked."):
-                masked[name.removeprefix("masked.")] += number
+        of_masks = {name: number for name, number in counts.items() if name.startswith("masked.")}
+        masked.update({name.removeprefix("masked."): number for name, number in of_masks.items()})
         for row, result in zip(sample, screened, strict=True):
             shown.append(
                 Shown(row.document_id(source.name), row.place, row.text, result.text, result.reason, result.detail)

@@ -64,7 +64,7 @@ def connect(
                     for path in chain(without, *views.values()):
                         if str(path.absolute()) in str(error):
                             raise unreadable(path, error) from error
-                        read_table(path)  # which names it where it is damaged
+                        read_table(path)  # raises an error with its name if it is damaged
                 raise
 
 

@@ -42,7 +42,7 @@ _COUNTERS = pa.list_(pa.int32())  # numbers that grow along a list: their differ
 class Part:
     """The part of a work unit in an output folder.
 
-    step: name of the work. name: of the part. key: digest of all inputs, so that a part of other inputs is made anew.
+    step: name of the work. name: of the part. key: digest of all inputs; a part with another key is made again.
     """
 
     output: Path
@@ -62,11 +62,10 @@ class Part:
         """The counts of the part if it is finished, with the same key and the files of its record; else None."""
         try:
             record = read_object(self.record)
-            if record["key"] != self.key:
-                return None
-            if any(sha256_of(self.output / name) != digest for name, digest in record["files"].items()):
-                return None
-            return dict(record["counts"])
+            is_same = record["key"] == self.key and all(
+                sha256_of(self.output / name) == digest for name, digest in record["files"].items()
+            )
+            return dict(record["counts"]) if is_same else None
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
@@ -111,7 +110,7 @@ def write_parquet(path: Path, table: pa.Table, output: Path, rows: int = 1 << 20
     options: dict[str, Any] = {"compression": "lz4", "use_dictionary": False, "write_statistics": False}
     if not scratch:
         options = {"compression": _COMPRESSION, "compression_level": _LEVEL}
-        # No minimum and maximum of huge texts, of which Arrow would make copies eight times their size.
+        # No statistics of huge texts: Arrow would make copies of eight times their size.
         huge = {
             field.name
             for field in table.schema

@@ -174,7 +174,7 @@ def run_parts(
 ) -> Counter[str]:
     """Calls function(part, *arguments) for each part that is not finished. Returns the summed counts of all parts.
 
-    function: finishes the part. work: the arguments of each part. description: shown beside the progress. Otherwise as
+    function: finishes the part. work: the arguments of each part. description: shown with the progress. Otherwise as
     `run_units`.
     """
     pending, totals = unfinished(work)

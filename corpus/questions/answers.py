@@ -3,21 +3,17 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from korbert.corpus.questions import phrases, tables
+from korbert.corpus.questions import phrases
 from korbert.corpus.questions.numbers import DATE, dates, numbers
 from korbert.corpus.questions.phrases import Candidate
-from korbert.corpus.questions.sentences import NOUNS, Morph, Predicate, Sentence
+from korbert.corpus.questions.sentences import Morph, Predicate, Sentence
+from korbert.corpus.questions.tables import ATTRIBUTES, CLASSES, DEFINED_AS, FRAMES, TAGS, TITLES, WORDS, Frame
 
-_MARKS = "《》〈〉「」『』“”‘’\"'"
+_MARKS = re.compile("[《》〈〉「」『』“”‘’\"']")
 _TITLE = re.compile(r"《([^《》]+)》|〈([^〈〉]+)〉|『([^『』]+)』|「([^「」]+)」")
-_NAMED = re.compile(rf"[\"'‘“]([^\"'‘“’”,]+)[\"'’”](이?라는|이?란) (?={'|'.join(tables.NAMES)})")
+_NAMED = re.compile(rf"[\"'‘“]([^\"'‘“’”,]+)[\"'’”](이?라는|이?란) (?={'|'.join(WORDS['names'])})")
 _PLACE = re.compile(r"..(시|군|구|섬|산|강|(?<![속온정밀])도|특별시|광역시|공항|호텔|공원|광장)$")
-_SCHOOLS = ("학교", "대학", "대학원", "학원")
-_INSIDE = ("에", "에서", "을", "를", "으로", "에게")
 _COUNTED = re.compile(r"\d(명|개|년|월|일|회|위|%|m|km)?$")
-_BY_VERB: dict[tuple[str, str], tables.Frame] = {
-    (frame.particle, verb): frame for frame in reversed(tables.FRAMES) for verb in frame.verbs.split()
-}
 
 
 def candidates(sentence: Sentence) -> list[Candidate]:
@@ -28,130 +24,134 @@ def candidates(sentence: Sentence) -> list[Candidate]:
 
 def noun_phrases(sentence: Sentence) -> Iterator[Candidate]:
     """Noun phrases whose verb and particle determine the question, Korean names, and names with a class noun."""
-    for i, role, last in phrases.arguments(sentence):
-        predicate = sentence.clause_predicate(i + 1)
+    for i, role, last, predicate in phrases.arguments(sentence):
         first = phrases.phrase_start(sentence, i - 1)
-        if predicate is None or first is None:
+        if first is None:
             continue
         phrase = sentence.morphs[first:i]
         frame = _frame(phrase, role, predicate)
-        if frame is None:
-            continue
         start, end = sentence.unquoted(first, i)
-        if not _is_answer(sentence.text[start:end], phrase, frame, predicate, sentence.tag_before(first)):
+        tag_before = sentence.morph(first - 1).tag
+        if frame is None or not _is_answer(sentence.text[start:end], phrase, frame, predicate, tag_before):
             continue
-        word, head = frame.word, frame.head
-        class_ = phrases.class_of(phrase) if word in ("어디", "무엇", "어느 학교") else ""
-        if class_:
-            word, head = f"{tables.CLASSES[class_]} {class_}", class_
+        class_ = phrases.class_of(phrase) if frame.word in ("어디", "무엇", "어느 학교") else ""
+        word = f"{CLASSES[class_]} {class_}" if class_ else frame.word
+        head = (class_ or frame.head) if phrases.is_loose(sentence, first) else ""
         kind = frame.word.split()[0]
-        asked = kind if kind == "누구" or (kind == "어디" and (not class_ or class_ in tables.PLACES)) else "무엇"
-        head = head if phrases.is_loose(sentence, first) else ""
+        is_place = kind == "어디" and (not class_ or class_ in WORDS["places"])
+        asked = kind if kind == "누구" or is_place else "무엇"
         yield Candidate(kind, start, end, phrase[0].start, last, word, predicate, role, head, asked)
 
 
-def _frame(phrase: Sequence[Morph], role: str, predicate: Predicate) -> tables.Frame | None:
+def _frame(phrase: Sequence[Morph], role: str, predicate: Predicate) -> Frame | None:
     """What to ask for a phrase in a role (its particle; 이 for 은)."""
-    if (frame := _BY_VERB.get((role, predicate.key))) is not None:
+    frame = FRAMES.get((role, predicate.key))
+    if frame is not None or predicate.key in ("이", "하"):
         return frame
-    if predicate.key in ("이", "하"):
-        return None
     if role in ("이", "에게", "에 의해", "과") and phrases.is_korean_name(phrase):
-        return tables.Frame(role, "누구", "" if role == "에 의해" else "사람")
+        return Frame(role, "누구", "" if role == "에 의해" else "사람")
     tags = {morph.tag for morph in phrase}
     if role == "에서" and tags == {"NNP"} and _PLACE.search("".join(morph.form for morph in phrase)):
-        return tables.Frame(role, "어디", "곳")
-    # 베를린 장벽을: a name that ends in a common noun is a thing, whatever the verb.
+        return Frame(role, "어디", "곳")
     last = phrase[-1]
-    if len(phrase) < 2 or tags.isdisjoint(("NNP", "SL")) or last.tag != "NNG":
-        return None
-    if len(last.form) < 2 or last.form in tables.PERSONS | tables.PLACES:
-        return None
-    if role == "을" or (role == "이" and (predicate.key.endswith(("되", "지")) or phrases.class_of(phrase))):
-        return tables.Frame(role, "무엇", "것")
-    return None
+    is_name_of_a_thing = (  # 베를린 장벽을: a name that ends in a common noun is a thing, whatever the verb
+        len(phrase) >= 2
+        and not tags.isdisjoint(("NNP", "SL"))
+        and last.tag == "NNG"
+        and len(last.form) >= 2
+        and last.form not in WORDS["persons"] | WORDS["places"]
+    )
+    is_subject = role == "이" and (predicate.key.endswith(("되", "지")) or phrases.class_of(phrase))
+    return Frame(role, "무엇", "것") if is_name_of_a_thing and (role == "을" or is_subject) else None
 
 
-def _is_answer(text: str, phrase: Sequence[Morph], frame: tables.Frame, predicate: Predicate, tag_before: str) -> bool:
+def _is_answer(text: str, phrase: Sequence[Morph], frame: Frame, predicate: Predicate, tag_before: str) -> bool:
     """Whether a phrase is worth asking for, and fits the frame. tag_before: of the morpheme before it."""
-    last, possessed, tags = phrase[-1], tag_before == "JKG", [morph.tag for morph in phrase]
-    if any(mark in text for mark in _MARKS) or text in tables.CLASSES or last.form in tables.TIMES:
+    last = phrase[-1]
+    class_ = phrases.class_of(phrase)
+    is_possessed = tag_before == "JKG"
+    is_unfit = (
+        _MARKS.search(text)
+        or text in CLASSES
+        or last.form in WORDS["times"]
+        or any(word.endswith(tuple(WORDS["inside"])) for word in text.split()[:-1])
+        or (last.form in WORDS["vague"] and not class_ and frame.word != "어느 학교")
+        or text.endswith("적")
+        or DATE.search(text)
+        or _COUNTED.search(text)
+        or (tag_before and text.startswith("대한 "))
+    )
+    if is_unfit:
         return False
-    if any(word.endswith(_INSIDE) for word in text.split()[:-1]):  # Kiwi took a particle for a part of a name
-        return False
-    if last.form in tables.VAGUE and not phrases.class_of(phrase) and frame.word != "어느 학교":
-        return False
-    if text.endswith("적") or DATE.search(text) or _COUNTED.search(text) or (tag_before and text.startswith("대한 ")):
-        return False
-    if frame.word == "누구":
-        is_person = phrases.is_korean_name(phrase) or (last.tag == "NNP" and phrases.may_be_person(phrase))
-        return is_person and not possessed
-    if frame.word == "어느 학교":
-        return text.endswith(_SCHOOLS)
-    if frame.word == "어디":
-        is_named = last.tag in ("NNP", "SL") or bool(phrases.class_of(phrase))
-        is_place = is_named or (len(phrase) > 1 and last.form in tables.PLACES)
-        return "SN" not in tags and is_place and not (possessed and phrase[0].tag == "NNG")
-    if frame.word != "무엇" or frame.particle == "이라고" or predicate.key in tables.NAMING:
-        return True
-    # A thing: a name, several nouns, or at least a long one.
     nouns = [morph for morph in phrase if morph.tag in ("NNG", "NNP", "SL", "SN")]
-    is_long = len(nouns) == 1 and frame.particle == "을" and len(nouns[0].form) >= 3
-    is_name = not {"NNP", "SL", "SSC"}.isdisjoint(tags)
-    return (len(nouns) >= 2 or is_long or is_name) and phrase[0].tag != "SN"
+    tags = {morph.tag for morph in phrase}
+    match frame.word:
+        case "누구":
+            is_person = phrases.is_korean_name(phrase) or (last.tag == "NNP" and phrases.may_be_person(phrase))
+            return is_person and not is_possessed
+        case "어느 학교":
+            return text.endswith(tuple(WORDS["schools"]))
+        case "어디":
+            is_named = last.tag in ("NNP", "SL") or class_ != ""
+            is_place = is_named or (len(phrase) > 1 and last.form in WORDS["places"])
+            return is_place and "SN" not in tags and not (is_possessed and phrase[0].tag == "NNG")
+        case "무엇" if frame.particle != "이라고" and predicate.key not in WORDS["naming"]:
+            # A thing: a name, several nouns, or at least a long one.
+            is_long = len(nouns) == 1 and frame.particle == "을" and len(nouns[0].form) >= 3
+            is_name = not tags.isdisjoint(("NNP", "SL", "SSC"))
+            return (len(nouns) >= 2 or is_long or is_name) and phrase[0].tag != "SN"
+    return True
 
 
 def titles(sentence: Sentence) -> Iterator[Candidate]:
     """영화 《기생충》을 -> 어떤 영화를; without a class noun 무엇을."""
-    morphs = sentence.morphs
     for match in _TITLE.finditer(sentence.text):
-        i, first = sentence.at(match.end()), sentence.at(match.start())
-        if i >= len(morphs) or morphs[i].start != match.end() or morphs[i].tag not in phrases.CASES:
-            continue
+        i = sentence.at(match.end())
+        particle = sentence.morph(i)
+        is_argument = particle.start == match.end() and particle.tag in TAGS["cases"] and sentence.ends_eojeol(i)
         predicate = sentence.clause_predicate(i)
-        if predicate is None or predicate.key == "이" or not sentence.ends_eojeol(i):
+        if predicate is None or predicate.key == "이" or not is_argument:
             continue
-        class_ = morphs[first - 1].form if sentence.tag_before(first) == "NNG" else ""
-        if tables.CLASSES.get(class_) == "어떤":
+        first = sentence.at(match.start())
+        before = sentence.morph(first - 1)
+        class_ = before.form if before.tag == "NNG" and CLASSES.get(before.form) == "어떤" else ""
+        if class_:
             first -= 1
-            if sentence.tag_before(first) in (*NOUNS, "NNB", "JC", "SP", "MM"):
-                continue
+            is_alone = sentence.morph(first - 1).tag not in TAGS["nouns"] | {"NNB", "JC", "SP", "MM"}
         else:
-            class_ = ""
-            if sentence.tag_before(first) not in ("", "JX", "JKS", "JKO", "JKB", "EC", "MAG", "MAJ"):
-                continue
-            if morphs[i].tag in ("JKG", "JKB", "JKQ"):
-                continue
-        role = "이" if morphs[i].form == "은" else morphs[i].form
+            is_alone = before.tag in ("", "JX", "JKS", "JKO", "JKB", "EC", "MAG", "MAJ")
+        if not is_alone or (not class_ and particle.tag in ("JKG", "JKB", "JKQ")):
+            continue
+        role = "이" if particle.form == "은" else particle.form
         head = (class_ or "것") if role in ("이", "을") and phrases.is_loose(sentence, first) else ""
-        word, kind = (f"어떤 {class_}", "어떤") if class_ else ("무엇", "무엇")
-        start, end = match.start() + 1, match.end() - 1
-        yield Candidate(kind, start, end, morphs[first].start, morphs[i].end, word, predicate, role, head, asked="무엇")
+        kind = "어떤" if class_ else "무엇"
+        word = f"{kind} {class_}".strip()
+        begin = sentence.morphs[first].start
+        last = particle.end
+        yield Candidate(kind, match.start() + 1, match.end() - 1, begin, last, word, predicate, role, head, "무엇")
 
 
 def titled_persons(sentence: Sentence) -> Iterator[Candidate]:
     """배우 송강호가, 송강호 배우가 -> 어느 배우가"""
     morphs = sentence.morphs
-    for i, role, last in phrases.arguments(sentence):
-        predicate = sentence.clause_predicate(i + 1)
-        if predicate is None:
-            continue
-        if morphs[i - 1].form in tables.TITLES and i > 1 and phrases.is_korean_name([morphs[i - 2]]):
-            first, title, start, end = i - 2, morphs[i - 1].form, morphs[i - 2].start, morphs[i - 2].end
+    for i, role, last, predicate in phrases.arguments(sentence):
+        title = i - 1
+        if morphs[title].form in TITLES and phrases.is_korean_name(morphs[max(title - 1, 0) : title]):
+            first = title - 1
+            name = morphs[first:title]
         else:
-            first = i - 1
-            while first > 0 and morphs[first].tag == "NNP":
-                first -= 1
-            title = morphs[first].form
-            if first == i - 1 or title not in tables.TITLES or morphs[first].eojeol == morphs[first + 1].eojeol:
+            while title > 0 and morphs[title].tag == "NNP":
+                title -= 1
+            first = title
+            name = morphs[title + 1 : i]
+            if not name or morphs[title].form not in TITLES or morphs[title].eojeol == name[0].eojeol:
                 continue
-            start, end = morphs[first + 1].start, morphs[i - 1].end
-        if sentence.tag_before(first) not in ("", "JKB", "JX", "JKS", "JKO", "JKG", "EC", "MAG"):
-            continue
-        head = title if role in ("이", "을") and phrases.is_loose(sentence, first) else ""
-        yield Candidate(
-            "누구", start, end, morphs[first].start, last, f"어느 {title}", predicate, role, head, asked="누구"
-        )
+        if sentence.morph(first - 1).tag in ("", "JKB", "JX", "JKS", "JKO", "JKG", "EC", "MAG"):
+            head = morphs[title].form if role in ("이", "을") and phrases.is_loose(sentence, first) else ""
+            word = f"어느 {morphs[title].form}"
+            start = name[0].start
+            begin = morphs[first].start
+            yield Candidate("누구", start, name[-1].end, begin, last, word, predicate, role, head, asked="누구")
 
 
 def attributes(sentence: Sentence) -> Iterator[Candidate]:
@@ -159,31 +159,58 @@ def attributes(sentence: Sentence) -> Iterator[Candidate]:
     morphs = sentence.morphs
     for predicate in sentence.predicates:
         i = predicate.root
-        if morphs[i].tag != "VCP" or i < 3 or not sentence.may_end(predicate) or morphs[i - 1].tag not in NOUNS:
-            continue
-        if morphs[i].start < morphs[i - 1].end or morphs[i].start == morphs[i].end:  # 루블린이지만: read as 루블린이
-            continue
-        first = phrases.phrase_start(sentence, i - 1)
+        before = sentence.morph(i - 1)
+        is_fused = morphs[i].start < before.end or morphs[i].start == morphs[i].end  # 루블린이지만: read as 루블린이
+        is_copula = morphs[i].tag == "VCP" and before.tag in TAGS["nouns"] and not is_fused
+        first = phrases.phrase_start(sentence, i - 1) if i > 2 and is_copula and sentence.may_end(predicate) else None
         if first is None or first < 2 or not sentence.is_topic(first - 1):
             continue
-        attribute, phrase = morphs[first - 2].form, morphs[first:i]
-        word = tables.ATTRIBUTES.get(attribute)
+        attribute = morphs[first - 2].form
+        phrase = morphs[first:i]
+        word = ATTRIBUTES.get(attribute)
         start, end = sentence.unquoted(first, i)
         text = sentence.text[start:end]
-        if word is None or any(mark in text for mark in _MARKS) or DATE.search(text):
-            continue
-        if word == "누구" and not (phrases.is_korean_name(phrase) or phrases.may_be_person(phrase)):
-            continue
-        if phrase[-1].form not in tables.VAGUE and phrase[-1].form != attribute and not text.endswith("적"):
+        is_unfit = (
+            _MARKS.search(text)
+            or DATE.search(text)
+            or (word == "누구" and not phrases.is_korean_name(phrase) and not phrases.may_be_person(phrase))
+            or phrase[-1].form in WORDS["vague"]
+            or phrase[-1].form == attribute
+            or text.endswith("적")
+        )
+        if word is not None and not is_unfit:
             yield Candidate(word, start, end, phrase[0].start, phrase[-1].end, word, predicate)
 
 
 def names(sentence: Sentence) -> Iterator[Candidate]:
     """'토이'라는 이름으로 -> 무엇이라는 이름으로"""
     for match in _NAMED.finditer(sentence.text):
-        i, first = sentence.at(match.end()), sentence.at(match.start())
+        i = sentence.at(match.end())
+        before = sentence.morph(sentence.at(match.start()) - 1)
         predicate = sentence.clause_predicate(i)
-        if predicate is None or i >= len(sentence.morphs) or sentence.morphs[i].tag[0] != "J":
-            continue
-        if sentence.tag_before(first) in ("", "JX", "JKS", "JKO", "JKB", "EC", "MAG"):
+        is_alone = before.tag in ("", "JX", "JKS", "JKO", "JKB", "EC", "MAG")
+        if predicate is not None and is_alone and sentence.morphs[i].tag[0] == "J":
             yield Candidate("무엇", *match.span(1), match.start(), match.end(2), "무엇이라는", predicate)
+
+
+def definitions(sentence: Sentence) -> Iterator[Candidate]:
+    """The name that a sentence defines: 서울은 …의 수도이다 -> …의 수도는 어디인가?"""
+    morphs = sentence.morphs
+    last = sentence.predicates[-1]
+    head = sentence.morph(last.root - 1)
+    topic = next((i for i in range(1, last.root) if sentence.is_topic(i)), None)
+    is_definition = (
+        last.root >= 2
+        and morphs[last.root].tag == "VCP"
+        and head.tag in ("NNG", "XSN")
+        and head.form not in WORDS["no_definition"]
+        and not head.form.endswith("적")
+        and all(predicate.kind != "EC" for predicate in sentence.predicates)
+        and all(morph.tag in TAGS["name_parts"] for morph in morphs[:topic])
+    )
+    if topic is not None and is_definition:
+        noun = head.form if head.tag == "NNG" else morphs[last.root - 2].form + head.form
+        is_person = head.tag == "XSN" and head.form in ("인", "자", "가")
+        word = "누구" if is_person else DEFINED_AS.get(noun, "무엇")
+        start, end = sentence.unquoted(0, topic)
+        yield Candidate(word, start, end, morphs[0].start, morphs[topic].end, word, last, is_definition=True)

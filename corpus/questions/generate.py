@@ -4,7 +4,7 @@ import functools
 import json
 import re
 from collections import Counter, deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -19,11 +19,10 @@ from korbert.corpus.settings import MIB, SourceSettings
 from korbert.durable import read_object, write_whole
 from korbert.progress import track
 from korbert.records.compression import File
-from korbert.tokenization.morphemes import call_options, load_kiwi
-from korbert.tokenization.settings import AnalyzerOptions
+from korbert.tokenization.analyzer import Analyzer
 
 _PART_BYTES = MIB // 4
-# About ten times what Kiwi takes on a busy machine; a part that takes longer is halved, down to the document at fault.
+# About ten times the time of Kiwi on a busy machine; a slower part is halved, down to the document at fault.
 _SECONDS_PER_MIB, _MIN_SECONDS = 1_000.0, 120.0
 _VERSION = 1  # raise it when the same text gives different questions
 _LIBRARIES = ("kiwipiepy", "kiwipiepy_model")
@@ -71,15 +70,26 @@ def generate(
 ) -> Generator[Asked]:
     """The paragraphs on which there are questions. A function of seed and text alone.
 
-    counts: updated with each part that has been yielded: documents, paragraphs, sentences, questions, and what was left
+    counts: updated with each part that has been yielded: documents, paragraphs, sentences, questions, and those left
     out, by reason; `resumed`: parts that an interrupted run had finished. partial: the folder of such parts. Raises
     CorpusError if a file cannot be read.
     """
     waiting: deque[Path] = deque()  # files of the results not yet yielded, in order; they need not exist yet
+
+    def pending() -> Iterator[_Unit]:
+        """The units of parts that are not finished. The files of all parts are added to `waiting`."""
+        for chunk in chunks(source, files, _PART_BYTES):
+            key = key_of(settings, _VERSION, chunk.source.model_dump_json(), *chunk.content, libraries=_LIBRARIES)
+            waiting.append(partial / f"{key}.part")  # not .json, which a glob for the corpus could match
+            if waiting[-1].exists():
+                counts["resumed"] += 1
+            else:
+                yield _Unit(waiting[-1], chunk, size=chunk.size)
+
     with track("questions", total=None, unit="paragraphs") as advance:
         outcomes = run_units(
             _ask,
-            _unfinished(settings, chunks(source, files, _PART_BYTES), partial, waiting, counts),
+            pending(),
             workers=workers,
             deadline=lambda unit: max(_MIN_SECONDS, unit.size / MIB * _SECONDS_PER_MIB),
             split=_Unit.halves,
@@ -96,19 +106,6 @@ def generate(
                     yield Asked(place, paragraph, tuple(Made(*question) for question in questions))
 
 
-def _unfinished(
-    settings: QuestionSettings, cut: Iterable[Chunk], partial: Path, waiting: deque[Path], counts: Counter[str]
-) -> Iterator[_Unit]:
-    """The units of chunks without a finished part. The files of all parts are added to `waiting`."""
-    for chunk in cut:
-        key = key_of(settings, _VERSION, chunk.source.model_dump_json(), *chunk.content, libraries=_LIBRARIES)
-        waiting.append(partial / f"{key}.part")  # not .json, which a glob for the corpus could match
-        if waiting[-1].exists():
-            counts["resumed"] += 1
-        else:
-            yield _Unit(waiting[-1], chunk, size=chunk.size)
-
-
 def is_part(name: str) -> bool:
     """Whether a file of this name is a finished part."""
     return re.fullmatch(r"[0-9a-f]{32}\.part", name) is not None
@@ -117,11 +114,9 @@ def is_part(name: str) -> bool:
 def _load_maker(settings: QuestionSettings) -> None:
     """Loads Kiwi before the first unit, so that no deadline includes it."""
     global _maker
-    options = AnalyzerOptions().model_dump()
-    kiwi = load_kiwi(options, 1)
-    calling = call_options(options)
-    _maker = Maker(kiwi, calling, per_paragraph=settings.per_paragraph, seed=settings.seed)
-    kiwi.tokenize("한국어", **calling)
+    analyzer = Analyzer()
+    analyzer.analyze("한국어")
+    _maker = Maker(analyzer, settings.per_paragraph, settings.seed)
 
 
 def _write(outcome: Outcome[_Unit, tuple[list[Asked], Counter[str]]]) -> None:
@@ -137,7 +132,7 @@ def _write(outcome: Outcome[_Unit, tuple[list[Asked], Counter[str]]]) -> None:
 
 
 def _ask(unit: _Unit) -> tuple[list[Asked], Counter[str]]:
-    """The questions on the documents of a unit, and what was counted."""
+    """The questions on the documents of a unit, and its counts."""
     assert _maker is not None
     _maker.counts = Counter()
     asked = []

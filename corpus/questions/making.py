@@ -5,30 +5,34 @@ Sentences are tried in an order drawn by the hash of seed and paragraph; each is
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from korbert.corpus.questions.answers import candidates
-from korbert.corpus.questions.asking import Question, ask, ask_definition
-from korbert.corpus.questions.checks import Refused
-from korbert.corpus.questions.sentences import Sentence, Stripped, sentence_spans, stripped
-from korbert.corpus.questions.topics import in_full, opening_topic, owned
-from korbert.tokenization.morphemes import analyze
+from korbert.corpus.documents import sentence_spans
+from korbert.corpus.questions.answers import candidates, definitions
+from korbert.corpus.questions.asking import ask
+from korbert.corpus.questions.checks import Refused, refuse_if
+from korbert.corpus.questions.phrases import Candidate
+from korbert.corpus.questions.sentences import Sentence, Stripped, stripped
+from korbert.corpus.questions.topics import opening_topic, with_owner, with_topic
+from korbert.tokenization.analyzer import Analyzer
 
-_MIN_PARAGRAPH, _USUAL_PARAGRAPH, _MAX_PARAGRAPH = 150, 300, 1_500  # characters
+# Lengths in characters
+_MIN_PARAGRAPH, _USUAL_PARAGRAPH, _MAX_PARAGRAPH = 150, 300, 1_500
 _MIN_SENTENCE, _MAX_SENTENCE = 15, 160
 _MIN_QUESTION, _MAX_QUESTION = 12, 90
 _MIN_ANSWER, _MAX_ANSWER = 2, 30
+
 _SENTENCES_BACK = 5  # in which the topic of a sentence without subject is looked for
 _TRIES_DEFINITION = 0.5  # how often, before other answers of the sentence
 _STATEMENT = re.compile(r"[다요죠][.]?$")
-# Openings that continue the previous sentence.
-_GOES_ON = ("뿐만", "그러자", "그러던", "이에 ", "이로써", "이때", "그중", "이 중")
-_SCAR = re.compile(  # of markup, of what was taken out, and of sentences without a space between
+# Beginnings of a sentence that continues the previous one.
+_CONTINUES = ("뿐만", "그러자", "그러던", "이에 ", "이로써", "이때", "그중", "이 중")
+_SCAR = re.compile(  # left by markup, by removed text, and by sentences without a space between them
     r"[《〈「『\"'“‘]\s*[》〉」』\"'”’]|[(]\s*,|&#?\w+;|formula_|https?:|[\[\]{}|=\\]|\s[.,:]"
     r"|다\.[가-힣《〈「『\"“‘]|\s[은는을를과와의] "
 )
@@ -43,40 +47,32 @@ class Made(NamedTuple):
     kind: str
 
 
-def paragraphs(text: str) -> Iterator[str]:
+def paragraphs(text: str) -> list[str]:
     """The lines of a document: short ones joined up to 300 characters, those beyond 1,500 cut between sentences."""
-    held = ""
+    cut = [""]  # the last one may still grow
     for line in map(str.strip, text.split("\n")):
         while len(line) > _MAX_PARAGRAPH:
-            ends = takewhile(lambda end: end <= _MAX_PARAGRAPH, (end for _, end in sentence_spans(line)))
+            ends = [end for _, end in sentence_spans(line) if end <= _MAX_PARAGRAPH]
             end = max(ends, default=_MAX_PARAGRAPH)
-            if held:
-                yield held
-            yield line[:end]
-            held, line = "", line[end:].lstrip()
-        if held and len(held) + len(line) > _MAX_PARAGRAPH:
-            yield held
-            held = ""
-        held = f"{held}\n{line}" if held and line else held or line
-        if len(held) >= _USUAL_PARAGRAPH:
-            yield held
-            held = ""
-    if held:
-        yield held
+            cut += [line[:end], ""]
+            line = line[end:].lstrip()
+        if len(cut[-1]) >= _USUAL_PARAGRAPH or len(cut[-1]) + len(line) > _MAX_PARAGRAPH:
+            cut.append("")
+        cut[-1] = f"{cut[-1]}\n{line}".strip()
+    return [paragraph for paragraph in cut if paragraph]
 
 
+@dataclass
 class Maker:
-    """Questions by one Kiwi. per_paragraph: maximum number of questions, each of another sentence.
+    """Makes questions on paragraphs. per_paragraph: maximum number of questions, each of another sentence.
 
-    counts: what became of paragraphs and sentences, and why answers were refused.
+    counts: of paragraphs, sentences and questions, and of what was left out or refused, by reason.
     """
 
-    def __init__(self, kiwi: Any, calling: Mapping[str, Any], *, per_paragraph: int, seed: int) -> None:
-        self.counts: Counter[str] = Counter()
-        self._kiwi = kiwi
-        self._calling = calling
-        self._per_paragraph = per_paragraph
-        self._seed = seed
+    analyzer: Analyzer
+    per_paragraph: int
+    seed: int
+    counts: Counter[str] = field(default_factory=Counter)
 
     def questions(self, paragraph: str) -> list[Made]:
         """In the order of their answers."""
@@ -84,101 +80,83 @@ class Maker:
         if len(paragraph) < _MIN_PARAGRAPH:
             self.counts["paragraph_too_short"] += 1
             return []
-        digest = blake2b(f"{self._seed}:{paragraph}".encode(), digest_size=8).digest()
+        digest = blake2b(f"{self.seed}:{paragraph}".encode(), digest_size=8).digest()
         rng = np.random.default_rng(int.from_bytes(digest, "big"))
         spans = list(sentence_spans(paragraph))
         made: dict[int, Made] = {}
         for number in rng.permutation(len(spans)).tolist():
-            if len(made) == self._per_paragraph:
+            if len(made) == self.per_paragraph:
                 break
             self.counts["sentences"] += 1
-            question = self._of_sentence(paragraph, spans[: number + 1], rng)
-            if question is not None:
-                self.counts["questions"] += 1
-                self.counts[f"question_{question.kind}"] += 1
-                made[number] = question
+            try:
+                made[number] = self._of_sentence(paragraph, spans[: number + 1], rng)
+            except Refused as why:
+                self.counts[f"sentence_{why}"] += 1
+            else:
+                self.counts.update(["questions", f"question_{made[number].kind}"])
         return [made[number] for number in sorted(made)]
 
-    def _of_sentence(self, paragraph: str, spans: Sequence[tuple[int, int]], rng: np.random.Generator) -> Made | None:
-        """A question on the last of the sentences, or None."""
-        text, bare, reason = paragraph[slice(*spans[-1])], stripped(paragraph, *spans[-1]), ""
-        if bare is None:
-            reason = "unpaired_brackets"
-        elif not _STATEMENT.search(text):
-            reason = "no_statement"
-        elif not _MIN_SENTENCE <= len(text) <= _MAX_SENTENCE:
-            reason = "too_short" if len(text) < _MIN_SENTENCE else "too_long"
-        elif _SCAR.search(text) or text.startswith(_GOES_ON):
-            reason = "scars"
-        elif (sentence := self._analyzed(bare)).register is None:
-            reason = "no_statement"
-        if bare is None or reason:
-            self.counts[f"sentence_{reason}"] += 1
-            return None
+    def _of_sentence(self, paragraph: str, spans: Sequence[tuple[int, int]], rng: np.random.Generator) -> Made:
+        """A question on the last of the sentences."""
+        text = paragraph[slice(*spans[-1])]
+        source = stripped(paragraph, *spans[-1])
+        if source is None:
+            raise Refused("unpaired_brackets")
+        refuse_if(not _STATEMENT.search(text), "no_statement")
+        refuse_if(len(text) < _MIN_SENTENCE, "too_short")
+        refuse_if(len(text) > _MAX_SENTENCE, "too_long")
+        refuse_if(_SCAR.search(text) or text.startswith(_CONTINUES), "scars")
+        sentence = self._analyzed(source)
+        refuse_if(sentence.register is None, "no_statement")
         topic = "" if opening_topic(sentence) else self._topic_before(paragraph, spans)
-        if topic and (full := in_full(bare, sentence, topic)) is not None:
-            bare, sentence = full, self._analyzed(full)
+        if topic and (full := with_topic(sentence, topic)) is not None:
+            sentence = self._analyzed(full)
 
-        is_tried = False
-        for version in (*owned(bare, sentence), bare):
-            its_sentence = sentence if version is bare else self._analyzed(version)
-            for question in self._asked(its_sentence, rng):
-                is_tried = True
-                if question is not None:
-                    span = version.span(question.start, question.end)
-                    fault = "answer_with_bracket" if span is None else _fault(question.text, span, paragraph)
-                    if span is not None and fault is None:
-                        return Made(question.text, paragraph[slice(*span)], span[0], question.kind)
-                    self.counts[f"refused_{fault}"] += 1
-        self.counts["sentence_all_refused" if is_tried else "sentence_no_answer"] += 1
-        return None
+        reason = "no_answer"
+        for version in (*map(self._analyzed, with_owner(sentence)), sentence):
+            for candidate in self._candidates(version, rng):
+                try:
+                    question = ask(version, candidate, self.analyzer, rng)
+                    return _checked(question, candidate, version, paragraph)
+                except Refused as why:
+                    self.counts[f"refused_{why}"] += 1
+                    reason = "all_refused"
+        raise Refused(reason)
 
-    def _analyzed(self, bare: Stripped) -> Sentence:
-        analysis = analyze(bare.text, self._kiwi, self._calling)
-        return Sentence.of(bare.text, analysis, is_completed=bare.offsets[0] < 0)
+    def _analyzed(self, source: Stripped) -> Sentence:
+        return Sentence.of(source, self.analyzer.analyze(source.text))
 
     def _topic_before(self, paragraph: str, spans: Sequence[tuple[int, int]]) -> str:
         """The topic (세종) that the sentence before the last one has or continues; "" for none."""
         start, _ = spans[-1]
         for begin, end in reversed(spans[-1 - _SENTENCES_BACK : -1]):
-            bare = stripped(paragraph, begin, end)
-            if bare is None or "\n" in paragraph[end:start] or len(bare.text) > _MAX_SENTENCE:
-                return ""
-            topic = opening_topic(self._analyzed(bare))
+            source = stripped(paragraph, begin, end)
+            if source is None or "\n" in paragraph[end:start] or len(source.text) > _MAX_SENTENCE:
+                break
+            topic = opening_topic(self._analyzed(source))
             if topic != "":
                 return topic or ""
         return ""
 
-    def _asked(self, sentence: Sentence, rng: np.random.Generator) -> Iterator[Question | None]:
-        """Questions in a drawn order, one question word after the other; None for each that was refused."""
+    def _candidates(self, sentence: Sentence, rng: np.random.Generator) -> Iterator[Candidate]:
+        """The possible answers of a sentence in a drawn order, one question word after the other."""
         answers = candidates(sentence)
         if not answers or rng.random() < _TRIES_DEFINITION:
-            try:
-                if (definition := ask_definition(sentence, self._kiwi)) is not None:
-                    yield definition
-            except Refused as why:
-                self.counts[f"refused_{why}"] += 1
-                yield None
+            yield from definitions(sentence)
         kinds = sorted({answer.kind for answer in answers})
         draws = dict(zip(kinds, rng.random(len(kinds)).tolist(), strict=True))
         shuffled = [answers[i] for i in rng.permutation(len(answers)).tolist()]
-        for answer in sorted(shuffled, key=lambda answer: draws[answer.kind]):
-            try:
-                yield ask(sentence, answer, self._kiwi, rng)
-            except Refused as why:
-                self.counts[f"refused_{why}"] += 1
-                yield None
+        yield from sorted(shuffled, key=lambda answer: draws[answer.kind])
 
 
-def _fault(question: str, span: tuple[int, int], paragraph: str) -> str | None:
-    """The reason to refuse a question with its answer, or None."""
+def _checked(question: str, candidate: Candidate, sentence: Sentence, paragraph: str) -> Made:
+    """The question with its answer in the paragraph. Raises Refused if they do not fit."""
+    span = sentence.span(candidate.start, candidate.end)
+    if span is None:
+        raise Refused("answer_with_bracket")
     answer = paragraph[slice(*span)]
-    if not _MIN_ANSWER <= len(answer) <= _MAX_ANSWER or answer != answer.strip():
-        return "answer_length"
-    if paragraph.count(answer) != 1:
-        return "answer_repeated"
-    if not _MIN_QUESTION <= len(question) <= _MAX_QUESTION:
-        return "question_length"
-    if all(word in question for word in answer.split()):
-        return "answer_in_question"
-    return None
+    refuse_if(not _MIN_ANSWER <= len(answer) <= _MAX_ANSWER or answer != answer.strip(), "answer_length")
+    refuse_if(paragraph.count(answer) != 1, "answer_repeated")
+    refuse_if(not _MIN_QUESTION <= len(question) <= _MAX_QUESTION, "question_length")
+    refuse_if(all(word in question for word in answer.split()), "answer_in_question")
+    return Made(question, answer, span[0], candidate.kind)

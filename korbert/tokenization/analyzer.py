@@ -97,6 +97,10 @@ class Analyzer:
         """The morphemes of a text. '학교에 간다' -> 학교/NNG [0, 2) 에/JKB [2, 3) 가/VV [4, 5) ᆫ다/EF [4, 6)"""
         return analyze(text, self._kiwi(), self._calling)
 
+    def join(self, morphs: Sequence[tuple[str, str] | tuple[str, str, bool]]) -> str:
+        """The text of (form, tag) pairs: 만들/VV 었/EP 다/EF -> 만들었다. A third item, True: a space before it."""
+        return str(self._kiwi().join(morphs))
+
     def analyze_many(self, texts: Iterable[str], *, workers: int = 0) -> Iterator[Analysis]:
         """analyze() of each text, in order; some hundred texts are read ahead.
 

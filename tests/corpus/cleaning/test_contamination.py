@@ -71,7 +71,7 @@ def test_stock_phrases_are_not_looked_for(index):
     kept = ["재밌어요", "정말 재미있게 잘 봤습니다", "아 아 아 아 아", "진짜 진짜 진짜 진짜 진짜 진짜 진짜 진짜", LONG]
     sets = index({"test": kept})
     assert names(sets, *kept) == [None, None, None, None, ("test",)]
-    assert sets.text_counts(NO_HASHES) == {"test": (5, 1, 0)}
+    assert sets.text_counts(NO_HASHES) == {"test": {"texts": 5, "looked_for": 1, "found": 0}}
 
 
 def test_the_contaminated_lines_are_numbered(index):
@@ -84,8 +84,8 @@ def test_found_texts_are_counted_by_set(index):
     sets = index({"a": [LONG, *others], "b": others[:3]})
     leaks = [leak.hashes for leak in find(sets, LONG, others[2], "아무 것도 아닌 글") if leak]
     counts = sets.text_counts(np.unique(np.concatenate(leaks)))
-    assert {name: number.found for name, number in counts.items()} == {"a": 1 + len(others), "b": 3}
-    assert [number.found for number in sets.text_counts(NO_HASHES).values()] == [0, 0]
+    assert {name: numbers["found"] for name, numbers in counts.items()} == {"a": 1 + len(others), "b": 3}
+    assert [numbers["found"] for numbers in sets.text_counts(NO_HASHES).values()] == [0, 0]
 
 
 def test_a_saved_index_finds_the_same(index, tmp_path):

@@ -50,7 +50,7 @@ def test_features_equal_plain_loops(texts):
     lines = [[line for line in text.split("\n") if line.strip()] for text in texts]
     assert features.count(features.words).tolist() == [len(text.split()) for text in texts]
     assert features.count(features.lines).tolist() == list(map(len, lines))
-    for size in (1, 2, 3, 5):
+    for size in (2, 3, 5, 10):
         np.testing.assert_allclose(features.top_ngram_share(size), [top_share(text, size) for text in texts])
         np.testing.assert_allclose(features.repeated_ngram_share(size), [repeated_share(text, size) for text in texts])
     shares = np.array([repeated_lines(text) for text in texts]).reshape(-1, 2)

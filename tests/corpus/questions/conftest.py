@@ -1,37 +1,28 @@
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import pytest
 
-from korbert.corpus.questions.answers import candidates
-from korbert.corpus.questions.asking import ask, ask_definition
+from korbert.corpus.questions.answers import candidates, definitions
+from korbert.corpus.questions.asking import ask
 from korbert.corpus.questions.checks import Refused
-from korbert.corpus.questions.sentences import Sentence
-from korbert.tokenization.morphemes import analyze, call_options, load_kiwi
-from korbert.tokenization.settings import AnalyzerOptions
-
-OPTIONS = AnalyzerOptions().model_dump()
+from korbert.corpus.questions.sentences import Sentence, Stripped
+from korbert.tokenization.analyzer import Analyzer
 
 
 @pytest.fixture(scope="session")
-def kiwi() -> Any:
-    return load_kiwi(OPTIONS, 1)
-
-
-@pytest.fixture(scope="session")
-def calling() -> dict[str, Any]:
-    return call_options(OPTIONS)
+def analyzer() -> Analyzer:
+    return Analyzer()
 
 
 class Asker:
     """All that can be asked of a sentence: over the draws of some seeds, the questions by answer, and refusals."""
 
-    def __init__(self, kiwi: Any, calling: dict[str, Any]) -> None:
-        self._kiwi, self._calling = kiwi, calling
+    def __init__(self, analyzer: Analyzer) -> None:
+        self._analyzer = analyzer
 
     def sentence(self, text: str) -> Sentence:
-        return Sentence.of(text, analyze(text, self._kiwi, self._calling))
+        return Sentence.of(Stripped(text, list(range(len(text)))), self._analyzer.analyze(text))
 
     def answers(self, text: str) -> dict[str, str]:
         """Answer -> the word that asks for it."""
@@ -45,17 +36,19 @@ class Asker:
         for candidate in candidates(sentence):
             for seed in range(25):  # form, ending and verb are drawn
                 try:
-                    question = ask(sentence, candidate, self._kiwi, np.random.default_rng(seed))
-                    asked.add((text[question.start : question.end], question.text))
+                    question = ask(sentence, candidate, self._analyzer, np.random.default_rng(seed))
+                    asked.add((text[candidate.start : candidate.end], question))
                 except Refused as why:
                     refused[str(why)] += 1
         return asked, refused
 
     def defined(self, text: str) -> tuple[str, str] | None:
-        question = ask_definition(self.sentence(text), self._kiwi)
-        return None if question is None else (text[question.start : question.end], question.text)
+        sentence = self.sentence(text)
+        for defined in definitions(sentence):
+            return text[defined.start : defined.end], ask(sentence, defined, self._analyzer, np.random.default_rng(0))
+        return None
 
 
 @pytest.fixture(scope="session")
-def asker(kiwi: Any, calling: dict[str, Any]) -> Asker:
-    return Asker(kiwi, calling)
+def asker(analyzer: Analyzer) -> Asker:
+    return Asker(analyzer)

@@ -2,8 +2,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from korbert.corpus.documents import sentence_spans
 from korbert.corpus.questions.making import Maker, paragraphs
-from korbert.corpus.questions.sentences import sentence_spans, stripped
+from korbert.corpus.questions.sentences import Sentence, stripped
 
 TEXT = (
     "윤동주(尹東柱, 1917년 12월 30일 ~ )는 일제 강점기의 시인이다. 1938년에 연희전문학교에 입학하였다. "
@@ -15,8 +16,8 @@ SENTENCES = [TEXT[slice(*span)] for span in sentence_spans(TEXT)]
 
 
 @pytest.mark.parametrize("bound", [1, 3, 100])
-def test_each_question_is_on_another_sentence_up_to_the_limit(kiwi, calling, bound):
-    made = Maker(kiwi, calling, per_paragraph=bound, seed=0).questions(TEXT)
+def test_each_question_is_on_another_sentence_up_to_the_limit(analyzer, bound):
+    made = Maker(analyzer, per_paragraph=bound, seed=0).questions(TEXT)
     assert min(bound, 3) <= len(made) <= bound
     numbers = [next(i for i, sentence in enumerate(SENTENCES) if each.answer in sentence) for each in made]
     assert len(set(numbers)) == len(numbers)
@@ -32,10 +33,10 @@ def test_each_question_is_on_another_sentence_up_to_the_limit(kiwi, calling, bou
         ("나도생강은 여러해살이풀로, 원산지는 일본이다.", "일본", "나도생강의 원산지"),
     ],
 )
-def test_the_topic_of_the_previous_sentence_is_carried_over(kiwi, calling, text, answer, expected):
+def test_the_topic_of_the_previous_sentence_is_carried_over(analyzer, text, answer, expected):
     """The rest of the paragraph makes it long enough, and says nothing to ask for."""
     paragraph = text + " 많은 사람이 왔다." * 15
-    makers = [Maker(kiwi, calling, per_paragraph=9, seed=seed) for seed in range(8)]
+    makers = [Maker(analyzer, per_paragraph=9, seed=seed) for seed in range(8)]
     made = [each for maker in makers for each in maker.questions(paragraph)]
     questions = [each.question for each in made if each.answer == answer]
     assert questions
@@ -45,15 +46,15 @@ def test_the_topic_of_the_previous_sentence_is_carried_over(kiwi, calling, text,
 @pytest.mark.parametrize(
     "between", ["그 뒤에 큰 전쟁이 있었다. 1938년에", "송몽규도 1938년에", "그것은 옛 일이다. 1938년에"]
 )
-def test_a_topic_is_not_carried_over_another(kiwi, calling, between):
+def test_a_topic_is_not_carried_over_another(analyzer, between):
     text = f"윤동주는 시인이다. {between} 연희전문학교에 입학하였다." + " 많은 사람이 왔다." * 15
-    maker = Maker(kiwi, calling, per_paragraph=9, seed=0)
+    maker = Maker(analyzer, per_paragraph=9, seed=0)
     assert not [made for made in maker.questions(text) if "윤동주" in made.question]
     assert maker.counts["sentence_all_refused"]
 
 
-def test_counts_cover_every_sentence(kiwi, calling):
-    maker = Maker(kiwi, calling, per_paragraph=3, seed=0)
+def test_counts_cover_every_sentence(analyzer):
+    maker = Maker(analyzer, per_paragraph=3, seed=0)
     assert maker.questions("세종은 1443년에 한글을 만들었다.") == []
     assert maker.counts == {"paragraphs": 1, "paragraph_too_short": 1}
     maker.questions(TEXT)
@@ -82,7 +83,7 @@ def test_brackets_are_removed_from_sentences(text, bare):
 
 
 def test_an_answer_with_a_bracket_has_no_span():
-    sentence = stripped("윤동주(시인) 기념관", 0, 11)
+    sentence = Sentence(*stripped("윤동주(시인) 기념관", 0, 11), morphs=[])
     assert sentence.span(0, 3) == (0, 3)
     assert sentence.span(0, 7) is None
 
@@ -112,10 +113,10 @@ PIECES = [*SENTENCES, *"()'《》\n은é\u200b", "그는", "1998년", "12명", "
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pieces=st.lists(st.sampled_from(PIECES), min_size=4, max_size=14), seed=st.integers(0, 3))
-def test_questions_on_any_text_are_valid(kiwi, calling, pieces, seed):
+def test_questions_on_any_text_are_valid(analyzer, pieces, seed):
     text = " ".join(pieces)
-    made = Maker(kiwi, calling, per_paragraph=4, seed=seed).questions(text)
-    assert made == Maker(kiwi, calling, per_paragraph=4, seed=seed).questions(text)
+    made = Maker(analyzer, per_paragraph=4, seed=seed).questions(text)
+    assert made == Maker(analyzer, per_paragraph=4, seed=seed).questions(text)
     assert [each.start for each in made] == sorted(each.start for each in made)
     for question, answer, start, _ in made:
         assert text[start : start + len(answer)] == answer

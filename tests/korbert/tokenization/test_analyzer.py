@@ -56,6 +56,11 @@ def test_spans_are_of_the_text_as_given(analyzer, text, expected):
     assert morphemes == expected
 
 
+def test_morphemes_are_joined_to_words(analyzer):
+    assert analyzer.join([("만들", "VV"), ("었", "EP"), ("다", "EF")]) == "만들었다"
+    assert analyzer.join([("먹", "VV"), ("어야", "EC"), ("하", "VX", True), ("는가", "EF")]) == "먹어야 하는가"
+
+
 def test_sentences_and_eojeols_are_counted_through_the_text(analyzer):
     analysis = analyzer.analyze("\n  나는 갔다. 너는\t왔다.\n\n학교 앞")
     assert [analysis.sentences[analysis.forms.index(form)] for form in ("나", "너", "학교", "앞")] == [0, 1, 2, 2]
