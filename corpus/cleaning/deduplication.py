@@ -36,9 +36,8 @@ TEMPLATES = """
         SELECT part, position, count(*) AS number, count(frequent.hash) AS shared
         FROM ngrams LEFT JOIN frequent USING (hash) GROUP BY part, position
     )
-    SELECT part, position, format(
-        '{:.2f} of its runs of words stand in more than {} documents', shared / number, $max_documents
-    ) AS detail FROM counted WHERE shared > $share * number ORDER BY part, position
+    SELECT part, position, format('{:.2f}', shared / number) AS detail
+    FROM counted WHERE shared > $share * number ORDER BY part, position
 """
 _NGRAM_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("hash", pa.uint64())])
 TEMPLATE_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("detail", pa.string())])

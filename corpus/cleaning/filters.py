@@ -39,12 +39,12 @@ _LONGEST_FRAME_LINE = 150  # visible characters; a longer line is prose about su
 class Filter(NamedTuple):
     """A reason to drop a text: its measure is above the limit, or below one named min_.
 
-    measure: (D,) of texts. shown: format of the measure, for people. limit: name of the setting, or a number.
+    measure: (D,) of texts. form: format of the measure. limit: name of the setting, or a number.
     needs_lines: for texts of enough lines alone.
     """
 
     reason: str
-    shown: str
+    form: str
     measure: Callable[[Features, FilterSettings], Floats | Ints]
     limit: str | float
     needs_lines: bool = False
@@ -103,41 +103,41 @@ def boilerplate(features: Features, _: FilterSettings) -> Floats:
 
 
 FILTERS = (
-    Filter("too_short", "{:.0f} visible characters", lambda texts, _: texts.visible, "min_chars"),
-    Filter("too_little_hangul", "Hangul share {:.2f}", lambda texts, _: texts.hangul_share, "min_hangul_share"),
-    Filter("too_many_symbols", "{:.2f} of the visible characters are symbols",
+    Filter("too_short", ".0f", lambda texts, _: texts.visible, "min_chars"),
+    Filter("too_little_hangul", ".2f", lambda texts, _: texts.hangul_share, "min_hangul_share"),
+    Filter("too_many_symbols", ".2f",
            lambda texts, _: texts.share_of(SYMBOL), "max_symbol_share"),
-    Filter("mixed_languages", "{:.2f} of the visible characters are of scripts other than Hangul and Latin",
+    Filter("mixed_languages", ".2f",
            lambda texts, _: texts.share_of(HAN, KANA, OTHER), "max_other_script_share"),
-    Filter("too_long_words", "words have {:.1f} characters on average",
+    Filter("too_long_words", ".1f",
            lambda texts, _: texts.visible / np.maximum(texts.count(texts.words), 1), "max_word_chars"),
-    Filter("repeated_lines", "{:.2f} of the characters are in lines that stood before",
+    Filter("repeated_lines", ".2f",
            lambda texts, _: texts.line_char_share(texts.repeated_lines), "max_repeated_line_share"),
-    Filter("repeated_words", "one run of 2 to 4 words takes {:.2f} of its limit",
+    Filter("repeated_words", ".2f",
            lambda texts, limits: largest_ratio(texts.top_ngram_share, limits.max_top_ngram_shares, 2), 1.0),
-    Filter("repeated_passages", "repeated runs of 5 to 10 words take {:.2f} of their limit",
+    Filter("repeated_passages", ".2f",
            lambda texts, limits: largest_ratio(texts.repeated_ngram_share, limits.max_repeated_ngram_shares, 5), 1.0),
-    Filter("boilerplate", "{:.2f} of the characters are in lines of a page's frame", boilerplate,
+    Filter("boilerplate", ".2f", boilerplate,
            "max_boilerplate_share"),
-    Filter("list_like", "{:.2f} of the lines end as sentences do",
+    Filter("list_like", ".2f",
            lambda texts, _: texts.line_share(texts.closed_lines), "min_closed_line_share", needs_lines=True),
-    Filter("bullets", "{:.2f} of the lines begin with a bullet",
+    Filter("bullets", ".2f",
            lambda texts, _: texts.line_share(texts.bullet_lines), "max_bullet_share", needs_lines=True),
 )  # fmt: skip
 
 
 def drop_reasons(texts: Sequence[str], features: Features, settings: FilterSettings) -> list[tuple[str, str] | None]:
-    """The first reason to drop each text, in order, with the measure for people; None to keep it.
+    """The first reason to drop each text, in order, with the measure; None to keep it.
 
     features: of the texts, as `batches` gives them.
     """
     reasons: list[tuple[str, str] | None] = [
-        ("too_long", f"{len(text):,} characters") if len(text) > settings.max_chars else None for text in texts
+        ("too_long", str(len(text))) if len(text) > settings.max_chars else None for text in texts
     ]
     for each in FILTERS:
         dropped, measure = each.drops(features, settings)
         for index in np.flatnonzero(dropped):
-            reasons[index] = reasons[index] or (each.reason, each.shown.format(measure[index]))
+            reasons[index] = reasons[index] or (each.reason, format(measure[index], each.form))
     return reasons
 
 

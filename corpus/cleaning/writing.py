@@ -81,8 +81,7 @@ def _without_lines(table: pa.Table, lines: pa.Table, settings: CleanSettings) ->
     for position, numbers in zip(positions, np.split(lines["line"].to_numpy(), starts[1:]), strict=True):
         rest = without_lines(texts[position], numbers.tolist())
         if too_short(rest, settings.filters):
-            limit = settings.duplicates.line_documents
-            details[position] = f"{len(numbers)} of its lines stand in more than {limit} documents"
+            details[position] = str(len(numbers))
         else:
             texts[position] = rest
             cut += len(numbers)

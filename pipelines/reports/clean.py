@@ -28,6 +28,32 @@ _Samples = dict[str, list[tuple[bytes, dict[str, Any]]]]
 """Reason -> rows, each with the hash of its id, by which it was drawn."""
 
 
+_DETAILS = {  # reason -> what its detail, a measure, says
+    "too_short": Message("{measure} visible characters"),
+    "too_long": Message("{measure} characters"),
+    "too_little_hangul": Message("Hangul share {measure}"),
+    "too_many_symbols": Message("{measure} of the visible characters are symbols"),
+    "mixed_languages": Message("{measure} of the visible characters are neither Hangul nor Latin"),
+    "too_long_words": Message("words have {measure} characters on average"),
+    "repeated_lines": Message("{measure} of the characters are in lines that repeat an earlier one"),
+    "repeated_words": Message("the top n-gram of 2 to 4 words takes {measure} of its limit"),
+    "repeated_passages": Message("repeated n-grams of 5 to 10 words take {measure} of their limit"),
+    "boilerplate": Message("{measure} of the characters are in boilerplate"),
+    "list_like": Message("{measure} of the lines end like a sentence"),
+    "bullets": Message("{measure} of the lines begin with a bullet"),
+    "frequent_lines": Message("lines removed: {measure}"),
+    "template_made": Message("{measure} of its n-grams are in many documents"),
+}
+
+
+def detail_of(reason: str, detail: str) -> str:
+    """The detail of a dropped document, in words where it is a measure."""
+    is_measure = detail.replace(".", "").isdigit()
+    if reason in _DETAILS and is_measure:
+        return Message(_DETAILS[reason].template, measure=detail)
+    return detail
+
+
 def use(_folder: Path) -> Use:
     """Usage: questions from the documents, and the documents as a table."""
     python = "import pandas as pd\nprint(pd.read_parquet({})[['id', 'source', 'text']])"
@@ -154,7 +180,7 @@ def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:
             size = "" if text == row["text"] else formatting.count(len(row["text"]))
             facts = [
                 (Message("source"), row["source"]),
-                (Message("detail"), row["detail"]),
+                (Message("detail"), detail_of(reason, row["detail"])),
                 (Message("characters"), size),
                 (Message("kept instead"), originals.get(row["detail"], "")),
             ]

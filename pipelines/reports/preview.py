@@ -12,6 +12,7 @@ from korbert.corpus.cleaning.preview import Preview, Shown, preview
 from korbert.messages import Message, in_language, joined
 from korbert.pipelines import reports
 from korbert.pipelines.artifacts.pipeline import Pipeline
+from korbert.pipelines.reports.clean import detail_of
 from korbert.pipelines.reports.figures import label
 from korbert.pipelines.reports.page import write
 from korbert.terminal import console, say
@@ -51,7 +52,8 @@ def print_preview(sample: Preview) -> None:
             escape("…" * (start > 0) + _cut(text[start:], _SHOWN_CHARS)) for text in (row.before, row.after)
         )
         if row.reason:
-            after = f"[red]{in_language(label(row.reason))}[/red]: {escape(in_language(row.detail or ''))}"
+            detail = in_language(detail_of(row.reason, row.detail or ""))
+            after = f"[red]{in_language(label(row.reason))}[/red]: {escape(detail)}"
         table.add_row(escape(row.id or row.place), before, after)
     if table.rows:
         out.print(table)
@@ -93,6 +95,7 @@ def write_page(path: Path, recipe: str, sample: Preview) -> None:
         ],
         same=[row for row in kept if not row.changed],
         beginning=lambda text: _cut(text, _SHOWN_CHARS),
+        detail_of=detail_of,
         long_beginning=lambda text: _cut(text, _COMPARED_CHARS),
     )
 

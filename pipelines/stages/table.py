@@ -117,7 +117,7 @@ STAGES: dict[str, Stage] = {
     for stage in (
         Stage(
             "clean",
-            3,
+            4,
             "korbert.corpus.settings:CleanSettings",
             "korbert.pipelines.stages.clean:run",
             Help(

@@ -15,17 +15,17 @@ PROSE = (
 WORDS = [f"{noun}{ending}" for noun in ("강", "산", "들", "바다", "하늘", "길") for ending in "은이을에도와로만"]
 
 CASES = [
-    ("네.", "too_short", "2 visible characters"),
-    ("This is English with 한글.", "too_little_hangul", "Hangul share 0.11"),
-    ("ㅋㅋㅋㅋㅋ ★★★★☆☆ -_-;; ^^", "too_little_hangul", "Hangul share 0.00"),
-    ("영화!!! ★★★★☆☆ ♡♡♡♡ -_-;; ^^", "too_many_symbols", "0.91 of the visible characters are symbols"),
+    ("네.", "too_short", "2"),
+    ("This is English with 한글.", "too_little_hangul", "0.11"),
+    ("ㅋㅋㅋㅋㅋ ★★★★☆☆ -_-;; ^^", "too_little_hangul", "0.00"),
+    ("영화!!! ★★★★☆☆ ♡♡♡♡ -_-;; ^^", "too_many_symbols", "0.91"),
     ("한글과 漢字를 섞어 漢文을 쓰던 時代의 文書", "mixed_languages", "0.44"),
-    ("가" * 260 + " " + "나" * 260, "too_long_words", "260.0 characters on average"),
+    ("가" * 260 + " " + "나" * 260, "too_long_words", "260.0"),
     ("오늘은 날씨가 맑다.\n" * 5, "repeated_lines", "0.80"),
-    ("정말 좋은 영화 " * 20, "repeated_words", "of its limit"),
-    (" ".join(WORDS + WORDS[20:35]), "repeated_passages", "of their limit"),
+    ("정말 좋은 영화 " * 20, "repeated_words", "."),
+    (" ".join(WORDS + WORDS[20:35]), "repeated_passages", "."),
     ("이용약관 | 개인정보 처리방침\n회원가입 | 로그인\n기사 본문\n무단 전재 및 재배포 금지", "boilerplate", "0.89"),
-    ("서울시\n부산시\n대구시\n인천시\n광주시\n대전시", "list_like", "0.00 of the lines"),
+    ("서울시\n부산시\n대구시\n인천시\n광주시\n대전시", "list_like", "0.00"),
     ("".join(f"- {word} 가는 길이다.\n" for word in ("학교", "회사", "시장", "공원", "병원")), "bullets", "1.00"),
 ]
 

@@ -41,8 +41,7 @@ def test_filled_in_templates_are_found_and_prose_is_not(tmp_path):
     texts = [filled(generator) for _ in range(60)] + [prose(generator) for _ in range(200)]
     gone = found(tmp_path, texts)
     assert set(gone) == set(range(60))
-    assert all(detail.endswith("of its runs of words stand in more than 20 documents") for detail in gone.values())
-    assert all(0.5 < float(detail.split()[0]) <= 1 for detail in gone.values())
+    assert all(0.5 < float(detail) <= 1 for detail in gone.values())
 
 
 @pytest.mark.parametrize(
