@@ -160,13 +160,14 @@ def _nested(fields: Any, before: str = "") -> Iterator[str]:
 
 
 def _cells(column: Any) -> list[Any]:
-    """The cells of a column. In texts that are not UTF-8, undecodable bytes become lone surrogates."""
+    """The cells of a column. Bytes become texts, in which those that are not UTF-8 are lone surrogates."""
     import pyarrow as pa
 
     try:
-        return list(column.to_pylist())
+        cells = column.to_pylist()
     except UnicodeDecodeError:
-        return [cell and decoded(cell, "utf-8") for cell in column.cast(pa.binary()).to_pylist()]
+        cells = column.cast(pa.binary()).to_pylist()
+    return [decoded(cell, "utf-8") if isinstance(cell, bytes) else cell for cell in cells]
 
 
 def _class_name(value: Any, names: Sequence[str]) -> Any:
