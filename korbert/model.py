@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +19,7 @@ from korbert.notebook import as_html
 from korbert.processor import cores
 from korbert.progress import Advance, track, untracked
 from korbert.records.table import is_empty
-from korbert.tasks.files import ROLES, Row, column_for
+from korbert.tasks.files import ROLES, Row, row_of, text_or_empty
 from korbert.tasks.filling import Candidate, Expected, encode_gaps, expect, fill_gaps
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.base import Kind, Prediction, Prepared
@@ -255,11 +256,7 @@ class Model(Embedder):
             read = "one string" if one_context else len(contexts)
             raise SettingsError(f"question is {asked} and context {read}: give two strings, or lists of one length")
         pairs = zip(questions, contexts, strict=True)
-        answers: list[Answer] = []
-        for part in self._parts([{"question": question, "context": context} for question, context in pairs]):
-            count = len(part.examples)
-            with track("answer", count, "windows") if count > _MANY_WINDOWS else nullcontext(untracked) as advance:
-                answers += self.results(part, advance)
+        answers = self.results_of([{"question": question, "context": context} for question, context in pairs])
         return answers[0] if one_context else answers
 
     def row(self, value: Any, position: str = "") -> Row:
@@ -287,24 +284,16 @@ class Model(Embedder):
 
         ValueError for a role without a column, for two roles in one column, and for a cell that the role cannot have.
         """
-        needs, present, row = self.task.needs, set(given), Row()
+        needs, present = self.task.needs, set(given)
         trained = {role: tuple(self.columns.get(role, ())) for role in (*needs, *self.task.takes)}
         if present.issuperset(needs) and not present.issuperset(chain.from_iterable(trained.values())):
             trained = {role: (role,) for role in trained}
-        holders = dict[str | None, str]()
-        for role, names in trained.items():
-            column = column_for((*names, *ROLES[role].names), tuple(given))
-            if column is None and role not in needs:
-                continue
-            if column is None or column in holders:
-                there = f"but for {holders[column]}" if column else f"among {', '.join(given) or 'none'}"
-                raise ValueError(f"no column {' or '.join(dict.fromkeys([*names, role]))} {there}")
-            holders[column] = role
-            cell = [given[name] for name in names] if len(names) > 1 and present.issuperset(names) else given[column]
-            if not is_empty(cell) and not (isinstance(cell, str) and ROLES[role].value is ROLES["text"].value):
-                cell = ROLES[role].value(list(cell) if isinstance(cell, tuple) else cell)
-            row[role] = "" if is_empty(cell) else cell
-        return row
+        roles = []
+        for role, own in trained.items():
+            usual = ROLES[role]
+            value = _text_as_given if usual.value is ROLES["text"].value else usual.value
+            roles.append(replace(usual, names=(*own, role, *usual.names), value=value))
+        return row_of(given, roles, trained)
 
     def predict_rows(self, rows: Sequence[Row]) -> list[Prediction]:
         """Predictions for rows by role, of any kind of task, as JSON values. Targets may be absent.
@@ -337,8 +326,14 @@ class Model(Embedder):
             yield self.prepared(rows[start : start + size])
 
     def results_of(self, rows: Sequence[Row]) -> list[Any]:
-        """As `predict` or `tag`, for rows by role."""
-        return [result for part in self._parts(rows) for result in self.results(part)]
+        """As `predict`, `tag` or `answer`, for rows by role."""
+        results = []
+        for part in self._parts(rows):
+            is_long = "answer" in self.can and len(part.examples) > _MANY_WINDOWS
+            shown = track("answer", len(part.examples), "windows") if is_long else nullcontext(untracked)
+            with shown as advance:
+                results += self.results(part, advance)
+        return results
 
     # --- gaps ---
 
@@ -418,6 +413,11 @@ def _unpickled(
         model = kind.load(aside, precision=precision)
     model.name, model.folder = name, folder
     return model
+
+
+def _text_as_given(cell: Any) -> str:
+    """A text as it is, whatever its characters are; of another cell, as in files."""
+    return cell if isinstance(cell, str) else text_or_empty(cell)
 
 
 def _listed(inputs: Any) -> Any:

@@ -15,9 +15,10 @@ from korbert.records.detection import BINARY, form_by_content, form_of, head_of,
 from korbert.records.encodings import utf8
 from korbert.records.foreign import refuse_foreign
 from korbert.records.form import Form, Format
+from korbert.records.jsons import object_of, parsed
 from korbert.records.labelling_tools import is_export
-from korbert.records.lines import Line, batches
-from korbert.records.table import Columns, Table, beginning
+from korbert.records.lines import TOO_LONG, Line, batches, text_of
+from korbert.records.table import Columns, Fault, Table, beginning
 
 Source: TypeAlias = "IO[bytes] | File"
 Guess: TypeAlias = Callable[[Sequence[str]], Format]
@@ -31,6 +32,16 @@ class Lines:
     batches: Iterator[list[Line]]
     form: Format
     encoding: str
+
+    def value(self, line: Line) -> Any:
+        """The fields of a line, or its fault; of a plain one, its text."""
+        if self.form == "jsonl" and line.cut:
+            return Fault("too_long", TOO_LONG)
+        try:
+            text = text_of(line, self.encoding)
+        except CorpusError as error:
+            return Fault("bad_encoding", str(error))
+        return object_of(parsed(text)) if self.form == "jsonl" else {"text": text}
 
 
 @contextmanager

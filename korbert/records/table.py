@@ -84,6 +84,19 @@ class Table:
     batches: Callable[[Sequence[str]], Iterator[Any]] | None = None
     notes: tuple[str, ...] = ()
 
+    def records(self, wanted: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
+        """Number of each record, and its fields or fault.
+
+        wanted: of these columns, unless each record names its own; None: of those that are no field of another.
+        """
+        if self.objects:
+            yield from self.objects()
+            return
+        if wanted is None:
+            wanted = [column for column in self.columns if column.rpartition(".")[0] not in set(self.columns) - {""}]
+        for number, cells in self.read(wanted):
+            yield number, cells if isinstance(cells, Fault) else dict(zip(wanted, cells, strict=True))
+
     @cached_property
     def first(self) -> Cells:
         """The cells of the first hundred records: they tell what the columns hold."""

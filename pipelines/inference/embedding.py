@@ -24,15 +24,15 @@ from korbert.durable import content_digest, intact, write_aside, write_whole
 from korbert.errors import SettingsError
 from korbert.model import Model
 from korbert.names import is_litter
-from korbert.pipelines.inference.predicting import Result, result_of
-from korbert.pipelines.inference.records import ID_NAMES, TEXT_NAMES, Keys, records
+from korbert.pipelines.inference.predicting import Result, result_of, string
+from korbert.pipelines.inference.records import ID_NAMES, TEXT_NAMES, records
 from korbert.progress import Advance
 from korbert.records.detection import form_of, holds_records
 from korbert.records.form import Format
 from korbert.records.inputs import Source
 from korbert.scratch import claim, remove
 from korbert.search.texts import is_utf8, json_of
-from korbert.tasks.files import ROLES, column_for
+from korbert.tasks.files import ROLES, Role, column_for
 from korbert.vectors.settings import Asked
 
 _NAMES = {"text": TEXT_NAMES, "query": ("query", *ROLES["question"].names)}
@@ -92,12 +92,12 @@ def text_records(
     Yields batches; from a pipe, the records that have arrived. text: column or key of the text; None: the first usual
     name that is present. fields: add "fields", all else that the record has.
     """
-    keys: Keys = {role: (text,) if text else _NAMES[role]}
-    for part in records(file, name, form, keys, every_column=fields):
-        results = [result_of(record, keys, {}) for record in part]
+    read = Role(role, (text,) if text else _NAMES[role], string)
+    for part in records(file, name, form, [read], every_column=fields):
+        results = [result_of(record, [read]) for record in part]
         if fields:
             for record, result in zip(part, results, strict=True):
-                own = (*ID_NAMES, column_for(keys[role], tuple(record.fields)))
+                own = (*ID_NAMES, column_for(read.names, tuple(record.fields)))
                 result["fields"] = {key: value for key, value in record.fields.items() if key not in own}
         for place, one in enumerate(results):
             strings = (str(one.get("id", "")), one.get(role, ""), json_of(one.get("fields", {})))

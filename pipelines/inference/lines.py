@@ -10,7 +10,7 @@ from korbert.records.detection import form_of
 from korbert.records.form import Format
 from korbert.records.inputs import Source
 from korbert.records.lines import LONGEST
-from korbert.tasks.files import column_for
+from korbert.tasks.files import ROLES, column_for
 
 
 def texts(file: Source, name: str, form: Format = "lines") -> Iterator[tuple[str, str]]:
@@ -19,7 +19,7 @@ def texts(file: Source, name: str, form: Format = "lines") -> Iterator[tuple[str
     form: "auto" goes by the ending of the name; text with another one is plain lines.
     """
     form = "lines" if form == "auto" and form_of(b"", name) == "auto" else form
-    for batch in records(file, name, form, {"text": TEXT_NAMES}):
+    for batch in records(file, name, form, [ROLES["text"]]):
         for record in batch:
             place = f"{name}: line {record.line}"
             if record.cut:

@@ -72,6 +72,13 @@ def text(cell: Any) -> str:
     return cell
 
 
+def text_or_empty(cell: Any) -> str:
+    """As `text`, but without a fault for an empty cell."""
+    if is_empty(cell):
+        return cell if isinstance(cell, str) else ""
+    return text(cell)
+
+
 def label(cell: Any) -> str:
     """A label as in `name`. Numbers and truth values are spelled as in CSV: 1, 2.5, True.
 
@@ -238,7 +245,7 @@ def sentences(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
 def choices(cell: Any) -> list[str]:
     """Two or more non-empty texts, from a list or a string of one. Trailing empty cells are ignored."""
     value = value_in(cell)
-    if not isinstance(value, list):
+    if not isinstance(value, list | tuple):
         raise ValueError(f"is {_shown(cell)}, not a list of choices")
     while value and is_empty(value[-1]):
         value = value[:-1]

@@ -9,7 +9,7 @@ from typing import Any
 
 from korbert.errors import CorpusError, SettingsError
 from korbert.names import BLANK, nfc, same_name
-from korbert.records.table import Cells
+from korbert.records.table import Cells, is_empty
 from korbert.tasks.files.cells import flag
 from korbert.tasks.files.roles import Role
 
@@ -80,6 +80,32 @@ def column_for(names: tuple[str, ...], present: tuple[str, ...]) -> str | None:
         if columns := columns_of(Role("", (name,)), present):
             return columns[0]
     return None
+
+
+def row_of(fields: Mapping[str, Any], roles: Iterable[Role], together: Given | None = None) -> dict[str, Any]:
+    """Role -> value of a record to predict for, whether it is of a file or a caller has it.
+
+    roles: with the names of their columns, the preferred one first. together: the columns that hold a role as a list,
+    if all are present. An optional role without a column, or with an empty cell, is left out.
+    Raises ValueError for a role without a column of its own, and for a cell that it cannot have.
+    """
+    row: dict[str, Any] = {}
+    holders: dict[str, str] = {}
+    for role in roles:
+        column = column_for(role.names, tuple(fields))
+        if not role.required and (column is None or is_empty(fields[column])):
+            continue
+        if column is None or column in holders:
+            there = f"but for {holders[column]}" if column else f"among {', '.join(fields) or 'none'}"
+            raise ValueError(f"no column {' or '.join(dict.fromkeys((role.names[0], role.name)))} {there}")
+        holders[column] = role.name
+        parts = (together or {}).get(role.name, ())
+        are_parts = len(parts) > 1 and fields.keys() >= set(parts)
+        try:
+            row[role.name] = role.value([fields[part] for part in parts] if are_parts else fields[column])
+        except ValueError as error:
+            raise ValueError(f"{column!r} {error}") from None
+    return row
 
 
 def flag_columns(present: Iterable[str], cells: Cells) -> tuple[str, ...]:

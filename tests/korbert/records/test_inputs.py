@@ -5,6 +5,7 @@ import lzma
 import os
 import threading
 import tracemalloc
+from dataclasses import replace
 
 import datasets
 import pyarrow as pa
@@ -17,8 +18,9 @@ from hypothesis import strategies as st
 from korbert.errors import CorpusError, SettingsError
 from korbert.pipelines.inference.records import Record, records
 from korbert.records import lines, open_table
+from korbert.tasks.files import ROLES
 
-KEYS = {"text": ("text", "문장")}
+KEYS = [replace(ROLES["text"], names=("text", "문장"))]
 PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstandard.compress}
 
 
