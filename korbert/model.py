@@ -18,6 +18,7 @@ from korbert.modeling.storage import load_model, read_config, save_model
 from korbert.notebook import as_html
 from korbert.processor import cores
 from korbert.progress import Advance, track, untracked
+from korbert.records.given import listed
 from korbert.records.table import is_empty
 from korbert.tasks.files import ROLES, Row, row_of, text_or_empty
 from korbert.tasks.filling import Candidate, Expected, encode_gaps, expect, fill_gaps
@@ -205,7 +206,7 @@ class Model(Embedder):
         self.require("predict")
         if isinstance(inputs, str | Mapping) or _is_pair(inputs):
             return self.results_of([self.row(inputs)])[0]
-        if isinstance(rows := _listed(inputs), bytes) or not isinstance(rows, Iterable):
+        if isinstance(rows := listed(inputs), bytes) or not isinstance(rows, Iterable):
             raise SettingsError(f"{inputs!r:.40}: give a text, a pair of texts, a row, or a list of these")
         return self.results_of([self.row(value, f"[{index}]") for index, value in enumerate(rows)])
 
@@ -418,16 +419,6 @@ def _unpickled(
 def _text_as_given(cell: Any) -> str:
     """A text as it is, whatever its characters are; of another cell, as in files."""
     return cell if isinstance(cell, str) else text_or_empty(cell)
-
-
-def _listed(inputs: Any) -> Any:
-    """The rows of a frame or a table as mappings, and the cells of a series; other inputs unchanged."""
-    if hasattr(inputs, "iloc"):  # of pandas: NaN and NA are cells without a value
-        inputs = inputs.astype(object).where(inputs.notna(), None)
-        return inputs.to_dict("records") if hasattr(inputs, "columns") else inputs.tolist()
-    if hasattr(inputs, "to_dicts"):  # of polars
-        return inputs.to_dicts()
-    return inputs.to_pylist() if hasattr(inputs, "to_pylist") else inputs
 
 
 def _is_pair(value: Any) -> bool:

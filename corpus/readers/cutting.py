@@ -17,8 +17,8 @@ from korbert.names import nfc
 from korbert.records.arrow import rows_in
 from korbert.records.compression import PACKED, File, open_bytes
 from korbert.records.delimited import Delimited
-from korbert.records.detection import form_by_content, form_of, open_plain
-from korbert.records.encodings import encoding_of, utf8
+from korbert.records.detection import form_by_content, form_of, head_of, open_plain
+from korbert.records.encodings import encoding_in, utf8
 from korbert.records.foreign import refuse_foreign
 from korbert.records.form import FORMS, Form, Format
 from korbert.records.lines import Line, blocks
@@ -59,7 +59,7 @@ def chunks(
 
 @dataclass(frozen=True)
 class _Opened:
-    """A file of a source: its name in ids, its kind, how it is read, and its table, unless it is plain text.
+    """A file of a source: its name in ids, its kind and encoding, and its table, unless it is plain text.
 
     source: with numbers for ids, if the file lacks the usual field of ids.
     """
@@ -67,12 +67,24 @@ class _Opened:
     path: File
     name: str
     kind: FileKind
+    encoding: str
     source: SourceSettings
     table: Table | None
 
 
 def _opened(source: SourceSettings, path: File, name: str, longest: int) -> _Opened:
-    kind = _kind(source, path)
+    head = head_of(path)
+    kind: str = source.kind
+    if kind == "auto":
+        unpacked = path.with_suffix("") if path.suffix.lower() in PACKED else path
+        kind = _OTHERS.get(unpacked.suffix.lower()) or form_of(b"", path.name)
+        if kind not in ("json", "jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia"):
+            raise CorpusError(f"{path}: its kind cannot be told from its name: set kind of source {source.name!r}")
+    if kind in ("json", "jsonl"):
+        _, lines = beginning(head[:_HEAD_BYTES])
+        kind = form_by_content(cast(Form, kind), lines)
+    refuse_foreign(head, str(path), cast(Format, kind))
+    encoding = encoding_in(head) if source.encoding == "auto" else source.encoding
     table = None
     if kind in FORMS:
         try:
@@ -82,21 +94,7 @@ def _opened(source: SourceSettings, path: File, name: str, longest: int) -> _Ope
                 raise
     if table and source.id == SourceSettings.model_fields["id"].default and source.id not in table.columns:
         source = source.model_copy(update={"id": ""})
-    return _Opened(path, name, kind, source, table)
-
-
-def _kind(source: SourceSettings, path: File) -> FileKind:
-    kind: str = source.kind
-    if kind == "auto":
-        name = path.with_suffix("") if path.suffix.lower() in PACKED else path
-        kind = _OTHERS.get(name.suffix.lower()) or form_of(b"", path.name)
-        if kind not in ("json", "jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia"):
-            raise CorpusError(f"{path}: its kind cannot be told from its name: set kind of source {source.name!r}")
-    if kind in ("json", "jsonl"):  # as its first lines tell
-        with open_bytes(path) as file:
-            _, lines = beginning(file.read(_HEAD_BYTES))
-        kind = form_by_content(cast(Form, kind), lines)
-    return cast(FileKind, kind)
+    return _Opened(path, name, cast(FileKind, kind), encoding, source, table)
 
 
 def _segments(opened: _Opened, part_bytes: int, longest: int) -> Iterator[Segment]:
@@ -106,9 +104,7 @@ def _segments(opened: _Opened, part_bytes: int, longest: int) -> Iterator[Segmen
     if table is not None and table.delimited is None:
         yield from _table_segments(source, table, path, name, part_bytes, longest)
         return
-    encoding = encoding_of(path) if source.encoding == "auto" else source.encoding
-    with open_bytes(path) as packed, utf8(packed, encoding, path) as file:
-        refuse_foreign(packed.peek(), str(path), cast(Format, kind))
+    with open_bytes(path) as packed, utf8(packed, opened.encoding, path) as file:
         if table is not None and table.delimited is not None:
             segments = _delimited_segments(source, table.delimited, file, path, name, part_bytes, longest)
         elif kind == "wikipedia":
@@ -122,7 +118,7 @@ def _segments(opened: _Opened, part_bytes: int, longest: int) -> Iterator[Segmen
         else:
             segments = (Segment.of(name, block) for block in blocks(file, part_bytes, longest))
         for segment in segments:
-            yield replace(segment, encoding=encoding)
+            yield replace(segment, encoding=opened.encoding)
 
 
 def _delimited_segments(

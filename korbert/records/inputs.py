@@ -11,13 +11,12 @@ from typing import IO, Any, TypeAlias, cast
 
 from korbert.errors import CorpusError
 from korbert.records.compression import File, open_bytes
-from korbert.records.detection import BINARY, form_by_content, form_of, head_of, open_table
+from korbert.records.detection import detected, head_of, open_table
 from korbert.records.encodings import utf8
-from korbert.records.foreign import refuse_foreign
 from korbert.records.form import Form, Format
 from korbert.records.jsons import object_of, parsed
 from korbert.records.labelling_tools import is_export
-from korbert.records.lines import TOO_LONG, Line, batches, text_of
+from korbert.records.lines import TOO_LONG, Line, batches
 from korbert.records.table import Columns, Fault, Table, beginning
 
 Source: TypeAlias = "IO[bytes] | File"
@@ -38,9 +37,11 @@ class Lines:
         if self.form == "jsonl" and line.cut:
             return Fault("too_long", TOO_LONG)
         try:
-            text = text_of(line, self.encoding)
-        except CorpusError as error:
-            return Fault("bad_encoding", str(error))
+            text = line.text
+        except UnicodeDecodeError as error:
+            do = "convert it, as with iconv -f cp949" if self.encoding == "utf-8" else "correct it"
+            place = f"byte {error.start + 1} is not {self.encoding.upper()}"
+            return Fault("bad_encoding", f"{place}: {line.data[:40]!r}: {do}")
         return object_of(parsed(text)) if self.form == "jsonl" else {"text": text}
 
 
@@ -59,8 +60,8 @@ def open_records(
             yield open_table(path, cast(Form, form), fits)
             return
         head = head_of(path)
-        form, is_read_by_line = _detected(form, head, name, guess)
-        if is_read_by_line:
+        form = detected(head, name, form, guess)
+        if _is_read_by_line(form, head):
             with open_bytes(path) as file, _lines(file, head, form, name) as lines:
                 yield lines
         elif not head.strip():
@@ -71,9 +72,9 @@ def open_records(
     pipe = source if isinstance(source, io.BufferedReader) else io.BufferedReader(cast(Any, source))
     head = pipe.peek()
     whole = head[: head.rfind(b"\n") + 1] or head  # the last line may still be on its way
-    detected, is_read_by_line = _detected(form, whole, name, guess)
-    if is_read_by_line:
-        with _lines(pipe, head, detected, name) as lines:
+    found = detected(whole, name, form, guess)
+    if _is_read_by_line(found, whole):
+        with _lines(pipe, head, found, name) as lines:
             yield lines
         return
     with copied(pipe, name) as path, open_records(path, name, form, guess, fits) as opened:
@@ -93,17 +94,8 @@ def copied(pipe: IO[bytes], name: str) -> Iterator[Path]:
             raise CorpusError(str(error).replace(str(path), name)) from error
 
 
-def _detected(form: Format, head: bytes, name: str, guess: Guess) -> tuple[Format, bool]:
-    """The format of a file that begins so, and whether each of its lines is read by itself.
-
-    It is as given, or by its first bytes, its name or its first lines.
-    """
-    _, lines = beginning(head)
-    refuse_foreign(head, name, form)
-    if form == "auto" and (form := form_of(head, name)) not in BINARY:
-        form = form_by_content(form, lines)
-        form = guess(lines) if form == "auto" else form
-    return form, form == "lines" or (form == "jsonl" and not is_export(lines))
+def _is_read_by_line(form: Format, head: bytes) -> bool:
+    return form == "lines" or (form == "jsonl" and not is_export(beginning(head)[1]))
 
 
 @contextmanager

@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Literal, Protocol
+from typing import IO, Any, Literal, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from korbert.corpus.readers.files import find_files
 from korbert.durable import content_digest, intact, write_aside, write_whole
 from korbert.errors import SettingsError
 from korbert.model import Model
-from korbert.names import is_litter
 from korbert.pipelines.inference.predicting import Result, result_of, string
 from korbert.pipelines.inference.records import ID_NAMES, TEXT_NAMES, records
 from korbert.progress import Advance
@@ -70,12 +70,8 @@ def text_files(folder: Path) -> dict[str, Path]:
 
 def visible_files(folder: Path) -> dict[str, Path]:
     """The files below a folder by their names relative to it, without hidden ones and those of file managers."""
-    files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
-    return {
-        name: path
-        for name, path in files.items()
-        if not name.startswith(".") and "/." not in name and not is_litter(path.name)
-    }
+    files = cast(tuple[Path, ...], find_files(str(folder), Path()))
+    return {path.relative_to(folder).as_posix(): path for path in files}
 
 
 def holds_texts(folder: Path) -> bool:

@@ -65,7 +65,8 @@ def records(
         first = next(filter(str.strip, lines), "")
         header = header_in(lines)
         columns = tuple(column.strip() for column in header)
-        is_prose = columns != header and not all(map(_is_usual, columns))  # a space after a comma
+        usual = {column for role in ROLES.values() for column in columns_of(role, columns)}
+        is_prose = columns != header and not usual.issuperset(columns)  # a space after a comma
         if len(columns) > 1 and not is_prose and not missing(roles, columns):
             return "tsv" if "\t" in first else "csv"
         return "lines" if alone and not first.startswith("{") else "jsonl"
@@ -92,11 +93,6 @@ def records(
             if first:
                 yield first
         yield from parts
-
-
-def _is_usual(column: str) -> bool:
-    """Whether a column has the usual name of a role."""
-    return any(columns_of(role, (column,)) for role in ROLES.values())
 
 
 def _is_text(roles: Sequence[Role]) -> bool:

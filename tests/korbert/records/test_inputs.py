@@ -124,7 +124,7 @@ def test_lines_are_those_of_the_file(texts, ended):
     data = ("\n".join(texts) + "\n" * ended).encode()
     found = [line for batch in lines.batches(io.BytesIO(data)) for line in batch]
     assert [line.number for line in found] == [*range(1, len(found) + 1)]
-    assert [lines.text_of(line) for line in found] == [line.decode().rstrip("\r\n") for line in io.BytesIO(data)]
+    assert [line.text for line in found] == [line.decode().rstrip("\r\n") for line in io.BytesIO(data)]
 
 
 CONTENTS = [
