@@ -79,7 +79,8 @@ def _contexts(text: str) -> Iterator[tuple[int, Cells, str | None]]:
         beginning = text.encode("utf-8", "surrogateescape").decode(errors="replace")[:_SHOWN_CHARS]
         yield 0, Fault("bad_json", what), beginning
     else:
-        yield from ((number, [context], None) for number, context in enumerate(contexts, 1))
+        for number, context in enumerate(contexts, 1):
+            yield number, [context], str(context).encode("utf-8", "backslashreplace").decode()
 
 
 def _lines(data: bytes, first: int, *, by_blank: bool) -> Iterator[tuple[int, bytes]]:

@@ -136,10 +136,12 @@ def _table(form: str, schema: Any, batches: Callable[[Sequence[str]], Iterator[A
 def rows_in(batch: Any, wanted: Sequence[str], names: Mapping[str, list[str]]) -> Iterator[list[Any]]:
     """The cells of each row. names: of classes, by column."""
     columns = {name: _cells(batch.column(name)) for name in batch.schema.names}
-    for values in zip(*columns.values(), strict=True):
-        row = dict(zip(columns, values, strict=True))
-        cells = {column: cell_of(row, column) for column in wanted}
-        yield [_class_name(cells[column], names[column]) if column in names else cells[column] for column in wanted]
+    cells = []
+    for column in wanted:
+        held = _held(column, batch.schema)
+        values = columns[held] if column == held else [cell_of({held: value}, column) for value in columns[held]]
+        cells.append([_class_name(value, names[column]) for value in values] if column in names else values)
+    yield from map(list, zip(*cells, strict=True))
 
 
 def _held(column: str, schema: Any) -> str:

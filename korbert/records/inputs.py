@@ -3,7 +3,7 @@
 import io
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -60,25 +60,24 @@ def open_records(
             yield open_table(path, cast(Form, form), fits)
             return
         head = head_of(path)
-        form = detected(head, name, form, guess)
-        if _is_read_by_line(form, head):
-            with open_bytes(path) as file, _lines(file, head, form, name) as lines:
-                yield lines
-        elif not head.strip():
-            yield Lines(iter(()), form, "")
-        else:
-            yield open_table(path, cast(Form, form), fits)
-        return
-    pipe = source if isinstance(source, io.BufferedReader) else io.BufferedReader(cast(Any, source))
-    head = pipe.peek()
-    whole = head[: head.rfind(b"\n") + 1] or head  # the last line may still be on its way
+        whole = head
+    else:
+        path = None
+        pipe = source if isinstance(source, io.BufferedReader) else io.BufferedReader(cast(Any, source))
+        head = pipe.peek()
+        whole = head[: head.rfind(b"\n") + 1] or head  # the last line may still be on its way
     found = detected(whole, name, form, guess)
-    if _is_read_by_line(found, whole):
-        with _lines(pipe, head, found, name) as lines:
-            yield lines
-        return
-    with copied(pipe, name) as path, open_records(path, name, form, guess, fits) as opened:
-        yield opened
+    encoding, lines = beginning(head)
+    if found == "lines" or (found == "jsonl" and not is_export(lines)):
+        with open_bytes(path) if path else nullcontext(pipe) as file, utf8(file, encoding, Path(name)) as text:
+            yield Lines(batches(text), found, encoding)
+    elif path is None:
+        with copied(pipe, name) as copy, open_records(copy, name, form, guess, fits) as opened:
+            yield opened
+    elif head.strip():
+        yield open_table(path, found, fits)
+    else:
+        yield Lines(iter(()), found, "")
 
 
 @contextmanager
@@ -92,14 +91,3 @@ def copied(pipe: IO[bytes], name: str) -> Iterator[Path]:
             yield path
         except CorpusError as error:
             raise CorpusError(str(error).replace(str(path), name)) from error
-
-
-def _is_read_by_line(form: Format, head: bytes) -> bool:
-    return form == "lines" or (form == "jsonl" and not is_export(beginning(head)[1]))
-
-
-@contextmanager
-def _lines(file: IO[bytes], head: bytes, form: Format, name: str) -> Iterator[Lines]:
-    encoding, _ = beginning(head)
-    with utf8(cast(io.BufferedReader, file), encoding, Path(name)) as text:
-        yield Lines(batches(text), form, encoding)

@@ -24,11 +24,11 @@ from korbert.pipelines.inference.records import ID_NAMES, Record, missing, optio
 from korbert.records.detection import open_plain
 from korbert.records.form import Format
 from korbert.records.inputs import Source
+from korbert.records.table import type_name
 from korbert.tasks.files import ROLES, Given, Role, Row, column_for, row_of, text_or_empty
 from korbert.tasks.kinds.texts import NO_TEXT
 
 MAX_CHARS = 100_000  # of a text; a classifier sees a few hundred pieces
-_KINDS = {type(None): "null", bool: "true or false", list: "a list", dict: "an object"}
 
 Result = dict[str, Any]
 
@@ -62,8 +62,7 @@ def predict_lines(
     for part in records(file, name, form, [*roles, Role("id", ids)] if ids else roles):
         results = [result_of(record, roles, known, ids) for record in part]
         good = [result for result in results if "error" not in result]
-        rows = [{role: result[role] for role in own if role in result} for result in good]
-        for result, prediction in zip(good, _predicted(model, rows), strict=True):
+        for result, prediction in zip(good, _predicted(model, good), strict=True):
             result.pop("context", None)  # which may be long
             result.update(prediction)
         yield results
@@ -82,7 +81,7 @@ def roles_of(model: Model) -> list[Role]:
 def string(cell: Any) -> str:
     """The cell. ValueError if it is not a string."""
     if not isinstance(cell, str):
-        raise ValueError(f"is {_KINDS.get(type(cell), 'a number')}, not a string")
+        raise ValueError(f"is {type_name(cell)}, not a string")
     return cell
 
 

@@ -363,7 +363,9 @@ def placed(text: str, spans: Sequence[Span | QuotedSpan]) -> list[Span]:
         if isinstance(span, QuotedSpan):
             start, end, name, quoted = span
             units = _from_utf16(text, start), _from_utf16(text, end)
-            alike = [pair for pair in ((start, end), units, (start, end + 1)) if _same(text[slice(*pair)], quoted)]
+            alike = [
+                pair for pair in ((start, end), units, (start, end + 1)) if _plain(text[slice(*pair)]) == _plain(quoted)
+            ]
             if not alike:
                 there = _shown(text[start:end])
                 raise ValueError(f"has {name} at [{start}, {end}), where the text has {there}, not {_shown(quoted)}")
@@ -377,10 +379,9 @@ def _from_utf16(text: str, units: int) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")[: 2 * units].decode("utf-16-le", "ignore"))
 
 
-def _same(one: str, other: str) -> bool:
-    """Whether two texts are the same in NFC, whatever their white space: some tools write a line end as a space."""
-    plain = (re.sub(r"\s", " ", nfc(text)) for text in (one, other))
-    return next(plain) == next(plain)
+def _plain(text: str) -> str:
+    """The text in NFC, with spaces for all white space: some tools write a line end as a space."""
+    return re.sub(r"\s", " ", nfc(text))
 
 
 def _part(value: Any, part: Any, name: int | str) -> Any:
