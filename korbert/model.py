@@ -262,22 +262,23 @@ class Model(Embedder):
 
     def row(self, value: Any, position: str = "") -> Row:
         """Converts a text, a pair or a mapping to a row by role. SettingsError if the task cannot read it."""
-        kind, row = self.task, Row()
-        if isinstance(value, str) or is_empty(value):
-            row = {"text": value if isinstance(value, str) else ""}
-        if _is_pair(value):
-            if "pair" not in kind.needs:
-                raise SettingsError(f"{value!r:.40}{position}: is a pair of texts: this model takes {kind.about()}")
-            row = {"text": value[0], "pair": value[1]}
+        kind = self.task
+        row = Row()
         try:
             if isinstance(value, Mapping):
                 row = self._by_role({str(name): cell for name, cell in value.items()})
+            elif _is_pair(value):
+                if "pair" not in kind.needs:
+                    raise ValueError("is a pair of texts")
+                row = {"text": value[0], "pair": value[1]}
+            elif isinstance(value, str) or is_empty(value):
+                row = {"text": _text_as_given(value)}
             texts = kind.texts(row)
+            if not texts or not all(isinstance(text, str) for text in texts):
+                raise ValueError("is not a row of texts")
         except (ValueError, KeyError, TypeError) as error:
             why = f"has no {error.args[0]}" if isinstance(error, KeyError) else str(error)
             raise SettingsError(f"{value!r:.40}{position}: {why}: this model takes {kind.about()}") from None
-        if not texts or not all(isinstance(text, str) for text in texts):
-            raise SettingsError(f"{value!r:.40}{position}: is not a row of texts: this model takes {kind.about()}")
         return row
 
     def _by_role(self, given: Mapping[str, Any]) -> Row:

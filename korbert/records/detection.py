@@ -92,13 +92,13 @@ def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LO
     if path.is_dir():
         if form not in ("auto", "arrow"):
             raise CorpusError(f"{path}: is a folder, not a file of format {form}: give a file")
-        return arrow.read_arrow(arrow.dataset_files(path), "Arrow of datasets")
+        return arrow.read_batches(arrow.dataset_files(path), "Arrow of datasets")
     head = head_of(path)
     form = cast(Form, detected(head, str(path), form, lambda _: _looks_like(text_file(path, head, encoding, longest))))
     if form == "parquet":
-        return arrow.read_parquet(path)
+        return arrow.read_batches([path], "Parquet")
     if form == "arrow":
-        return arrow.read_arrow([path], "Arrow")
+        return arrow.read_batches([path], "Arrow")
     if form.startswith("xlsx"):
         return excel.read_workbook(path, form.removeprefix("xlsx").removeprefix(":"))
     return _OF_TEXT[form](text_file(path, head, encoding, longest))

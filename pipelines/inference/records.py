@@ -10,7 +10,6 @@ from typing import Any
 from korbert.errors import SettingsError
 from korbert.pipelines.language import t
 from korbert.records.delimited import header_in
-from korbert.records.detection import is_json
 from korbert.records.encodings import UNDECODABLE
 from korbert.records.form import Format
 from korbert.records.inputs import Source, open_records
@@ -60,8 +59,6 @@ def records(
         return not missing([replace(role, names=role.names[:1]) for role in roles], columns)
 
     def guess(lines: Sequence[str]) -> Format:
-        if is_json(lines):
-            return "json"
         first = next(filter(str.strip, lines), "")
         header = header_in(lines)
         columns = tuple(column.strip() for column in header)
