@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _LOOKED_AT = 100  # records whose cells tell what the columns hold
 _HEAD_LINES = 200
-_BLOCK_CHARS = 1 << 18
+_BLOCK_CHARS = 1 << 16
 _BLANK = codecs.BOM_UTF8 + codecs.BOM_UTF16 + b"\0 \t\r\n"
 _NUL_SHARE = 0.2  # of the head of a file: in UTF-16 half of Latin text is NUL, a third of Korean text with markup
 _JSON_NAMES = {
