@@ -18,8 +18,7 @@ from korbert.modeling.storage import load_model, read_config, save_model
 from korbert.notebook import as_html
 from korbert.processor import cores
 from korbert.progress import Advance, track, untracked
-from korbert.records.given import listed
-from korbert.records.table import is_empty
+from korbert.records import is_empty, listed
 from korbert.tasks.files import ROLES, Row, row_of, text_or_empty
 from korbert.tasks.filling import Candidate, Expected, encode_gaps, expect, fill_gaps
 from korbert.tasks.kinds import kind_of_task

@@ -26,8 +26,7 @@ from korbert.pipelines.experiments.evaluating import Evaluation
 from korbert.pipelines.reports.record import Artifact
 from korbert.pipelines.results import Comparison, Finetuned, Run, figures_of
 from korbert.processor import cores
-from korbert.records.form import Form
-from korbert.records.given import write_rows
+from korbert.records import Form, write_rows
 from korbert.scratch import claim, remove
 from korbert.tasks.files import ROLES
 from korbert.world import world

@@ -14,15 +14,27 @@ from korbert.corpus.readers.records import SHOWN_BYTES, Cells, Chunk, Segment, c
 from korbert.corpus.settings import LONGEST_RECORD, FileKind, SourceSettings
 from korbert.errors import CorpusError
 from korbert.names import nfc
-from korbert.records.arrow import rows_in
-from korbert.records.compression import PACKED, File, open_bytes
-from korbert.records.delimited import Delimited
-from korbert.records.detection import form_by_content, form_of, head_of, open_plain
-from korbert.records.encodings import encoding_in, utf8
-from korbert.records.foreign import refuse_foreign
-from korbert.records.form import FORMS, Form, Format
-from korbert.records.lines import Line, blocks
-from korbert.records.table import Table, beginning
+from korbert.records import (
+    FORMS,
+    PACKED,
+    Delimited,
+    File,
+    Form,
+    Format,
+    Line,
+    Table,
+    beginning,
+    blocks,
+    encoding_in,
+    form_by_content,
+    form_of,
+    head_of,
+    open_bytes,
+    open_plain,
+    refuse_foreign,
+    rows_in,
+    utf8,
+)
 
 _OTHERS: dict[str, FileKind] = {".txt": "text", ".text": "text", ".xml": "wikipedia"}
 _HEAD_BYTES = 1 << 12  # that tell JSON from JSON lines

@@ -5,9 +5,7 @@ from itertools import groupby, islice
 
 from korbert.corpus.readers import wikipedia
 from korbert.corpus.readers.records import Cells, Chunk, Segment, SourceRow, cells_of, row_of, too_long
-from korbert.records.encodings import decoded
-from korbert.records.jsons import paragraphs_of, parsed
-from korbert.records.table import Fault
+from korbert.records import Fault, decoded, paragraphs_of, parsed
 
 _SHOWN_CHARS = 1000  # kept of a file that cannot be parsed
 _UNITS = {"parquet": "row", "arrow": "row", "wikipedia": "page", "json": "record", "korquad": "context"}

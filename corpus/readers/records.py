@@ -8,12 +8,7 @@ from typing import Any, Self, TypeAlias
 from korbert.corpus.settings import LONGEST_RECORD, FileKind, SourceSettings
 from korbert.errors import CorpusError
 from korbert.names import nfc
-from korbert.records.compression import File
-from korbert.records.delimited import Delimited
-from korbert.records.encodings import UNDECODABLE, beginning_of
-from korbert.records.jsons import cell_of, fault_of
-from korbert.records.lines import Line
-from korbert.records.table import Fault, type_name
+from korbert.records import UNDECODABLE, Delimited, Fault, File, Line, beginning_of, cell_of, fault_of, type_name
 
 Cells: TypeAlias = Sequence[Any] | Fault
 """Id and text of a record of a table, or its fault."""

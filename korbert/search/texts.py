@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.records.given import listed
+from korbert.records import listed
 from korbert.search.database import Damage, checked_row, checksum, read_meta
 from korbert.search.postings import add_postings, remove_postings
 from korbert.tasks.files import ROLES, column_for

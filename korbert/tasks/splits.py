@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from korbert.errors import CorpusError
-from korbert.records.table import Fault
+from korbert.records import Fault
 from korbert.tasks.files import Row, Rows
 
 

@@ -20,8 +20,7 @@ from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options
 from korbert.pipelines.language import t
 from korbert.progress import track
-from korbert.records.form import Form, Format
-from korbert.records.table import is_empty
+from korbert.records import Form, Format, is_empty
 from korbert.search.database import FILE
 from korbert.terminal import say
 from korbert.vectors import Side, Unit, Way

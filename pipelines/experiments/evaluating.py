@@ -11,7 +11,7 @@ from korbert.notebook import as_html
 from korbert.pipelines.experiments.preparing import few_rows, roles_of
 from korbert.pipelines.experiments.scores import interval_over_rows
 from korbert.pipelines.reports.figures import interval, text
-from korbert.records.form import Form
+from korbert.records import Form
 from korbert.tasks.files import Row, read_rows, refuse_unseen_labels
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.noise import disturbing

@@ -20,16 +20,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from korbert.corpus.readers.files import find_files
+from korbert.corpus.readers import find_files
 from korbert.durable import content_digest, intact, write_aside, write_whole
 from korbert.errors import SettingsError
 from korbert.model import Model
 from korbert.pipelines.inference.predicting import Result, result_of, string
 from korbert.pipelines.inference.records import ID_NAMES, TEXT_NAMES, records
 from korbert.progress import Advance
-from korbert.records.detection import form_of, holds_records
-from korbert.records.form import Format
-from korbert.records.inputs import Source
+from korbert.records import Format, Source, form_of, holds_records
 from korbert.scratch import claim, remove
 from korbert.search.texts import is_utf8, json_of
 from korbert.tasks.files import ROLES, Role, column_for

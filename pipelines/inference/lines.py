@@ -6,10 +6,7 @@ from typing import Any
 
 from korbert.errors import PartlyFailed, SettingsError
 from korbert.pipelines.inference.records import TEXT_NAMES, records
-from korbert.records.detection import form_of
-from korbert.records.form import Format
-from korbert.records.inputs import Source
-from korbert.records.lines import LONGEST
+from korbert.records import LONGEST, Format, Source, form_of
 from korbert.tasks.files import ROLES, column_for
 
 

@@ -21,10 +21,7 @@ from korbert.durable import write_aside
 from korbert.errors import CorpusError, SettingsError
 from korbert.model import Model
 from korbert.pipelines.inference.records import ID_NAMES, Record, missing, option_of, records
-from korbert.records.detection import open_plain
-from korbert.records.form import Format
-from korbert.records.inputs import Source
-from korbert.records.table import type_name
+from korbert.records import Format, Source, open_plain, type_name
 from korbert.tasks.files import ROLES, Given, Role, Row, column_for, row_of, text_or_empty
 from korbert.tasks.kinds.texts import NO_TEXT
 

@@ -9,12 +9,19 @@ from typing import Any
 
 from korbert.errors import SettingsError
 from korbert.pipelines.language import t
-from korbert.records.delimited import header_in
-from korbert.records.encodings import UNDECODABLE
-from korbert.records.form import Format
-from korbert.records.inputs import Source, open_records
-from korbert.records.jsons import cell_of, fault_of, nested_columns
-from korbert.records.table import Columns, Fault, Table
+from korbert.records import (
+    UNDECODABLE,
+    Columns,
+    Fault,
+    Format,
+    Source,
+    Table,
+    cell_of,
+    fault_of,
+    header_in,
+    nested_columns,
+    open_records,
+)
 from korbert.tasks.files import ROLES, Role, column_for, columns_of
 
 _logger = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from korbert.durable import check_outside
 from korbert.errors import SettingsError
 from korbert.folders import lasting, model_folder
 from korbert.pipelines.recipes.loading import Recipe, of_tables
-from korbert.records.form import Form
+from korbert.records import Form
 from korbert.tasks.kinds import ALIASES, KINDS
 
 Columns = Mapping[str, Sequence[str]]

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.names import BLANK, nfc
-from korbert.records.jsons import value_in
-from korbert.records.table import is_empty
+from korbert.records import is_empty, value_in
 
 _NAMES = {dict: "an object", list: "a list", float: "a number with a fraction", bool: "a truth value", int: "a number"}
 

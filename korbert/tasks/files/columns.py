@@ -9,7 +9,7 @@ from typing import Any
 
 from korbert.errors import CorpusError, SettingsError
 from korbert.names import BLANK, nfc, same_name
-from korbert.records.table import Cells, is_empty
+from korbert.records import Cells, is_empty
 from korbert.tasks.files.cells import flag
 from korbert.tasks.files.roles import Role
 

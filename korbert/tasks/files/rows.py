@@ -7,10 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from korbert.errors import CorpusError
-from korbert.records.detection import open_table
-from korbert.records.form import Form
-from korbert.records.labelling_tools import tables_of
-from korbert.records.table import Cells, Fault, Table, is_empty
+from korbert.records import Cells, Fault, Form, Table, is_empty, open_table, tables_of
 from korbert.tasks.files import cells
 from korbert.tasks.files.columns import Given, choose_columns, flag_columns
 from korbert.tasks.files.roles import Role

@@ -10,13 +10,8 @@ from typing import NamedTuple
 
 from korbert.errors import CorpusError
 from korbert.names import BLANK, nfc
-from korbert.records.detection import open_table
-from korbert.records.form import Form
-from korbert.records.jsons import value_in
-from korbert.records.table import Fault, Table, is_empty
-from korbert.tasks.files import ROLES, columns_of
-from korbert.tasks.files.cells import score
-from korbert.tasks.files.columns import choose_columns, flag_columns
+from korbert.records import Fault, Form, Table, is_empty, open_table, value_in
+from korbert.tasks.files import ROLES, choose_columns, columns_of, flag_columns, score
 
 _ROWS = 1_000
 _MANY_NUMBERS = 20  # more distinct numbers than this are scores, not labels
