@@ -12,9 +12,7 @@ from korbert import hub
 from korbert.embedder import Embedder, as_texts
 from korbert.errors import ModelError, SettingsError
 from korbert.folders import lasting
-from korbert.modeling import models
-from korbert.modeling.onnx_encoder import OnnxEncoder
-from korbert.modeling.storage import load_model, read_config, save_model
+from korbert.modeling import OnnxEncoder, load_model, models, read_config, save_model
 from korbert.notebook import as_html
 from korbert.processor import cores
 from korbert.progress import Advance, track, untracked
@@ -24,13 +22,11 @@ from korbert.tasks.filling import Candidate, Expected, encode_gaps, expect, fill
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.base import Kind, Prediction, Prepared
 from korbert.tasks.passages import encode_passages
-from korbert.tasks.question_answering.answers import Answer
-from korbert.tasks.token_classification.tagger import TaggedSpan
+from korbert.tasks.question_answering import Answer
+from korbert.tasks.token_classification import TaggedSpan
 from korbert.tokenization import AnyTokenizer, Encoding
-from korbert.training.devices import choose_device
-from korbert.training.scoring import Scoring
-from korbert.training.settings import InferencePrecision
-from korbert.vectors.names import Side
+from korbert.training import InferencePrecision, Scoring, choose_device
+from korbert.vectors import Side
 
 _ROWS_AT_ONCE = 8_192  # rows to predict whose pieces are in memory; more give batches of more similar lengths
 _LONG_ROWS_AT_ONCE = 1_024  # the same, of a kind that reads texts to their end

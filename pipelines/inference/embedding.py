@@ -31,7 +31,7 @@ from korbert.records import Format, Source, form_of, holds_records
 from korbert.scratch import claim, remove
 from korbert.search.texts import is_utf8, json_of
 from korbert.tasks.files import ROLES, Role, column_for
-from korbert.vectors.settings import Asked
+from korbert.vectors import Asked
 
 _NAMES = {"text": TEXT_NAMES, "query": ("query", *ROLES["question"].names)}
 _TEXT_FILES = (".txt", ".md")
