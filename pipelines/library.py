@@ -312,10 +312,13 @@ def _torch_as_before() -> Iterator[None]:
 
 @contextmanager
 def _aside() -> Iterator[Path]:
-    """A temporary folder for rows in memory; errors name the rows without its path."""
+    """A temporary folder for rows in memory; errors name the argument, not the file."""
     with tempfile.TemporaryDirectory(prefix="korbert-") as folder:
         try:
             yield Path(folder).resolve()
         except KorbertError as error:
-            error.args = (str(error).replace(f"{Path(folder).resolve()}/", ""),)
+            message = str(error).replace(f"{Path(folder).resolve()}/", "")
+            for file in Path(folder).glob("*.*"):
+                message = message.replace(file.name, file.stem)
+            error.args = (message,)
             raise

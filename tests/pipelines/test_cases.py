@@ -189,4 +189,4 @@ def test_index_takes_the_texts(name, text, ids):
 
 def test_blank_texts_are_said(capsys):
     list(_pairs(CASES / "04-blank-lines.txt", "auto", None, Failed("a")))
-    assert "3 blank texts are left out" in capsys.readouterr().err
+    assert "blank texts left out: 3" in capsys.readouterr().err

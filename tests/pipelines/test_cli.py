@@ -83,7 +83,7 @@ def test_a_long_message_is_cut(command):
     ("run keys.toml --dry-run", 2, "cannot be read (has more than 524,288 bytes)"),
     ("run deep.toml --dry-run", 2, "a line has more than 100 dots"),
     ("status absent", 2, "no such recipe"),
-    ("fill absent 가", 2, "absent/config.json: no such file: name a model folder"),
+    ("fill absent 가", 2, "absent: no such folder: name a model folder"),
     ("fill korbert-mini-nsmc [MASK]", 2, "it can predict and embed"),
     ("export korbert-mini loop", 2, "loop: already exists"),
     ("embed korbert-mini text.txt --output http://host/a.npy", 2, "is an address, and results are written to files"),

@@ -128,6 +128,9 @@ def test_finetune_and_evaluate_print_the_same_scores(here, model, command, monke
     assert few in json.loads(Path("mood/scores.json").read_text("utf-8"))["said"]
     assert set(asked) == {"fp32"}
     shown = command("evaluate", "mood", "my.csv", "--device", "cpu")
+    assert "my.csv: the model was trained on this file: expect lower scores on other rows" in shown.err
+    Path("other.csv").write_text(Path("my.csv").read_text("utf-8") + "\n", encoding="utf-8")
+    assert "trained on this file" not in command("evaluate", "mood", "other.csv", "--device", "cpu").err
     score, low, high, macro = (f"{float(figure) / 100:.4f}" for figure in found.groups())
     assert re.search(rf"accuracy +{score} +{low} to {high} +10 rows\n", shown.out)
     printed = re.search(r"macro_f1 +([0-9.]+) ", shown.out)
@@ -195,6 +198,7 @@ def test_choices_in_several_columns_are_predicted(here, model, command):
     ("--train my.csv --text 후기 --label 느낌 --valid other.csv",
      "labels not seen in training: '다름' 1 times, first at .*other.csv, line 3"),
     ("--train my.csv --text 후기 --label 느낌 --set epoch=3", "no such key .did you"),
+    ("--train my.csv --text 후기 --kind regression", "my.csv: no column for score"),
     ("--train my.csv --text 후기 --label 느낌 --valid-share 2", "is not in the range"),
     ("--task klue-nerr --data .", "did you mean klue-ner"),
     ("--task klue-ner --data .", "klue-ner: no .*get the files from"),
@@ -208,6 +212,7 @@ def test_what_cannot_be_learned_is_refused(here, model, options, said, capsys):
     assert run_command(["finetune", model, *options.split(), "--output", "out", *QUICK]) in (1, 2)
     assert re.search(said, capsys.readouterr().err)
     assert not Path("out").exists()
+    assert not Path("out.partial").exists() or "other.csv" in options
 
 
 def test_a_model_of_a_known_set_knows_the_labels_of_its_files(here, model, sample, command):

@@ -271,4 +271,6 @@ def test_the_command(tmp_path, command):
     other.mkdir()
     err = command("compare", one, other, code=2).err
     assert f"{one} is an artifact of a task and {other} is none: compare tasks, or pretraining runs" in err
+    missing = tmp_path / "missing"
+    assert f"{missing}: no such folder: check its name" in command("compare", one, missing, code=2).err
     assert "--model is for artifacts of tasks" in command("compare", other, other, "--model", "tfidf", code=2).err

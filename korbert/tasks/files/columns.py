@@ -48,7 +48,7 @@ def choose_columns(
     if missing:
         what = " and ".join(f"{role.name} ({', '.join(role.names[:3])}, ...)" for role in missing)
         raise CorpusError(
-            f"{file}: no column for {what} among {_listed(present)}: say which one it is, or if the first line names"
+            f"{file}: no column for {what} among {listed(present)}: say which one it is, or if the first line names"
             " no columns, add a line that does"
         )
     _refuse_shared(chosen, given, present, file)
@@ -156,7 +156,7 @@ def _found(column: str, role: str, present: Sequence[str], file: str) -> str:
         )
     near = difflib.get_close_matches(column, [name for name in present if name], 1, 0.3)
     hint = f": did you mean {near[0]!r}?" if near else ": name one of these"
-    raise CorpusError(f"{file}: no column {column!r} for {role} among {_listed(present)}{hint}")
+    raise CorpusError(f"{file}: no column {column!r} for {role} among {listed(present)}{hint}")
 
 
 def _refuse_shared(chosen: Mapping[str, tuple[str, ...]], given: Given, present: Sequence[str], file: str) -> None:
@@ -166,13 +166,13 @@ def _refuse_shared(chosen: Mapping[str, tuple[str, ...]], given: Given, present:
         for column in columns if role not in given else ():
             if column in holder:
                 raise CorpusError(
-                    f"{file}: column {column!r} may hold {holder[column]} or {role} (of {_listed(present)}): say"
+                    f"{file}: column {column!r} may hold {holder[column]} or {role} (of {listed(present)}): say"
                     " which column holds which"
                 )
             holder[column] = role
 
 
-def _listed(columns: Sequence[str]) -> str:
+def listed(columns: Sequence[str]) -> str:
     """Column names for messages, with undecodable characters escaped."""
     names = ", ".join(column or "(no name)" for column in columns) or "none"
     return names.encode("utf-8", "backslashreplace").decode()

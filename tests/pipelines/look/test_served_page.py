@@ -122,6 +122,15 @@ def test_an_example_is_one_click_away(window, service):
     assert one.faults == []
 
 
+def test_without_examples_for_a_model_nothing_is_offered(window, service):
+    service.kind = "features"
+    one = window()
+    one.tab.goto(service.address)
+    one.tab.get_by_role("button", name="Look").wait_for()
+    one.tab.wait_for_load_state("networkidle")
+    assert not one.tab.locator("#examples").is_visible()
+
+
 def test_the_service_is_asked_for_a_mask(window, service):
     one = window()
     tab = one.open(f"{service.address}#room=guesses&text={TEXT}&pair={PAIR}")

@@ -86,7 +86,7 @@ def test_requests_during_loading_get_503(free_port):
 def test_a_model_that_cannot_be_loaded_or_a_port_in_use_is_an_error(free_port, models, tmp_path):
     done = _korbert("serve", str(tmp_path / "none"), "--port", "0")
     assert (done.returncode, done.stdout) == (2, "")
-    assert re.fullmatch(r"korbert: .*none/config\.json: no such file: name a model folder .*\n", done.stderr)
+    assert re.fullmatch(r"korbert: .*none: no such folder: name a model folder .*\n", done.stderr)
     with toy(port=free_port):
         done = _korbert("serve", str(models["vectors"]), "--port", str(free_port))
     assert done.returncode == 2

@@ -289,3 +289,8 @@ def test_an_index_is_searched_with_the_model_that_made_it(models, loaded, tmp_pa
     Index.create(tmp_path / "index", loaded["gaps"]).add([("1", "학교에 간다"), ("2", "대출을 신청한다")])
     with started(str(models["mood"]), str(models["gaps"]), "--index", str(tmp_path / "index")) as service:
         assert service.ask("/similar", {"input": "대출", "top": 1}).json["data"][0]["hits"][0]["id"] == "2"
+        (found,) = service.ask("/similar", {"input": "대출", "way": "vectors", "where": "id = '1'"}).json["data"]
+        assert [hit["id"] for hit in found["hits"]] == ["1"]
+        reply = service.ask("/similar", {"input": "대출", "where": "부서 = '총무'"})
+        assert (reply.code, reply.error["param"]) == (422, "input")
+        assert "no such column: 부서" in reply.error["message"]
