@@ -136,15 +136,24 @@ def test_what_is_no_text_is_refused(start):
             TextRegressor(start, **QUICK).fit(rows, np.arange(len(rows)))
 
 
-def test_other_mistakes(start):
-    classifier = TextClassifier(start, **QUICK)
-    with pytest.raises(NotFittedError):
-        classifier.predict(TEXTS)
-    with pytest.raises(ValueError, match=r"y has 1 class \('가'\): give 2 or more"):
-        classifier.fit(TEXTS, ["가"] * 12)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        classifier.fit(TEXTS, MOODS[:4])
-    with pytest.raises(SettingsError, match="epoch: no such key"):
-        TextClassifier(start, settings={"epoch": 2}).fit(TEXTS, MOODS)
-    with pytest.raises(SettingsError, match=r"X\[0\] has 2 texts: give 1"):
-        TextVectorizer(start).fit().transform([("가", "나")])
+@pytest.mark.parametrize(
+    ("mistake", "error", "said"),
+    [
+        (lambda own, start: own.predict(TEXTS), NotFittedError, None),
+        (lambda own, start: own.fit(TEXTS, ["가"] * 12), ValueError, r"y has 1 class \('가'\): give 2 or more"),
+        (lambda own, start: own.fit(TEXTS, MOODS[:4]), ValueError, "inconsistent numbers of samples"),
+        (
+            lambda own, start: TextClassifier(start, settings={"epoch": 2}).fit(TEXTS, MOODS),
+            SettingsError,
+            "epoch: no such key",
+        ),
+        (
+            lambda own, start: TextVectorizer(start).fit().transform([("가", "나")]),
+            SettingsError,
+            r"X\[0\] has 2 texts: give 1",
+        ),
+    ],
+)
+def test_other_mistakes(start, mistake, error, said):
+    with pytest.raises(error, match=said):
+        mistake(TextClassifier(start, **QUICK), start)

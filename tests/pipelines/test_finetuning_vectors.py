@@ -9,9 +9,8 @@ from sklearn.metrics.pairwise import cosine_similarity
 import korbert
 from korbert.errors import CorpusError, ModelError, SettingsError
 from korbert.modeling import read_config
-from korbert.search import Index
+from korbert.search import Index, default_way
 from korbert.search.evaluation import evaluate
-from korbert.search.index import default_way
 from korbert.tasks.doubts import seen_in
 from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import KINDS

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from korbert.errors import SettingsError
-from korbert.pipelines.artifacts.pipeline import Pipeline
-from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.artifacts import Pipeline, Runtime
 from korbert.pipelines.cli import run_command
 from korbert.pipelines.planning import plan
 from korbert.pipelines.recipes import loading
@@ -40,17 +39,13 @@ def _pipeline(recipe, root, *changes, given=()):
     return Pipeline(loading.load(str(recipe), changes), runtime)
 
 
-def _said(command, *arguments):
-    """What a plan says, by what it says it of."""
-    return {name: " ".join(rest.split()) for name, rest in SAID.findall(command("plan", *arguments).out)}
-
-
 @pytest.mark.parametrize(
     ("name", "steps", "rows"), [("base", "900,000 100,000", "256 256"), ("albert", "125,000", "4,096")]
 )
 def test_a_paper_is_planned_without_data(name, steps, rows, tmp_path, command):
     """Its parameters: tests/whole/test_mission.py."""
-    said = _said(command, name, "--seconds", "0", "--set", "vocab.size=30522", "--root", str(tmp_path / "none"))
+    shown = command("plan", name, "--seconds", "0", "--set", "vocab.size=30522", "--root", tmp_path / "none").out
+    said = {name: " ".join(rest.split()) for name, rest in SAID.findall(shown)}
     assert (said["steps"], said["rows per step"]) == (steps, rows)
     assert set(said["epochs"].split()) == {"-"}
     assert "seconds per step" not in said

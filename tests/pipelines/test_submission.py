@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from korbert.durable import read_json
 from korbert.errors import ArtifactError, CorpusError, ModelError
 from korbert.pipelines import cli
 from korbert.pipelines.submission.check import check
@@ -161,10 +162,6 @@ def hidden(tmp_path_factory):
     return dataset(tmp_path_factory.mktemp("asked") / "KorQuAD_v1.0_test.json", ODD_QUESTIONS, ODD_CONTEXT)
 
 
-def load(path):
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
 @pytest.fixture(scope="module")
 def answered(untrained_reader, hidden, tmp_path_factory):
     output = tmp_path_factory.mktemp("answered") / "predictions.json"
@@ -173,7 +170,7 @@ def answered(untrained_reader, hidden, tmp_path_factory):
 
 
 def test_submit_answers_every_question_or_refuses_before_it_works(untrained_reader, hidden, answered, tmp_path):
-    predictions = load(answered)
+    predictions = read_json(answered)
     assert list(predictions) == list(ODD_QUESTIONS)
     assert all(answer and answer in ODD_CONTEXT for answer in predictions.values())
     assert [path.name for path in answered.parent.iterdir()] == ["predictions.json"]
@@ -217,7 +214,7 @@ def test_predict_runs_elsewhere_without_network_on_the_code_beside_it(untrained_
     done = run(folder, [hidden, "predictions.json"], tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str(folder / "korbert" / "__init__.py")
-    assert load(tmp_path / "predictions.json") == load(answered)
+    assert read_json(tmp_path / "predictions.json") == read_json(answered)
     assert {path.name for path in folder.iterdir()} == {"predict.py", "requirements.txt", "model", "korbert"}
     lines = (folder / "requirements.txt").read_text(encoding="utf-8").splitlines()
     assert all("==" in line and "+" not in line and "/" not in line for line in lines)

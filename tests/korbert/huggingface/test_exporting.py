@@ -8,10 +8,9 @@ from exported import TOLERANCE, compared, differences, saved, small, tokenizer_o
 
 from korbert.errors import ModelError, SettingsError
 from korbert.huggingface.exporting import export
+from korbert.modeling import DetectionModel, PretrainingModel, save_model
 from korbert.modeling.growing import take_weights
-from korbert.modeling.models import DetectionModel, PretrainingModel
 from korbert.modeling.onnx_export import TEXTS
-from korbert.modeling.storage import save_model
 from korbert.tokenization import AnalyzerOptions
 from korbert.tokenization.extending import extended
 

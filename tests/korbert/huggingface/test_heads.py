@@ -8,10 +8,8 @@ import transformers
 from exported import FAMILIES, TOLERANCE, compared, exported, small, tokenizer_of
 
 from korbert.errors import ModelError
-from korbert.huggingface.exporting import export
-from korbert.huggingface.importing import import_folder
-from korbert.modeling.models import ClassificationModel, MultipleChoiceModel, init_encoder_from
-from korbert.modeling.storage import load_model, save_model
+from korbert.huggingface import export, import_folder
+from korbert.modeling import ClassificationModel, MultipleChoiceModel, init_encoder_from, load_model, save_model
 from korbert.tokenization import pad_batch
 from tests.korbert.tiny import HEADS as ALL_HEADS
 from tests.korbert.tiny import model_with

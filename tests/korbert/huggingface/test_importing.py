@@ -13,8 +13,7 @@ import transformers
 from korbert.errors import ModelError, SettingsError
 from korbert.huggingface.exporting import export
 from korbert.huggingface.importing import import_folder, load_encoder, read_folder
-from korbert.modeling.config import TransformersConfig
-from korbert.modeling.storage import load_model, read_config, save_model
+from korbert.modeling import TransformersConfig, load_model, read_config, save_model
 from korbert.modeling.transformers_config import CLASSES
 from korbert.pipelines import cli
 from korbert.tokenization import TransformersTokenizer

@@ -15,8 +15,13 @@ from korbert.tasks.kinds.token_classification import TokenClassification
 from tests.korbert.tiny import model_with
 
 TEXT = "어제 이걸 학교에서 봤다!"
-TRAINING = {"per_device_train_batch_size": 8, "save_strategy": "no", "report_to": [], "use_cpu": True}
-TRAINING |= {"disable_tqdm": True}
+TRAINING = {
+    "per_device_train_batch_size": 8,
+    "save_strategy": "no",
+    "report_to": [],
+    "use_cpu": True,
+    "disable_tqdm": True,
+}
 
 
 def pipeline(task, folder):

@@ -10,9 +10,8 @@ from exported import FAMILIES, TOLERANCE, differences, small
 
 from korbert.huggingface.exporting import export
 from korbert.model import Model
-from korbert.modeling.models import EmbeddingModel
+from korbert.modeling import EmbeddingModel, save_model
 from korbert.modeling.onnx_export import TEXTS
-from korbert.modeling.storage import save_model
 from korbert.tasks.kinds.embedding import Embedding
 
 
@@ -55,8 +54,14 @@ def test_sentence_transformers_gives_the_vectors(tiny_tokenizer, tmp_path, famil
 def test_sentence_transformers_finds_the_prompts(tiny_tokenizer, tmp_path):
     package = pytest.importorskip("sentence_transformers")
     _, ours = checked(tmp_path, tiny_tokenizer, "bert", "mean", True)
-    task = {"kind": "embedding", "metrics": ["mrr"], "max_length": 40, "learns": "pairs"}
-    task |= {"query_prompt": "질문: ", "passage_prompt": "문서: "}
+    task = {
+        "kind": "embedding",
+        "metrics": ["mrr"],
+        "max_length": 40,
+        "learns": "pairs",
+        "query_prompt": "질문: ",
+        "passage_prompt": "문서: ",
+    }
     save_model(tmp_path / "searching", ours.network, tiny_tokenizer, task)
     export(tmp_path / "searching", tmp_path / "exported")
     theirs = package.SentenceTransformer(str(tmp_path / "exported"), trust_remote_code=True, device="cpu")

@@ -5,10 +5,8 @@ import pytest
 import torch
 
 from korbert.errors import ModelError
-from korbert.modeling.config import EncoderConfig
+from korbert.modeling import EncoderConfig, PretrainingModel, QuestionAnsweringModel, save_model
 from korbert.modeling.growing import grown, take_vectors, take_weights
-from korbert.modeling.models import PretrainingModel, QuestionAnsweringModel
-from korbert.modeling.storage import save_model
 from korbert.tokenization import AnalyzerOptions, Tokenizer
 from korbert.tokenization.extending import extended
 from tests.korbert.tiny import same_weights, tiny_config

@@ -2,8 +2,7 @@ import pytest
 import torch
 
 from korbert.errors import ModelError
-from korbert.modeling import models
-from korbert.modeling.models import ClassificationModel, PretrainingModel, QuestionAnsweringModel, init_encoder_from
+from korbert.modeling import ClassificationModel, PretrainingModel, QuestionAnsweringModel, init_encoder_from, models
 from tests.korbert.tiny import same_weights, tiny_config
 
 ARCHITECTURES = ["bert", "modern"]

@@ -17,9 +17,17 @@ from hypothesis import strategies as st
 import korbert
 from korbert.errors import ModelError, SettingsError
 from korbert.huggingface import export
-from korbert.modeling import ClassificationModel, PretrainingModel, load_model, save_model
-from korbert.modeling.packing import pack
-from korbert.modeling.storage import read_config, write_files
+from korbert.modeling import (
+    ClassificationModel,
+    PretrainingModel,
+    export_onnx,
+    load_model,
+    pack,
+    read_config,
+    save_model,
+)
+from korbert.modeling.onnx_export import TOLERANCE
+from korbert.modeling.storage import write_files
 from korbert.pipelines.cli import run_command
 from korbert.tasks.kinds.classification import Classification
 from tests.korbert.tiny import tiny_config
@@ -28,7 +36,6 @@ for name in ("onnx", "onnxruntime"):
     pytest.importorskip(name)
 
 from korbert.modeling.onnx_encoder import _groups  # noqa: E402
-from korbert.modeling.onnx_export import TOLERANCE, export_onnx  # noqa: E402
 
 TEXTS = ["영화가 정말 재미있다.", "", "나는 어제 학교에 갔다. " * 60, "별로", "아버지가 방에 들어가신다. " * 8]
 ENCODERS = {

@@ -8,11 +8,9 @@ import torch
 
 import korbert
 from korbert.errors import ModelError, SettingsError
-from korbert.huggingface.exporting import export
-from korbert.huggingface.importing import import_folder
+from korbert.huggingface import export, import_folder
 from korbert.model import Model
-from korbert.modeling import models, save_model
-from korbert.modeling.storage import load_model
+from korbert.modeling import load_model, models, save_model
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.embedding import Embedding
 from korbert.vectors import POOLINGS
