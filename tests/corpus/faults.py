@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from korbert.corpus import analyze, clean
+from korbert.corpus import analyze
+from korbert.corpus.cleaning import clean
 from korbert.errors import CorpusError
 from korbert.tokenization.analyzer import Analyses, Analysis
 

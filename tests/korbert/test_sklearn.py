@@ -8,7 +8,6 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -16,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from korbert.errors import SettingsError
-from korbert.modeling import PretrainingModel, save_model
 from korbert.sklearn import TextClassifier, TextRegressor, TextVectorizer
 
 WORDS = ["영", "일", "이", "삼", "사", "오", "육", "칠", "팔", "구"]
@@ -28,11 +26,8 @@ UNTAUGHT = "asks for a good fit to numbers, which are words here, of an encoder 
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory, tiny_tokenizer, tiny_config):
-    path = tmp_path_factory.mktemp("start")
-    network = PretrainingModel(tiny_config(max_position_embeddings=64), torch.Generator().manual_seed(1))
-    save_model(path, network, tiny_tokenizer)
-    return str(path)
+def start(untrained):
+    return str(untrained())
 
 
 def _texts(rows):

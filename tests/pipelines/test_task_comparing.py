@@ -88,22 +88,6 @@ def test_the_first_is_compared_with_each_and_labels_of_all_sides_count(tmp_path)
     assert [pair["names"] for pair in found.scores["comparisons"]] == [["one", "two"], ["one", "three"]]
 
 
-def test_differences_are_those_of_scipy(tmp_path):
-    one = side(tmp_path / "one", ONE)
-    two = side(tmp_path / "two", TWO)
-    (found,) = compare_tasks([one, two]).scores["comparisons"]
-    a, b = (np.array([x == y for x, y in zip(text, RIGHT, strict=True)]) for text in (ONE, TWO))
-    only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
-    assert (only_a, only_b) == (12, 2)
-    assert found["difference"] == pytest.approx(10 / 40)
-    drawn = stats.bootstrap((a * 1.0 - b,), np.mean, n_resamples=4000, method="percentile", rng=0).confidence_interval
-    assert found["interval"] == pytest.approx([drawn.low, drawn.high], abs=0.03)
-    permuted = stats.permutation_test(
-        (a * 1.0, b * 1.0), lambda x, y: x.mean() - y.mean(), permutation_type="samples", n_resamples=4000, rng=0
-    )
-    assert found["p_value"] == pytest.approx(permuted.pvalue, abs=0.02)
-
-
 @pytest.mark.parametrize("more", [
     {"kind": "embedding", "learns": "scores"}, {"kind": "regression", "mean": 2.5, "deviation": 1.4, "pair": True},
 ], ids=lambda more: more["kind"])  # fmt: skip
@@ -158,12 +142,13 @@ def test_other_models_than_the_first(tmp_path):
     assert found.scores["comparisons"][0]["difference"] == pytest.approx(-14 / 40)
     same = compare_tasks([one, one], ["pretrained", "tfidf"])
     assert [side.name for side in same.sides] == ["pretrained", "tfidf"]
-    with pytest.raises(SettingsError, match=r"--model majority: .*one has predictions of pretrained, tfidf"):
-        compare_tasks([one, two], ["majority"])
-    with pytest.raises(SettingsError, match="--model: 2 names for 3 folders"):
-        compare_tasks([one, two, two], ["tfidf", "tfidf"])
-    with pytest.raises(SettingsError, match=r"one: its model tfidf is named twice: name another folder or --model"):
-        compare_tasks([one, one], ["tfidf"])
+    for folders, models, said in (
+        ([one, two], ["majority"], "--model majority: .*one has predictions of pretrained, tfidf"),
+        ([one, two, two], ["tfidf", "tfidf"], "--model: 2 names for 3 folders"),
+        ([one, one], ["tfidf"], "one: its model tfidf is named twice: name another folder or --model"),
+    ):
+        with pytest.raises(SettingsError, match=said):
+            compare_tasks(folders, models)
 
 
 @pytest.mark.parametrize(("more", "said"), [

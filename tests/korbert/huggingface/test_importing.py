@@ -15,7 +15,6 @@ from korbert.huggingface.exporting import export
 from korbert.huggingface.importing import import_folder, load_encoder, read_folder
 from korbert.modeling import TransformersConfig, load_model, read_config, save_model
 from korbert.modeling.transformers_config import CLASSES
-from korbert.pipelines import cli
 from korbert.tokenization import TransformersTokenizer
 from tests.korbert.tiny import same_weights
 
@@ -157,17 +156,14 @@ def test_a_model_folder_that_was_changed_is_refused(foreign, tmp_path, monkeypat
         load_model(tmp_path / "whole")
 
 
-def test_the_command_says_what_it_imported(foreign, tmp_path, capsys):
+def test_the_command_says_what_it_imported(foreign, tmp_path, command):
     target = tmp_path / "model"
-    assert cli.run_command(["import", str(foreign("electra")), str(target)]) == 0
-    said = capsys.readouterr().out.splitlines()
+    said = command("import", foreign("electra"), target).out.splitlines()
     number = sum(weight.numel() for weight in load_model(target)[0].parameters())
     assert said[:2] == ["architecture: electra, 2 layers of 16", f"parameters: {number:,}"]
     assert said[2].endswith("entries; BertTokenizer")
     assert said[4].startswith("text: 나는 어제 학교에")
     assert re.fullmatch(r"pieces: 나는 어제 학교에.*unknown\)", said[5])
     assert (said[3], said[6:]) == ("maximum length: 64 pieces", [str(target)])
-    assert cli.run_command(["import", str(foreign("electra")), str(target)]) == 2
-    assert "already exists" in capsys.readouterr().err
-    assert cli.run_command(["tokenize", str(target), "학교에 간다"]) == 0
-    assert "학교" in capsys.readouterr().out
+    assert "already exists" in command("import", foreign("electra"), target, code=2).err
+    assert "학교" in command("tokenize", target, "학교에 간다").out

@@ -27,18 +27,6 @@ def checked(folder, tokenizer, family, pooling, normalize):
     return folder / "theirs", Model.load(folder / "ours", "cpu")
 
 
-def test_files_name_modules_pooling_and_length(tiny_tokenizer, tmp_path):
-    folder, _ = checked(tmp_path, tiny_tokenizer, "bert", "mean", True)
-    names = ("modules", "1_Pooling/config", "sentence_bert_config", "tokenizer_config")
-    modules, pooling, *lengths = (json.loads((folder / f"{name}.json").read_text()) for name in names)
-    assert [(module["idx"], module["path"]) for module in modules] == [(0, ""), (1, "1_Pooling"), (2, "2_Normalize")]
-    types = [module["type"].rpartition(".")[2] for module in modules]
-    assert types == ["Transformer", "Pooling", "Normalize"]
-    assert pooling["word_embedding_dimension"] == 16
-    assert [name for name, value in pooling.items() if value is True] == ["pooling_mode_mean_tokens"]
-    assert (lengths[0]["max_seq_length"], lengths[1]["model_max_length"]) == (40, 40)
-
-
 @pytest.mark.parametrize(("pooling", "normalize"), [("mean", False), ("mean", True), ("first", False)])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_sentence_transformers_gives_the_vectors(tiny_tokenizer, tmp_path, family, pooling, normalize):

@@ -39,19 +39,6 @@ def test_initial_weights_have_the_deviations_of_the_papers(architecture, residua
     assert not any(tensor.any() for name, tensor in weights.items() if name.endswith("bias"))
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@torch.inference_mode()
-def test_rows_are_pooled_by_mean_or_first_piece(architecture):
-    mask = torch.tensor([[1] * 12, [1] * 7 + [0] * 5, [1] + [0] * 11])
-    for pooling in ("mean", "first"):
-        model = ClassificationModel(tiny_config(architecture), 3, pooling, generator=seeded(1)).eval()
-        rows = [row[:length] for row, length in zip(model.encoder(IDS, mask), (12, 7, 1), strict=True)]
-        pooled = torch.stack([row[0] if pooling == "first" else row.mean(0) for row in rows])
-        expected = model.classifier(model.head(pooled))
-        torch.testing.assert_close(model(IDS, mask), expected)
-        torch.testing.assert_close(model(IDS), model(IDS, torch.ones_like(IDS)))
-
-
 def test_labels_that_do_not_fit_are_refused():
     for kind, arguments, message in (
         (ClassificationModel, {"problem_type": "regression"}, "regression with 2 labels: set num_labels to 1"),

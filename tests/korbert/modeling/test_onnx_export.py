@@ -28,7 +28,6 @@ from korbert.modeling import (
 )
 from korbert.modeling.onnx_export import TOLERANCE
 from korbert.modeling.storage import write_files
-from korbert.pipelines.cli import run_command
 from korbert.tasks.kinds.classification import Classification
 from tests.korbert.tiny import tiny_config
 
@@ -135,28 +134,24 @@ def test_int8_needs_no_export_and_no_row_depends_on_others(more, tiny_tokenizer,
     assert fast.digest == exact.digest
 
 
-def test_auto_is_int8_where_it_is_fastest_and_the_command_says_so(folders, tmp_path, monkeypatch, capsys):
+def test_auto_is_int8_where_it_is_fastest_and_the_command_says_so(folders, tmp_path, monkeypatch, command):
     texts = tmp_path / "texts.txt"
     texts.write_text("영화가 정말 재미있다.\n", encoding="utf-8")
     monkeypatch.delenv("KORBERT_PRECISION")
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_vnni": True})
     assert korbert.load(folders[0], "cpu", "auto").precision == "int8"
     assert korbert.load(folders[1], "cpu", "auto").precision != "int8"  # an ONNX file is what it is
-    assert run_command(["predict", str(folders[0]), str(texts), "--device", "cpu"]) == 0
-    assert "runs in int8; exact: --precision fp32" in capsys.readouterr().err
+    assert "runs in int8; exact: --precision fp32" in command("predict", folders[0], texts, "--device", "cpu").err
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_vnni": False})
     assert korbert.load(folders[0], "cpu", "auto").precision != "int8"
     with pytest.raises(SettingsError, match="precision 'int8': is for encoders of korbert on a CPU"):
         korbert.load(folders[1], "cpu", "int8")
 
 
-def test_the_command_prints_the_difference(folders, tmp_path, capsys):
-    assert run_command(["export", str(folders[0]), str(tmp_path / "new"), "--onnx"]) == 0
-    assert "largest difference" in capsys.readouterr().out
-    assert run_command(["export", str(folders[0]), str(tmp_path / "new"), "--onnx"]) == 2
-    assert "already exists" in capsys.readouterr().err
-    assert run_command(["export", str(folders[0]), str(tmp_path / "more"), "--bits", "8"]) == 2
-    assert "--bits needs --onnx" in capsys.readouterr().err
+def test_the_command_prints_the_difference(folders, tmp_path, command):
+    assert "largest difference" in command("export", folders[0], tmp_path / "new", "--onnx").out
+    assert "already exists" in command("export", folders[0], tmp_path / "new", "--onnx", code=2).err
+    assert "--bits needs --onnx" in command("export", folders[0], tmp_path / "more", "--bits", "8", code=2).err
 
 
 def test_changed_broken_and_missing_files_are_refused(folders, tmp_path):
