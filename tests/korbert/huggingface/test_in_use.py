@@ -100,15 +100,6 @@ def test_the_text_classification_pipeline_has_our_numbers(tmp_path, tiny_tokeniz
     assert scores == pytest.approx(dict(zip(model.labels, numbers, strict=True)), abs=1e-5)
 
 
-def test_the_fill_mask_pipeline_has_our_probabilities(tmp_path, tiny_tokenizer):
-    folder = exported(tmp_path, PretrainingModel(small(tiny_tokenizer, "modernbert")), tiny_tokenizer)
-    answers = pipeline("fill-mask", folder)("오늘 [MASK] 정말 좋다.", top_k=400)
-    scores = {answer["token"]: answer["score"] for answer in answers}
-    (ours,) = Model.load(tmp_path / "ours", "cpu").fill("오늘 [MASK] 정말 좋다.")
-    for candidate in ours:
-        assert scores[candidate.id] == pytest.approx(candidate.probability, abs=1e-5)
-
-
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true:UserWarning")
 @pytest.mark.parametrize("family", ["modernbert", "korbert-modernbert"])
 def test_what_trainer_saves_opens_in_a_pipeline(tmp_path, tiny_tokenizer, sample, family):

@@ -1,7 +1,6 @@
 """Exported models of sentence vectors: the files of sentence-transformers, and the vectors that they lead to."""
 
 import json
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -57,36 +56,3 @@ def test_sentence_transformers_finds_the_prompts(tiny_tokenizer, tmp_path):
     texts = [text for text in TEXTS if text]
     for encode, side in ((theirs.encode_query, "query"), (theirs.encode_document, "passage"), (theirs.encode, None)):
         np.testing.assert_allclose(encode(texts), ours.embed(texts, side=side), atol=TOLERANCE)
-
-
-@pytest.mark.filterwarnings("ignore")  # of mteb
-def test_mteb_scores_the_vectors_as_we_do(tiny_tokenizer, tmp_path):
-    mteb, stats = pytest.importorskip("mteb"), pytest.importorskip("scipy.stats")
-    import datasets
-
-    folder, ours = checked(tmp_path, tiny_tokenizer, "korbert-modernbert", "mean", True)
-    pairs = list(combinations(TEXTS[:5], 2))
-    scores = [float(len(set(one) & set(other))) for one, other in pairs]
-
-    class Local(mteb.abstasks.AbsTaskSTS):
-        metadata = mteb.TaskMetadata(
-            name="LocalSTS", description="alike", dataset={"path": "local/none", "revision": "1"}, type="STS",
-            category="t2t", modalities=["text"], eval_splits=["test"], eval_langs=["kor-Hang"],
-            main_score="cosine_spearman", reference=None, bibtex_citation=None, date=None, domains=None, dialect=None,
-            task_subtypes=None, license=None, annotations_creators=None, sample_creation=None,
-        )  # fmt: skip
-        min_score, max_score = 0, 99
-
-        def load_data(self, **_):
-            first, second = zip(*pairs, strict=True)
-            columns = {"sentence1": first, "sentence2": second, "score": scores}
-            self.dataset = datasets.DatasetDict({"test": datasets.Dataset.from_dict(columns)})
-            self.data_loaded = True
-
-    package = pytest.importorskip("sentence_transformers")
-    theirs = package.SentenceTransformer(str(folder), trust_remote_code=True, device="cpu")
-    result = mteb.evaluate(theirs, Local(), cache=None, co2_tracker=False)
-    first, second = (ours.embed([pair[side] for pair in pairs]) for side in (0, 1))
-    cosines = (first * second).sum(axis=1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
-    expected = stats.spearmanr(cosines, scores).statistic
-    assert result.task_results[0].get_score() == pytest.approx(expected, abs=1e-4)

@@ -80,7 +80,7 @@ def test_by_words_as_the_formula_ranks_them(filled, encoder):
     assert filled.search("없는말이다", way="words") == [[]]
 
 
-def test_both_ways_are_fused_by_their_scores(filled, encoder):
+def test_both_ways_are_fused_by_their_scores(filled):
     by_vectors, by_words = (filled.search(QUERIES, 100, way) for way in ("vectors", "words"))
     for query, hits, *rankings in zip(QUERIES, filled.search(QUERIES, way="both"), by_vectors, by_words, strict=True):
         ranks = [{hit.id: rank for rank, hit in enumerate(ranking, 1)} for ranking in rankings]
