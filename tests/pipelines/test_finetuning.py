@@ -70,7 +70,7 @@ def test_labels_of_pairs_depend_on_their_order(learn):
 
 
 @pytest.mark.parametrize(("overlap", "reached"), [(True, True), pytest.param(False, False, marks=pytest.mark.slow)])
-def test_what_two_texts_have_in_common(learn, tmp_path, start, overlap, reached):
+def test_what_two_texts_have_in_common(learn, tmp_path, overlap, reached):
     """Do both texts name the same thing? Test rows have nouns of their own: only the overlap tells."""
     nouns = [one + two for one in "가나다라마바사" for two in "구누두루무부"]
 
@@ -126,7 +126,7 @@ def test_labels_of_words(load):
     load(("token-classification", ["tokens", "tags"], rows), "accuracy")
 
 
-def test_a_grid_and_seeds_are_chosen_on_validation_and_resumed(learn, tmp_path):
+def test_a_grid_and_seeds_are_chosen_on_validation_and_resumed(learn):
     more = {"learning_rates": [1e-5, 3e-3], "batch_size": [2, 5], "epochs": 3, "seeds": (0, 1, 2), "scratch": True}
     folder = learn(*moods(), **more)
     scores = json.loads((folder / "scores.json").read_text())

@@ -117,7 +117,7 @@ def test_as_many_steps_as_fit_are_planned(hours):
     assert found[0] / found[1] == pytest.approx(1450 / 400, rel=0.1 if hours < 1 else 0.01)
 
 
-def test_hours_give_a_command_with_so_many_steps(recipe, tmp_path, capsys, command):
+def test_hours_give_a_command_with_so_many_steps(recipe, tmp_path, command):
     options = ["--root", str(tmp_path), "--set", "pretrain.phases.0.steps=7"]
     said = command("plan", recipe, "--seconds", "1", "--hours", "1", *options).out
     words = shlex.split(said.split("\nkorbert ")[1])

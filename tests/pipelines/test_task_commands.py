@@ -40,7 +40,9 @@ def _json(shown):
 def test_training_and_test_files_may_be_addresses(here, model, command):
     _moods(here / "my.csv")
     address = (here / "my.csv").as_uri()
-    command("finetune", model, "--train", address, "--test", address, *NAMED, "--output", "mood", *QUICK)
+    command(
+        "finetune", model, "--train", address, "--test", address, *NAMED, "--output", "mood", *QUICK, "--epochs", "1"
+    )
     lines = command("evaluate", "mood", address, "--device", "cpu", "--noise").out.splitlines()
     assert [line.split()[0] for line in lines] == ["accuracy", "macro_f1", *["accuracy"] * len(NOISE)]
     assert [line.split("  ")[-1].strip() for line in lines[2:]] == list(NOISE)

@@ -186,22 +186,19 @@ def test_damaged_files_are_named(tmp_path, name, line, said):
         compare_tasks([one, other])
 
 
-def test_what_is_right_in_each_kind(tmp_path):
-    def task(kind, **fields):
-        return KINDS[kind].kind_class(metrics=("accuracy",), max_length=32, **fields)
-
-    rows = [{"text": "한강 물", "spans": [(0, 2, "곳"), (3, 4, "것")]}] * 2
-    tagging = task("token-classification", tags=("O", "B-것", "I-것", "B-곳", "I-곳"), units="characters", stride=8)
-    predictions = [[[3, 4, "것"], [0, 2, "곳"]], [[0, 2, "곳"]]]
-    assert tagging.merits(rows, predictions).tolist() == [1, 0]
-    choice = task("multiple-choice", most=2)
-    rows = [{"text": "가", "choices": ["나", "다"], "label": "1"}] * 2
-    assert choice.merits(rows, [{"choice": 1}, {"choice": 0}]).tolist() == [1, 0]
-    several = task("classification", labels=("a", "b"), several=True)
-    rows = [{"text": "가", "label": ["b", "a"]}] * 2
-    assert several.merits(rows, [{"labels": ["a", "b"]}, {"labels": ["a"]}]).tolist() == [1, 0]
-    regression = task("regression", mean=0, deviation=1)
-    assert regression.merits([{"text": "가", "score": 3.0}] * 2, [2.5, 5.0]).tolist() == [-0.5, -2.0]
+@pytest.mark.parametrize(("kind", "fields", "row", "predictions", "merits"), [
+    ("token-classification", {"tags": ("O", "B-것", "I-것", "B-곳", "I-곳"), "units": "characters", "stride": 8},
+     {"text": "한강 물", "spans": [(0, 2, "곳"), (3, 4, "것")]},
+     [[[3, 4, "것"], [0, 2, "곳"]], [[0, 2, "곳"]]], [1, 0]),
+    ("multiple-choice", {"most": 2}, {"text": "가", "choices": ["나", "다"], "label": "1"},
+     [{"choice": 1}, {"choice": 0}], [1, 0]),
+    ("classification", {"labels": ("a", "b"), "several": True}, {"text": "가", "label": ["b", "a"]},
+     [{"labels": ["a", "b"]}, {"labels": ["a"]}], [1, 0]),
+    ("regression", {"mean": 0, "deviation": 1}, {"text": "가", "score": 3.0}, [2.5, 5.0], [-0.5, -2.0]),
+])  # fmt: skip
+def test_what_is_right_in_each_kind(kind, fields, row, predictions, merits):
+    task = KINDS[kind].kind_class(metrics=("accuracy",), max_length=32, **fields)
+    assert task.merits([row] * 2, predictions).tolist() == merits
 
 
 def test_numbers_are_compared_and_shown(tmp_path):

@@ -173,7 +173,7 @@ def test_other_machines_need_a_token(models, monkeypatch, command):
     assert command("serve", "model", code=2).err == said
 
 
-def test_names_of_models(tmp_path):
+def test_names_of_models():
     expected = {"b": Path("a/b"), "c": Path("d/e"), "f": Path("f/model"), "g": Path("g")}
     assert named(["a/b", "c=d/e", "f/model", "g/"]) == expected
     twice = "c/b: a/b is named b, too: rename one, as in b=c/b"
