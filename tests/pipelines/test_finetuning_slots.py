@@ -97,11 +97,6 @@ def test_a_request_brings_its_own_slots(model):
     assert [values(one["slots"]) for one in found] == [SLOTS, {"어디로": "부산"}]
 
 
-def test_evaluate_scores_a_file(learned, command):
-    scores = json.loads(command("evaluate", *learned, "--json").out)
-    assert (scores["slot_f1"]["score"], scores["unseen_slot_f1"]["score"]) == (1.0, None)
-
-
 def test_rows_that_cannot_be_learned(untrained, tmp_path):
     path = trips(tmp_path / "trips.jsonl", [*TRIPS, ("광주로 갑니다", {TO: "서울"})])
     fine_tune("slots", untrained(), tmp_path / "out", {"train": path}, **{**BASE, "epochs": 1})

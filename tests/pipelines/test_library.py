@@ -62,10 +62,12 @@ def test_the_same_rows_are_skipped_others_are_refused_or_trained_anew(mood, star
     with caplog.at_level(logging.INFO):
         assert again(iter(ROWS)) == mood
     assert "tasks.mood: fresh, skipped" in caplog.messages
-    with pytest.raises(ArtifactError, match="rebuild it with `rebuild=True`, or choose another output"):
-        again(ROWS, epochs=3)
-    with pytest.raises(ArtifactError, match=r"is not what korbert finetune would make: .*train"):
-        again(ROWS[:8])
+    for rows, more, said in (
+        (ROWS, {"epochs": 3}, "rebuild it with `rebuild=True`, or choose another output"),
+        (ROWS[:8], {}, "is not what korbert finetune would make: .*train"),
+    ):
+        with pytest.raises(ArtifactError, match=said):
+            again(rows, **more)
     other = korbert.finetune(start, ROWS, test=ROWS[:4], output=tmp_path / "new", **QUICK | {"epochs": 1})
     compared = korbert.compare(mood, other.folder)
     assert [name.split("/")[-1] for name in compared.names] == ["mood", "new"]
