@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,25 +12,21 @@ from korbert import hub
 from korbert.embedder import Embedder, as_texts
 from korbert.errors import ModelError, SettingsError
 from korbert.folders import lasting
-from korbert.modeling import models
-from korbert.modeling.onnx_encoder import OnnxEncoder
-from korbert.modeling.storage import load_model, read_config, save_model
+from korbert.modeling import OnnxEncoder, load_model, models, read_config, save_model
 from korbert.notebook import as_html
 from korbert.processor import cores
 from korbert.progress import Advance, track, untracked
-from korbert.records.table import is_empty
-from korbert.tasks.files import ROLES, Row, column_for
+from korbert.records import is_empty, listed
+from korbert.tasks.files import ROLES, Row, row_of, text_or_empty
 from korbert.tasks.filling import Candidate, Expected, encode_gaps, expect, fill_gaps
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.base import Kind, Prediction, Prepared
 from korbert.tasks.passages import encode_passages
-from korbert.tasks.question_answering.answers import Answer
-from korbert.tasks.token_classification.tagger import TaggedSpan
+from korbert.tasks.question_answering import Answer
+from korbert.tasks.token_classification import TaggedSpan
 from korbert.tokenization import AnyTokenizer, Encoding
-from korbert.training.devices import choose_device
-from korbert.training.scoring import Scoring
-from korbert.training.settings import InferencePrecision
-from korbert.vectors.names import Side
+from korbert.training import InferencePrecision, Scoring, choose_device
+from korbert.vectors import Side
 
 _ROWS_AT_ONCE = 8_192  # rows to predict whose pieces are in memory; more give batches of more similar lengths
 _LONG_ROWS_AT_ONCE = 1_024  # the same, of a kind that reads texts to their end
@@ -204,7 +201,7 @@ class Model(Embedder):
         self.require("predict")
         if isinstance(inputs, str | Mapping) or _is_pair(inputs):
             return self.results_of([self.row(inputs)])[0]
-        if isinstance(rows := _listed(inputs), bytes) or not isinstance(rows, Iterable):
+        if isinstance(rows := listed(inputs), bytes) or not isinstance(rows, Iterable):
             raise SettingsError(f"{inputs!r:.40}: give a text, a pair of texts, a row, or a list of these")
         return self.results_of([self.row(value, f"[{index}]") for index, value in enumerate(rows)])
 
@@ -255,31 +252,28 @@ class Model(Embedder):
             read = "one string" if one_context else len(contexts)
             raise SettingsError(f"question is {asked} and context {read}: give two strings, or lists of one length")
         pairs = zip(questions, contexts, strict=True)
-        answers: list[Answer] = []
-        for part in self._parts([{"question": question, "context": context} for question, context in pairs]):
-            count = len(part.examples)
-            with track("answer", count, "windows") if count > _MANY_WINDOWS else nullcontext(untracked) as advance:
-                answers += self.results(part, advance)
+        answers = self.results_of([{"question": question, "context": context} for question, context in pairs])
         return answers[0] if one_context else answers
 
     def row(self, value: Any, position: str = "") -> Row:
         """Converts a text, a pair or a mapping to a row by role. SettingsError if the task cannot read it."""
-        kind, row = self.task, Row()
-        if isinstance(value, str) or is_empty(value):
-            row = {"text": value if isinstance(value, str) else ""}
-        if _is_pair(value):
-            if "pair" not in kind.needs:
-                raise SettingsError(f"{value!r:.40}{position}: is a pair of texts: this model takes {kind.about()}")
-            row = {"text": value[0], "pair": value[1]}
+        kind = self.task
+        row = Row()
         try:
             if isinstance(value, Mapping):
                 row = self._by_role({str(name): cell for name, cell in value.items()})
+            elif _is_pair(value):
+                if "pair" not in kind.needs:
+                    raise ValueError("is a pair of texts")
+                row = {"text": value[0], "pair": value[1]}
+            elif isinstance(value, str) or is_empty(value):
+                row = {"text": _text_as_given(value)}
             texts = kind.texts(row)
+            if not texts or not all(isinstance(text, str) for text in texts):
+                raise ValueError("is not a row of texts")
         except (ValueError, KeyError, TypeError) as error:
             why = f"has no {error.args[0]}" if isinstance(error, KeyError) else str(error)
             raise SettingsError(f"{value!r:.40}{position}: {why}: this model takes {kind.about()}") from None
-        if not texts or not all(isinstance(text, str) for text in texts):
-            raise SettingsError(f"{value!r:.40}{position}: is not a row of texts: this model takes {kind.about()}")
         return row
 
     def _by_role(self, given: Mapping[str, Any]) -> Row:
@@ -287,24 +281,16 @@ class Model(Embedder):
 
         ValueError for a role without a column, for two roles in one column, and for a cell that the role cannot have.
         """
-        needs, present, row = self.task.needs, set(given), Row()
+        needs, present = self.task.needs, set(given)
         trained = {role: tuple(self.columns.get(role, ())) for role in (*needs, *self.task.takes)}
         if present.issuperset(needs) and not present.issuperset(chain.from_iterable(trained.values())):
             trained = {role: (role,) for role in trained}
-        holders = dict[str | None, str]()
-        for role, names in trained.items():
-            column = column_for((*names, *ROLES[role].names), tuple(given))
-            if column is None and role not in needs:
-                continue
-            if column is None or column in holders:
-                there = f"but for {holders[column]}" if column else f"among {', '.join(given) or 'none'}"
-                raise ValueError(f"no column {' or '.join(dict.fromkeys([*names, role]))} {there}")
-            holders[column] = role
-            cell = [given[name] for name in names] if len(names) > 1 and present.issuperset(names) else given[column]
-            if not is_empty(cell) and not (isinstance(cell, str) and ROLES[role].value is ROLES["text"].value):
-                cell = ROLES[role].value(list(cell) if isinstance(cell, tuple) else cell)
-            row[role] = "" if is_empty(cell) else cell
-        return row
+        roles = []
+        for role, own in trained.items():
+            usual = ROLES[role]
+            value = _text_as_given if usual.value is ROLES["text"].value else usual.value
+            roles.append(replace(usual, names=(*own, role, *usual.names), value=value))
+        return row_of(given, roles, trained)
 
     def predict_rows(self, rows: Sequence[Row]) -> list[Prediction]:
         """Predictions for rows by role, of any kind of task, as JSON values. Targets may be absent.
@@ -337,8 +323,14 @@ class Model(Embedder):
             yield self.prepared(rows[start : start + size])
 
     def results_of(self, rows: Sequence[Row]) -> list[Any]:
-        """As `predict` or `tag`, for rows by role."""
-        return [result for part in self._parts(rows) for result in self.results(part)]
+        """As `predict`, `tag` or `answer`, for rows by role."""
+        results = []
+        for part in self._parts(rows):
+            is_long = "answer" in self.can and len(part.examples) > _MANY_WINDOWS
+            shown = track("answer", len(part.examples), "windows") if is_long else nullcontext(untracked)
+            with shown as advance:
+                results += self.results(part, advance)
+        return results
 
     # --- gaps ---
 
@@ -420,14 +412,9 @@ def _unpickled(
     return model
 
 
-def _listed(inputs: Any) -> Any:
-    """The rows of a frame or a table as mappings, and the cells of a series; other inputs unchanged."""
-    if hasattr(inputs, "iloc"):  # of pandas: NaN and NA are cells without a value
-        inputs = inputs.astype(object).where(inputs.notna(), None)
-        return inputs.to_dict("records") if hasattr(inputs, "columns") else inputs.tolist()
-    if hasattr(inputs, "to_dicts"):  # of polars
-        return inputs.to_dicts()
-    return inputs.to_pylist() if hasattr(inputs, "to_pylist") else inputs
+def _text_as_given(cell: Any) -> str:
+    """A text as it is, whatever its characters are; of another cell, as in files."""
+    return cell if isinstance(cell, str) else text_or_empty(cell)
 
 
 def _is_pair(value: Any) -> bool:

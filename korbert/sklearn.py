@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from korbert.errors import SettingsError
 from korbert.extras import needed_for
 from korbert.model import Model
-from korbert.tasks.files.cells import label
+from korbert.tasks.files import label
 from korbert.tasks.kinds.texts import lack_text
 from korbert.vectors.names import PoolingName
 from korbert.workflows import finetune

@@ -25,8 +25,7 @@ from korbert.pipelines.experiments.evaluating import Evaluation
 from korbert.pipelines.reports.record import Artifact
 from korbert.pipelines.results import Comparison, Finetuned, Run, figures_of
 from korbert.processor import cores
-from korbert.records.form import Form
-from korbert.records.given import write_rows
+from korbert.records import Form, write_rows
 from korbert.scratch import claim, remove
 from korbert.tasks.files import ROLES
 from korbert.world import world
@@ -285,10 +284,12 @@ def _torch_as_before() -> Iterator[None]:
 
 @contextmanager
 def _aside() -> Iterator[Path]:
-    """A temporary folder for rows in memory; errors name the rows without its path."""
+    """A temporary folder for rows in memory; errors name the argument, not the file."""
     with tempfile.TemporaryDirectory(prefix="korbert-") as folder:
         try:
             yield Path(folder).resolve()
         except KorbertError as error:
-            error.message = error.message.changed(lambda text: text.replace(f"{Path(folder).resolve()}/", ""))
+            names = {f"{Path(folder).resolve()}/": "", **{file.name: file.stem for file in Path(folder).glob("*.*")}}
+            for name, shown in names.items():
+                error.message = error.message.changed(lambda text, name=name, shown=shown: text.replace(name, shown))
             raise

@@ -45,6 +45,27 @@ def sample():
 
 
 @pytest.fixture
+def here(tmp_path, monkeypatch):
+    """The working folder, which is empty."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def command(capsys):
+    """(arguments, code) -> what a command line prints, which has to end with that code: .out and .err."""
+    from korbert.pipelines.cli import run_command
+
+    def ran(*arguments, code=0):
+        ended = run_command([*map(str, arguments)])
+        said = capsys.readouterr()
+        assert ended == code, said.err
+        return said
+
+    return ran
+
+
+@pytest.fixture
 def free_port():
     """A port of this machine that nobody listens on."""
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -88,6 +109,22 @@ def tiny_config(tiny_tokenizer):
         return EncoderConfig.model_validate({"vocab_size": tiny_tokenizer.vocab_size, **sizes, **settings})
 
     return config
+
+
+@pytest.fixture(scope="session")
+def untrained(tmp_path_factory, tiny_tokenizer, tiny_config):
+    """(settings of the encoder) -> the folder of an untrained model of 64 positions: not to be changed."""
+    import torch
+
+    from korbert.modeling import PretrainingModel, save_model
+
+    def folder(**settings):
+        path = tmp_path_factory.mktemp("untrained")
+        config = tiny_config(max_position_embeddings=64, **settings)
+        save_model(path, PretrainingModel(config, torch.Generator().manual_seed(1)), tiny_tokenizer)
+        return path
+
+    return folder
 
 
 @pytest.fixture(scope="session", autouse=True)

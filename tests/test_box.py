@@ -18,7 +18,6 @@ import pytest
 import korbert
 from korbert import folders
 from korbert.modeling import load_model
-from korbert.pipelines.cli import run_command
 from korbert.tasks import korquad
 from korbert.tasks.metrics.regression import spearman
 from korbert.tasks.metrics.token_classification import span_counts, tag_f1
@@ -48,14 +47,12 @@ def test_the_box_is_small():
     assert sum(file.stat().st_size for file in BOX.rglob("*") if file.is_file()) <= 56e6
 
 
-def test_models_at_hand_are_listed(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    shutil.copytree(BOX / "korbert-mini-nsmc", tmp_path / "artifacts" / "demo" / "nsmc" / "model")
-    (tmp_path / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
+def test_models_at_hand_are_listed(here, command):
+    shutil.copytree(BOX / "korbert-mini-nsmc", here / "artifacts" / "demo" / "nsmc" / "model")
+    (here / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
     assert korbert.models() == [*NAMES, "artifacts/demo/nsmc"]
-    assert run_command(["models", "none"]) == 2
-    assert run_command(["models"]) == 0
-    *_, bundled, own = capsys.readouterr().out.splitlines()
+    command("models", "none", code=2)
+    *_, bundled, own = command("models").out.splitlines()
     assert bundled == "korbert-mini-nsmc  classification: one of 2 labels (부정, 긍정) for a text  5.4\u00a0MB"
     assert own == bundled.replace("korbert-mini-nsmc", "artifacts/demo/nsmc")
 
@@ -149,17 +146,15 @@ def test_facts_are_known():
 
 
 @pytest.mark.parametrize("rounding", ["bf16", "int8"])
-def test_rounding_gives_nearly_the_same(rounding, tmp_path, monkeypatch):
+def test_rounding_gives_nearly_the_same(rounding, here, monkeypatch, command):
     monkeypatch.setattr(devices, "has_bf16", lambda device: True)  # PyTorch does without the instructions, slowly
     texts = ["정말 재미있는 영화", "시간이 아깝다", "세종은 1443년에 한글을 만들었다."] * 4
     mini, reviews, reader = (partial(korbert.load, f"korbert-mini{task}") for task in ("", "-nsmc", "-korquad"))
 
     exact, rounded = (mini(precision=precision).embed(texts) for precision in ("fp32", rounding))
     assert 1e-4 < np.abs(exact - rounded).max() < 0.1
-    (tmp_path / "texts.txt").write_text("\n".join(texts), encoding="utf-8")
-    command = "embed korbert-mini texts.txt --output vectors.npy --precision " + rounding
-    monkeypatch.chdir(tmp_path)
-    assert run_command(command.split()) == 0
+    (here / "texts.txt").write_text("\n".join(texts), encoding="utf-8")
+    command("embed", "korbert-mini", "texts.txt", "--output", "vectors.npy", "--precision", rounding)
     np.testing.assert_allclose(np.load("vectors.npy"), rounded, atol=0.02)
 
     exact, rounded = (
@@ -174,18 +169,6 @@ def test_rounding_gives_nearly_the_same(rounding, tmp_path, monkeypatch):
     )
     assert exact.answer == rounded.answer
     assert 0 < abs(exact.score - rounded.score) < 0.1
-
-
-@pytest.mark.slow
-def test_a_csv_of_ones_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KORBERT_DATA", raising=False)
-    rows = [f"정말 재미있다 {number},좋음\n시간이 아깝다 {number},나쁨\n" for number in range(8)]
-    (tmp_path / "my.csv").write_text("문장,감정\n" + "".join(rows), encoding="utf-8")
-    words = "finetune korbert-mini --train my.csv --text 문장 --label 감정 --output mood"
-    assert run_command(words.split()) == 0
-    assert json.loads((tmp_path / "mood" / "stage.json").read_text())["settings"]["init"] == "korbert-mini"
-    assert korbert.load("mood").predict("정말 재미있다").label == "좋음"
 
 
 def test_serve_alone_serves_the_box():

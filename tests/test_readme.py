@@ -16,7 +16,7 @@ import korbert
 from korbert.corpus.readers import chunks, rows
 from korbert.corpus.settings import CleanSettings, SourceSettings
 from korbert.durable import sha256_of
-from korbert.pipelines.cli import cli, run_command
+from korbert.pipelines.cli import cli
 from korbert.pipelines.recipes import loading
 from korbert.pipelines.stages.table import STAGES
 from korbert.tasks.kinds.sections import KorquadSection
@@ -64,30 +64,27 @@ BLOCKS = [(page, number) for page in PAGES for number in range(len(blocks(page, 
 SHOWN = sorted({shown for page in PAGES for shown in _SHOWN.findall(text_of(page))})
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_command_lines_parse(command, tmp_path, monkeypatch):
+@pytest.mark.parametrize("line", COMMANDS)
+def test_command_lines_parse(line, here, monkeypatch):
     """Of a command named in passing, only the name."""
-    if len(command.split()) == 2:
-        assert command.split()[1] in cli.commands
+    if len(line.split()) == 2:
+        assert line.split()[1] in cli.commands
         return
-    monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("KORBERT_DATA", raising=False)
     for name in ("reviews.txt", "sentences.txt", "test.csv"):  # files that click opens while it reads a command line
-        (tmp_path / name).touch()
+        (here / name).touch()
     context = click.Context(cli, **cli.context_settings)
-    name, subcommand, rest = cli.resolve_command(context, shlex.split(command)[1:])
+    name, subcommand, rest = cli.resolve_command(context, shlex.split(line)[1:])
     with subcommand.make_context(name, rest, parent=context):  # click.UsageError if it is not one of korbert's
         pass
 
 
 @pytest.mark.parametrize("page", READMES)
-def test_the_new_recipe_of_the_readme_is_one(page, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_the_new_recipe_of_the_readme_is_one(page, here, command):
     (new,) = (line for line in shell_lines(page) if line.startswith("korbert new "))
     path = Path(f"{new.split()[-1]}.toml")
-    assert run_command(shlex.split(new)[1:]) == 0
+    assert f"korbert run {path}" in command(*shlex.split(new)[1:]).out
     assert list(Path().iterdir()) == [path]
-    assert f"korbert run {path}" in capsys.readouterr().out
     assert f"korbert run {path}" in shell_lines(page)
 
     recipe = loading.load(str(path))
@@ -99,8 +96,7 @@ def test_the_new_recipe_of_the_readme_is_one(page, tmp_path, monkeypatch, capsys
     assert all(recipe.section(stage) is not None for stage in STAGES)
 
     mine = path.read_bytes()
-    assert run_command(shlex.split(new)[1:]) == 2
-    assert capsys.readouterr().err.startswith(f"korbert: {path}: already exists")
+    assert command(*shlex.split(new)[1:], code=2).err.startswith(f"korbert: {path}: already exists")
     assert path.read_bytes() == mine
 
 
@@ -203,17 +199,16 @@ def test_python_blocks_run_on_the_demo(page, number, monkeypatch, capsys):
     assert len(capsys.readouterr().out.splitlines()) == code.count("print(")
 
 
-def test_the_reviews_of_the_data_page_can_be_read(tmp_path, monkeypatch):
-    clone = tmp_path / "nsmc-master"
+def test_the_reviews_of_the_data_page_can_be_read(here):
+    clone = here / "nsmc-master"
     (clone / "raw").mkdir(parents=True)
     (clone / "ratings_test.txt").write_text("id\tdocument\tlabel\n7\t시험\t1\n", encoding="utf-8")
     reviews = [{"review_id": str(n), "movie_id": "10001", "review": f"{n} 번째 영화평"} for n in (7, 8, 8, 9)]
     (clone / "raw" / "10001.json").write_text(json.dumps(reviews), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
     exec(blocks("docs/data.md", "python")[0], {"__name__": "data"})
 
     source = SourceSettings(name="reviews", path="corpus/reviews.jsonl.zst")
-    read = list(chunks(source, [tmp_path / source.path], 1 << 20))
+    read = list(chunks(source, [here / source.path], 1 << 20))
     texts = [(row.id, row.text, row.reason) for chunk in read for row in rows(chunk)]
     assert texts == [("review-8", "8 번째 영화평", None), ("review-9", "9 번째 영화평", None)]
 

@@ -28,7 +28,7 @@ from korbert.corpus.settings import MIB, CleanSettings
 from korbert.durable import sha256_of
 from korbert.errors import CorpusError
 from korbert.progress import track
-from korbert.records.compression import File
+from korbert.records import File
 
 _VERSION = 4  # raise it when the same input gives different bytes
 _LIBRARIES = ("numpy", "pyarrow", "duckdb", "mwparserfromhell")

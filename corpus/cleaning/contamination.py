@@ -21,7 +21,7 @@ from korbert.corpus.execution.parts import named_in_errors, written_aside
 from korbert.corpus.readers import chunks, rows
 from korbert.corpus.settings import CleanSettings, DecontaminationSettings
 from korbert.errors import CorpusError
-from korbert.records.compression import File
+from korbert.records import File
 
 _NO_TEXT = (None, "bad_text", "redirect", "not_an_article")  # reasons of records that have no text to look for
 _SIEVE_BITS = 24  # upper bits of a hash: an array of flags rules most hashes out before any search

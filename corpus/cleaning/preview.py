@@ -11,7 +11,7 @@ from korbert.corpus.cleaning.contamination import make_index
 from korbert.corpus.cleaning.screening import screen
 from korbert.corpus.readers import SourceRow, chunks, rows
 from korbert.corpus.settings import CleanSettings
-from korbert.records.compression import File
+from korbert.records import File
 
 _CHUNK_BYTES = 1 << 20
 _MAX_FILES = 4  # of a source, evenly spaced

@@ -18,7 +18,7 @@ from korbert.corpus.readers import Chunk, chunks, count_records, rows
 from korbert.corpus.settings import MIB, SourceSettings
 from korbert.durable import read_object, write_whole
 from korbert.progress import track
-from korbert.records.compression import File
+from korbert.records import File
 from korbert.tokenization.analyzer import Analyzer
 
 _PART_BYTES = MIB // 4

@@ -1,4 +1,7 @@
 from .cutting import chunks as chunks
+from .files import find_files as find_files
+from .files import is_address as is_address
+from .files import remote_version as remote_version
 from .parsing import count_records as count_records
 from .parsing import rows as rows
 from .records import Chunk as Chunk

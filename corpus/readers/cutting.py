@@ -2,29 +2,39 @@
 
 import codecs
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from io import BufferedReader
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
-from typing import Any, cast
+from typing import cast
 
 from korbert.corpus.documents import grouped
 from korbert.corpus.readers import wikipedia
-from korbert.corpus.readers.records import SHOWN_BYTES, Cells, Chunk, Segment, needed_columns, too_long
+from korbert.corpus.readers.records import SHOWN_BYTES, Cells, Chunk, Segment, cells_of, needed_columns, too_long
 from korbert.corpus.settings import LONGEST_RECORD, FileKind, SourceSettings
 from korbert.errors import CorpusError
 from korbert.names import nfc
-from korbert.records.arrow import rows_in
-from korbert.records.compression import PACKED, File, open_bytes
-from korbert.records.delimited import Delimited
-from korbert.records.detection import form_by_content, form_of, open_plain
-from korbert.records.encodings import decoded, encoding_of, utf8
-from korbert.records.foreign import refuse_foreign
-from korbert.records.form import FORMS, Form, Format
-from korbert.records.jsons import cell_of, fault_of
-from korbert.records.lines import Line, blocks
-from korbert.records.table import Fault, Table, beginning
+from korbert.records import (
+    FORMS,
+    PACKED,
+    Delimited,
+    File,
+    Form,
+    Format,
+    Line,
+    Table,
+    beginning,
+    blocks,
+    encoding_in,
+    form_by_content,
+    form_of,
+    head_of,
+    open_bytes,
+    open_plain,
+    refuse_foreign,
+    rows_in,
+    utf8,
+)
 
 _OTHERS: dict[str, FileKind] = {".txt": "text", ".text": "text", ".xml": "wikipedia"}
 _HEAD_BYTES = 1 << 12  # that tell JSON from JSON lines
@@ -52,50 +62,61 @@ def chunks(
     while len(files) > 1 and len({names[: shared + 1] for names in parts}) == 1 and shared < min(map(len, parts)) - 1:
         shared += 1
     named = [(path, nfc("/".join(path.parts[shared:]) if shared else path.name)) for path in files]
-    chosen = ((path, name) for path, name in named if only is None or path in only)
-    for (kind, own), same in groupby(chosen, key=lambda file: _read_as(source, file[0], longest)):
-        segments = (each for path, name in same for each in _segments(own, kind, path, name, part_bytes, longest))
+    opened = (_opened(source, path, name, longest) for path, name in named if only is None or path in only)
+    for (kind, own), same in groupby(opened, key=lambda file: (file.kind, file.source)):
+        segments = chain.from_iterable(_segments(file, part_bytes, longest) for file in same)
         for group in grouped(segments, part_bytes, lambda segment: segment.size):
             yield Chunk(own, kind, tuple(group), len(files) > 1, longest)
 
 
-def _read_as(source: SourceSettings, path: File, longest: int) -> tuple[FileKind, SourceSettings]:
-    """The kind of a file, and its settings: numbers are the ids of a file that lacks the usual field of ids."""
-    kind = _kind(source, path)
-    if kind in FORMS and source.id == SourceSettings.model_fields["id"].default:
-        with suppress(CorpusError):  # of a faulty file, which `_segments` refuses
-            present = open_plain(path, cast(Form, kind), source.encoding, longest).columns
-            return kind, source if source.id in present else source.model_copy(update={"id": ""})
-    return kind, source
+@dataclass(frozen=True)
+class _Opened:
+    """A file of a source: its name in ids, its kind and encoding, and its table, unless it is plain text.
+
+    source: with numbers for ids, if the file lacks the usual field of ids.
+    """
+
+    path: File
+    name: str
+    kind: FileKind
+    encoding: str
+    source: SourceSettings
+    table: Table | None
 
 
-def _kind(source: SourceSettings, path: File) -> FileKind:
+def _opened(source: SourceSettings, path: File, name: str, longest: int) -> _Opened:
+    head = head_of(path)
     kind: str = source.kind
     if kind == "auto":
-        name = path.with_suffix("") if path.suffix.lower() in PACKED else path
-        kind = _OTHERS.get(name.suffix.lower()) or form_of(b"", path.name)
+        unpacked = path.with_suffix("") if path.suffix.lower() in PACKED else path
+        kind = _OTHERS.get(unpacked.suffix.lower()) or form_of(b"", path.name)
         if kind not in ("json", "jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia"):
             raise CorpusError(f"{path}: its kind cannot be told from its name: set kind of source {source.name!r}")
-    if kind in ("json", "jsonl"):  # as its first lines tell
-        with open_bytes(path) as file:
-            _, lines = beginning(file.read(_HEAD_BYTES))
+    if kind in ("json", "jsonl"):
+        _, lines = beginning(head[:_HEAD_BYTES])
         kind = form_by_content(cast(Form, kind), lines)
-    return cast(FileKind, kind)
+    refuse_foreign(head, str(path), cast(Format, kind))
+    encoding = encoding_in(head) if source.encoding == "auto" else source.encoding
+    table = None
+    if kind in FORMS:
+        try:
+            table = open_plain(path, cast(Form, kind), source.encoding, longest)
+        except CorpusError:
+            if kind != "jsonl":  # of which each line may be faulty by itself
+                raise
+    if table and source.id == SourceSettings.model_fields["id"].default and source.id not in table.columns:
+        source = source.model_copy(update={"id": ""})
+    return _Opened(path, name, cast(FileKind, kind), encoding, source, table)
 
 
-def _segments(
-    source: SourceSettings, kind: FileKind, path: File, name: str, part_bytes: int, longest: int
-) -> Iterator[Segment]:
+def _segments(opened: _Opened, part_bytes: int, longest: int) -> Iterator[Segment]:
     """The segments of one file, by its kind, without its byte order mark."""
-    is_table = kind in FORMS and kind != "jsonl"
-    table = open_plain(path, cast(Form, kind), source.encoding, longest) if is_table else None
+    source, kind, path, name = opened.source, opened.kind, opened.path, opened.name
+    table = opened.table if kind != "jsonl" else None
     if table is not None and table.delimited is None:
         yield from _table_segments(source, table, path, name, part_bytes, longest)
         return
-    encoding = source.encoding if table is None else table.encoding
-    encoding = encoding_of(path) if encoding == "auto" else encoding
-    with open_bytes(path) as packed, utf8(packed, encoding, path) as file:
-        refuse_foreign(packed.peek(), str(path), cast(Format, kind))
+    with open_bytes(path) as packed, utf8(packed, opened.encoding, path) as file:
         if table is not None and table.delimited is not None:
             segments = _delimited_segments(source, table.delimited, file, path, name, part_bytes, longest)
         elif kind == "wikipedia":
@@ -109,7 +130,7 @@ def _segments(
         else:
             segments = (Segment.of(name, block) for block in blocks(file, part_bytes, longest))
         for segment in segments:
-            yield replace(segment, encoding=encoding)
+            yield replace(segment, encoding=opened.encoding)
 
 
 def _delimited_segments(
@@ -132,41 +153,29 @@ def _table_segments(
     """Records with id and text, about `part_bytes` in a segment. CorpusError if the file is not in its format."""
     if table.batches is None:  # JSON: the records of a list may share a line, and be of other keys
         assert table.objects
-        columns = tuple(filter(None, (source.id, source.text)))
-        values = (value for _, value in table.objects())
-        records = (
-            [cell_of(value, key) for key in columns] if isinstance(value, dict) else fault_of(value) for value in values
-        )
+        records = (cells_of(source, value) for _, value in table.objects())
         yield from _record_segments(records, name, 1, part_bytes, longest, table.encoding)
         return
-    columns = tuple(needed_columns(source, table.columns, path))
-    first, size = 1, 0
-    held: list[Cells] = []
-    for batch in table.batches(columns):
-        is_long = batch.nbytes > longest
-        if held and (is_long or size >= part_bytes):
-            yield Segment(name, first, tuple(held), table_bytes=size)
-            first, size, held = first + len(held), 0, []
-        cells = rows_in(batch, columns, {})
-        if is_long:  # a cell of it may be too long
-            yield from _record_segments(cells, name, first, part_bytes, longest, "utf-8")
-            first += batch.num_rows
-        else:
-            held += cells
-            size += batch.nbytes
-    if held:
-        yield Segment(name, first, tuple(held), table_bytes=size)
+    columns = needed_columns(source, table.columns, path)
+    first = 1
+    for is_long, some in groupby(table.batches(columns), key=lambda batch: bool(batch.nbytes > longest)):
+        for batches in grouped(some, 1 if is_long else part_bytes, lambda batch: batch.nbytes):
+            records = (cells for batch in batches for cells in rows_in(batch, columns, {}))
+            if is_long:  # a cell of it may be too long
+                yield from _record_segments(records, name, first, part_bytes, longest, "utf-8")
+            else:
+                size = sum(batch.nbytes for batch in batches)
+                yield Segment(name, first, tuple(records), table_bytes=size)
+            first += sum(batch.num_rows for batch in batches)
 
 
 def _record_segments(
-    records: Iterable[list[Any] | Fault], name: str, first: int, part_bytes: int, longest: int, encoding: str
+    records: Iterable[Cells], name: str, first: int, part_bytes: int, longest: int, encoding: str
 ) -> Iterator[Segment]:
     """records: the cells of id and text, or a fault."""
 
     def sized() -> Iterator[tuple[Cells, int]]:
         for cells in records:
-            if not isinstance(cells, Fault):
-                cells = [decoded(cell, "utf-8") if isinstance(cell, bytes) else cell for cell in cells]
             text = "\n".join(str(cell) for cell in reversed(cells))
             try:
                 data = text.encode("utf-8", "surrogateescape")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from korbert.errors import CorpusError
 from korbert.names import globbed, is_litter, on_disk
-from korbert.records.compression import File
+from korbert.records import File
 
 if TYPE_CHECKING:
     from upath import UPath

@@ -3,15 +3,12 @@
 from collections.abc import Iterator
 from itertools import groupby, islice
 
-from korbert.corpus.readers import records, wikipedia
-from korbert.corpus.readers.records import Cells, Chunk, Segment, SourceRow
-from korbert.corpus.settings import SourceSettings
-from korbert.records.encodings import decoded
-from korbert.records.jsons import cell_of, fault_of, parsed
-from korbert.records.table import Fault
+from korbert.corpus.readers import wikipedia
+from korbert.corpus.readers.records import Cells, Chunk, Segment, SourceRow, cells_of, row_of, too_long
+from korbert.records import Fault, decoded, paragraphs_of, parsed
 
 _SHOWN_CHARS = 1000  # kept of a file that cannot be parsed
-_UNITS = {"parquet": "row", "arrow": "row", "wikipedia": "page", "json": "record"}
+_UNITS = {"parquet": "row", "arrow": "row", "wikipedia": "page", "json": "record", "korquad": "context"}
 
 
 def rows(chunk: Chunk, first: int = 0, stop: int | None = None, *, parsed: bool = True) -> Iterator[SourceRow]:
@@ -30,95 +27,65 @@ def count_records(chunk: Chunk) -> int:
 
 def _records(chunk: Chunk) -> Iterator[SourceRow]:
     """A row for each record; that of a page of Wikipedia with its wikitext, which takes long to parse."""
-    source, kind = chunk.source, chunk.kind
-    is_whole = kind == "korquad" or (kind == "text" and source.documents == "file")
+    unit = _UNITS.get(chunk.kind, "line")
     for segment in chunk.segments:
-        prefix = f"{segment.file}:" if chunk.numbered_by_file else ""
-        place = segment.file if is_whole else f"{segment.file} {_UNITS.get(kind, 'line')} "
-        data, encoding = segment.data, segment.encoding
-        if segment.record_bytes:
-            assert isinstance(data, bytes)
-            fault = records.too_long(data, segment.record_bytes, encoding, chunk.longest)
-            yield records.too_long_row(fault, place if is_whole else f"{place}{segment.first}")
-        elif is_whole:
-            yield from _file_rows(segment, chunk, prefix)
-        elif kind == "wikipedia":
+        if chunk.kind == "wikipedia":
             yield from wikipedia.rows(segment)
-        elif kind in ("text", "jsonl"):
-            for number, line in _lines(segment, by_blank=source.documents == "blank" and kind == "text"):
-                text, here, local = decoded(line, encoding), f"{place}{number}", f"{prefix}{number}"
-                if undecodable := records.undecodable_row(text, here, encoding, local if kind == "text" else None):
-                    yield undecodable
-                elif kind == "text":
-                    yield SourceRow(here, local, text)
-                elif isinstance(record := parsed(text), dict):
-                    local = cell_of(record, source.id) if source.id else local
-                    yield records.checked_row(local, cell_of(record, source.text), here, source, text)
-                else:
-                    fault = fault_of(record)
-                    yield records.faulty_row(here, None, text, fault.reason, fault.what)
-        else:
-            for number, cells, raw in _cells(segment, chunk.longest):
-                yield _table_row(cells, f"{place}{number}", f"{prefix}{number}", encoding, source, raw)
+            continue
+        for number, cells, raw in _cells(segment, chunk):
+            place = f"{segment.file} {unit} {number}" if number else segment.file
+            local = f"{segment.file}:{number}" if chunk.numbered_by_file else str(number)
+            yield row_of(cells, place, local if number else segment.file, segment.encoding, chunk.source, raw)
 
 
-def _file_rows(segment: Segment, chunk: Chunk, prefix: str) -> Iterator[SourceRow]:
-    """The rows of a file that is not cut: the contexts of a KorQuAD or SQuAD 1.x file, or one row."""
-    assert isinstance(segment.data, bytes)
-    text, file, encoding = decoded(segment.data, segment.encoding), segment.file, segment.encoding
-    if chunk.kind == "korquad":
-        value = parsed(text)
-        try:
-            contexts = [paragraph["context"] for article in value["data"] for paragraph in article["paragraphs"]]
-        except (KeyError, TypeError) as error:
-            cause = value.what if isinstance(value, Fault) else f"no {error}" if isinstance(error, KeyError) else error
-            fault = f"not a KorQuAD file, which holds data, paragraphs and contexts ({cause})"
-            beginning = text.encode("utf-8", "surrogateescape").decode(errors="replace")[:_SHOWN_CHARS]
-            yield records.faulty_row(file, None, beginning, "bad_json", fault)
-            return
-        for number, context in enumerate(contexts, 1):
-            raw = str(context).encode("utf-8", "backslashreplace").decode()
-            yield records.checked_row(f"{prefix}{number}", context, f"{file} context {number}", chunk.source, raw)
-    else:
-        yield records.undecodable_row(text, file, encoding, file) or SourceRow(file, file, text)
-
-
-def _cells(segment: Segment, longest: int) -> Iterator[tuple[int, Cells, str | None]]:
-    """(number, cells or fault, raw text of CSV and TSV) of each record of a table."""
-    if not isinstance(segment.data, bytes):
-        for number, cells in enumerate(segment.data, segment.first):
-            yield number, cells, None
-    else:
-        assert segment.delimited is not None
+def _cells(segment: Segment, chunk: Chunk) -> Iterator[tuple[int, Cells, str | None]]:
+    """Number, cells and raw text of each record. The number is 0 for a whole file; raw is None if it is the text."""
+    data, encoding, kind, source = segment.data, segment.encoding, chunk.kind, chunk.source
+    is_whole = kind == "korquad" or (kind == "text" and source.documents == "file")
+    if not isinstance(data, bytes):
+        yield from ((number, cells, None) for number, cells in enumerate(data, segment.first))
+    elif segment.record_bytes:
+        fault = too_long(data, segment.record_bytes, encoding, chunk.longest)
+        yield 0 if is_whole else segment.first, fault, None
+    elif segment.delimited is not None:
         indices = [segment.delimited.columns.index(column) for column in segment.columns]
-        lines = (f"{decoded(line, segment.encoding)}\n" for line in segment.data.removesuffix(b"\n").split(b"\n"))
-        for before, raw, fields in segment.delimited.records(lines, longest):
+        lines = (f"{decoded(line, encoding)}\n" for line in data.removesuffix(b"\n").split(b"\n"))
+        for before, raw, fields in segment.delimited.records(lines, chunk.longest):
             cells = fields if isinstance(fields, Fault) else [fields[index] for index in indices]
             yield segment.first + before, cells, raw
+    elif kind == "korquad":
+        yield from _contexts(decoded(data, encoding))
+    elif is_whole:
+        yield 0, [decoded(data, encoding)], None
+    else:
+        for number, line in _lines(data, segment.first, by_blank=kind == "text" and source.documents == "blank"):
+            text = decoded(line, encoding)
+            if kind == "text":
+                yield number, [text], None
+            else:
+                yield number, cells_of(source, parsed(text)), text
 
 
-def _lines(segment: Segment, *, by_blank: bool) -> Iterator[tuple[int, bytes]]:
+def _contexts(text: str) -> Iterator[tuple[int, Cells, str | None]]:
+    """The contexts of a KorQuAD or SQuAD 1.x file, as records; a fault if it is none."""
+    value = parsed(text)
+    try:
+        contexts = [context for article in value["data"] for context, _ in paragraphs_of(article)]
+    except (KeyError, TypeError) as error:
+        cause = value.what if isinstance(value, Fault) else f"no {error}" if isinstance(error, KeyError) else error
+        what = f"not a KorQuAD file, which holds data, paragraphs and contexts ({cause})"
+        beginning = text.encode("utf-8", "surrogateescape").decode(errors="replace")[:_SHOWN_CHARS]
+        yield 0, Fault("bad_json", what), beginning
+    else:
+        for number, context in enumerate(contexts, 1):
+            yield number, [context], str(context).encode("utf-8", "backslashreplace").decode()
+
+
+def _lines(data: bytes, first: int, *, by_blank: bool) -> Iterator[tuple[int, bytes]]:
     """The filled lines with their numbers; by_blank: paragraphs between blank lines, with that of their first line."""
-    assert isinstance(segment.data, bytes)
-    numbered = enumerate(segment.data.split(b"\n"), segment.first)
-    for is_filled, lines in groupby(numbered, lambda line: bool(line[1].strip())):
+    for is_filled, lines in groupby(enumerate(data.split(b"\n"), first), lambda line: bool(line[1].strip())):
         if is_filled and by_blank:
             numbers, paragraph = zip(*lines, strict=True)
             yield numbers[0], b"\n".join(paragraph)
         elif is_filled:
             yield from lines
-
-
-def _table_row(
-    cells: Cells, place: str, number: str, encoding: str, source: SourceSettings, raw: str | None
-) -> SourceRow:
-    if isinstance(cells, Fault):
-        if cells.reason == "too_long":
-            return records.too_long_row(cells, place)
-        undecodable = records.undecodable_row(cells.raw, place, encoding)
-        return undecodable or records.faulty_row(place, None, cells.raw, cells.reason, cells.what)
-    *id, text = (decoded(cell, "utf-8") if isinstance(cell, bytes) else cell for cell in cells)
-    local = id[0] if source.id else number
-    shown = raw or ("" if text is None else str(text))
-    undecodable = records.undecodable_row(shown, place, encoding, None if raw else local)
-    return undecodable or records.checked_row(local, text, place, source, shown)

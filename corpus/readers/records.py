@@ -8,11 +8,7 @@ from typing import Any, Self, TypeAlias
 from korbert.corpus.settings import LONGEST_RECORD, FileKind, SourceSettings
 from korbert.errors import CorpusError
 from korbert.names import nfc
-from korbert.records.compression import File
-from korbert.records.delimited import Delimited
-from korbert.records.encodings import UNDECODABLE, beginning_of
-from korbert.records.lines import Line
-from korbert.records.table import Fault, type_name
+from korbert.records import UNDECODABLE, Delimited, Fault, File, Line, beginning_of, cell_of, fault_of, type_name
 
 Cells: TypeAlias = Sequence[Any] | Fault
 """Id and text of a record of a table, or its fault."""
@@ -105,7 +101,8 @@ class SourceRow:
 
 def faulty_row(place: str, local: str | int | None, raw: str, reason: str, fault: str) -> SourceRow:
     """The row of a record that is not a document. local: its id, if readable. fault: the details, for messages."""
-    return SourceRow(place, local, raw, reason, f"{place}: {fault}")
+    shown = raw.encode("utf-8", "backslashreplace").decode()  # JSON may hold half a surrogate pair, a file may not
+    return SourceRow(place, local, shown, reason, f"{place}: {fault}")
 
 
 def undecodable_row(text: str, place: str, encoding: str, local: str | int | None = None) -> SourceRow | None:
@@ -128,11 +125,6 @@ def too_long(beginning: bytes, size: int, encoding: str, longest: int) -> Fault:
     return Fault("too_long", what, raw=beginning_of(beginning[:SHOWN_BYTES], encoding))
 
 
-def too_long_row(fault: Fault, place: str) -> SourceRow:
-    """The faulty row of a record that is too long."""
-    return faulty_row(place, None, _readable(fault.raw).rstrip("\n"), fault.reason, fault.what)
-
-
 def needed_columns(source: SourceSettings, present: Sequence[str], path: File) -> list[str]:
     """The columns of id and text, as the file spells them. Raises CorpusError if one is not present."""
     spelled = {nfc(column): column for column in present}
@@ -147,19 +139,38 @@ def needed_columns(source: SourceSettings, present: Sequence[str], path: File) -
     return columns
 
 
-def checked_row(local: Any, text: Any, place: str, source: SourceSettings, raw: str) -> SourceRow:
+def cells_of(source: SourceSettings, value: Any) -> Cells:
+    """Id, if the source has any, and text of a JSON value; the fault of one that is not an object."""
+    if not isinstance(value, dict):
+        return fault_of(value)
+    return [cell_of(value, key) for key in (source.id, source.text) if key]
+
+
+def row_of(
+    cells: Cells, place: str, number: str, encoding: str, source: SourceSettings, raw: str | None = None
+) -> SourceRow:
     """The row of a record, faulty if its id or its text is missing or of the wrong type.
 
-    local: the id. raw: the record as text, kept if it is faulty.
+    number: the id of a record without one. raw: the record as text, kept if it is faulty; None: as its text.
     """
+    if isinstance(cells, Fault):
+        if cells.reason == "too_long":
+            return faulty_row(place, None, _readable(cells.raw).rstrip("\n"), cells.reason, cells.what)
+        raw = raw or cells.raw
+        return undecodable_row(raw, place, encoding) or faulty_row(place, None, raw, cells.reason, cells.what)
+    *id, text = cells
+    local = id[0] if id else number
+    shown = raw or ("" if text is None else str(text))
+    if undecodable := undecodable_row(shown, place, encoding, None if raw else local):
+        return undecodable
     if isinstance(local, bool) or not isinstance(local, str | int) or local == "" or _SURROGATE.search(str(local)):
         fault = f"{source.id!r} is {_named(local)}, not a text or a whole number"
-        return faulty_row(place, None, raw, "bad_id", fault)
+        return faulty_row(place, None, shown, "bad_id", fault)
     if not isinstance(text, str):
-        return faulty_row(place, local, raw, "bad_text", f"{source.text!r} is {_named(text)}, not a text")
+        return faulty_row(place, local, shown, "bad_text", f"{source.text!r} is {_named(text)}, not a text")
     if surrogate := _SURROGATE.search(text):
         fault = f"half a surrogate pair at character {surrogate.start()}, which is no text"
-        return faulty_row(place, local, raw, "bad_text", fault)
+        return faulty_row(place, local, shown, "bad_text", fault)
     return SourceRow(place, local, text)
 
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from korbert.corpus.readers.records import Segment, SourceRow, faulty_row
 from korbert.errors import CorpusError
-from korbert.records.compression import File
+from korbert.records import File
 
 _READ_BYTES = 1 << 20
 _BEGIN, _END = b"<page>", b"</page>"

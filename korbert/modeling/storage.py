@@ -134,6 +134,8 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     entry was changed.
     """
     path = model_folder(folder) / "config.json"
+    if not path.parent.exists():
+        raise ModelError(f"{folder}: no such folder: name a model folder written by korbert")
     try:
         config = read_object(path)
     except FileNotFoundError:

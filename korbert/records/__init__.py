@@ -5,9 +5,10 @@
 3. `detection.py` detects the format of a file (`form.py`) by extension or content, and opens it as a table:
    `delimited.py` (CSV, TSV), `jsons.py` (JSON lines, JSON), `arrow.py` (Parquet, Arrow, folders
    of `datasets`), `conll.py` (CoNLL, KLUE entities, CoNLL-U) and `excel.py`. `foreign.py` refuses what is neither
-   texts nor a table.
+   texts nor a table. This is decided here for tasks, corpus and commands alike.
 4. `labelling_tools.py` gives the columns of labelling tools (Label Studio, Prodigy, brat, ..) their usual names.
-5. `inputs.py` opens what a command is given: also a pipe, an address, and plain lines of text.
+5. `inputs.py` opens what a command is given: also a pipe, an address, and plain lines of text. `given.py` takes the
+   rows that a caller of Python holds.
 """
 
 import lazy_loader

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
@@ -69,68 +69,49 @@ def _names(record: File, names: Any) -> list[str]:
     return given
 
 
-def read_parquet(path: File) -> Table:
-    """Opens a Parquet file as a table. Reads only the columns asked for, _BATCH_ROWS rows at a time."""
-    import pyarrow.parquet as pq
+def read_batches(paths: Sequence[File], form: str) -> Table:
+    """Opens files of one schema as a table: of Parquet if that is the form, else Arrow files or streams.
 
-    def batches(columns: Sequence[str]) -> Iterator[Any]:
-        with _named_in_errors(path), open_file(path) as opened, pq.ParquetFile(opened) as file:
-            yield from file.iter_batches(_BATCH_ROWS, columns=list(columns))
-
-    with _named_in_errors(path), open_file(path) as opened, pq.ParquetFile(opened) as file:
-        schema = file.schema_arrow
-    return _table("Parquet", schema, batches)
-
-
-def read_arrow(paths: Sequence[File], form: str) -> Table:
-    """Opens Arrow files or streams of one schema as a table. form: its format, for messages."""
-
-    def batches(columns: Sequence[str]) -> Iterator[Any]:
-        for path in paths:
-            with _named_in_errors(path), _opened(path) as file:  # mapped, not read
-                yield from file.read_all().select(list(columns)).to_batches(_BATCH_ROWS)
-
-    with _named_in_errors(paths[0]), _opened(paths[0]) as file:
-        schema = file.schema
-    return _table(form, schema, batches)
-
-
-def _opened(path: File) -> Any:
-    """An open Arrow stream or file."""
-    import pyarrow as pa
-
-    source: Any = pa.memory_map(str(path)) if isinstance(path, Path) else open_file(path)
-    is_stream = source.read(4) == _STREAM_MARK
-    source.seek(0)
-    return pa.ipc.open_stream(source) if is_stream else pa.ipc.open_file(source)
-
-
-@contextmanager
-def _named_in_errors(path: File) -> Iterator[None]:
-    """Turns errors of pyarrow into a CorpusError that names the file."""
-    import pyarrow as pa
-
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:  # Arrow also raises OSError
-        cause = re.sub(r"\w*Exception: ", "", str(error) or type(error).__name__).splitlines()[0]
-        raise CorpusError(f"{path}: not a whole Parquet or Arrow file ({cause}): get it again") from error
-
-
-def _table(form: str, schema: Any, batches: Callable[[Sequence[str]], Iterator[Any]]) -> Table:
-    names: Mapping[str, list[str]] = {}
-    with suppress(KeyError, ValueError, TypeError, AttributeError):
-        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
-        inner = {column: feature.get("feature", feature) for column, feature in features.items()}  # of lists, too
-        names = {column: own["names"] for column, own in inner.items() if own.get("_type") == "ClassLabel"}
+    Reads only the columns asked for, _BATCH_ROWS rows at a time. form: for messages, too.
+    """
+    with _opened(paths[0], form) as (schema, _):
+        names: Mapping[str, list[str]] = {}
+        with suppress(KeyError, ValueError, TypeError, AttributeError):
+            features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+            inner = {column: feature.get("feature", feature) for column, feature in features.items()}  # of lists, too
+            names = {column: own["names"] for column, own in inner.items() if own.get("_type") == "ClassLabel"}
 
     def held(wanted: Sequence[str]) -> Iterator[Any]:
-        return batches(list(dict.fromkeys(_held(column, schema) for column in wanted)))
+        columns = list(dict.fromkeys(_held(column, schema) for column in wanted))
+        for path in paths:
+            with _opened(path, form) as (_, batches):
+                yield from batches(columns)
 
     def read(wanted: Sequence[str]) -> Records:
         return enumerate(chain.from_iterable(rows_in(batch, wanted, names) for batch in held(wanted)), 1)
 
     return Table(tuple(_nested(schema)), form, "", "record", read, batches=held)
+
+
+@contextmanager
+def _opened(path: File, form: str) -> Iterator[tuple[Any, Callable[[list[str]], Iterable[Any]]]]:
+    """The schema of a file, and its batches with some columns. Errors of pyarrow become a CorpusError."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        if form == "Parquet":
+            with open_file(path) as opened, pq.ParquetFile(opened) as file:
+                yield file.schema_arrow, lambda columns: file.iter_batches(_BATCH_ROWS, columns=columns)
+            return
+        source: Any = pa.memory_map(str(path)) if isinstance(path, Path) else open_file(path)  # mapped, not read
+        is_stream = source.read(4) == _STREAM_MARK
+        source.seek(0)
+        with pa.ipc.open_stream(source) if is_stream else pa.ipc.open_file(source) as file:
+            yield file.schema, lambda columns: file.read_all().select(columns).to_batches(_BATCH_ROWS)
+    except (pa.ArrowException, OSError) as error:  # Arrow also raises OSError
+        cause = re.sub(r"\w*Exception: ", "", str(error) or type(error).__name__).splitlines()[0]
+        raise CorpusError(f"{path}: not a whole Parquet or Arrow file ({cause}): get it again") from error
 
 
 def rows_in(batch: Any, wanted: Sequence[str], names: Mapping[str, list[str]]) -> Iterator[list[Any]]:
@@ -160,13 +141,14 @@ def _nested(fields: Any, before: str = "") -> Iterator[str]:
 
 
 def _cells(column: Any) -> list[Any]:
-    """The cells of a column. In texts that are not UTF-8, undecodable bytes become lone surrogates."""
+    """The cells of a column. Bytes become texts, in which those that are not UTF-8 are lone surrogates."""
     import pyarrow as pa
 
     try:
-        return list(column.to_pylist())
+        cells = column.to_pylist()
     except UnicodeDecodeError:
-        return [cell and decoded(cell, "utf-8") for cell in column.cast(pa.binary()).to_pylist()]
+        cells = column.cast(pa.binary()).to_pylist()
+    return [decoded(cell, "utf-8") if isinstance(cell, bytes) else cell for cell in cells]
 
 
 def _class_name(value: Any, names: Sequence[str]) -> Any:

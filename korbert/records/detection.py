@@ -4,6 +4,7 @@ import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
+from typing import cast
 
 from korbert.errors import CorpusError, SettingsError
 from korbert.records import arrow, conll, excel, jsons, labelling_tools
@@ -11,9 +12,9 @@ from korbert.records.compression import PACKED, File, open_bytes
 from korbert.records.delimited import delimiter_in, read_delimited
 from korbert.records.encodings import HEAD_BYTES
 from korbert.records.foreign import refuse_foreign
-from korbert.records.form import FORMS, Form
+from korbert.records.form import FORMS, Form, Format
 from korbert.records.lines import LONGEST
-from korbert.records.table import Columns, Fault, Table, TextFile, text_file
+from korbert.records.table import Columns, Fault, Table, TextFile, beginning, text_file
 
 _ENDINGS: Mapping[str, Form] = {
     ".csv": "csv",
@@ -91,20 +92,31 @@ def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LO
     if path.is_dir():
         if form not in ("auto", "arrow"):
             raise CorpusError(f"{path}: is a folder, not a file of format {form}: give a file")
-        return arrow.read_arrow(arrow.dataset_files(path), "Arrow of datasets")
+        return arrow.read_batches(arrow.dataset_files(path), "Arrow of datasets")
     head = head_of(path)
-    refuse_foreign(head, str(path), form)
-    if form == "auto":
-        form = form_of(head, path.name)
+    form = cast(Form, detected(head, str(path), form, lambda _: _looks_like(text_file(path, head, encoding, longest))))
     if form == "parquet":
-        return arrow.read_parquet(path)
+        return arrow.read_batches([path], "Parquet")
     if form == "arrow":
-        return arrow.read_arrow([path], "Arrow")
+        return arrow.read_batches([path], "Arrow")
     if form.startswith("xlsx"):
         return excel.read_workbook(path, form.removeprefix("xlsx").removeprefix(":"))
-    text = text_file(path, head, encoding, longest)
-    form = form_by_content(form, text.head)
-    return _OF_TEXT[_looks_like(text) if form == "auto" else form](text)
+    return _OF_TEXT[form](text_file(path, head, encoding, longest))
+
+
+def detected(head: bytes, name: str, form: Format, otherwise: Callable[[Sequence[str]], Format]) -> Format:
+    """The format of a file that begins so: as given, or by its first bytes, its name, or its first lines.
+
+    otherwise: the format of a text that begins with these lines, and of which nothing else is known.
+    Raises CorpusError for a file that is neither texts nor a table.
+    """
+    refuse_foreign(head, name, form)
+    form = form_of(head, name) if form == "auto" else form
+    if form in BINARY or form.startswith("xlsx:") or form == "lines":
+        return form
+    _, lines = beginning(head)
+    form = form_by_content(form, lines)
+    return otherwise(lines) if form == "auto" else form
 
 
 def head_of(path: File) -> bytes:
@@ -163,12 +175,11 @@ def _is_value(lines: Sequence[str]) -> bool:
 
 
 def _looks_like(text: TextFile) -> Form:
-    lines = text.head
-    first = next(filter(str.strip, lines), "")
+    first = next(filter(str.strip, text.head), "")
     if first.lstrip().startswith("["):
         return "json"
     if first.lstrip().startswith("{"):
-        return "jsonl" if jsons.holds_lines(lines) else "json"
+        return "jsonl" if jsons.holds_lines(text.head) else "json"
     if (delimiter := delimiter_in(first)) in first:
         return "tsv" if delimiter == "\t" else "csv"
     raise CorpusError(

@@ -8,7 +8,7 @@ from io import BufferedReader
 from itertools import chain
 
 from korbert.errors import CorpusError
-from korbert.records.compression import File, as_file, open_bytes
+from korbert.records.compression import File, as_file
 
 HEAD_BYTES = 1 << 20  # of a file, from which its encoding is detected
 UNDECODABLE = re.compile("[\udc80-\udcff]")  # undecodable bytes, as surrogateescape represents them
@@ -17,14 +17,8 @@ _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _HANGUL = b"\xea\xeb\xec\xed"  # first bytes of syllables in UTF-8
 
 
-def encoding_of(path: File) -> str:
-    """utf-8, cp949 (which includes EUC-KR) or utf-16, detected from the beginning of the file: see encoding_in."""
-    with open_bytes(path) as file:
-        return encoding_in(file.read(HEAD_BYTES))
-
-
 def encoding_in(head: bytes) -> str:
-    """The encoding of a file that begins so.
+    """The encoding of a file that begins so: utf-8, cp949 (which includes EUC-KR) or utf-16.
 
     A UTF-8 file with some broken lines stays UTF-8: CP949 requires a quarter of non-ASCII bytes to be invalid UTF-8,
     and more of them than bytes of Hangul in UTF-8, which CP949 rarely resembles.

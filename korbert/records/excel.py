@@ -45,10 +45,10 @@ def read_workbook(path: File, sheet: str = "") -> Table:
             raise CorpusError(f"{path}: the sheet {title!r} is empty: name another one with --sheet")
         xml = chosen._get_source().read()
     said = {
-        "more sheets are not read ({others}): --sheet names one": 0 if sheet else len(others),
-        "rows or columns are hidden, and read all the same": len(_HIDDEN.findall(xml)),
-        "blocks of merged cells count for their first cell alone": len(_MERGED.findall(xml)),
-        "formulas have no saved value, and are empty: open the file in Excel and save it": len(_UNSAVED.findall(xml)),
+        "sheets not read: {count:,} ({others}): --sheet names one": 0 if sheet else len(others),
+        "hidden rows or columns, read all the same: {count:,}": len(_HIDDEN.findall(xml)),
+        "blocks of merged cells, of which the first cell alone counts: {count:,}": len(_MERGED.findall(xml)),
+        "formulas without a value, read as empty: {count:,}: save the file in Excel": len(_UNSAVED.findall(xml)),
     }
     names = tuple(name.strip(BLANK) for name in header)
 
@@ -62,7 +62,7 @@ def read_workbook(path: File, sheet: str = "") -> Table:
                     fault = Fault("bad_fields", f"{len(cells)} cells where the first row has {len(names)}")
                     yield place, fault if is_wider else [cells[index] for index in indices]
 
-    notes = tuple(f"{count:,} {note.format(others=', '.join(others))}" for note, count in said.items() if count)
+    notes = tuple(note.format(count=count, others=", ".join(others)) for note, count in said.items() if count)
     return Table(names, f"Excel, sheet {title}", "", "row", read, notes=notes)
 
 

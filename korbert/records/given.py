@@ -1,4 +1,4 @@
-"""Writes rows that a caller of Python holds as a file that all else reads: lists, frames, data sets."""
+"""Rows that a caller of Python holds, in lists, frames or data sets: as dicts, or as a file that all else reads."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ def write_rows(rows: Any, folder: Path, name: str, columns: Mapping[int, Sequenc
     """
     if isinstance(rows, Mapping):  # a DatasetDict, or columns
         raise SettingsError(f"{name}: is a {type(rows).__name__} of {', '.join(map(str, rows))}: give one of these")
-    if (table := table_of(rows, name)) is not None:
+    if (table := _table_of(rows, name)) is not None:
         import pyarrow as pa
 
         path = folder / f"{name}.arrow"
@@ -35,7 +35,17 @@ def write_rows(rows: Any, folder: Path, name: str, columns: Mapping[int, Sequenc
     return path
 
 
-def table_of(rows: Any, name: str) -> Any:
+def listed(rows: Any) -> Any:
+    """The rows of a frame or a table as dicts, and the cells of a series; other rows unchanged."""
+    if hasattr(rows, "iloc"):  # of pandas: NaN and NA are cells without a value
+        rows = rows.astype(object).where(rows.notna(), None)
+        return rows.to_dict("records") if hasattr(rows, "columns") else rows.tolist()
+    if hasattr(rows, "to_dicts"):  # of polars
+        return rows.to_dicts()
+    return rows.to_pylist() if hasattr(rows, "to_pylist") else rows
+
+
+def _table_of(rows: Any, name: str) -> Any:
     """The table of Arrow of a frame or a data set, classes with their names; None for other rows."""
     import pyarrow as pa
 

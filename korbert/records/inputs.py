@@ -3,7 +3,7 @@
 import io
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,13 +11,13 @@ from typing import IO, Any, TypeAlias, cast
 
 from korbert.errors import CorpusError
 from korbert.records.compression import File, open_bytes
-from korbert.records.detection import BINARY, form_by_content, form_of, head_of, open_table
+from korbert.records.detection import detected, head_of, open_table
 from korbert.records.encodings import utf8
-from korbert.records.foreign import refuse_foreign
 from korbert.records.form import Form, Format
+from korbert.records.jsons import object_of, parsed
 from korbert.records.labelling_tools import is_export
-from korbert.records.lines import Line, batches
-from korbert.records.table import Columns, Table, beginning
+from korbert.records.lines import TOO_LONG, Line, batches
+from korbert.records.table import Columns, Fault, Table, beginning
 
 Source: TypeAlias = "IO[bytes] | File"
 Guess: TypeAlias = Callable[[Sequence[str]], Format]
@@ -31,6 +31,18 @@ class Lines:
     batches: Iterator[list[Line]]
     form: Format
     encoding: str
+
+    def value(self, line: Line) -> Any:
+        """The fields of a line, or its fault; of a plain one, its text."""
+        if self.form == "jsonl" and line.cut:
+            return Fault("too_long", TOO_LONG)
+        try:
+            text = line.text
+        except UnicodeDecodeError as error:
+            do = "convert it, as with iconv -f cp949" if self.encoding == "utf-8" else "correct it"
+            place = f"byte {error.start + 1} is not {self.encoding.upper()}"
+            return Fault("bad_encoding", f"{place}: {line.data[:40]!r}: {do}")
+        return object_of(parsed(text)) if self.form == "jsonl" else {"text": text}
 
 
 @contextmanager
@@ -48,25 +60,24 @@ def open_records(
             yield open_table(path, cast(Form, form), fits)
             return
         head = head_of(path)
-        form, is_read_by_line = _detected(form, head, name, guess)
-        if is_read_by_line:
-            with open_bytes(path) as file, _lines(file, head, form, name) as lines:
-                yield lines
-        elif not head.strip():
-            yield Lines(iter(()), form, "")
-        else:
-            yield open_table(path, cast(Form, form), fits)
-        return
-    pipe = source if isinstance(source, io.BufferedReader) else io.BufferedReader(cast(Any, source))
-    head = pipe.peek()
-    whole = head[: head.rfind(b"\n") + 1] or head  # the last line may still be on its way
-    detected, is_read_by_line = _detected(form, whole, name, guess)
-    if is_read_by_line:
-        with _lines(pipe, head, detected, name) as lines:
-            yield lines
-        return
-    with copied(pipe, name) as path, open_records(path, name, form, guess, fits) as opened:
-        yield opened
+        whole = head
+    else:
+        path = None
+        pipe = source if isinstance(source, io.BufferedReader) else io.BufferedReader(cast(Any, source))
+        head = pipe.peek()
+        whole = head[: head.rfind(b"\n") + 1] or head  # the last line may still be on its way
+    found = detected(whole, name, form, guess)
+    encoding, lines = beginning(head)
+    if found == "lines" or (found == "jsonl" and not is_export(lines)):
+        with open_bytes(path) if path else nullcontext(pipe) as file, utf8(file, encoding, Path(name)) as text:
+            yield Lines(batches(text), found, encoding)
+    elif path is None:
+        with copied(pipe, name) as copy, open_records(copy, name, form, guess, fits) as opened:
+            yield opened
+    elif head.strip():
+        yield open_table(path, found, fits)
+    else:
+        yield Lines(iter(()), found, "")
 
 
 @contextmanager
@@ -80,23 +91,3 @@ def copied(pipe: IO[bytes], name: str) -> Iterator[Path]:
             yield path
         except CorpusError as error:
             raise CorpusError(str(error).replace(str(path), name)) from error
-
-
-def _detected(form: Format, head: bytes, name: str, guess: Guess) -> tuple[Format, bool]:
-    """The format of a file that begins so, and whether each of its lines is read by itself.
-
-    It is as given, or by its first bytes, its name or its first lines.
-    """
-    _, lines = beginning(head)
-    refuse_foreign(head, name, form)
-    if form == "auto" and (form := form_of(head, name)) not in BINARY:
-        form = form_by_content(form, lines)
-        form = guess(lines) if form == "auto" else form
-    return form, form == "lines" or (form == "jsonl" and not is_export(lines))
-
-
-@contextmanager
-def _lines(file: IO[bytes], head: bytes, form: Format, name: str) -> Iterator[Lines]:
-    encoding, _ = beginning(head)
-    with utf8(cast(io.BufferedReader, file), encoding, Path(name)) as text:
-        yield Lines(batches(text), form, encoding)

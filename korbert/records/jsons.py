@@ -257,11 +257,19 @@ def _not_json(path: File, line: int, cause: str) -> CorpusError:
     return CorpusError(f"{path}, line {line}: not JSON ({cause}): mend it")
 
 
+def paragraphs_of(article: Any) -> list[tuple[Any, Any]]:
+    """Context and questions of each paragraph of an article of SQuAD; questions are None where there are none.
+
+    KeyError or TypeError for anything else.
+    """
+    return [(paragraph["context"], paragraph.get("qas")) for paragraph in article["paragraphs"]]
+
+
 def _questions(articles: Sequence[Any]) -> Iterator[Any]:
     """One record per question, with its context and title. An article without paragraphs is a fault."""
     for index, article in enumerate(articles):
         try:
-            inside = [(paragraph["context"], list(paragraph["qas"])) for paragraph in article["paragraphs"]]
+            inside = [(context, list(questions)) for context, questions in paragraphs_of(article)]
         except (KeyError, TypeError):
             yield Fault("bad_json", f"article {index} has no list of paragraphs, each with context and qas")
             continue

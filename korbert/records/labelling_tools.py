@@ -60,17 +60,8 @@ def with_usual_names(table: Table, fits: Callable[[Columns], bool]) -> Table:
 
 
 def _exported(table: Table, export: Export) -> Table:
-    def objects() -> Numbered:
-        """The records with their own keys, or else with the columns that are no field of another."""
-        if table.objects:
-            yield from table.objects()
-            return
-        tops = [column for column in table.columns if column.rpartition(".")[0] not in set(table.columns) - {""}]
-        for number, cells in table.read(tops):
-            yield number, cells if isinstance(cells, Fault) else dict(zip(tops, cells, strict=True))
-
     def rows() -> Numbered:
-        for number, record in objects():
+        for number, record in table.records():
             if not isinstance(record, dict):
                 yield number, fault_of(record)
                 continue

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from io import BufferedReader
 from typing import IO, NamedTuple
 
-from korbert.errors import CorpusError
-
 LONGEST = 1 << 20  # bytes of a line
 TOO_LONG = f"is longer than {LONGEST:,} bytes"
 _BATCH_LINES, _BATCH_BYTES = 8_192, 1 << 20
@@ -25,6 +23,13 @@ class Line(NamedTuple):
     @property
     def cut(self) -> bool:
         return self.size > len(self.data)
+
+    @property
+    def text(self) -> str:
+        """Its text, without a carriage return at its end. UnicodeDecodeError if a byte cannot be decoded."""
+        if not self.cut:
+            return self.data.decode().rstrip("\r")
+        return codecs.getincrementaldecoder("utf-8")().decode(self.data)
 
 
 def batches(file: IO[bytes]) -> Iterator[list[Line]]:
@@ -104,17 +109,3 @@ def _more_is_there(file: IO[bytes]) -> bool:
 def _line(number: int, data: bytes, skipped: int) -> Line:
     data = data.removeprefix(codecs.BOM_UTF8) if number == 1 else data
     return Line(number, data, len(data) + skipped)
-
-
-def text_of(line: Line, encoding: str = "utf-8") -> str:
-    """The text of a line, without a carriage return at its end. CorpusError if a byte cannot be decoded.
-
-    encoding: of the file; its lines are UTF-8 (see encodings.utf8). The caller adds file and line to the error.
-    """
-    try:
-        if not line.cut:
-            return line.data.decode().rstrip("\r")
-        return codecs.getincrementaldecoder("utf-8")().decode(line.data)
-    except UnicodeDecodeError as error:
-        do = ": convert it, as with iconv -f cp949" if encoding == "utf-8" else ": correct it"
-        raise CorpusError(f"byte {error.start + 1} is not {encoding.upper()}: {line.data[:40]!r}{do}") from None

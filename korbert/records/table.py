@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from io import TextIOWrapper
 from itertools import islice
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeAlias
 
 from korbert.errors import CorpusError
 from korbert.names import BLANK
 from korbert.records.compression import File, open_bytes
-from korbert.records.encodings import HEAD_BYTES, decoded, encoding_in, errors_of, utf8
+from korbert.records.encodings import HEAD_BYTES, encoding_in, errors_of, utf8
 from korbert.records.lines import LONGEST
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 _LOOKED_AT = 100  # records whose cells tell what the columns hold
 _HEAD_LINES = 200
-_BLOCK_BYTES = 1 << 18
+_BLOCK_CHARS = 1 << 16
 _BLANK = codecs.BOM_UTF8 + codecs.BOM_UTF16 + b"\0 \t\r\n"
 _NUL_SHARE = 0.2  # of the head of a file: in UTF-16 half of Latin text is NUL, a third of Korean text with markup
 _JSON_NAMES = {
@@ -84,6 +85,19 @@ class Table:
     batches: Callable[[Sequence[str]], Iterator[Any]] | None = None
     notes: tuple[str, ...] = ()
 
+    def records(self, wanted: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
+        """Number of each record, and its fields or fault.
+
+        wanted: of these columns, unless each record names its own; None: of those that are no field of another.
+        """
+        if self.objects:
+            yield from self.objects()
+            return
+        if wanted is None:
+            wanted = [column for column in self.columns if column.rpartition(".")[0] not in set(self.columns) - {""}]
+        for number, cells in self.read(wanted):
+            yield number, cells if isinstance(cells, Fault) else dict(zip(wanted, cells, strict=True))
+
     @cached_property
     def first(self) -> Cells:
         """The cells of the first hundred records: they tell what the columns hold."""
@@ -112,27 +126,21 @@ class TextFile:
     longest: int = LONGEST
 
     @contextmanager
-    def open(self) -> Iterator[IO[bytes]]:
-        """Its content in UTF-8, with undecodable bytes as in encodings.utf8."""
+    def open(self) -> Iterator[TextIO]:
+        """Its content without a byte-order mark. Undecodable bytes become lone surrogates: see encodings.utf8."""
         with open_bytes(self.path) as packed, utf8(packed, self.encoding, self.path) as file:
-            yield file
+            yield TextIOWrapper(file, "utf-8-sig", errors_of(self.encoding), newline="\n")
 
     def lines(self) -> Iterator[str]:
-        """The lines, with their ends. Undecodable bytes become lone surrogates; a byte-order mark is removed."""
+        """The lines, each with a line feed at its end."""
         with self.open() as file:
-            for number, data in enumerate(file):
-                data = data if number else data.removeprefix(codecs.BOM_UTF8)
-                yield decoded(data.removesuffix(b"\n"), self.encoding) + "\n"
+            for line in file:
+                yield line if line.endswith("\n") else f"{line}\n"
 
     def blocks(self) -> Iterator[str]:
-        """The content without its byte-order mark, in blocks that may end anywhere."""
-        decoder = codecs.getincrementaldecoder("utf-8")(errors_of(self.encoding))
+        """The content, in blocks that may end anywhere."""
         with self.open() as file:
-            mark = "\ufeff"
-            while data := file.read(_BLOCK_BYTES):
-                yield decoder.decode(data).removeprefix(mark)
-                mark = ""
-            yield decoder.decode(b"", final=True)
+            yield from iter(lambda: file.read(_BLOCK_CHARS), "")
 
 
 def open_text(path: File) -> TextFile:

@@ -296,6 +296,11 @@ class Index:
             results = [hits[:top] for hits in reranked(reranker, queries, results)]
         return results
 
+    def check_where(self, where: str) -> None:
+        """SettingsError if a search would refuse this condition."""
+        with self._reading() as database:
+            numbers_where(database, where)
+
     def _search(
         self,
         database: Connection,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.records.given import table_of
+from korbert.records import listed
 from korbert.search.database import Damage, checked_row, checksum, read_meta
 from korbert.search.postings import add_postings, remove_postings
 from korbert.tasks.files import ROLES, column_for
@@ -44,16 +44,15 @@ def is_utf8(text: str) -> bool:
 def rows_of(texts: Any) -> Iterator[tuple[str | None, str, str]]:
     """Id, text and fields as JSON of each of the texts that a caller of Python gives. Id None: the next free number.
 
-    texts: strings, (id, text) or (id, text, fields), dicts of id, text and fields, a frame or a data set. A list is
-    read whole before its first row is given. SettingsError for anything else; CorpusError for an id or a text that is
-    not a string or not UTF-8.
+    texts: strings, (id, text) or (id, text, fields), dicts of id, text and fields, a frame or a data set. All but an
+    iterator is read whole before its first row is given. SettingsError for anything else; CorpusError for an id or a
+    text that is not a string or not UTF-8.
     """
-    if not isinstance(texts, list | tuple | Iterator) and (table := table_of(texts, "texts")) is not None:
-        texts = table.to_pylist()
+    texts = listed(texts)
     if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
         raise SettingsError(f"texts is a {type(texts).__name__}: {_TAKEN}")
     rows = (_row(one, f"texts[{place}]") for place, one in enumerate(texts))
-    return iter(list(rows)) if isinstance(texts, list | tuple) else rows
+    return rows if isinstance(texts, Iterator) else iter(list(rows))
 
 
 def _row(one: Any, place: str) -> tuple[str | None, str, str]:

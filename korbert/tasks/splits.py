@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from korbert.errors import CorpusError
-from korbert.records.table import Fault
+from korbert.records import Fault
 from korbert.tasks.files import Row, Rows
 
 
@@ -44,7 +44,7 @@ def cut(rows: Rows, share: float, texts: Callable[[Row], Sequence[str]]) -> tupl
     digests = _digests(rows, texts)
     distinct = sorted(set(digests))
     if len(distinct) < 2:
-        raise CorpusError(f"{rows.places[0]}: all rows have the same text: give more, or a file to validate on")
+        raise CorpusError(f"{'; '.join(rows.said())}: all rows have the same text: give more, or a file to validate on")
     held = set(distinct[: min(max(1, round(share * len(distinct))), len(distinct) - 1)])
     rest, share_of_rows = (
         taken(rows, [number for number, digest in enumerate(digests) if (digest in held) == inside])

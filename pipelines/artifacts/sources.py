@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from korbert import corpus
-from korbert.corpus.readers.files import find_files, is_address, remote_version
+from korbert.corpus.readers import find_files, is_address, remote_version
 from korbert.durable import sha256_of
 from korbert.errors import ArtifactError, CorpusError, ModelError
 from korbert.folders import bundled, is_on_hub
@@ -14,7 +14,7 @@ from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.recipes.loading import Recipe
 from korbert.pipelines.stages import Finder
-from korbert.records.compression import File
+from korbert.records import File
 
 SAMPLE = "sample:"
 

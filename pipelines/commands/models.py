@@ -20,8 +20,7 @@ from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options
 from korbert.pipelines.reports.formatting import megabytes
 from korbert.progress import track
-from korbert.records import excel
-from korbert.records.form import Format
+from korbert.records import Format, excel
 from korbert.tasks.kinds import kind_of_task
 from korbert.terminal import console, say
 

@@ -19,7 +19,7 @@ from korbert.messages import VARIABLE as LANG
 from korbert.messages import Message
 from korbert.names import on_disk
 from korbert.pipelines import inference, recipes
-from korbert.records.form import FORMATS, FORMS, Format, Sheet
+from korbert.records import FORMATS, FORMS, Format, Sheet
 from korbert.terminal import Messages, printable, say, shortened
 from korbert.vectors.names import Mix, PoolingName
 from korbert.world import is_silent

@@ -20,8 +20,7 @@ from korbert.messages import Message
 from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options
 from korbert.progress import track
-from korbert.records.form import Form, Format
-from korbert.records.table import is_empty
+from korbert.records import Form, Format, is_empty
 from korbert.search.database import FILE
 from korbert.terminal import say
 from korbert.vectors.names import Side, Unit, Way
@@ -138,7 +137,7 @@ def _pairs(
             seen[id] = record["line"]
             yield id, record["text"], record["fields"]
     if blank:
-        say(f"korbert: {corpus}: {blank:,} blank texts are left out", err=True)
+        say(f"korbert: {corpus}: blank texts left out: {blank:,}", err=True)
 
 
 def _records_of(file: Path, name: str, form: Format, text: str | None, *, is_alone: bool) -> Iterator[dict[str, Any]]:
@@ -182,6 +181,9 @@ def index(
             raise SettingsError("--check reads an index, and nothing else: korbert index INDEX --check")
         say(f"{model}: {search.check(model):,} texts, all as they were written")
         return
+    if output is None and corpus is None and remove and (model / FILE).is_file():
+        output = model
+        model = Path(search.model_of(output))
     if output is None:
         raise SettingsError("no index is named: give its folder with --output FOLDER")
     if corpus is None and remove is None:
@@ -212,6 +214,9 @@ def index(
     if corpus is not None:
         with track("index", None, "texts") as advance:
             added = made.add(_advancing(chain(first, texts), advance))
+        if others := len(made) - added.new - added.replaced - added.unchanged:
+            kept = t("{index}: {} texts are not in {corpus}, and stay: --remove takes a file of their ids")
+            say(kept.format(f"{others:,}", index=output, corpus=corpus), err=True)
     say(
         f"{output}: {added.new:,} new, {added.replaced:,} replaced, {added.unchanged:,} unchanged, {removed:,} removed;"
         f" {len(made):,} texts"
@@ -275,7 +280,7 @@ def similar(
     given_texts = options.texts_of(texts, input)
     failed, reranker = options.Failed(str(corpus)), _reranker(rerank, device)
     with _index_of(model, corpus, device, given, way, _pairs(corpus, form, text, failed)) as made:
-        if way is None:
+        if way is None and made.way == "words":
             say(f"korbert: ranked by {made.way}, as {made.why}: --way chooses another", err=True)
         for place, query in given_texts:
             if not query.strip():

@@ -5,14 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from korbert.durable import sha256_of
 from korbert.errors import SettingsError
 from korbert.messages import argument
+from korbert.folders import model_folder
 from korbert.model import Model
 from korbert.notebook import as_html
+from korbert.pipelines.artifacts.store import RECORD, read_json
 from korbert.pipelines.experiments.preparing import few_rows, roles_of
 from korbert.pipelines.experiments.scores import interval_over_rows
 from korbert.pipelines.reports.figures import interval, text
-from korbert.records.form import Form
+from korbert.records import Form
 from korbert.tasks.files import Row, read_rows, refuse_unseen_labels
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.noise import disturbing
@@ -77,6 +80,7 @@ def evaluated(
     if hasattr(kind, "labels"):
         refuse_unseen_labels(rows, kind.labels)
     kind = kind.validated_on(rows)
+    was_trained_on = _was_trained_on(model, file)
     model = Model(model.network, model.tokenizer, kind, name=model.name, precision=model.precision)
     rows = usable(rows, kind.target)
 
@@ -91,4 +95,17 @@ def evaluated(
     for name in kind.noise if noise else ():
         change = disturbing(name, random.Random(0))  # the same changes in every run
         disturbed[name] = scored([kind.disturbed(row, change) for row in rows], {}, ())
-    return scored(rows.rows, disturbed, [f"{kind.name}: {kind.about()}", *rows.said(), *few_rows(len(rows))])
+    notes = [f"{kind.name}: {kind.about()}", *rows.said(), *few_rows(len(rows))]
+    if was_trained_on:
+        notes.append(f"{file}: the model was trained on this file: expect lower scores on other rows")
+    return scored(rows.rows, disturbed, notes)
+
+
+def _was_trained_on(model: Model, file: Path) -> bool:
+    """Whether a file is one of those that the artifact of the model records as training files."""
+    folder = Path(model.folder or "")
+    if not (model.folder and folder.is_dir() and isinstance(file, Path) and file.is_file()):
+        return False
+    record = read_json(model_folder(folder).parent / RECORD) or {}
+    trained = record.get("inputs", {}).get("files", {}).get("train", [])
+    return sha256_of(file) in [one.get("sha256") for one in trained]

@@ -22,9 +22,10 @@ from korbert.modeling import EncoderConfig, FeatureModel, Model, init_encoder_fr
 from korbert.modeling.feature_settings import chosen_layers
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.stages import Inputs
+from korbert.records import open_table
 from korbert.scratch import claim
 from korbert.tasks.doubts import doubts
-from korbert.tasks.files import ROLES, Role, Rows, read_rows, refuse_unseen_labels, renamed
+from korbert.tasks.files import ROLES, Role, Rows, choose_columns, read_rows, refuse_unseen_labels, renamed
 from korbert.tasks.finetuning.encoded import EncodedTexts
 from korbert.tasks.finetuning.layerwise import keep_layers
 from korbert.tasks.finetuning.vectors import Keeping, KeptVectors, keep_vectors
@@ -229,8 +230,6 @@ def _tables(
         if name not in inputs.files:
             continue
         roles = roles_of(kind, settings, part=name)
-        if by_article and name == "train":
-            roles.append(ROLES["title"])
         own = {role.name for role in roles} | (settings.columns.keys() if name == "train" else set())
         asked = {role: column for role, column in settings.columns.items() if role in own}
         tables[name] = read_rows(inputs.files[name], roles, form=settings.form, columns=asked)
@@ -238,6 +237,14 @@ def _tables(
         tables["train"], tables["test"] = split_by_article(tables["train"])
         notes += (_SPLIT_NOTE,)
     return tables, notes, settings
+
+
+def check_columns(settings: TaskSection, train: Any) -> None:
+    """CorpusError if the training file lacks a column that this kind of task needs."""
+    roles = roles_of(KINDS[settings.kind].kind_class, settings, part="train")  # type: ignore[attr-defined]
+    taken = {column for columns in settings.columns.values() for column in columns}
+    table = open_table(train, settings.form, taken.issubset)
+    choose_columns(roles, table.columns, settings.columns, table.place(str(train)), table.first)
 
 
 def few_rows(count: int) -> Iterator[Message]:
@@ -262,6 +269,8 @@ def roles_of(kind: Kind | type[Kind], settings: object = None, *, part: str = "t
         if role.name == "label":
             label = replace(ROLES["labels"], name="label") if getattr(settings, "several", False) else role
             roles[index] = renamed(label, names)
+    if part == "train" and getattr(settings, "split_by_article", False):
+        roles.append(ROLES["title"])
     return roles
 
 

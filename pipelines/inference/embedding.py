@@ -13,27 +13,25 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Literal, Protocol
+from typing import IO, Any, Literal, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from korbert.corpus.readers import find_files
 from korbert.durable import content_digest, intact, write_aside, write_whole
 from korbert.errors import SettingsError
 from korbert.model import Model
-from korbert.names import is_litter
-from korbert.pipelines.inference.predicting import Result, result_of
-from korbert.pipelines.inference.records import ID_NAMES, TEXT_NAMES, Keys, records
+from korbert.pipelines.inference.predicting import Result, result_of, string
+from korbert.pipelines.inference.records import ID_NAMES, TEXT_NAMES, records
 from korbert.progress import Advance
-from korbert.records.detection import form_of, holds_records
-from korbert.records.form import Format
-from korbert.records.inputs import Source
+from korbert.records import Format, Source, form_of, holds_records
 from korbert.scratch import claim, remove
 from korbert.search.texts import is_utf8, json_of
-from korbert.tasks.files import ROLES, column_for
-from korbert.vectors.settings import Asked
+from korbert.tasks.files import ROLES, Role, column_for
+from korbert.vectors import Asked
 
 _NAMES = {"text": TEXT_NAMES, "query": ("query", *ROLES["question"].names)}
 _TEXT_FILES = (".txt", ".md")
@@ -70,12 +68,8 @@ def text_files(folder: Path) -> dict[str, Path]:
 
 def visible_files(folder: Path) -> dict[str, Path]:
     """The files below a folder by their names relative to it, without hidden ones and those of file managers."""
-    files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
-    return {
-        name: path
-        for name, path in files.items()
-        if not name.startswith(".") and "/." not in name and not is_litter(path.name)
-    }
+    files = cast(tuple[Path, ...], find_files(str(folder), Path()))
+    return {path.relative_to(folder).as_posix(): path for path in files}
 
 
 def holds_texts(folder: Path) -> bool:
@@ -92,12 +86,12 @@ def text_records(
     Yields batches; from a pipe, the records that have arrived. text: column or key of the text; None: the first usual
     name that is present. fields: add "fields", all else that the record has.
     """
-    keys: Keys = {role: (text,) if text else _NAMES[role]}
-    for part in records(file, name, form, keys, every_column=fields):
-        results = [result_of(record, keys, {}) for record in part]
+    read = Role(role, (text,) if text else _NAMES[role], string)
+    for part in records(file, name, form, [read], every_column=fields):
+        results = [result_of(record, [read]) for record in part]
         if fields:
             for record, result in zip(part, results, strict=True):
-                own = (*ID_NAMES, column_for(keys[role], tuple(record.fields)))
+                own = (*ID_NAMES, column_for(read.names, tuple(record.fields)))
                 result["fields"] = {key: value for key, value in record.fields.items() if key not in own}
         for place, one in enumerate(results):
             strings = (str(one.get("id", "")), one.get(role, ""), json_of(one.get("fields", {})))

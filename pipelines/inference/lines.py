@@ -6,11 +6,8 @@ from typing import Any
 
 from korbert.errors import PartlyFailed, SettingsError
 from korbert.pipelines.inference.records import TEXT_NAMES, records
-from korbert.records.detection import form_of
-from korbert.records.form import Format
-from korbert.records.inputs import Source
-from korbert.records.lines import LONGEST
-from korbert.tasks.files import column_for
+from korbert.records import LONGEST, Format, Source, form_of
+from korbert.tasks.files import ROLES, column_for
 
 
 def texts(file: Source, name: str, form: Format = "lines") -> Iterator[tuple[str, str]]:
@@ -19,7 +16,7 @@ def texts(file: Source, name: str, form: Format = "lines") -> Iterator[tuple[str
     form: "auto" goes by the ending of the name; text with another one is plain lines.
     """
     form = "lines" if form == "auto" and form_of(b"", name) == "auto" else form
-    for batch in records(file, name, form, {"text": TEXT_NAMES}):
+    for batch in records(file, name, form, [ROLES["text"]]):
         for record in batch:
             place = f"{name}: line {record.line}"
             if record.cut:

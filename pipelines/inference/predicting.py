@@ -8,8 +8,8 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,16 +20,12 @@ import pyarrow.parquet as pq
 from korbert.durable import write_aside
 from korbert.errors import CorpusError, SettingsError
 from korbert.model import Model
-from korbert.pipelines.inference.records import ID_NAMES, TEXT_NAMES, Keys, Record, option_of, records
-from korbert.records.detection import open_plain
-from korbert.records.form import Format
-from korbert.records.inputs import Source
-from korbert.records.table import is_empty
-from korbert.tasks.files import ROLES, column_for
+from korbert.pipelines.inference.records import ID_NAMES, Record, missing, option_of, records
+from korbert.records import Format, Source, open_plain, type_name
+from korbert.tasks.files import ROLES, Given, Role, Row, column_for, row_of, text_or_empty
 from korbert.tasks.kinds.texts import NO_TEXT
 
 MAX_CHARS = 100_000  # of a text; a classifier sees a few hundred pieces
-_KINDS = {type(None): "null", bool: "true or false", list: "a list", dict: "an object"}
 
 Result = dict[str, Any]
 
@@ -49,48 +45,48 @@ def predict_lines(
     first usual name that is present; "id": the one that results have as id. Raises SettingsError if a table has no such
     column or the model reads no such role, ModelError if the model's scores are NaN or it is not fine-tuned on a task.
     """
-    keys, values = fields_of(model)
+    roles = roles_of(model)
     columns = dict(columns or {})
     ids = tuple(columns.pop("id", ()))
-    if unread := [role for role in columns if role not in keys]:
-        own = " and ".join(f"`{role}`" for role in sorted(keys))
-        hint = " and ".join(map(option_of, keys))
-        raise SettingsError(f"{option_of(unread[0])}: this model reads {own}: use {hint}")
-    known = {role: tuple(names) for role, names in {**model.columns, **columns}.items() if role in keys}
-    together = {role: names for role, names in known.items() if len(names) > 1}
-    keys = {role: known[role] if role in columns else known.get(role, ()) + names for role, names in keys.items()}
-    for part in records(file, name, form, {**keys, "id": ids} if ids else keys):
-        results = [result_of(record, keys, values, together, ids) for record in part]
+    own = [role.name for role in roles]
+    if unread := [role for role in columns if role not in own]:
+        read = " and ".join(f"`{role}`" for role in sorted(own))
+        hint = " and ".join(map(option_of, own))
+        raise SettingsError(f"{option_of(unread[0])}: this model reads {read}: use {hint}")
+    known = {role: tuple(names) for role, names in {**model.columns, **columns}.items()}
+    usual = {role.name: () if role.name in columns else role.names for role in roles}
+    roles = [replace(role, names=known.get(role.name, ()) + usual[role.name]) for role in roles]
+    for part in records(file, name, form, [*roles, Role("id", ids)] if ids else roles):
+        results = [result_of(record, roles, known, ids) for record in part]
         good = [result for result in results if "error" not in result]
-        for result, prediction in zip(good, _predicted(model, good, keys), strict=True):
+        for result, prediction in zip(good, _predicted(model, good), strict=True):
+            result.pop("context", None)  # which may be long
             result.update(prediction)
         yield results
 
 
-def fields_of(model: Model) -> tuple[Keys, Mapping[str, Callable[[Any], Any]]]:
-    """The fields that a model reads, with their usual names, and the functions that convert them."""
-    if model.kind is None:
-        model.require("predict")
-    elif "answer" in model.can:
-        return {role: ROLES[role].names for role in ("question", "context")}, {}
-    elif "predict" in model.can:
-        roles = [ROLES[name] for name in (*model.kind.needs, *model.kind.takes)]
-        return {role.name: role.names for role in roles}, {role.name: role.value for role in roles}
-    return {"text": TEXT_NAMES}, {}
+def roles_of(model: Model) -> list[Role]:
+    """What a model reads of a record."""
+    kind = model.task
+    if "predict" not in model.can:
+        names = ("question", "context") if "answer" in model.can else ("text",)
+        return [replace(ROLES[name], value=string) for name in names]
+    roles = [ROLES[name] for name in (*kind.needs, *kind.takes)]
+    return [replace(role, value=text_or_empty) if role.value is ROLES["text"].value else role for role in roles]
 
 
-def _predicted(model: Model, good: Sequence[Result], keys: Iterable[str]) -> Sequence[Mapping[str, Any]]:
-    """Predictions for results; answers take their contexts out, which may be long."""
-    if "answer" in model.can:
-        contexts = [result.pop("context") for result in good]
-        return list(map(json_of, model.answer([result["question"] for result in good], contexts)))
-    if "predict" in model.can:
-        rows = [{name: result[name] for name in keys if name in result} for result in good]
-        return list(map(json_of, model.results_of(rows)))
-    texts = [result["text"] for result in good]
-    if "tag" in model.can:
-        return list(map(json_of, model.tag(texts)))
-    return [{"vector": vector.tolist()} for vector in model.embed(texts)]
+def string(cell: Any) -> str:
+    """The cell. ValueError if it is not a string."""
+    if not isinstance(cell, str):
+        raise ValueError(f"is {type_name(cell)}, not a string")
+    return cell
+
+
+def _predicted(model: Model, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Predictions for rows by role, as JSON objects."""
+    if model.task.operation == "embed":
+        return [{"vector": vector.tolist()} for vector in model.embed([row["text"] for row in rows])]
+    return list(map(json_of, model.results_of(rows)))
 
 
 def json_of(result: Any) -> dict[str, Any]:
@@ -164,7 +160,7 @@ def write_parquet(output: Path, model: Model, file: Source, form: Format, batche
         raise SettingsError(
             f"--output {output}: is for .xlsx, or for the columns of a file of Parquet: leave it out, and write > FILE"
         )
-    read = {"line", "id", "cut", *fields_of(model)[0]}
+    read = {"line", "id", "cut", *(role.name for role in roles_of(model))}
     found = map(_cells, chain.from_iterable(batches))
     rows = [{name: cell for name, cell in row.items() if name not in read} for row in found]
     if not rows:
@@ -198,47 +194,27 @@ def _rounded(value: Any) -> Any:
 
 
 def result_of(
-    record: Record,
-    keys: Keys,
-    values: Mapping[str, Callable[[Any], Any]],
-    together: Keys | None = None,
-    ids: tuple[str, ...] = (),
+    record: Record, roles: Sequence[Role], together: Given | None = None, ids: tuple[str, ...] = ()
 ) -> Result:
-    """A result without its prediction: line and id of the record, and the values of `keys` or an error.
+    """A result without its prediction: line and id of the record, and the values of the roles or an error.
 
-    values: key -> function that converts its field or raises ValueError; fields of other keys must be strings.
-    together: key -> fields that hold its value as a list, if all are present (보기1, 보기2).
-    ids: names of the id's field, if it is none of ID_NAMES.
+    roles, together: as in row_of. ids: names of the id's field, if it is none of ID_NAMES.
     """
     result: Result = {"line": record.line}
-    own = column_for(ids, tuple(record.fields)) if ids else next(filter(record.fields.__contains__, ID_NAMES), None)
+    present = tuple(record.fields)
+    own = column_for(ids, present) if ids else next(filter(record.fields.__contains__, ID_NAMES), None)
     id = record.fields.get(own or "")
     if isinstance(id, str | int) and not isinstance(id, bool):
         result["id"] = id
     if record.error:
         return {**result, "error": record.error}
-    for key, names in keys.items():
-        place = column_for(names, tuple(record.fields))
-        if place is None and not ROLES[key].required:
-            continue
-        if place is None:
-            there = ", ".join(map(repr, list(record.fields)[:6])) or "nothing"
-            return {**result, "error": f"has no {names[0]!r}, but {there}: name it with {option_of(key)}"}
-        value = record.fields[place]
-        if together and set(together.get(key, [None])) <= record.fields.keys():
-            value = [record.fields[name] for name in together[key]]
-        if is_empty(value) and values.get(key) is ROLES["text"].value:
-            result[key] = value if isinstance(value, str) else ""
-            continue
-        if key in values:
-            try:
-                result[key] = values[key](value)
-            except ValueError as error:
-                return {**result, "error": f"{place!r} {error}"}
-            continue
-        if not isinstance(value, str):
-            return {**result, "error": f"{place!r} is {_KINDS.get(type(value), 'a number')}, not a string"}
-        result[key] = value
+    for role, name in missing(roles, present).items():
+        there = ", ".join(map(repr, present[:6])) or "nothing"
+        return {**result, "error": f"has no {name!r}, but {there}: name it with {option_of(role)}"}
+    try:
+        result |= row_of(record.fields, roles, together)
+    except ValueError as error:
+        return {**result, "error": str(error)}
     if "text" in result and (record.cut or len(result["text"]) > MAX_CHARS):
         result["text"], result["cut"] = result["text"][:MAX_CHARS], True
     return result

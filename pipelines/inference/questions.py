@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from korbert.corpus.questions.generate import Asked, QuestionSettings, generate, is_part
-from korbert.corpus.readers.files import find_files
+from korbert.corpus.readers import find_files
 from korbert.corpus.settings import SourceSettings
 from korbert.durable import check_output, write_aside
 from korbert.errors import CorpusError, SettingsError

@@ -33,7 +33,7 @@ from korbert.names import is_litter
 from korbert.pipelines.inference.embedding import Embedding, Vectorizer, claim_parts, text_records, write_vectors
 from korbert.pipelines.inference.predicting import Result
 from korbert.progress import track
-from korbert.vectors.encoder import unit
+from korbert.vectors import unit
 
 _Vectors = NDArray[np.float32]
 _SERVER_TEXTS, _SERVER_SECONDS = 64, 120  # of a request

@@ -7,8 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from korbert.terminal import console
-from korbert.tokenization import Pieces, Tokenizer
-from korbert.tokenization.pieces import EOJEOL
+from korbert.tokenization import EOJEOL, Pieces, Tokenizer
 
 
 def token_rows(encoded: Pieces) -> Iterator[dict[str, Any]]:

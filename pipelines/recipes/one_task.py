@@ -10,7 +10,7 @@ from korbert.durable import check_outside
 from korbert.errors import SettingsError
 from korbert.folders import lasting, model_folder
 from korbert.pipelines.recipes.loading import Recipe, of_tables
-from korbert.records.form import Form
+from korbert.records import Form
 from korbert.tasks.kinds import ALIASES, KINDS
 
 Columns = Mapping[str, Sequence[str]]
@@ -36,7 +36,12 @@ def task_recipe(
         section["columns"] = columns
     name = re.sub(r"[^a-z0-9_-]+", "-", output.name.lower()).strip("-") or "task"
     changes = tuple(f"tasks.{name}.{change}" for change in changes)
-    return of_tables({"tasks": {name: section}}, Path("finetune"), "korbert finetune", changes), line
+    recipe = of_tables({"tasks": {name: section}}, Path("finetune"), "korbert finetune", changes)
+    if train and not line:  # the kind was named, which the columns may not fit
+        from korbert.pipelines.experiments.preparing import check_columns
+
+        check_columns(recipe.section(f"tasks.{name}"), train)
+    return recipe, line
 
 
 def _kind(

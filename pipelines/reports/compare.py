@@ -48,6 +48,9 @@ def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown
 
     models: of tasks, as in compare_tasks. Raises SettingsError for artifacts of both sorts, and for `models` of runs.
     """
+    for folder in folders:
+        if not folder.exists():
+            raise SettingsError(f"{folder}: no such folder: check its name")
     tasks = [(folder / PREDICTIONS).is_file() for folder in folders]
     if any(tasks) and not all(tasks):
         task, run = folders[tasks.index(True)], folders[tasks.index(False)]

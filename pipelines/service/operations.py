@@ -77,15 +77,21 @@ def embed_operation(model: Model) -> Operation:
 
 
 def search_operation(index: Index, limits: Limits) -> Operation:
-    """(text, (top, way)) -> {"hits": [hit, ..]}; runs on the model's thread, as the index embeds the text."""
+    """(text, (top, way, where)) -> {"hits": [hit, ..]}; runs on the model's thread, as the index embeds the text."""
 
-    def row(item: tuple[str, tuple[int, str | None]]) -> Row:
+    def row(item: tuple[str, tuple[int, str | None, str | None]]) -> Row:
         if not item[0].strip():
             raise Refusal(422, "is blank: give words to search for")
+        *_, where = item[1]
+        if where is not None:
+            try:
+                index.check_where(where)
+            except SettingsError as error:
+                raise Refusal(422, str(error)) from None
         _check_chars(item[0], limits.pieces)
         return Row(len(item[0]) // CHARS_A_PIECE + 2, item)
 
-    def forward(rows: Sequence[tuple[str, tuple[int, Any]]]) -> list[dict[str, Any]]:
+    def forward(rows: Sequence[tuple[str, tuple[int, Any, str | None]]]) -> list[dict[str, Any]]:
         return [{"hits": hits} for hits in _by_settings(rows, lambda texts, asked: index.search(texts, *asked))]
 
     return Operation(_each(row), forward)

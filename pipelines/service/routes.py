@@ -141,7 +141,7 @@ async def similar(body: schemas.Similar, request: Request) -> schemas.Listed:
     if service.search is None:
         service.model(None)  # refuses while the index is loading, too
         raise Refusal(404, "this service has no index: start it with --index")
-    items = [(text, (body.top, body.way)) for text in _listed(body.input)]
+    items = [(text, (body.top, body.way, body.where)) for text in _listed(body.input)]
     job = await service.ask(request, service.search, items, "input", body.input)
     return schemas.Listed(data=job.answers)
 

@@ -102,6 +102,9 @@ class Similar(Body, json_schema_extra=_example(input="신용 대출을 신청하
         description="rank by vectors, by BM25 of morphemes, or by both; if missing, by words, or by both if the model "
         "was trained for search",
     )
+    where: str | None = Field(
+        None, max_length=1_000, description="only texts whose fields meet this condition, as in \"kind = '민사'\""
+    )
 
 
 class Attention(Body, json_schema_extra=_example(text="신용 대출을 신청하고 싶어요")):

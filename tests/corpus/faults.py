@@ -1,7 +1,6 @@
 """Module-level functions for spawned workers: light stand-ins, and units that kill or hang the process they run in."""
 
 import os
-import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -39,13 +38,6 @@ def hangs_on_seven(unit: tuple[int, ...]) -> tuple[int, ...]:
     if 7 in unit:
         time.sleep(600)
     return unit
-
-
-def does_not_heed_sigterm(mark: str) -> None:
-    """Makes the file and ignores SIGTERM, so that it has to be killed."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    Path(mark).touch()
-    time.sleep(600)
 
 
 def refuses(unit: tuple[int, ...]) -> None:

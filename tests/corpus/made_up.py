@@ -7,10 +7,7 @@ import pyarrow as pa
 
 from korbert.corpus.execution.parts import write_parquet
 from korbert.corpus.morphemes import SCHEMA
-from korbert.tokenization.learning import learn
-from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
-from korbert.tokenization.tokenizer import Tokenizer
-from korbert.tokenization.vocabulary import marked
+from korbert.tokenization import AnalyzerOptions, Tokenizer, VocabularySettings, learn, marked
 
 LEARNED = ["학교", "에", "가", "ᆫ다", "도서관", "책", "을", "읽", "었", "다", "그리고", "사람", "들", "이"]
 FORMS = [*LEARNED, "漢", "학교에", "😀"]  # the last ones take several pieces or bytes

@@ -3,11 +3,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from korbert.corpus import AnalyzeSettings
 from korbert.corpus import analyze as stage
 from korbert.corpus.analyze import analyze
 from korbert.corpus.execution.parts import write_parquet
 from korbert.corpus.morphemes import SCHEMA
-from korbert.corpus.settings import AnalyzeSettings
 from korbert.errors import CorpusError
 from korbert.tokenization.analyzer import Analyzer
 

@@ -62,10 +62,12 @@ def test_the_same_bytes_for_any_parts_and_workers(morphemes, tmp_path, bytes_bel
 
 
 def test_everything_held_out_is_an_error(morphemes, tmp_path):
-    with pytest.raises(CorpusError, match="every morpheme is in a held-out document: bring more text or hold out less"):
-        run(morphemes, tmp_path / "out", share=1.0)
-    with pytest.raises(CorpusError, match=r"no part-\*.parquet in there: run `korbert analyze` first"):
-        run(tmp_path / "none", tmp_path / "out")
+    for folder, said in (
+        (morphemes, "every morpheme is in a held-out document: bring more text or hold out less"),
+        (tmp_path / "none", r"no part-\*.parquet in there: run `korbert analyze` first"),
+    ):
+        with pytest.raises(CorpusError, match=said):
+            run(folder, tmp_path / "out", share=1.0)
 
 
 def test_form_counts_by_mark(morphemes, tmp_path):

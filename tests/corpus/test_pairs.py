@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from korbert.corpus.pairs import pairs_of
-from korbert.pipelines.cli import run_command
 
 FIRST = "농업은 흙을 이용하여 식물을 가꾸고 가축을 기르는 활동이다. 가장 먼저 발달한 산업이다. 이제 크게 짓는다."
 SECOND = "105,000년 전부터 야생 곡물을 거둔 흔적이 있다. 쌀은 중국에서 먼저 재배했다고 하나 한국의 볍씨가 더 오래다."
@@ -28,17 +27,15 @@ def test_passages_are_of_the_text(text, title):
         assert pair.source == "sentences" or (pair.passage in text and len(pair.passage) >= 60)
 
 
-def test_the_command(tmp_path, capsys):
+def test_the_command(tmp_path, command):
     corpus, output = tmp_path / "corpus.jsonl", tmp_path / "pairs.jsonl"
     documents = [{"제목": "농업", "text": f"{FIRST}\n역사.\n{SECOND}"}, {"제목": 3, "text": SECOND}]
     corpus.write_text("\n".join(json.dumps(document) for document in documents), encoding="utf-8")
-    command = ["pairs", str(corpus), "--output", str(output), "--title", "제목"]
-    assert run_command(command) == 0
-    assert "pairs.jsonl: 1 titles, 1 headings, " in capsys.readouterr().err
+    pairs = ["pairs", corpus, "--output", output, "--title", "제목"]
+    assert "pairs.jsonl: 1 titles, 1 headings, " in command(*pairs).err
     rows = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
     assert [row["query"] for row in rows if row["source"] != "sentences"] == ["농업", "농업 역사"]
-    assert run_command(command) == 2  # the file is there, and nothing in it says that it is ours
+    command(*pairs, code=2)  # the file is there, and nothing in it says that it is ours
     output.unlink()
     corpus.write_text('{"text": "짧다"}', encoding="utf-8")
-    assert run_command(command) == 2
-    assert "corpus.jsonl: holds no pairs" in capsys.readouterr().err
+    assert "corpus.jsonl: holds no pairs" in command(*pairs, code=2).err

@@ -5,9 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from korbert.corpus.documents import is_heldout
-from korbert.corpus.settings import ShardSettings
-from korbert.corpus.shards import SCHEMA, shard
+from korbert.corpus import ShardSettings, is_heldout, shard
+from korbert.corpus.shards import SCHEMA
 from korbert.errors import CorpusError
 from korbert.tokenization.analyzer import Analysis
 

@@ -93,10 +93,12 @@ def test_write_protected_folders_and_files_are_refused(open_folder):
     if was == 0:
         os.seteuid(65534)  # root may write anywhere
     try:
-        with pytest.raises(SettingsError, match=r"out\.json: the folder .*closed may not be written to: name another"):
-            durable.check_output(closed / "out.json")
-        with pytest.raises(SettingsError, match=r"kept\.json: is protected from writing: name another file"):
-            durable.check_output(kept)
+        for path, said in (
+            (closed / "out.json", r"out\.json: the folder .*closed may not be written to: name another"),
+            (kept, r"kept\.json: is protected from writing: name another file"),
+        ):
+            with pytest.raises(SettingsError, match=said):
+                durable.check_output(path)
     finally:
         os.seteuid(was)
 

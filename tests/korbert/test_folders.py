@@ -33,13 +33,14 @@ def test_the_model_and_the_tokenizer_of_an_artifact(demo):
 
 
 def test_a_misspelt_bundled_model_is_suggested_and_a_folder_of_artifacts_refused_with_those_that_hold_one(demo):
-    for name in ("korbert-mimi", "models/korbert-minni"):
-        with pytest.raises(ModelError, match=f"{name}: no such folder: did you mean korbert-mini, which comes"):
-            model_folder(name)
-    with pytest.raises(ModelError, match=r"korquat: no such folder: did you mean \S+/korquad\?$"):
-        model_folder(demo / "korquat")
+    mini = "no such folder: did you mean korbert-mini, which comes"
+    for find, place, said in (
+        (model_folder, "korbert-mimi", f"korbert-mimi: {mini}"),
+        (model_folder, "models/korbert-minni", f"models/korbert-minni: {mini}"),
+        (model_folder, demo / "korquat", r"korquat: no such folder: did you mean \S+/korquad\?$"),
+        (model_folder, demo, r"is no model, but has some below: give \S+/korquad or \S+/pretrain$"),
+        (tokenizer_folder, demo, r"is no tokenizer, but has some below: give \S+/pretrain or \S+/vocab$"),
+    ):
+        with pytest.raises(ModelError, match=said):
+            find(place)
     assert model_folder("models/mood") == Path("models/mood")
-    with pytest.raises(ModelError, match=r"is no model, but has some below: give \S+/korquad or \S+/pretrain$"):
-        model_folder(demo)
-    with pytest.raises(ModelError, match=r"is no tokenizer, but has some below: give \S+/pretrain or \S+/vocab$"):
-        tokenizer_folder(demo)

@@ -12,12 +12,10 @@ from threading import Thread
 from urllib.parse import unquote, urlsplit
 
 import pytest
-import torch
 
 from korbert import hub
 from korbert.errors import SettingsError
 from korbert.folders import is_on_hub, lasting, model_folder
-from korbert.modeling import PretrainingModel, save_model
 
 PRIVATE = "someone/private"
 
@@ -112,13 +110,9 @@ def python(server, tmp_path):
     return ran
 
 
-def test_a_model_goes_to_the_hub_and_comes_back_also_without_a_network(
-    python, server, tmp_path, tiny_tokenizer, tiny_config
-):
-    network = PretrainingModel(tiny_config(), torch.Generator().manual_seed(1))
-    save_model(tmp_path / "mood", network, tiny_tokenizer)
+def test_a_model_goes_to_the_hub_and_comes_back_also_without_a_network(python, server, untrained):
     server.repos["me/carded"] = carded = {"README.md": b"mine", "pytorch_model.bin": b"x"}
-    push = f"model = korbert.load({str(tmp_path / 'mood')!r})\nprint(model.digest)\n"
+    push = f"model = korbert.load({str(untrained())!r})\nprint(model.digest)\n"
     digest, url, _ = python(push + "for name in ('me/mood', 'me/carded'): print(model.push_to_hub(name))")
     assert url == f"http://127.0.0.1:{server.server_port}/me/mood"
     card = server.repos["me/mood"]["README.md"].decode()

@@ -8,7 +8,6 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -16,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from korbert.errors import SettingsError
-from korbert.modeling import PretrainingModel, save_model
 from korbert.sklearn import TextClassifier, TextRegressor, TextVectorizer
 
 WORDS = ["영", "일", "이", "삼", "사", "오", "육", "칠", "팔", "구"]
@@ -28,11 +26,8 @@ UNTAUGHT = "asks for a good fit to numbers, which are words here, of an encoder 
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory, tiny_tokenizer, tiny_config):
-    path = tmp_path_factory.mktemp("start")
-    network = PretrainingModel(tiny_config(max_position_embeddings=64), torch.Generator().manual_seed(1))
-    save_model(path, network, tiny_tokenizer)
-    return str(path)
+def start(untrained):
+    return str(untrained())
 
 
 def _texts(rows):
@@ -136,15 +131,24 @@ def test_what_is_no_text_is_refused(start):
             TextRegressor(start, **QUICK).fit(rows, np.arange(len(rows)))
 
 
-def test_other_mistakes(start):
-    classifier = TextClassifier(start, **QUICK)
-    with pytest.raises(NotFittedError):
-        classifier.predict(TEXTS)
-    with pytest.raises(ValueError, match=r"y has 1 class \('가'\): give 2 or more"):
-        classifier.fit(TEXTS, ["가"] * 12)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        classifier.fit(TEXTS, MOODS[:4])
-    with pytest.raises(SettingsError, match="epoch: no such key"):
-        TextClassifier(start, settings={"epoch": 2}).fit(TEXTS, MOODS)
-    with pytest.raises(SettingsError, match=r"X\[0\] has 2 texts: give 1"):
-        TextVectorizer(start).fit().transform([("가", "나")])
+@pytest.mark.parametrize(
+    ("mistake", "error", "said"),
+    [
+        (lambda own, start: own.predict(TEXTS), NotFittedError, None),
+        (lambda own, start: own.fit(TEXTS, ["가"] * 12), ValueError, r"y has 1 class \('가'\): give 2 or more"),
+        (lambda own, start: own.fit(TEXTS, MOODS[:4]), ValueError, "inconsistent numbers of samples"),
+        (
+            lambda own, start: TextClassifier(start, settings={"epoch": 2}).fit(TEXTS, MOODS),
+            SettingsError,
+            "epoch: no such key",
+        ),
+        (
+            lambda own, start: TextVectorizer(start).fit().transform([("가", "나")]),
+            SettingsError,
+            r"X\[0\] has 2 texts: give 1",
+        ),
+    ],
+)
+def test_other_mistakes(start, mistake, error, said):
+    with pytest.raises(error, match=said):
+        mistake(TextClassifier(start, **QUICK), start)

@@ -5,8 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from korbert.modeling import PretrainingModel, QuestionAnsweringModel, save_model
-from korbert.pipelines.cli import run_command
+from korbert.modeling import QuestionAnsweringModel, save_model
 from korbert.pipelines.stages import Inputs
 from korbert.pretraining import SpecialIds
 from korbert.pretraining.shards import write_random_shards
@@ -14,31 +13,11 @@ from korbert.tasks.kinds.question_answering import QuestionAnswering
 from tests.running import own_data, units_here
 
 
-@pytest.fixture
-def command(capsys):
-    """(arguments, code) -> what a command line prints, which has to end with that code: .out and .err."""
-
-    def ran(*arguments, code=0):
-        ended = run_command([*map(str, arguments)])
-        said = capsys.readouterr()
-        assert ended == code, said.err
-        return said
-
-    return ran
-
-
 @pytest.fixture(scope="module", autouse=True)
 def _units_here():
     """The recipe's folder is the data folder, and commands of this process start no workers."""
     with own_data(), units_here():
         yield
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """The working folder, which is empty."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.fixture(autouse=True)
@@ -58,19 +37,6 @@ def pretraining(tmp_path_factory, tiny_tokenizer):
     pq.write_table(counts, folder / "vocab" / "counts.parquet")
     write_random_shards(folder / "shard", SpecialIds.of(tiny_tokenizer), seed=1)
     return Inputs({name: folder / name for name in ("vocab", "shard")}, {})
-
-
-@pytest.fixture(scope="session")
-def untrained(tmp_path_factory, tiny_tokenizer, tiny_config):
-    """(settings of the encoder) -> the folder of an untrained model of 64 positions: not to be changed."""
-
-    def folder(**settings):
-        path = tmp_path_factory.mktemp("untrained")
-        config = tiny_config(max_position_embeddings=64, **settings)
-        save_model(path, PretrainingModel(config, torch.Generator().manual_seed(1)), tiny_tokenizer)
-        return path
-
-    return folder
 
 
 @pytest.fixture(scope="session")

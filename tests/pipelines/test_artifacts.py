@@ -137,12 +137,6 @@ def test_a_record_that_is_none_is_said_with_its_place(tmp_path, change, said):
         store.read_record(tmp_path / "vocab")
 
 
-def test_a_page_decides_nothing(tmp_path):
-    record = _make(tmp_path, _plan())
-    (tmp_path / "vocab" / "report.html").write_text("<html", encoding="utf-8")
-    assert store.damage(tmp_path / "vocab", record, hashes=True) is None
-
-
 def test_a_changed_file_is_found_and_each_is_hashed_once(tmp_path, monkeypatch):
     record = _make(tmp_path, _plan())
     folder, path = tmp_path / "vocab", tmp_path / "vocab" / "tokenizer" / "pieces.txt"

@@ -10,7 +10,7 @@ from korbert.pipelines.commands.options import Failed
 from korbert.pipelines.commands.vectors import _pairs
 from korbert.pipelines.experiments.preparing import roles_of
 from korbert.pipelines.inference.records import TEXT_NAMES, records
-from korbert.tasks.files import read_rows
+from korbert.tasks.files import ROLES, read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.detecting import detect
 
@@ -123,7 +123,7 @@ def test_finetune_names_the_way_out(name, given, said):
 
 def _read(path):
     """The texts of a file as `predict` and `embed` read them."""
-    found = chain.from_iterable(records(path, path.name, "auto", {"text": TEXT_NAMES}))
+    found = chain.from_iterable(records(path, path.name, "auto", [ROLES["text"]]))
     return [next(value for name, value in one.fields.items() if name in TEXT_NAMES) for one in found]
 
 
@@ -170,7 +170,7 @@ def test_what_is_no_text_is_refused_by_file_and_by_pipe(name, said):
     with pytest.raises(KorbertError, match=said):
         _read(CASES / name)
     with (CASES / name).open("rb") as pipe, pytest.raises(KorbertError, match=said):
-        list(records(pipe, name, "auto", {"text": TEXT_NAMES}))
+        list(records(pipe, name, "auto", [ROLES["text"]]))
 
 
 @pytest.mark.parametrize(
@@ -189,4 +189,4 @@ def test_index_takes_the_texts(name, text, ids):
 
 def test_blank_texts_are_said(capsys):
     list(_pairs(CASES / "04-blank-lines.txt", "auto", None, Failed("a")))
-    assert "3 blank texts are left out" in capsys.readouterr().err
+    assert "blank texts left out: 3" in capsys.readouterr().err

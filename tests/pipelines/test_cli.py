@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from click.shell_completion import ShellComplete
@@ -27,10 +28,7 @@ FULL = "artifacts/demo/clean.partial/x: full: make room, then run the same comma
     (EOFError("cut short"), "EOFError: cut short: the same command with --debug shows where"),
 ])  # fmt: skip
 def test_an_unforeseen_error_is_one_line_with_a_way_out(error, said, monkeypatch, command):
-    def fail(*_, **__):
-        raise error
-
-    monkeypatch.setattr("korbert.pipelines.artifacts.pipeline.load", fail)
+    monkeypatch.setattr("korbert.pipelines.artifacts.pipeline.load", Mock(side_effect=error))
     assert command("clean", "demo", code=1).err.splitlines()[-1] == f"korbert: {said}"
     if "resumes" in said:
         assert "it starts over" in command("status", "demo", code=1).err
@@ -83,7 +81,7 @@ def test_a_long_message_is_cut(command):
     ("run keys.toml --dry-run", 2, "cannot be read (has more than 524,288 bytes)"),
     ("run deep.toml --dry-run", 2, "a line has more than 100 dots"),
     ("status absent", 2, "no such recipe"),
-    ("fill absent 가", 2, "absent/config.json: no such file: name a model folder"),
+    ("fill absent 가", 2, "absent: no such folder: name a model folder"),
     ("fill korbert-mini-nsmc [MASK]", 2, "it can predict and embed"),
     ("export korbert-mini loop", 2, "loop: already exists"),
     ("embed korbert-mini text.txt --output http://host/a.npy", 2, "is an address, and results are written to files"),
@@ -98,9 +96,6 @@ def test_a_long_message_is_cut(command):
 def test_what_can_be_mended_before_it_begins_leaves_with_2_and_a_failure_with_1(
     arguments, code, said, here, monkeypatch, command
 ):
-    def fail(*_, **__):
-        raise OSError(errno.EIO, "unforeseen")
-
     os.mkfifo(here / "fifo.toml")
     (here / "zero.toml").symlink_to("/dev/zero")
     (here / "loop").symlink_to("loop")
@@ -110,7 +105,8 @@ def test_what_can_be_mended_before_it_begins_leaves_with_2_and_a_failure_with_1(
     (here / "text.gz").write_bytes(b"no gzip")
     (here / "odd.jsonl").write_text('{"text": "가"}\n{\n', encoding="utf-8")
     (here / "broken.toml").write_text('extends = "demo"\nclean.sources = [{name = "a", path = "text.gz"}]', "utf-8")
-    monkeypatch.setattr("korbert.pipelines.inference.embedding.write_vectors", fail)
+    unforeseen = OSError(errno.EIO, "unforeseen")
+    monkeypatch.setattr("korbert.pipelines.inference.embedding.write_vectors", Mock(side_effect=unforeseen))
     assert said in command(*arguments.split(), code=code).err
 
 
@@ -140,11 +136,10 @@ def test_the_ranks_of_a_machine_share_its_row_workers(cores, ranks, asked, each,
     ["plan demo --root .", "compare here there", "clean demo --root .", "run demo --root . --to shard",
      "run demo --root . --dry-run", "nsmc demo --root . --dry-run", "new mine", "--version", ""],
 )  # fmt: skip
-def test_what_trains_nothing_is_done_by_rank_0(line, here, monkeypatch, capsys):
+def test_what_trains_nothing_is_done_by_rank_0(line, here, monkeypatch, command):
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert cli.run_command(line.split()) == 0
-    said = capsys.readouterr()
+    said = command(*line.split())
     assert (said.out, said.err, list(here.iterdir())) == ("", "", [])
 
 

@@ -97,18 +97,22 @@ def test_names_are_what_tells_runs_apart(tmp_path, folders, names):
     assert names is None or found == names.split()
 
 
-def test_what_is_no_run_is_named(tmp_path):
-    one = made(tmp_path / "one")
-    with pytest.raises(SettingsError, match="1 run to compare: name at least two"):
-        open_runs([one])
-    with pytest.raises(SettingsError, match=r"one: is named twice: name different runs"):
-        open_runs([one, tmp_path / "one"])
-    with pytest.raises(ArtifactError, match="no held-out figures yet: wait for the first evaluation"):
-        open_runs([one, made(tmp_path / "two", steps=0)])
-    place = r"name a folder such as artifacts/RECIPE/pretrain, pretrain\.partial, or models/mood"
-    for folder, what in (("clean", "an artifact of clean"), ("nowhere", "absent"), (".", "no pretraining run")):
-        with pytest.raises(ArtifactError, match=rf"is {what}: {place}"):
-            open_runs([one, tmp_path / "one" / folder if folder != "." else tmp_path])
+PLACE = r"name a folder such as artifacts/RECIPE/pretrain, pretrain\.partial, or models/mood"
+
+
+@pytest.mark.parametrize(("folders", "error", "said"), [
+    ("one", SettingsError, "1 run to compare: name at least two"),
+    ("one/pretrain one", SettingsError, "one: is named twice: name different runs"),
+    ("one two", ArtifactError, "no held-out figures yet: wait for the first evaluation"),
+    ("one one/clean", ArtifactError, f"is an artifact of clean: {PLACE}"),
+    ("one one/nowhere", ArtifactError, f"is absent: {PLACE}"),
+    ("one .", ArtifactError, f"is no pretraining run: {PLACE}"),
+])  # fmt: skip
+def test_what_is_no_run_is_named(tmp_path, folders, error, said):
+    made(tmp_path / "one")
+    made(tmp_path / "two", steps=0)
+    with pytest.raises(error, match=said):
+        open_runs([tmp_path / name for name in folders.split()])
 
 
 @pytest.mark.parametrize(("name", "line"), [

@@ -10,6 +10,7 @@ import pytest
 from foreign_folders import CONFIGS, foreign_tokenizer
 
 import korbert
+from korbert.errors import ModelError, SettingsError
 from korbert.modeling.transformers_config import class_of
 from korbert.pipelines.experiments.evaluating import evaluated
 from korbert.pipelines.inference.teachers import Cut, principal_axes, teacher_of
@@ -92,12 +93,13 @@ def test_teachers_in_other_forms(folders, server, tmp_path):
     wide = folders[1]
     expected = teacher_of(str(wide), "cpu")(TEXTS)
     assert np.allclose(teacher_of(f"{server}#wide", "cpu")(TEXTS), expected, atol=1e-5)
-    with pytest.raises(korbert.errors.ModelError, match=r"gave no vectors .*404.*: start it, or check"):
-        teacher_of(f"{server}#narrow", "cpu")(TEXTS)
-    with pytest.raises(korbert.errors.ModelError, match=r"redirects to http://localhost:\d+, another origin"):
-        teacher_of(f"{server}#moved", "cpu")(TEXTS)
-    with pytest.raises(korbert.errors.SettingsError, match="names no model of the server: write"):
-        teacher_of(server, "cpu")
+    for name, error, said in (
+        ("#narrow", ModelError, r"gave no vectors .*404.*: start it, or check"),
+        ("#moved", ModelError, r"redirects to http://localhost:\d+, another origin"),
+        ("", SettingsError, "names no model of the server: write"),
+    ):
+        with pytest.raises(error, match=said):
+            teacher_of(f"{server}{name}", "cpu")(TEXTS)
     model = class_of("bert")(class_of("bert").config_class(vocab_size=300, **CONFIGS["bert"]))
     model.save_pretrained(tmp_path)
     foreign_tokenizer("wordpiece").save_pretrained(tmp_path)

@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import f1_score
 
 import korbert
-from korbert.errors import CorpusError, SettingsError
+from korbert.errors import SettingsError
 from korbert.modeling import load_model
 from korbert.pipelines.experiments.preparing import prepare
 from tests.korbert.tiny import json_lines
@@ -57,14 +57,6 @@ def test_labels_of_texts(learn):
     assert [line["predictions"]["pretrained"][0]["label"] for line in lines] == MOODS
 
 
-def test_texts_that_are_cut_are_said(learn, caplog):
-    caplog.set_level("INFO", "korbert")
-    folder = learn(*moods(), max_length=4, epochs=1)
-    said = json.loads((folder / "scores.json").read_text(encoding="utf-8"))["said"][-1]
-    assert re.fullmatch(r"\d+ texts \([0-9.]+ %\) are cut at 4 pieces: --set max_length=N reads up to \d+", said)
-    assert said in caplog.messages
-
-
 def test_labels_of_pairs_depend_on_their_order(learn):
     pairs = [(one, two) for one, two in itertools.pairwise(TEXTS)]
     rows = [[one, two, "앞"] for one, two in pairs[:5]] + [[two, one, "뒤"] for one, two in pairs[:5]]
@@ -78,7 +70,7 @@ def test_labels_of_pairs_depend_on_their_order(learn):
 
 
 @pytest.mark.parametrize(("overlap", "reached"), [(True, True), pytest.param(False, False, marks=pytest.mark.slow)])
-def test_what_two_texts_have_in_common(learn, tmp_path, start, overlap, reached):
+def test_what_two_texts_have_in_common(learn, tmp_path, overlap, reached):
     """Do both texts name the same thing? Test rows have nouns of their own: only the overlap tells."""
     nouns = [one + two for one in "가나다라마바사" for two in "구누두루무부"]
 
@@ -134,7 +126,7 @@ def test_labels_of_words(load):
     load(("token-classification", ["tokens", "tags"], rows), "accuracy")
 
 
-def test_a_grid_and_seeds_are_chosen_on_validation_and_resumed(learn, tmp_path):
+def test_a_grid_and_seeds_are_chosen_on_validation_and_resumed(learn):
     more = {"learning_rates": [1e-5, 3e-3], "batch_size": [2, 5], "epochs": 3, "seeds": (0, 1, 2), "scratch": True}
     folder = learn(*moods(), **more)
     scores = json.loads((folder / "scores.json").read_text())
@@ -152,9 +144,7 @@ def test_a_grid_and_seeds_are_chosen_on_validation_and_resumed(learn, tmp_path):
     assert before == ((folder / "scores.json").read_bytes(), (folder / "model" / "model.safetensors").read_bytes())
 
 
-def test_rows_that_cannot_be_learned_are_refused(learn):
-    with pytest.raises(CorpusError, match="all rows have the label '긍정'"):
-        learn("classification", ["text", "label"], [[text, "긍정"] for text in TEXTS])
+def test_a_score_of_other_tasks_is_refused(learn):
     with pytest.raises(SettingsError, match="'bleu' is not a score of this task: use one of"):
         learn("classification", ["text", "label"], [["가", "a"], ["나", "b"]], metrics=("bleu",))
 
@@ -197,13 +187,17 @@ def test_a_label_can_be_left_out_of_micro_f1(learn):
     assert scores_of(folder)["pretrained"]["micro_f1"] == pytest.approx(counted(kept))
 
 
-def test_no_more_training_rows_than_a_limit(learn):
+def test_rows_and_pieces_beyond_a_limit_are_left_out_and_said(learn, caplog):
     """The files are the same for all parts: validation and test rows stay, and so do labels that no row is left of."""
-    folder = learn(*moods(("문장", "감정")), train_rows=4)
+    caplog.set_level("INFO", "korbert")
+    folder = learn(*moods(("문장", "감정")), train_rows=4, max_length=4, epochs=1)
     record = json.loads((folder / "scores.json").read_text())
     assert record["counts"] == {"train": 4, "valid": 10, "test": 10, "test_in_train": 4}
     assert "4 of the 10 training rows, by a hash of their texts, are used" in record["said"]
     assert record["task"]["labels"] == ["긍정", "부정"]
+    cut = record["said"][-1]
+    assert re.fullmatch(r"\d+ texts \([0-9.]+ %\) are cut at 4 pieces: --set max_length=N reads up to \d+", cut)
+    assert cut in caplog.messages
 
 
 def test_training_rows_alone_are_learned_with_wrong_spaces(learn, start, tmp_path):

@@ -142,9 +142,10 @@ def test_rows_that_cannot_be_learned(learn, tmp_path):
     folder = learn({"train": wrong}, epochs=1)
     said = json.loads((folder / "scores.json").read_text())["said"]
     assert f"dropped 1 as bad_row: {wrong.name}, line 12: the context has no '장영실'" in said
-    without = table(tmp_path / "none.csv", [(*one[:2], "") for one in QUESTIONS])
-    with pytest.raises(CorpusError, match="no question has an answer"):
-        learn({"train": without})
-    silent = table(tmp_path / "silent.csv", [one[:2] for one in QUESTIONS], "context,question")
-    with pytest.raises(CorpusError, match="no column for answers"):
-        learn({"train": wrong, "test": silent})
+    silent = [one[:2] for one in QUESTIONS]
+    for files, said in (
+        ({"train": table(tmp_path / "none.csv", [(*one, "") for one in silent])}, "no question has an answer"),
+        ({"train": wrong, "test": table(tmp_path / "a.csv", silent, "context,question")}, "no column for answers"),
+    ):
+        with pytest.raises(CorpusError, match=said):
+            learn(files)

@@ -84,15 +84,17 @@ def test_a_record_of_a_file_brings_its_own_slots(learned, command, tmp_path):
     assert [values(json.loads(line)["slots"]) for line in lines] == [SLOTS, {"어디로": "부산"}]
 
 
+@pytest.mark.parametrize(("name", "content"), [("a.txt", TEXT), ("a.csv", f"text,descriptions\n{TEXT},\n")])
+def test_slots_of_training_need_no_column(learned, command, tmp_path, name, content):
+    (tmp_path / name).write_text(content, "utf-8")
+    line = command("predict", learned[0], tmp_path / name, "--precision", "fp32").out
+    assert values(json.loads(line)["slots"]) == SLOTS
+
+
 def test_a_request_brings_its_own_slots(model):
     operation = operations_of(model, Limits())["predict"]
     found = operation.forward([row.value for row in operation.tokenize([TEXT, OTHER])])
     assert [values(one["slots"]) for one in found] == [SLOTS, {"어디로": "부산"}]
-
-
-def test_evaluate_scores_a_file(learned, command):
-    scores = json.loads(command("evaluate", *learned, "--json").out)
-    assert (scores["slot_f1"]["score"], scores["unseen_slot_f1"]["score"]) == (1.0, None)
 
 
 def test_rows_that_cannot_be_learned(untrained, tmp_path):

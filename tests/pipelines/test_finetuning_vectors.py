@@ -7,11 +7,10 @@ import pytest
 from sklearn.metrics.pairwise import cosine_similarity
 
 import korbert
-from korbert.errors import CorpusError, ModelError, SettingsError
+from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import read_config
-from korbert.search import Index
+from korbert.search import Index, default_way
 from korbert.search.evaluation import evaluate
-from korbert.search.index import default_way
 from korbert.tasks.doubts import seen_in
 from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import KINDS
@@ -162,10 +161,6 @@ def test_negatives_are_found_and_a_model_reranks(start, tmp_path, command):
     assert json.loads(out)["ways"]["reranked"]["MRR"]["value"] <= 1
     _, err = command(*ask, "--rerank", str(start), code=2)
     assert "was not trained to rerank" in err
-    index = Index.create(tmp_path / "made.index", korbert.load(start, "cpu"))
-    index.add([("a", "아주 신나는 작품")])
-    with pytest.raises(ModelError, match="was not trained to rerank"):
-        index.search("작품", reranker=korbert.load(start, "cpu"))
 
 
 def test_a_pair_is_known_from_training_whatever_its_negatives_are():

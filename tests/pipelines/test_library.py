@@ -62,10 +62,12 @@ def test_the_same_rows_are_skipped_others_are_refused_or_trained_anew(mood, star
     with caplog.at_level(logging.INFO):
         assert again(iter(ROWS)) == mood
     assert "tasks.mood: fresh, skipped" in caplog.messages
-    with pytest.raises(ArtifactError, match="rebuild it with `rebuild=True`, or choose another output"):
-        again(ROWS, epochs=3)
-    with pytest.raises(ArtifactError, match=r"is not what korbert finetune would make: .*train"):
-        again(ROWS[:8])
+    for rows, more, said in (
+        (ROWS, {"epochs": 3}, "rebuild it with `rebuild=True`, or choose another output"),
+        (ROWS[:8], {}, "is not what korbert finetune would make: .*train"),
+    ):
+        with pytest.raises(ArtifactError, match=said):
+            again(rows, **more)
     other = korbert.finetune(start, ROWS, test=ROWS[:4], output=tmp_path / "new", **QUICK | {"epochs": 1})
     compared = korbert.compare(mood, other.folder)
     assert [name.split("/")[-1] for name in compared.names] == ["mood", "new"]
@@ -123,9 +125,10 @@ def test_a_known_data_set_and_a_model_of_no_folder(start, tmp_path):
     ({"task": "klue-nli"}, SettingsError, "finetune: give train=FILE"),
     ({"train": ROWS, "epoch": 1}, SettingsError, r"epoch: no such key \(did you mean epochs\?\)"),
     ({"train": ROWS, "kind": "tagger"}, SettingsError, "no kind 'tagger' among classification, "),
-    ({"train": ROWS, "label": "감정"}, CorpusError, "^train.jsonl: no column '감정' for label among text, label"),
-    ({"train": ROWS, "test": [("좋다", "보통")]}, CorpusError, r"'보통' 1 times, first at test.jsonl, line 1"),
+    ({"train": ROWS, "label": "감정"}, CorpusError, "^train: no column '감정' for label among text, label"),
+    ({"train": ROWS, "test": [("좋다", "보통")]}, CorpusError, r"'보통' 1 times, first at test, line 1"),
     ({"train": "no.csv"}, CorpusError, "no.csv: no such file"),
+    ({"train": pd.DataFrame(ROWS, columns=["후기", "느낌"]), "label": "감정"}, CorpusError, "^train: no column '감정'"),
     ({"train": 3}, SettingsError, "train: is a int: give a path, a list of tuples or dicts"),
     ({"train": ROWS, "model": "korbert-mono"}, ModelError, "did you mean korbert-mini"),
     ({"train": [{"text": "좋다", "a": 0, "b": 1}] * 2}, CorpusError, "use several=True; else name .* with label$"),

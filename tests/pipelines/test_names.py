@@ -59,7 +59,7 @@ def test_a_recipe_finds_its_files(tmp_path, written, stored):
 
 
 @FORMS
-def test_the_command_line_finds_its_files(tmp_path, written, stored, command, sample):
+def test_the_command_line_finds_its_files(tmp_path, written, stored, command):
     _write(tmp_path / "내 자료" / "글.txt", "학교에 갔다.\n", stored)
     given = unicodedata.normalize(written, str(tmp_path / "내 자료" / "글.txt"))
     assert "학교" in command("tokenize", "korbert-mini", "--input", given).out

@@ -40,8 +40,8 @@ class _Echo(Model):
         tags = ("O", "B-PS", "I-PS")
         self.kind = TokenClassification(metrics=("accuracy",), max_length=8, stride=2, tags=tags, units="characters")
 
-    def tag(self, texts):
-        return [[] for _ in texts]
+    def results_of(self, rows):
+        return [[] for _ in rows]
 
 
 def _delimited(rows, delimiter, quoting, end):
@@ -167,8 +167,8 @@ class _EchoReader(Model):
     def __init__(self):
         self.kind = QuestionAnswering(metrics=("f1",))
 
-    def answer(self, questions, contexts):
-        return [Answer(context, 0, 0, 0.0) for context in contexts]
+    def results_of(self, rows):
+        return [Answer(row["context"], 0, 0, 0.0) for row in rows]
 
 
 @pytest.mark.parametrize("article", ARTICLES)

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from korbert.errors import SettingsError
-from korbert.pipelines.artifacts.pipeline import Pipeline
-from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.artifacts import Pipeline, Runtime
 from korbert.pipelines.cli import run_command
 from korbert.pipelines.planning import plan
 from korbert.pipelines.recipes import loading
@@ -40,17 +39,13 @@ def _pipeline(recipe, root, *changes, given=()):
     return Pipeline(loading.load(str(recipe), changes), runtime)
 
 
-def _said(command, *arguments):
-    """What a plan says, by what it says it of."""
-    return {name: " ".join(rest.split()) for name, rest in SAID.findall(command("plan", *arguments).out)}
-
-
 @pytest.mark.parametrize(
     ("name", "steps", "rows"), [("base", "900,000 100,000", "256 256"), ("albert", "125,000", "4,096")]
 )
 def test_a_paper_is_planned_without_data(name, steps, rows, tmp_path, command):
     """Its parameters: tests/whole/test_mission.py."""
-    said = _said(command, name, "--seconds", "0", "--set", "vocab.size=30522", "--root", str(tmp_path / "none"))
+    shown = command("plan", name, "--seconds", "0", "--set", "vocab.size=30522", "--root", tmp_path / "none").out
+    said = {name: " ".join(rest.split()) for name, rest in SAID.findall(shown)}
     assert (said["steps"], said["rows per step"]) == (steps, rows)
     assert set(said["epochs"].split()) == {"-"}
     assert "seconds per step" not in said
@@ -122,7 +117,7 @@ def test_as_many_steps_as_fit_are_planned(hours):
     assert found[0] / found[1] == pytest.approx(1450 / 400, rel=0.1 if hours < 1 else 0.01)
 
 
-def test_hours_give_a_command_with_so_many_steps(recipe, tmp_path, capsys, command):
+def test_hours_give_a_command_with_so_many_steps(recipe, tmp_path, command):
     options = ["--root", str(tmp_path), "--set", "pretrain.phases.0.steps=7"]
     said = command("plan", recipe, "--seconds", "1", "--hours", "1", *options).out
     words = shlex.split(said.split("\nkorbert ")[1])

@@ -155,18 +155,19 @@ NO_TABLE = "is for .xlsx, or for the columns of a file of Parquet: leave it out,
     ("none.parquet", "--output out.parquet", "none.parquet: holds no row, so there is nothing to write"),
     ("a.csv", "--form csv --sheet a", "--sheet is for workbooks: leave --form csv out"),
 ])  # fmt: skip
-def test_options_that_do_not_suit_a_file_are_refused(folders, tmp_path, command, monkeypatch, name, options, said):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.csv").write_text("text\n좋다\n", encoding="utf-8")
-    _parquet([], tmp_path / "none.parquet")
+def test_options_that_do_not_suit_a_file_are_refused(folders, here, command, name, options, said):
+    (here / "a.csv").write_text("text\n좋다\n", encoding="utf-8")
+    _parquet([], here / "none.parquet")
     assert said in command("predict", folders / "nsmc", name, *options.split(), code=2).err
-    assert not [*tmp_path.glob("out.*")]
+    assert not [*here.glob("out.*")]
 
 
 @pytest.mark.parametrize(("data", "name", "columns", "said"), [
     ("번호,후기\n1,좋다\n", "a.csv", {},
      "a.csv: no column text among 번호, 후기: name it with --text NAME, or if the first .* use --form lines"),
     ("id,text\n1,좋다\n", "a.csv", {"text": ["후기"]}, "no column 후기 among id, text"),
+    ('[{"번호": 1, "후기": "좋다"}]', "a.json", {},
+     "^a.json: no column text among 번호, 후기: name it with --text NAME$"),
     ("id,후기글\n1,좋다\n", "a.csv", {"text": ["후기"]}, "did you mean 후기글\\? name it with --text"),
     ("좋다\n", "a.txt", {"text": ["후기"]}, "a.txt: plain lines have no 후기: give a table or JSON lines"),
     ("번호,text\n1,좋다\n", "a.csv", {"id": ["순번"]},

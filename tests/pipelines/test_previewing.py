@@ -6,7 +6,7 @@ from collections import Counter
 from korbert.corpus.cleaning.preview import Preview, Shown
 from korbert.pipelines.recipes.files import SHIPPED
 from korbert.pipelines.reports import index
-from korbert.pipelines.reports.preview import print_preview, write_page
+from korbert.pipelines.reports.preview import write_page
 from korbert.pipelines.stages.table import STAGES
 
 
@@ -88,13 +88,3 @@ def test_dropped_rows_are_below_their_reason(tmp_path):
     assert shown.index("too little Hangul") < shown.index("too short")
     assert LONG[:100] in shown
     assert LONG[:300] not in shown
-
-
-def test_terminal_gets_no_escape_sequence(capsys):
-    evil = "\x1b]0;내 창\x07\u202e"
-    rows = [_row(f"{evil}앞", "앞"), _row("앞", f"{evil}앞"), Shown(None, f"b{evil}", "x", "x", "bad_text", None)]
-    rows.append(Shown(f"a{evil}", evil, "x", "x", "bad_text", f"{evil}자리"))
-    print_preview(Preview(rows, Counter({f"종류{evil}": 1}), {f"위키{evil}": 4}))
-    said = capsys.readouterr().out
-    assert not set(said) & set("\x1b\x07\u202e")
-    assert "\\x1b]0;" in said

@@ -70,15 +70,6 @@ def test_errors(here, questions, given, code, said):
     assert not list(here.glob(".korbert-*"))
 
 
-def test_a_partial_folder_of_somebody_else_is_left_alone(here, questions):
-    (here / "made.json.partial").mkdir()
-    (here / "made.json.partial" / "thesis.hwp").write_text("of someone", encoding="utf-8")
-    said = questions("poets.txt", "made.json", code=2).err
-    assert "made.json.partial: holds thesis.hwp, not korbert's: move it away" in said
-    assert (here / "made.json.partial" / "thesis.hwp").read_text(encoding="utf-8") == "of someone"
-    assert not (here / "made.json").exists()
-
-
 def _parts(folder):
     return {path.name: path.stat().st_mtime_ns for path in folder.glob("*.part")}
 

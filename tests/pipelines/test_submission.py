@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from korbert.durable import read_json
 from korbert.errors import ArtifactError, CorpusError, ModelError
 from korbert.pipelines import cli
 from korbert.pipelines.submission.check import check
@@ -161,10 +162,6 @@ def hidden(tmp_path_factory):
     return dataset(tmp_path_factory.mktemp("asked") / "KorQuAD_v1.0_test.json", ODD_QUESTIONS, ODD_CONTEXT)
 
 
-def load(path):
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
 @pytest.fixture(scope="module")
 def answered(untrained_reader, hidden, tmp_path_factory):
     output = tmp_path_factory.mktemp("answered") / "predictions.json"
@@ -173,15 +170,17 @@ def answered(untrained_reader, hidden, tmp_path_factory):
 
 
 def test_submit_answers_every_question_or_refuses_before_it_works(untrained_reader, hidden, answered, tmp_path):
-    predictions = load(answered)
+    predictions = read_json(answered)
     assert list(predictions) == list(ODD_QUESTIONS)
     assert all(answer and answer in ODD_CONTEXT for answer in predictions.values())
     assert [path.name for path in answered.parent.iterdir()] == ["predictions.json"]
     (tmp_path / "broken.json").write_text('{"data": [{"paragraphs": 3}]}', encoding="utf-8")
-    with pytest.raises(CorpusError, match=r"broken\.json, record 1: article 0 has no list of paragraphs"):
-        submit(untrained_reader, tmp_path / "broken.json", tmp_path / "predictions.json")
-    with pytest.raises(ModelError, match="no such file"):
-        submit(tmp_path / "empty", hidden, tmp_path / "predictions.json")
+    for model, asked, error, said in (
+        (untrained_reader, tmp_path / "broken.json", CorpusError, r"broken\.json, record 1: article 0 has no list of"),
+        (tmp_path / "empty", hidden, ModelError, "no such file"),
+    ):
+        with pytest.raises(error, match=said):
+            submit(model, asked, tmp_path / "predictions.json")
     assert not (tmp_path / "predictions.json").exists()
 
 
@@ -190,11 +189,21 @@ def test_score_of_two_files(tmp_path):
     dataset(dev, {"a": ("?", "강원도"), "b": ("?", "강원도")})
     predictions.write_text(json.dumps({"a": "강원도", "b": "강원도에서"}), encoding="utf-8")
     assert score(dev, predictions) == {"exact_match": 50.0, "f1": pytest.approx(50 + 50 * 0.75)}
-    with pytest.raises(CorpusError, match=r"predictions\.json: no column 'id' for id among a, b"):
-        score(predictions, predictions)
-    with pytest.raises(CorpusError, match=r"dev\.json: not a predictions file"):
-        score(dev, dev)
-    for content in ('{"a": 1e999}', '{"a": NaN}', '{"a": null}', '{"a": ' + "9" * 5_000 + "}", "[" * 100_000):
+    for file, said in (
+        (predictions, r"predictions\.json: no column 'id' for id among a, b"),
+        (dev, r"dev\.json: not a predictions file; it must be one JSON object"),
+    ):
+        with pytest.raises(CorpusError, match=said):
+            score(file, file)
+    for content in (
+        '{"a": 1e999}',
+        '{"a": NaN}',
+        '{"a": null}',
+        '{"a": ' + "9" * 5_000 + "}",
+        "[" * 100_000,
+        '["가"]',
+        '{"a": ["가"]}',
+    ):
         predictions.write_text(content)
         with pytest.raises(CorpusError, match=r"predictions\.json(, line 1)?: not (JSON|a predictions file)"):
             score(str(dev), str(predictions))
@@ -217,7 +226,7 @@ def test_predict_runs_elsewhere_without_network_on_the_code_beside_it(untrained_
     done = run(folder, [hidden, "predictions.json"], tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str(folder / "korbert" / "__init__.py")
-    assert load(tmp_path / "predictions.json") == load(answered)
+    assert read_json(tmp_path / "predictions.json") == read_json(answered)
     assert {path.name for path in folder.iterdir()} == {"predict.py", "requirements.txt", "model", "korbert"}
     lines = (folder / "requirements.txt").read_text(encoding="utf-8").splitlines()
     assert all("==" in line and "+" not in line and "/" not in line for line in lines)

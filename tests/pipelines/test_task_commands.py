@@ -1,7 +1,6 @@
 """`korbert finetune`, `evaluate`, `predict` on files of one's own, as a user types them."""
 
 import contextlib
-import csv
 import json
 import re
 from pathlib import Path
@@ -12,6 +11,7 @@ import korbert
 from korbert.pipelines.cli import run_command
 from korbert.tasks.noise import NOISE
 from tests.korbert.tiny import json_lines
+from tests.pipelines.small_tasks import write_table
 
 GOOD = ["정말 재미있다", "최고의 연기", "다시 보고 싶다", "음악이 아름답다", "가족과 보았다"]
 BAD = ["시간이 아깝다", "지루했다", "돈이 아깝다", "배우가 어색하다", "결말이 허무하다"]
@@ -28,8 +28,7 @@ def model(untrained):
 def _moods(path, encoding="utf-8"):
     """Rows of GOOD and BAD; the arguments that name them for training and test."""
     rows = [[text, mood] for mood, texts in (("좋음", GOOD), ("나쁨", BAD)) for text in texts]
-    with path.open("w", encoding=encoding, newline="") as file:
-        csv.writer(file, quoting=csv.QUOTE_ALL).writerows([["후기", "느낌"], *rows])
+    write_table(path, ["후기", "느낌"], rows, encoding)
     return ["--train", path.name, "--test", path.name, *NAMED, *QUICK]
 
 
@@ -41,7 +40,9 @@ def _json(shown):
 def test_training_and_test_files_may_be_addresses(here, model, command):
     _moods(here / "my.csv")
     address = (here / "my.csv").as_uri()
-    command("finetune", model, "--train", address, "--test", address, *NAMED, "--output", "mood", *QUICK)
+    command(
+        "finetune", model, "--train", address, "--test", address, *NAMED, "--output", "mood", *QUICK, "--epochs", "1"
+    )
     lines = command("evaluate", "mood", address, "--device", "cpu", "--noise").out.splitlines()
     assert [line.split()[0] for line in lines] == ["accuracy", "macro_f1", *["accuracy"] * len(NOISE)]
     assert [line.split("  ")[-1].strip() for line in lines[2:]] == list(NOISE)
@@ -74,38 +75,35 @@ def test_from_a_csv_file_to_a_model_in_one_command(here, model, command):
     assert "--rebuild`, or choose another --output" in said
 
 
-def _choices(path):
-    rows = [{"text": good, "choices": [bad, good], "label": 1} for good, bad in zip(GOOD, BAD, strict=True)]
-    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+STARTS = {"정말 재미있는 영화": 8, "서울에 갔다": 0, "부산은 멀다": 0, "이 영화를 보았다": 2, "서울": 0}
+FILES = {
+    "ner.jsonl": [json.dumps({"text": text, "entities": [[at, at + 2, "것"]]}) for text, at in STARTS.items()],
+    "choices.jsonl": [
+        json.dumps({"text": good, "choices": [bad, good], "label": 1}) for good, bad in zip(GOOD, BAD, strict=True)
+    ],
+    "numbers.tsv": [
+        "sentence1\tsentence2\tlabel",
+        *(f"{text}\t{BAD[0]}\t{place / 4}" for place, text in enumerate(GOOD)),
+    ],
+}
 
 
-def _numbers(path):
-    rows = [f"{text}\t{BAD[0]}\t{place / 4}" for place, text in enumerate(GOOD)]
-    path.write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]), encoding="utf-8")
-
-
-def _entities(path):
-    starts = {"정말 재미있는 영화": 8, "서울에 갔다": 0, "부산은 멀다": 0, "이 영화를 보았다": 2, "서울": 0}
-    rows = [{"text": text, "entities": [[start, start + 2, "것"]]} for text, start in starts.items()]
-    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-
-
-@pytest.mark.parametrize(("write", "name", "kind"), [
-    (_entities, "ner.jsonl", "token-classification: text from 'text', spans from 'entities'"),
-    (_choices, "choices.jsonl", "multiple-choice: choices from 'choices'"),
-    (_numbers, "numbers.tsv", "regression: score from 'label': 5 numbers"),
+@pytest.mark.parametrize(("name", "kind"), [
+    ("ner.jsonl", "token-classification: text from 'text', spans from 'entities'"),
+    ("choices.jsonl", "multiple-choice: choices from 'choices'"),
+    ("numbers.tsv", "regression: score from 'label': 5 numbers"),
 ])  # fmt: skip
-def test_the_kind_is_found_from_the_columns(here, model, write, name, kind, command):
-    write(here / name)
+def test_the_kind_is_found_from_the_columns(here, model, name, kind, command):
+    (here / name).write_text("\n".join(FILES[name]), encoding="utf-8")
     said = command("finetune", model, "--train", name, "--test", name, "--output", "out", *QUICK, "--epochs", "2").err
     assert kind in said
     lines = _json(command("predict", "out", name, "--device", "cpu"))
     assert len(lines) == 5
     assert all({"choice", "spans"} & line.keys() or isinstance(line["prediction"], float) for line in lines)
-    score = ["evaluate", "out", name, *([] if write is _entities else ["--label", "label"])]
-    command(*score, *([] if write is _choices else ["--html", "sure.html"]), "--device", "cpu")
-    assert Path("sure.html").exists() == (write is not _choices)
-    if write is _choices:
+    score = ["evaluate", "out", name, *([] if name == "ner.jsonl" else ["--label", "label"])]
+    command(*score, *([] if name == "choices.jsonl" else ["--html", "sure.html"]), "--device", "cpu")
+    assert Path("sure.html").exists() == (name != "choices.jsonl")
+    if name == "choices.jsonl":
         said = command(*score, "--noise", code=2).err
         assert "this model is of kind multiple-choice: noise is for classification, regression" in said
 
@@ -128,6 +126,9 @@ def test_finetune_and_evaluate_print_the_same_scores(here, model, command, monke
     assert few in json.loads(Path("mood/scores.json").read_text("utf-8"))["said"]
     assert set(asked) == {"fp32"}
     shown = command("evaluate", "mood", "my.csv", "--device", "cpu")
+    assert "my.csv: the model was trained on this file: expect lower scores on other rows" in shown.err
+    Path("other.csv").write_text(Path("my.csv").read_text("utf-8") + "\n", encoding="utf-8")
+    assert "trained on this file" not in command("evaluate", "mood", "other.csv", "--device", "cpu").err
     score, low, high, macro = (f"{float(figure) / 100:.4f}" for figure in found.groups())
     assert re.search(rf"accuracy +{score} +{low} to {high} +10 rows\n", shown.out)
     printed = re.search(r"macro_f1 +([0-9.]+) ", shown.out)
@@ -138,7 +139,7 @@ def test_finetune_and_evaluate_print_the_same_scores(here, model, command, monke
 
 def test_a_regression_names_its_baseline_and_its_error(here, model, command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    _numbers(here / "numbers.tsv")
+    (here / "numbers.tsv").write_text("\n".join(FILES["numbers.tsv"]), encoding="utf-8")
     learn = ["finetune", model, "--train", "numbers.tsv", "--test", "numbers.tsv", "--output", "out", *QUICK]
     shown = command(*learn, "--epochs", "1").out
     assert "TF-IDF baseline" in shown
@@ -195,6 +196,7 @@ def test_choices_in_several_columns_are_predicted(here, model, command):
     ("--train my.csv --text 후기 --label 느낌 --valid other.csv",
      "labels not seen in training: '다름' 1 times, first at .*other.csv, line 3"),
     ("--train my.csv --text 후기 --label 느낌 --set epoch=3", "no such key .did you"),
+    ("--train my.csv --text 후기 --kind regression", "my.csv: no column for score"),
     ("--train my.csv --text 후기 --label 느낌 --valid-share 2", "is not in the range"),
     ("--task klue-nerr --data .", "did you mean klue-ner"),
     ("--task klue-ner --data .", "klue-ner: no .*get the files from"),
@@ -208,6 +210,7 @@ def test_what_cannot_be_learned_is_refused(here, model, options, said, capsys):
     assert run_command(["finetune", model, *options.split(), "--output", "out", *QUICK]) in (1, 2)
     assert re.search(said, capsys.readouterr().err)
     assert not Path("out").exists()
+    assert not Path("out.partial").exists() or "other.csv" in options
 
 
 def test_a_model_of_a_known_set_knows_the_labels_of_its_files(here, model, sample, command):
@@ -225,13 +228,10 @@ def test_a_model_of_a_known_set_knows_the_labels_of_its_files(here, model, sampl
 def test_every_layer_is_scored(here, model, command):
     _moods(here / "my.csv")
     score = ["layers", model, "--train", "my.csv", *NAMED, "--output", "layers", *QUICK, "--epochs", "2"]
-    Path("layers/work").mkdir(parents=True)
-    Path("layers/work/thesis.hwp").write_text("of someone")
     assert "layers.html" in command(*score).out
     found = json.loads(Path("layers/layers.json").read_text())
     assert [row["name"] for row in found["models"][:2]] == ["0", "1"]
-    assert sorted(path.name for path in Path("layers").iterdir()) == ["layers.html", "layers.json", "work"]
-    assert Path("layers/work/thesis.hwp").read_text() == "of someone"
+    assert sorted(path.name for path in Path("layers").iterdir()) == ["layers.html", "layers.json"]
     Path("layers/layers.json").unlink()
     command(*score, "--seeds", "1")  # again, in the same folder
     assert json.loads(Path("layers/layers.json").read_text())["models"][0]["seeds"] == 1

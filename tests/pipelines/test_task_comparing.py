@@ -88,22 +88,6 @@ def test_the_first_is_compared_with_each_and_labels_of_all_sides_count(tmp_path)
     assert [pair["names"] for pair in found.scores["comparisons"]] == [["one", "two"], ["one", "three"]]
 
 
-def test_differences_are_those_of_scipy(tmp_path):
-    one = side(tmp_path / "one", ONE)
-    two = side(tmp_path / "two", TWO)
-    (found,) = compare_tasks([one, two]).scores["comparisons"]
-    a, b = (np.array([x == y for x, y in zip(text, RIGHT, strict=True)]) for text in (ONE, TWO))
-    only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
-    assert (only_a, only_b) == (12, 2)
-    assert found["difference"] == pytest.approx(10 / 40)
-    drawn = stats.bootstrap((a * 1.0 - b,), np.mean, n_resamples=4000, method="percentile", rng=0).confidence_interval
-    assert found["interval"] == pytest.approx([drawn.low, drawn.high], abs=0.03)
-    permuted = stats.permutation_test(
-        (a * 1.0, b * 1.0), lambda x, y: x.mean() - y.mean(), permutation_type="samples", n_resamples=4000, rng=0
-    )
-    assert found["p_value"] == pytest.approx(permuted.pvalue, abs=0.02)
-
-
 @pytest.mark.parametrize("more", [
     {"kind": "embedding", "learns": "scores"}, {"kind": "regression", "mean": 2.5, "deviation": 1.4, "pair": True},
 ], ids=lambda more: more["kind"])  # fmt: skip
@@ -158,12 +142,13 @@ def test_other_models_than_the_first(tmp_path):
     assert found.scores["comparisons"][0]["difference"] == pytest.approx(-14 / 40)
     same = compare_tasks([one, one], ["pretrained", "tfidf"])
     assert [side.name for side in same.sides] == ["pretrained", "tfidf"]
-    with pytest.raises(SettingsError, match=r"--model majority: .*one has predictions of pretrained, tfidf"):
-        compare_tasks([one, two], ["majority"])
-    with pytest.raises(SettingsError, match="--model: 2 names for 3 folders"):
-        compare_tasks([one, two, two], ["tfidf", "tfidf"])
-    with pytest.raises(SettingsError, match=r"one: its model tfidf is named twice: name another folder or --model"):
-        compare_tasks([one, one], ["tfidf"])
+    for folders, models, said in (
+        ([one, two], ["majority"], "--model majority: .*one has predictions of pretrained, tfidf"),
+        ([one, two, two], ["tfidf", "tfidf"], "--model: 2 names for 3 folders"),
+        ([one, one], ["tfidf"], "one: its model tfidf is named twice: name another folder or --model"),
+    ):
+        with pytest.raises(SettingsError, match=said):
+            compare_tasks(folders, models)
 
 
 @pytest.mark.parametrize(("more", "said"), [
@@ -201,22 +186,19 @@ def test_damaged_files_are_named(tmp_path, name, line, said):
         compare_tasks([one, other])
 
 
-def test_what_is_right_in_each_kind(tmp_path):
-    def task(kind, **fields):
-        return KINDS[kind].kind_class(metrics=("accuracy",), max_length=32, **fields)
-
-    rows = [{"text": "한강 물", "spans": [(0, 2, "곳"), (3, 4, "것")]}] * 2
-    tagging = task("token-classification", tags=("O", "B-것", "I-것", "B-곳", "I-곳"), units="characters", stride=8)
-    predictions = [[[3, 4, "것"], [0, 2, "곳"]], [[0, 2, "곳"]]]
-    assert tagging.merits(rows, predictions).tolist() == [1, 0]
-    choice = task("multiple-choice", most=2)
-    rows = [{"text": "가", "choices": ["나", "다"], "label": "1"}] * 2
-    assert choice.merits(rows, [{"choice": 1}, {"choice": 0}]).tolist() == [1, 0]
-    several = task("classification", labels=("a", "b"), several=True)
-    rows = [{"text": "가", "label": ["b", "a"]}] * 2
-    assert several.merits(rows, [{"labels": ["a", "b"]}, {"labels": ["a"]}]).tolist() == [1, 0]
-    regression = task("regression", mean=0, deviation=1)
-    assert regression.merits([{"text": "가", "score": 3.0}] * 2, [2.5, 5.0]).tolist() == [-0.5, -2.0]
+@pytest.mark.parametrize(("kind", "fields", "row", "predictions", "merits"), [
+    ("token-classification", {"tags": ("O", "B-것", "I-것", "B-곳", "I-곳"), "units": "characters", "stride": 8},
+     {"text": "한강 물", "spans": [(0, 2, "곳"), (3, 4, "것")]},
+     [[[3, 4, "것"], [0, 2, "곳"]], [[0, 2, "곳"]]], [1, 0]),
+    ("multiple-choice", {"most": 2}, {"text": "가", "choices": ["나", "다"], "label": "1"},
+     [{"choice": 1}, {"choice": 0}], [1, 0]),
+    ("classification", {"labels": ("a", "b"), "several": True}, {"text": "가", "label": ["b", "a"]},
+     [{"labels": ["a", "b"]}, {"labels": ["a"]}], [1, 0]),
+    ("regression", {"mean": 0, "deviation": 1}, {"text": "가", "score": 3.0}, [2.5, 5.0], [-0.5, -2.0]),
+])  # fmt: skip
+def test_what_is_right_in_each_kind(kind, fields, row, predictions, merits):
+    task = KINDS[kind].kind_class(metrics=("accuracy",), max_length=32, **fields)
+    assert task.merits([row] * 2, predictions).tolist() == merits
 
 
 def test_numbers_are_compared_and_shown(tmp_path):
@@ -271,4 +253,6 @@ def test_the_command(tmp_path, command):
     other.mkdir()
     err = command("compare", one, other, code=2).err
     assert f"{one} is an artifact of a task and {other} is none: compare tasks, or pretraining runs" in err
+    missing = tmp_path / "missing"
+    assert f"{missing}: no such folder: check its name" in command("compare", one, missing, code=2).err
     assert "--model is for artifacts of tasks" in command("compare", other, other, "--model", "tfidf", code=2).err

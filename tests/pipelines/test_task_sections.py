@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from korbert.errors import SettingsError
-from korbert.pipelines.artifacts import store
-from korbert.pipelines.artifacts.pipeline import Pipeline
+from korbert.pipelines.artifacts import Pipeline, Runtime, store
 from korbert.pipelines.artifacts.runner import make
-from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.recipes import loading
 from korbert.pipelines.recipes.loading import Recipe
 from korbert.pipelines.reports import task_scores

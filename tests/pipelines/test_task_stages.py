@@ -13,11 +13,11 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+from korbert.durable import read_json
 from korbert.errors import CorpusError, SettingsError
 from korbert.model import Model
 from korbert.modeling import PretrainingModel, save_model
-from korbert.pipelines.artifacts import store
-from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.artifacts import Runtime, store
 from korbert.pipelines.stages import Inputs
 from korbert.pipelines.stages.finetuning import run
 from korbert.pipelines.submission.writing import submit
@@ -106,10 +106,6 @@ def digests(folder):
     return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def load(path):
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
 @pytest.fixture(scope="module")
 def rated(root):
     """An artifact of nsmc, made without interruption, and its counts."""
@@ -123,7 +119,7 @@ def answered(root):
 
 def test_reviews_are_scored_beside_an_untrained_encoder_and_those_unseen_apart(rated, root):
     output, counts = rated
-    scores = load(output / "scores.json")
+    scores = read_json(output / "scores.json")
     assert [model["name"] for model in scores["models"]] == ["pretrained", "scratch", "majority", "tfidf"]
     assert (counts["train"] + counts["valid"], counts["test"]) == (150, 59)
     assert scores["counts"] == counts
@@ -145,8 +141,8 @@ def test_reviews_are_scored_beside_an_untrained_encoder_and_those_unseen_apart(r
 
 def test_questions_are_answered_scored_and_explained(answered, root, tmp_path):
     output, counts = answered
-    predictions, scores = load(output / "predictions.json"), load(output / "scores.json")
-    test = load(root / "test.json")
+    predictions, scores = read_json(output / "predictions.json"), read_json(output / "scores.json")
+    test = read_json(root / "test.json")
     contexts = {q["id"]: p["context"] for a in test["data"] for p in a["paragraphs"] for q in p["qas"]}
     assert predictions.keys() == contexts.keys()
     assert all(text in contexts[id] for id, text in predictions.items())
@@ -163,7 +159,7 @@ def test_questions_are_answered_scored_and_explained(answered, root, tmp_path):
     answer = reader.answer("한강은 어디에서 시작하는가?", context)
     assert context[answer.start : answer.end] == answer.answer
     submit(output, root / "test.json", tmp_path / "answers.json", device="cpu")
-    assert load(tmp_path / "answers.json") == predictions
+    assert read_json(tmp_path / "answers.json") == predictions
 
 
 KILLED = """
@@ -261,7 +257,7 @@ def test_one_file_split_by_article(root, tmp_path):
     held = [a for a in articles if int(hashlib.sha256(a[0].encode()).hexdigest(), 16) % 5 == 0]
     assert counts["test"] == sum(len(a) - 2 for a in held) > 0
     assert counts["train"] + counts["valid"] == sum(len(a) - 2 for a in articles) - counts["test"]
-    assert any("not comparable with published scores" in line for line in load(tmp_path / "scores.json")["said"])
+    assert any("not comparable with published scores" in line for line in read_json(tmp_path / "scores.json")["said"])
 
     (root / "one.json").write_text(json.dumps(document(ARTICLES[:1]), ensure_ascii=False), encoding="utf-8")
     with pytest.raises(CorpusError, match=r"one\.json: split_by_article leaves \d rows to train on and \d to score"):
@@ -275,7 +271,7 @@ def test_answers_to_questions_without_ids_are_numbered(root, tmp_path):
     (root / "plain.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     settings = {**QUESTIONS, "epochs": 1, "train": "plain.jsonl", "submission": True}
     make(root, QuestionAnsweringSection.model_validate(settings), tmp_path, train="plain.jsonl", test="plain.jsonl")
-    assert list(load(tmp_path / "predictions.json")) == [str(number) for number in range(len(rows))]
+    assert list(read_json(tmp_path / "predictions.json")) == [str(number) for number in range(len(rows))]
 
 
 def test_settings_that_do_not_fit_are_refused(root, tmp_path):

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -293,7 +294,7 @@ def test_tables_and_json_lines_of_a_folder_are_read_as_such(model, tmp_path, com
     assert [hit["id"] for hit in found["hits"]] == ["표.csv:1"]
 
 
-def test_a_search_takes_the_model_that_the_index_names(model, texts, indexed, command):
+def test_a_search_takes_the_model_that_the_index_names(model, texts, indexed, command, monkeypatch):
     expected = command("similar", model, indexed, "카드", "--json").out
     assert json.loads(expected)["hits"]
     assert command("similar", indexed, "카드", "--json").out == expected
@@ -301,6 +302,8 @@ def test_a_search_takes_the_model_that_the_index_names(model, texts, indexed, co
     assert command("similar", texts, "카드", "--model", model, "--json").out == expected
     err = command("similar", model, code=2).err
     assert f"{model}: nothing to search in is named: give a model and a file of texts, or an index" in err
+    monkeypatch.setattr("korbert.search.index.default_way", lambda model: ("both", "it helped"))
+    assert command("similar", indexed, "카드").err == ""
 
 
 def test_an_index_is_checked(model, texts, indexed, command):
@@ -313,6 +316,16 @@ def test_an_index_is_checked(model, texts, indexed, command):
     assert "is damaged" in command("similar", model, indexed, "영화", code=2).err
     assert "--check reads an index, and nothing else" in command("index", indexed, texts, "--check", code=2).err
     assert "no index is named: give its folder with --output FOLDER" in command("index", model, texts, code=2).err
+
+
+def test_texts_that_leave_a_corpus_stay_until_they_are_removed(model, texts, indexed, tmp_path, command):
+    Path(texts).write_text("\n".join(TEXTS[:2]) + "\n", encoding="utf-8")
+    err = command("index", model, texts, "--output", indexed).err
+    assert f"{indexed}: 2 texts are not in {texts}, and stay: --remove takes a file of their ids" in err
+    gone = tmp_path / "gone.txt"
+    gone.write_text("texts.txt:3\ntexts.txt:4\n", encoding="utf-8")
+    assert "2 removed; 2 texts" in command("index", indexed, "--remove", gone).out
+    assert "stay" not in command("index", model, texts, "--output", indexed).err
 
 
 def test_a_corpus_without_the_column_is_refused_before_an_index_is_made(model, tmp_path, command):

@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -29,9 +30,6 @@ def _cut_off(made, step, *options):
     """A run that ends before that step: "settle", or the rename to the folder of that name."""
     rename = Path.rename
 
-    def settle(partial, final):
-        raise KeyboardInterrupt
-
     def guarded(path, target):
         if target.name == step:
             raise KeyboardInterrupt
@@ -40,7 +38,7 @@ def _cut_off(made, step, *options):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Path, "rename", guarded)
         if step == "settle":
-            patch.setattr(store, "settle", settle)
+            patch.setattr(store, "settle", Mock(side_effect=KeyboardInterrupt))
         made.run("clean", *options, code=130)
 
 
@@ -80,10 +78,8 @@ def test_a_whole_partial_folder_is_put_in_place(whole, made, monkeypatch, step, 
     before = _written(made.folder / "clean.partial")
     assert {"stage.json", "run.json", "documents/part-00000.parquet"} <= before.keys()
 
-    def work(*_):
-        raise AssertionError("the stage was run again")
-
-    monkeypatch.setattr("korbert.pipelines.stages.clean.run", work)
+    again = AssertionError("the stage was run again")
+    monkeypatch.setattr("korbert.pipelines.stages.clean.run", Mock(side_effect=again))
     made.run("clean", *options)
     assert made.record("clean")["digest"] == whole.record("clean")["digest"]
     assert _written(made.folder / "clean") == before

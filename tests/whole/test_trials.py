@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from korbert.durable import read_json
 from korbert.pipelines.recipes import loading
 from tests.running import run_here
 
@@ -95,10 +96,6 @@ def _in_this_process(command, recipe, *words, changes=()):
     return done.out
 
 
-def _json(path):
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
 @pytest.mark.slow
 def test_trials_end_in_a_table(trials, whole, data, tmp_path, monkeypatch):
     """In one process, which takes seconds less for each command."""
@@ -122,15 +119,15 @@ def test_trials_end_in_a_table(trials, whole, data, tmp_path, monkeypatch):
     for way, run in (("plain", "plain-1"), ("hidden", "hidden-0")):
         artifact = root / "0.02" / run / "tiny" / "pretrain"
         last = json.loads((artifact / "metrics.jsonl").read_text(encoding="utf-8").splitlines()[-1])
-        steps = _json(artifact / "stage.json")["counts"]["steps"]
+        steps = read_json(artifact / "stage.json")["counts"]["steps"]
         assert table[way][1:4] == ["0.02", f"{steps:,}", f"{last['pieces']:,}"]
         assert table[way][4].startswith("1 / ")
-    own = _json(root / "0.02/plain-1/tiny/pretrain/scores.json")["mlm_loss"]
-    counts = _json(root / "corpus" / "heldout.json")
+    own = read_json(root / "0.02/plain-1/tiny/pretrain/scores.json")["mlm_loss"]
+    counts = read_json(root / "corpus" / "heldout.json")
     bits = own / math.log(2) * counts["pieces"] / counts["characters"]  # the base's own rows are those of all
     assert float(table["plain"][5]) == pytest.approx(bits, abs=6e-4)
     places = {"untrained": "untrained/plain", "plain": "0.02/plain-1"}
-    scores = {name: _json(root / place / "tasks/tasks.mood/scores.json") for name, place in places.items()}
+    scores = {name: read_json(root / place / "tasks/tasks.mood/scores.json") for name, place in places.items()}
     means = {name: 100 * found["models"][0]["accuracy"]["mean"] for name, found in scores.items()}
     assert table["plain"][6].startswith(f"{means['plain']:.2f} ± ")
     assert table["plain"][6].endswith(f" ({means['plain'] - means['untrained']:+.2f})")

@@ -1,8 +1,17 @@
 from .cells import ANY as ANY
 from .cells import Answer as Answer
 from .cells import Span as Span
+from .cells import joined_labels as joined_labels
+from .cells import label as label
+from .cells import score as score
+from .cells import text_or_empty as text_or_empty
+from .columns import Given as Given
+from .columns import choose_columns as choose_columns
 from .columns import column_for as column_for
 from .columns import columns_of as columns_of
+from .columns import flag_columns as flag_columns
+from .columns import listed as listed
+from .columns import row_of as row_of
 from .roles import ROLES as ROLES
 from .roles import Role as Role
 from .roles import renamed as renamed

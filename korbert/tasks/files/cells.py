@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.names import BLANK, nfc
-from korbert.records.jsons import value_in
-from korbert.records.table import is_empty
+from korbert.records import is_empty, value_in
 
 _NAMES = {dict: "an object", list: "a list", float: "a number with a fraction", bool: "a truth value", int: "a number"}
 
@@ -70,6 +69,13 @@ def text(cell: Any) -> str:
         fault = f"byte 0x{code - 0xDC00:02x}, which its encoding lacks," if 0xDC80 <= code <= 0xDCFF else "a surrogate"
         raise ValueError(f"has {fault} at character {error.start}") from None
     return cell
+
+
+def text_or_empty(cell: Any) -> str:
+    """As `text`, but without a fault for an empty cell."""
+    if is_empty(cell):
+        return cell if isinstance(cell, str) else ""
+    return text(cell)
 
 
 def label(cell: Any) -> str:
@@ -238,7 +244,7 @@ def sentences(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
 def choices(cell: Any) -> list[str]:
     """Two or more non-empty texts, from a list or a string of one. Trailing empty cells are ignored."""
     value = value_in(cell)
-    if not isinstance(value, list):
+    if not isinstance(value, list | tuple):
         raise ValueError(f"is {_shown(cell)}, not a list of choices")
     while value and is_empty(value[-1]):
         value = value[:-1]
@@ -356,7 +362,9 @@ def placed(text: str, spans: Sequence[Span | QuotedSpan]) -> list[Span]:
         if isinstance(span, QuotedSpan):
             start, end, name, quoted = span
             units = _from_utf16(text, start), _from_utf16(text, end)
-            alike = [pair for pair in ((start, end), units, (start, end + 1)) if _same(text[slice(*pair)], quoted)]
+            alike = [
+                pair for pair in ((start, end), units, (start, end + 1)) if _plain(text[slice(*pair)]) == _plain(quoted)
+            ]
             if not alike:
                 there = _shown(text[start:end])
                 raise ValueError(f"has {name} at [{start}, {end}), where the text has {there}, not {_shown(quoted)}")
@@ -370,10 +378,9 @@ def _from_utf16(text: str, units: int) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")[: 2 * units].decode("utf-16-le", "ignore"))
 
 
-def _same(one: str, other: str) -> bool:
-    """Whether two texts are the same in NFC, whatever their white space: some tools write a line end as a space."""
-    plain = (re.sub(r"\s", " ", nfc(text)) for text in (one, other))
-    return next(plain) == next(plain)
+def _plain(text: str) -> str:
+    """The text in NFC, with spaces for all white space: some tools write a line end as a space."""
+    return re.sub(r"\s", " ", nfc(text))
 
 
 def _part(value: Any, part: Any, name: int | str) -> Any:

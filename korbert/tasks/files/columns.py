@@ -9,7 +9,7 @@ from typing import Any
 
 from korbert.errors import CorpusError, SettingsError
 from korbert.names import BLANK, nfc, same_name
-from korbert.records.table import Cells
+from korbert.records import Cells, is_empty
 from korbert.tasks.files.cells import flag
 from korbert.tasks.files.roles import Role
 
@@ -48,7 +48,7 @@ def choose_columns(
     if missing:
         what = " and ".join(f"{role.name} ({', '.join(role.names[:3])}, ...)" for role in missing)
         raise CorpusError(
-            f"{file}: no column for {what} among {_listed(present)}: say which one it is, or if the first line names"
+            f"{file}: no column for {what} among {listed(present)}: say which one it is, or if the first line names"
             " no columns, add a line that does"
         )
     _refuse_shared(chosen, given, present, file)
@@ -80,6 +80,32 @@ def column_for(names: tuple[str, ...], present: tuple[str, ...]) -> str | None:
         if columns := columns_of(Role("", (name,)), present):
             return columns[0]
     return None
+
+
+def row_of(fields: Mapping[str, Any], roles: Iterable[Role], together: Given | None = None) -> dict[str, Any]:
+    """Role -> value of a record to predict for, whether it is of a file or a caller has it.
+
+    roles: with the names of their columns, the preferred one first. together: the columns that hold a role as a list,
+    if all are present. An optional role without a column, or with an empty cell, is left out.
+    Raises ValueError for a role without a column of its own, and for a cell that it cannot have.
+    """
+    row: dict[str, Any] = {}
+    holders: dict[str, str] = {}
+    for role in roles:
+        column = column_for(role.names, tuple(fields))
+        if not role.required and (column is None or is_empty(fields[column])):
+            continue
+        if column is None or column in holders:
+            there = f"but for {holders[column]}" if column else f"among {', '.join(fields) or 'none'}"
+            raise ValueError(f"no column {' or '.join(dict.fromkeys((role.names[0], role.name)))} {there}")
+        holders[column] = role.name
+        parts = (together or {}).get(role.name, ())
+        are_parts = len(parts) > 1 and fields.keys() >= set(parts)
+        try:
+            row[role.name] = role.value([fields[part] for part in parts] if are_parts else fields[column])
+        except ValueError as error:
+            raise ValueError(f"{column!r} {error}") from None
+    return row
 
 
 def flag_columns(present: Iterable[str], cells: Cells) -> tuple[str, ...]:
@@ -130,7 +156,7 @@ def _found(column: str, role: str, present: Sequence[str], file: str) -> str:
         )
     near = difflib.get_close_matches(column, [name for name in present if name], 1, 0.3)
     hint = f": did you mean {near[0]!r}?" if near else ": name one of these"
-    raise CorpusError(f"{file}: no column {column!r} for {role} among {_listed(present)}{hint}")
+    raise CorpusError(f"{file}: no column {column!r} for {role} among {listed(present)}{hint}")
 
 
 def _refuse_shared(chosen: Mapping[str, tuple[str, ...]], given: Given, present: Sequence[str], file: str) -> None:
@@ -140,13 +166,13 @@ def _refuse_shared(chosen: Mapping[str, tuple[str, ...]], given: Given, present:
         for column in columns if role not in given else ():
             if column in holder:
                 raise CorpusError(
-                    f"{file}: column {column!r} may hold {holder[column]} or {role} (of {_listed(present)}): say"
+                    f"{file}: column {column!r} may hold {holder[column]} or {role} (of {listed(present)}): say"
                     " which column holds which"
                 )
             holder[column] = role
 
 
-def _listed(columns: Sequence[str]) -> str:
+def listed(columns: Sequence[str]) -> str:
     """Column names for messages, with undecodable characters escaped."""
     names = ", ".join(column or "(no name)" for column in columns) or "none"
     return names.encode("utf-8", "backslashreplace").decode()

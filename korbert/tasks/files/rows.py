@@ -7,10 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from korbert.errors import CorpusError
-from korbert.records.detection import open_table
-from korbert.records.form import Form
-from korbert.records.labelling_tools import tables_of
-from korbert.records.table import Cells, Fault, Table, is_empty
+from korbert.records import Cells, Fault, Form, Table, is_empty, open_table, tables_of
 from korbert.tasks.files import cells
 from korbert.tasks.files.columns import Given, choose_columns, flag_columns
 from korbert.tasks.files.roles import Role
@@ -173,25 +170,18 @@ class _Reading:
     """Parses the cells of a record into a row."""
 
     def __init__(self, roles: Sequence[Role], chosen: Mapping[str, tuple[str, ...]], first: Cells) -> None:
-        self.wanted = [column for columns in chosen.values() for column in columns]
+        self.wanted = list(dict.fromkeys(column for columns in chosen.values() for column in columns))
         self.remarks: Counter[str] = Counter()
-        self._empty: Row = {role.name: None for role in roles}
-        self._complete = [role for role in roles if role.complete and role.name in chosen]
-        self._parts: list[tuple[Role, tuple[str, ...], int]] = []  # role, its columns, the first one in `wanted`
-        self._flags: set[str] = set()  # roles whose columns each say whether the label of their name holds
-        begin = 0
-        for role in roles:
-            columns = chosen.get(role.name, ())
-            if columns:
-                self._parts.append((role, columns, begin))
-                begin += len(columns)
-            if role.flags and len(columns) > 1 and flag_columns(columns, first) == columns:
-                self._flags.add(role.name)
+        self._names = [role.name for role in roles]
+        self._roles = [(role, chosen[role.name]) for role in roles if role.name in chosen]
+        several = [(role, columns) for role, columns in self._roles if role.flags and len(columns) > 1]
+        self._flags = {role.name for role, columns in several if flag_columns(columns, first) == columns}
 
     def row(self, record: Sequence[Any]) -> Row | Fault:
-        row = self._empty.copy()
-        for role, columns, begin in self._parts:
-            own = record[begin : begin + len(columns)]
+        row: Row = dict.fromkeys(self._names)
+        held = dict(zip(self.wanted, record, strict=True))
+        for role, columns in self._roles:
+            own = [held[column] for column in columns]
             filled = [cell for cell in own if not is_empty(cell)]
             if not filled:
                 if role.required and role.empty is None:
@@ -204,14 +194,14 @@ class _Reading:
                 elif len(columns) == 1:
                     row[role.name] = role.value(own[0])
                 else:  # columns label1, label2 may have names, and some none
-                    row[role.name] = role.value(filled if role.flags else list(own))
+                    row[role.name] = role.value(filled if role.flags else own)
             except cells.Unclear as error:
                 raise cells.Unclear(f"{_shown(columns)} {error}") from error
             except ValueError as error:
                 return Fault(f"bad_{role.name}", f"{_shown(columns)} {error}")
-        for role in self._complete:
+        for role, _ in self._roles:
             try:
-                if remark := role.complete(row):  # type: ignore[misc]
+                if role.complete and (remark := role.complete(row)):
                     self.remarks[remark] += 1
             except ValueError as error:
                 return Fault(f"bad_{role.name}", str(error))

@@ -16,8 +16,7 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message
 from korbert.modeling import ClassificationModel, Pooling
 from korbert.modeling.config import AnyConfig
-from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.files.cells import joined_labels
+from korbert.tasks.files import ROLES, Role, Row, Rows, joined_labels
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import ClassificationSection
 from korbert.tasks.kinds.texts import NO_TEXT, equal_in_run, examples_of, lack_text, morphemes_of

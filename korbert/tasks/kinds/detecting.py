@@ -10,13 +10,8 @@ from typing import NamedTuple
 
 from korbert.errors import CorpusError
 from korbert.names import BLANK, nfc
-from korbert.records.detection import open_table
-from korbert.records.form import Form
-from korbert.records.jsons import value_in
-from korbert.records.table import Fault, Table, is_empty
-from korbert.tasks.files import ROLES, columns_of
-from korbert.tasks.files.cells import score
-from korbert.tasks.files.columns import choose_columns, flag_columns
+from korbert.records import Fault, Form, Table, is_empty, open_table, value_in
+from korbert.tasks.files import ROLES, choose_columns, columns_of, flag_columns, listed, score
 
 _ROWS = 1_000
 _MANY_NUMBERS = 20  # more distinct numbers than this are scores, not labels
@@ -42,8 +37,9 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
     """
     taken = {column for names in columns.values() for column in names}
     table = open_table(path, form, taken.issubset)
+    place = table.place(str(path))
     named = [role for role in ROLES.values() if role.name in columns]
-    columns = {**columns, **choose_columns(named, table.columns, columns, table.place(str(path)))}
+    columns = {**columns, **choose_columns(named, table.columns, columns, place)}
 
     def has(role: str) -> str:
         """The column of a role: given, or of a usual name and with its cells; "" without one."""
@@ -57,7 +53,7 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
     label, text = has("labels" if several else "label") or next(iter(columns.get("label", ())), ""), has("text")
     flags = [column for column in flag_columns(table.columns, table.first) if column != text]
     if not text and (label or has("score") or (several and flags)):
-        raise CorpusError(f"{path}: no column of texts among {', '.join(table.columns)}: name it with --text")
+        raise CorpusError(f"{place}: no column of texts among {listed(table.columns)}: name it with --text")
     if (scores := has("score")) and not label:
         return Detected("regression", {}, f"score from {scores!r}")
     if label:
@@ -76,12 +72,13 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
         return Detected("embedding", roles, f"pairs without labels, query from {query!r}, passage from {passage!r}")
     if any(column in table.first[column] or re.fullmatch(r"[-+.\d]+", column) for column in table.columns):
         raise CorpusError(
-            f"{path}: the first line looks like a row ({', '.join(table.columns)[:60]}): add a line above it that names"
-            " the columns, such as text and label, with the same separator"
+            f"{place}: the first line looks like a row ({', '.join(table.columns)[:60]}): add a line above it that"
+            " names the columns, such as text and label, with the same separator; if it names them, say which with"
+            " --text and --label"
         )
-    shown = ", ".join(table.columns)
+    shown = listed(table.columns)
     why = f" ({unfit})" if unfit else ""
-    raise CorpusError(f"{path}: no column of labels or scores among {shown}{why}: name it with --label, or --column")
+    raise CorpusError(f"{place}: no column of labels or scores among {shown}{why}: name it with --label, or --column")
 
 
 def _holds_lists(table: Table, column: str) -> bool:

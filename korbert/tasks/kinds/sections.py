@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from korbert.modeling.feature_settings import FeatureSettings
-from korbert.records.form import Form, Named, Sheet
+from korbert.records import Form, Named, Sheet
 from korbert.tasks.finetuning.settings import LearningSettings, Numbers, Rates
 from korbert.tasks.kinds import ALIASES
 from korbert.tasks.question_answering.settings import WindowSettings

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from korbert.records.table import is_empty
+from korbert.records import is_empty
 from korbert.tasks.baselines.features import Pairs, Texts
 from korbert.tasks.files import Row
 from korbert.tasks.kinds.base import Encoded, Morphemes

@@ -6,9 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from korbert.errors import CorpusError
-from korbert.records.inputs import copied
-from korbert.records.jsons import read_value
-from korbert.records.table import open_text
+from korbert.records import copied, open_text, read_value
 from korbert.tasks.files import ROLES, Rows, read_rows
 
 

@@ -2,7 +2,7 @@
 
 import unicodedata
 
-from korbert.records.table import is_empty
+from korbert.records import is_empty
 from korbert.tasks.files import Answer, Row
 
 

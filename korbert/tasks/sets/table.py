@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 from korbert.errors import SettingsError
 from korbert.messages import Message, joined
-from korbert.records.form import Form
+from korbert.records import Form
 
 Part = Literal["train", "valid", "test"]
 PARTS: tuple[Part, ...] = get_args(Part)

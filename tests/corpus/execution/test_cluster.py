@@ -17,9 +17,8 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # before Ray is imported
 import ray
 from ray.cluster_utils import Cluster
 
-from korbert.corpus.cleaning.clean import clean
-from korbert.corpus.execution.workers import Workers, run_units
-from korbert.corpus.settings import CleanSettings
+from korbert.corpus import CleanSettings, Workers, clean
+from korbert.corpus.execution.workers import run_units
 from korbert.errors import CorpusError, KorbertError
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own: files it leaves open

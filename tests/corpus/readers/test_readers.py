@@ -107,6 +107,7 @@ def test_a_long_record_of_json_is_dropped(tmp_path):
     settings = SourceSettings(name="s", path="x", id="")
     records = [row for chunk in chunks(settings, [path], 1, 99) for row in rows(chunk)]
     assert [(row.id, row.reason) for row in records] == [(None, "too_long"), ("2", None), ("3", "bad_text")]
+    assert records[2].text == "x\\ud800"  # no file can hold half a surrogate pair
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,13 @@
 """Every head as `transformers` computes it, and on encoders of its own."""
 
-from copy import deepcopy
-
 import pytest
 import torch
 import transformers
 from exported import FAMILIES, TOLERANCE, compared, exported, small, tokenizer_of
 
 from korbert.errors import ModelError
-from korbert.huggingface.exporting import export
-from korbert.huggingface.importing import import_folder
-from korbert.modeling.models import ClassificationModel, MultipleChoiceModel, init_encoder_from
-from korbert.modeling.storage import load_model, save_model
+from korbert.huggingface import export
+from korbert.modeling import ClassificationModel, MultipleChoiceModel, save_model
 from korbert.tokenization import pad_batch
 from tests.korbert.tiny import HEADS as ALL_HEADS
 from tests.korbert.tiny import model_with
@@ -100,23 +96,3 @@ def test_mean_pooling_is_exported_with_modernbert_only(tiny_tokenizer, tmp_path,
         with pytest.raises(ModelError, match=said):
             export(tmp_path / family, tmp_path / "refused")
         assert not (tmp_path / "refused").exists()
-
-
-@pytest.mark.parametrize("head", HEADS[1:])
-@pytest.mark.parametrize("model_type", ["electra", "roberta", "deberta-v2"])
-@torch.inference_mode()
-def test_heads_on_an_imported_encoder_are_saved_and_loaded(foreign, tmp_path, model_type, head):
-    import_folder(foreign(model_type), tmp_path / "encoder")
-    pretrained, tokenizer = load_model(tmp_path / "encoder", "encoder")
-    model = model_with(head, pretrained.config)
-    init_encoder_from(model, pretrained)
-    assert torch.equal(model.encoder.token_weight, pretrained.encoder.token_weight)
-    save_model(tmp_path / "model", model.eval(), tokenizer)
-    again, same = load_model(tmp_path / "model", model.kind)
-    assert type(again) is type(model)
-    assert again.head_settings() == model.head_settings()
-    rows = rows_of(tokenizer, TEXTS, PAIRS)
-    for name, column in rows_of(same, TEXTS, PAIRS).items():
-        assert torch.equal(column, rows[name]), name
-    again = deepcopy(again)  # a copy: where a mapped file's weights lie decides how some processors round
-    torch.testing.assert_close(again(**rows), model(**rows), atol=0, rtol=0)

@@ -57,17 +57,6 @@ def test_local_attention_needs_memory_linear_in_the_row(monkeypatch):
     torch.testing.assert_close(mixed[5_000], near[64], atol=1e-5, rtol=1e-5)
 
 
-@given(st.lists(st.integers(0, 300), min_size=1, max_size=40))
-def test_every_piece_has_one_slot_in_the_blocks(lengths):
-    rows = Rows(lengths, CPU)
-    slots = torch.arange(rows.pieces) if rows.slots is None else rows.slots
-    assert rows.pieces == sum(lengths)
-    assert len(set(slots.tolist())) == rows.pieces <= rows.num_slots
-    assert sum(block.rows for block in rows.blocks) == sum(length > 0 for length in lengths)
-    assert rows.positions.tolist() == [place for length in lengths for place in range(length)]
-    assert rows.num_slots == sum(block.rows * block.length for block in rows.blocks)
-
-
 def test_rotation_rotates_queries_and_keys_but_not_values():
     qkv = torch.randn(5, 3, HEADS, SIZE, dtype=torch.float64, requires_grad=True)
     turn = rotation(torch.tensor([0, 1, 2, 30, 31]), SIZE, 100.0)

@@ -5,10 +5,8 @@ import pytest
 import torch
 
 from korbert.errors import ModelError
-from korbert.modeling.config import EncoderConfig
+from korbert.modeling import EncoderConfig, PretrainingModel, QuestionAnsweringModel, save_model
 from korbert.modeling.growing import grown, take_vectors, take_weights
-from korbert.modeling.models import PretrainingModel, QuestionAnsweringModel
-from korbert.modeling.storage import save_model
 from korbert.tokenization import AnalyzerOptions, Tokenizer
 from korbert.tokenization.extending import extended
 from tests.korbert.tiny import same_weights, tiny_config
@@ -100,10 +98,12 @@ def test_added_layers_of_modern_change_no_vector_at_first_and_its_maximum_length
     longer = drawn(base.config.model_copy(update={"max_position_embeddings": 1024}))
     deeper = drawn(base.config.model_copy(update={"num_hidden_layers": 4}), seed=2)
     if base.config.architecture == "bert":
-        with pytest.raises(ModelError, match="num_hidden_layers: 4 in the recipe, 2 in the model"):
-            take_weights(deeper, tiny_tokenizer, folder)
-        with pytest.raises(ModelError, match="max_position_embeddings: 1024 in the recipe, 512 in the model"):
-            take_weights(longer, tiny_tokenizer, folder)
+        for model, said in (
+            (deeper, "num_hidden_layers: 4 in the recipe, 2 in the model"),
+            (longer, "max_position_embeddings: 1024 in the recipe, 512 in the model"),
+        ):
+            with pytest.raises(ModelError, match=said):
+                take_weights(model, tiny_tokenizer, folder)
         return
     take_weights(longer, tiny_tokenizer, folder)
     take_weights(deeper, tiny_tokenizer, folder)

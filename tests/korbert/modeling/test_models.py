@@ -2,8 +2,7 @@ import pytest
 import torch
 
 from korbert.errors import ModelError
-from korbert.modeling import models
-from korbert.modeling.models import ClassificationModel, PretrainingModel, QuestionAnsweringModel, init_encoder_from
+from korbert.modeling import ClassificationModel, PretrainingModel, QuestionAnsweringModel, init_encoder_from, models
 from tests.korbert.tiny import same_weights, tiny_config
 
 ARCHITECTURES = ["bert", "modern"]
@@ -38,19 +37,6 @@ def test_initial_weights_have_the_deviations_of_the_papers(architecture, residua
         assert float(drawn.std()) == pytest.approx(cut * deviation, rel=0.03)
         assert float(drawn.abs().max()) <= 2 * deviation
     assert not any(tensor.any() for name, tensor in weights.items() if name.endswith("bias"))
-
-
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@torch.inference_mode()
-def test_rows_are_pooled_by_mean_or_first_piece(architecture):
-    mask = torch.tensor([[1] * 12, [1] * 7 + [0] * 5, [1] + [0] * 11])
-    for pooling in ("mean", "first"):
-        model = ClassificationModel(tiny_config(architecture), 3, pooling, generator=seeded(1)).eval()
-        rows = [row[:length] for row, length in zip(model.encoder(IDS, mask), (12, 7, 1), strict=True)]
-        pooled = torch.stack([row[0] if pooling == "first" else row.mean(0) for row in rows])
-        expected = model.classifier(model.head(pooled))
-        torch.testing.assert_close(model(IDS, mask), expected)
-        torch.testing.assert_close(model(IDS), model(IDS, torch.ones_like(IDS)))
 
 
 def test_labels_that_do_not_fit_are_refused():

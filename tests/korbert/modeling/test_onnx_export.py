@@ -17,10 +17,17 @@ from hypothesis import strategies as st
 import korbert
 from korbert.errors import ModelError, SettingsError
 from korbert.huggingface import export
-from korbert.modeling import ClassificationModel, PretrainingModel, load_model, save_model
-from korbert.modeling.packing import pack
-from korbert.modeling.storage import read_config, write_files
-from korbert.pipelines.cli import run_command
+from korbert.modeling import (
+    ClassificationModel,
+    PretrainingModel,
+    export_onnx,
+    load_model,
+    pack,
+    read_config,
+    save_model,
+)
+from korbert.modeling.onnx_export import TOLERANCE
+from korbert.modeling.storage import write_files
 from korbert.tasks.kinds.classification import Classification
 from tests.korbert.tiny import tiny_config
 
@@ -28,7 +35,6 @@ for name in ("onnx", "onnxruntime"):
     pytest.importorskip(name)
 
 from korbert.modeling.onnx_encoder import _groups  # noqa: E402
-from korbert.modeling.onnx_export import TOLERANCE, export_onnx  # noqa: E402
 
 TEXTS = ["영화가 정말 재미있다.", "", "나는 어제 학교에 갔다. " * 60, "별로", "아버지가 방에 들어가신다. " * 8]
 ENCODERS = {
@@ -128,28 +134,24 @@ def test_int8_needs_no_export_and_no_row_depends_on_others(more, tiny_tokenizer,
     assert fast.digest == exact.digest
 
 
-def test_auto_is_int8_where_it_is_fastest_and_the_command_says_so(folders, tmp_path, monkeypatch, capsys):
+def test_auto_is_int8_where_it_is_fastest_and_the_command_says_so(folders, tmp_path, monkeypatch, command):
     texts = tmp_path / "texts.txt"
     texts.write_text("영화가 정말 재미있다.\n", encoding="utf-8")
     monkeypatch.delenv("KORBERT_PRECISION")
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_vnni": True})
     assert korbert.load(folders[0], "cpu", "auto").precision == "int8"
     assert korbert.load(folders[1], "cpu", "auto").precision != "int8"  # an ONNX file is what it is
-    assert run_command(["predict", str(folders[0]), str(texts), "--device", "cpu"]) == 0
-    assert "runs in int8; exact: --precision fp32" in capsys.readouterr().err
+    assert "runs in int8; exact: --precision fp32" in command("predict", folders[0], texts, "--device", "cpu").err
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_vnni": False})
     assert korbert.load(folders[0], "cpu", "auto").precision != "int8"
     with pytest.raises(SettingsError, match="precision 'int8': is for encoders of korbert on a CPU"):
         korbert.load(folders[1], "cpu", "int8")
 
 
-def test_the_command_prints_the_difference(folders, tmp_path, capsys):
-    assert run_command(["export", str(folders[0]), str(tmp_path / "new"), "--onnx"]) == 0
-    assert "largest difference" in capsys.readouterr().out
-    assert run_command(["export", str(folders[0]), str(tmp_path / "new"), "--onnx"]) == 2
-    assert "already exists" in capsys.readouterr().err
-    assert run_command(["export", str(folders[0]), str(tmp_path / "more"), "--bits", "8"]) == 2
-    assert "--bits needs --onnx" in capsys.readouterr().err
+def test_the_command_prints_the_difference(folders, tmp_path, command):
+    assert "largest difference" in command("export", folders[0], tmp_path / "new", "--onnx").out
+    assert "already exists" in command("export", folders[0], tmp_path / "new", "--onnx", code=2).err
+    assert "--bits needs --onnx" in command("export", folders[0], tmp_path / "more", "--bits", "8", code=2).err
 
 
 def test_changed_broken_and_missing_files_are_refused(folders, tmp_path):
@@ -189,14 +191,14 @@ def test_other_layers_and_weights_are_refused(folders, tiny_tokenizer, tmp_path)
     assert b"/" + Path(korbert.__file__).parts[1].encode() + b"/" not in (fast / "encoder.onnx").read_bytes()  # no path
     loaded = korbert.load(fast, "cpu")
     assert loaded.digest == korbert.load(fast, "cpu").digest != korbert.load(folders[0], "cpu").digest
-    with pytest.raises(SettingsError, match="has only its last layer: omit layer"):
-        loaded.embed("가", layer=1)
     plain = saved(ClassificationModel, tiny_tokenizer, tmp_path / "plain")
     export_onnx(plain, tmp_path / "plainer")
-    for act in (lambda: pack(fast, tmp_path / "a"), lambda: export(tmp_path / "plainer", tmp_path / "b")):
-        with pytest.raises(ModelError, match="no weights to save or to train"):
+    for act, error, said in (
+        (lambda: loaded.embed("가", layer=1), SettingsError, "has only its last layer: omit layer"),
+        (lambda: pack(fast, tmp_path / "a"), ModelError, "no weights to save or to train"),
+        (lambda: export(tmp_path / "plainer", tmp_path / "b"), ModelError, "no weights to save or to train"),
+        (lambda: export_onnx(fast, tmp_path / "c"), ModelError, "already an ONNX file"),
+        (lambda: load_model(fast, device="cuda"), ModelError, "runs on CPU only"),
+    ):
+        with pytest.raises(error, match=said):
             act()
-    with pytest.raises(ModelError, match="already an ONNX file"):
-        export_onnx(fast, tmp_path / "c")
-    with pytest.raises(ModelError, match="runs on CPU only"):
-        load_model(fast, device="cuda")

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 import safetensors.torch
@@ -90,13 +89,14 @@ def test_tensors_of_the_base_are_not_stored_twice(models, tmp_path):
 def test_a_base_elsewhere_is_refused(models, tmp_path):
     pretrained, classifier = models
     pack(pretrained, tmp_path / "other" / "base")
-    for base in (tmp_path / "other" / "base", pretrained):
-        with pytest.raises(ModelError, match="a base must be a packed folder"):
-            pack(classifier, tmp_path / "packed", base)
-    with pytest.raises(SettingsError, match="already exists"):
-        pack(classifier, tmp_path / "other" / "base")
-    with pytest.raises(SettingsError, match="which is read"):
-        pack(classifier, Path(classifier) / "packed")
+    for target, base, error, said in (
+        (tmp_path / "packed", tmp_path / "other" / "base", ModelError, "a base must be a packed folder"),
+        (tmp_path / "packed", pretrained, ModelError, "a base must be a packed folder"),
+        (tmp_path / "other" / "base", None, SettingsError, "already exists"),
+        (classifier / "packed", None, SettingsError, "which is read"),
+    ):
+        with pytest.raises(error, match=said):
+            pack(classifier, target, base)
     pack(classifier, tmp_path / "packed")
     config = read_config(tmp_path / "packed") | {"packed": {"base": "../other/base", "base_sha256": "0"}}
     write_files(tmp_path / "packed", config, safetensors.torch.load_file(tmp_path / "packed" / "model.safetensors"))

@@ -6,8 +6,7 @@ import transformers
 
 from korbert.huggingface.configs import config_to_transformers
 from korbert.huggingface.conversion import to_transformers
-from korbert.modeling import models
-from korbert.modeling.config import EncoderConfig
+from korbert.modeling import EncoderConfig, models
 
 VOCABULARY = 300
 LENGTHS = (8, 64, 65, 66, 130, 300)  # around half the window of local attention, and beyond the whole

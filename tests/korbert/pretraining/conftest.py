@@ -92,5 +92,3 @@ def shards(tmp_path: Path) -> Callable[..., Written]:
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Written:
     """300 articles and 1,200 reviews."""
     return write_shards(tmp_path_factory.mktemp("shards"), like_a_corpus(300, np.random.default_rng(1)))
-
-    return write_shards

@@ -1,15 +1,10 @@
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from korbert.errors import SettingsError
 from korbert.pretraining import MaskingSettings, Phase, PretrainingRows, heldout_batches, in_phases
 from korbert.pretraining.objectives import pairs
-from korbert.pretraining.objectives.pairs import cut_into_rows
 from korbert.pretraining.objectives.vocabulary import Negatives
 from korbert.world import World
 from tests.korbert.pretraining.conftest import rows_of
@@ -71,7 +66,7 @@ def test_a_batch_is_its_examples_one_after_the_other(rows):
     assert max(sizes) < 1.25 * min(sizes)
 
 
-def test_without_nsp_a_row_is_one_segment(corpus, ids):
+def test_without_nsp_a_row_is_one_segment(corpus):
     rows = rows_of(corpus.files, objectives=("mlm",))
     (batch,) = rows.batch(0, 50)
     assert not batch["token_type_ids"].any()
@@ -82,7 +77,8 @@ def test_without_nsp_a_row_is_one_segment(corpus, ids):
 
 
 @pytest.mark.parametrize("objectives", [("mlm", "nsp"), ("mlm",)])
-def test_filled_rows_hold_every_example_once(corpus, ids, objectives):
+def test_filled_rows_hold_every_example_once(corpus, objectives, monkeypatch):
+    monkeypatch.setattr(pairs, "_EXAMPLES_A_STRETCH", 50)  # after so many a row ends
     plain, filled = (rows_of(corpus.files, objectives=objectives, fill=fill) for fill in (False, True))
     one_by_one = [plain.example(5, example) for example in range(len(plain))]
     in_rows = [filled.examples(5, index) for index in range(len(filled))]
@@ -92,21 +88,6 @@ def test_filled_rows_hold_every_example_once(corpus, ids, objectives):
         assert all(np.array_equal(one[name], other[name]) for name in one)
     (batch,) = filled.batch(0, 40)
     assert len(batch["lengths"]) > 40
-
-
-@given(
-    lengths=st.lists(st.integers(1, 20), min_size=1, max_size=200), room=st.integers(20, 60), stretch=st.integers(1, 50)
-)
-def test_rows_take_the_next_examples_while_they_fit(lengths, room, stretch):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pairs, "_EXAMPLES_A_STRETCH", stretch)
-        first = cut_into_rows(np.array(lengths), room).tolist()
-    assert first[0] == 0
-    assert first[-1] == len(lengths)
-    for start, end in pairwise(first):
-        assert start < end
-        assert sum(lengths[start:end]) <= room
-        assert end % stretch == 0 or end == len(lengths) or sum(lengths[start : end + 1]) > room
 
 
 def test_negatives_are_those_of_the_step_in_all_its_micro_batches(corpus, ids):
@@ -145,7 +126,7 @@ def test_processes_share_the_rows_of_a_step(rows, micro_batches, size):
         assert sum(int(batches[0][name]) for batches in shares) == total
 
 
-def test_each_process_makes_its_own_part(corpus, ids, rows, monkeypatch):
+def test_each_process_makes_its_own_part(corpus, rows, monkeypatch):
     made = []
     monkeypatch.setattr("korbert.pretraining.batches.connected", lambda: World(1, 2))
     monkeypatch.setattr("korbert.world.connected", lambda: World(1, 2))

@@ -68,7 +68,7 @@ def test_impossible_shares_are_refused(mixed, shares, message):
 
 
 @pytest.mark.parametrize("fill", [False, True])
-def test_rows_of_pretraining_follow_the_shares(corpus, ids, fill):
+def test_rows_of_pretraining_follow_the_shares(corpus, fill):
     rows = rows_of(corpus.files, fill=fill, shares={"reviews": 0.75})
     numbers = [number for _, number in rows._mixture.rows(0, np.arange(400))]
     firsts = numbers if not fill else [int(rows._first[number]) for number in numbers]

@@ -5,9 +5,8 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from korbert.pretraining import PairSettings, Shards
 from korbert.pretraining.objectives.pairs import IN_ORDER, NO_LABEL, NOT_NEXT, SWAPPED, Pairs, cut_into_examples
-from korbert.pretraining.settings import PairSettings
-from korbert.pretraining.shards import Shards
 from tests.korbert.pretraining.conftest import rows_of, write_shards
 
 

@@ -46,15 +46,6 @@ def test_the_full_loss_in_parts_is_that_of_torch(rows, at_once, seed):
     assert_same_loss_and_gradients(ours, by_torch(*given_, labels), given_)
 
 
-@pytest.mark.parametrize("rows", [0, 20])
-def test_frozen_embeddings_get_no_gradient(rows):
-    vectors, weight, bias, labels = made_up(rows)
-    wanted = torch.autograd.grad(full_loss(vectors, weight, bias, labels), (vectors, bias))
-    full_loss(vectors, weight.detach(), bias, labels).backward()
-    assert vectors.grad.equal(wanted[0])
-    assert bias.grad.equal(wanted[1])
-
-
 def test_the_full_loss_in_bf16_is_about_the_same():
     *given_, labels = made_up(40)
     wanted = by_torch(*given_, labels)

@@ -74,9 +74,9 @@ def _with_surprises(sheet):
 @pytest.mark.parametrize(
     "said",
     [
-        "1 rows or columns are hidden, and read all the same",
-        "1 blocks of merged cells count for their first cell alone",
-        "1 formulas have no saved value, and are empty: open the file in Excel and save it",
+        "hidden rows or columns, read all the same: 1",
+        "blocks of merged cells, of which the first cell alone counts: 1",
+        "formulas without a value, read as empty: 1: save the file in Excel",
     ],
 )
 def test_what_people_may_not_expect_is_said(tmp_path, said):
@@ -108,7 +108,7 @@ def test_the_first_visible_sheet_is_read_unless_one_is_named(sheets, form, colum
 
 
 def test_sheets_that_are_not_read_are_said(sheets):
-    assert open_table(sheets).notes == ("2 more sheets are not read (Sheet, 설명): --sheet names one",)
+    assert open_table(sheets).notes == ("sheets not read: 2 (Sheet, 설명): --sheet names one",)
 
 
 def test_an_unknown_sheet_is_refused_with_the_others(sheets):

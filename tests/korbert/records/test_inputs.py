@@ -5,6 +5,7 @@ import lzma
 import os
 import threading
 import tracemalloc
+from dataclasses import replace
 
 import datasets
 import pyarrow as pa
@@ -17,8 +18,9 @@ from hypothesis import strategies as st
 from korbert.errors import CorpusError, SettingsError
 from korbert.pipelines.inference.records import Record, records
 from korbert.records import lines, open_table
+from korbert.tasks.files import ROLES
 
-KEYS = {"text": ("text", "문장")}
+KEYS = [replace(ROLES["text"], names=("text", "문장"))]
 PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstandard.compress}
 
 
@@ -122,7 +124,7 @@ def test_lines_are_those_of_the_file(texts, ended):
     data = ("\n".join(texts) + "\n" * ended).encode()
     found = [line for batch in lines.batches(io.BytesIO(data)) for line in batch]
     assert [line.number for line in found] == [*range(1, len(found) + 1)]
-    assert [lines.text_of(line) for line in found] == [line.decode().rstrip("\r\n") for line in io.BytesIO(data)]
+    assert [line.text for line in found] == [line.decode().rstrip("\r\n") for line in io.BytesIO(data)]
 
 
 CONTENTS = [

@@ -80,7 +80,7 @@ def test_by_words_as_the_formula_ranks_them(filled, encoder):
     assert filled.search("없는말이다", way="words") == [[]]
 
 
-def test_both_ways_are_fused_by_their_scores(filled, encoder):
+def test_both_ways_are_fused_by_their_scores(filled):
     by_vectors, by_words = (filled.search(QUERIES, 100, way) for way in ("vectors", "words"))
     for query, hits, *rankings in zip(QUERIES, filled.search(QUERIES, way="both"), by_vectors, by_words, strict=True):
         ranks = [{hit.id: rank for rank, hit in enumerate(ranking, 1)} for ranking in rankings]
@@ -166,20 +166,23 @@ def test_settings_of_the_vectors(encoder, tmp_path):
 
 def test_other_models_are_refused(filled, config, encoder, tmp_path):
     other = Model(PretrainingModel(config), encoder.tokenizer)
-    for refused in (lambda: Index.load(filled.folder, other), lambda: Index.create(filled.folder, other)):
-        with pytest.raises(ArtifactError, match=r"index: is an index of another model: .* give the model that it was"):
-            refused()
     save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
+    another = "index: is an index of another model: .* give the model that it was"
+    no_index = "nowhere: is not an index: make one with `korbert index`"
+    for refused, said in (
+        (lambda: Index.load(filled.folder, other), another),
+        (lambda: Index.create(filled.folder, other), another),
+        (lambda: Index.load(tmp_path / "nowhere", encoder), no_index),
+        (lambda: Index.create(tmp_path / "model", encoder), "model: exists and is not an index: name a new folder"),
+    ):
+        with pytest.raises(ArtifactError, match=said):
+            refused()
+    with pytest.raises(SettingsError, match="way 'all', top 10: use one of both, vectors, words, and at least 1"):
+        filled.search("가", way="all")
     assert len(Index.load(filled.folder, tmp_path / "model").search("대출", way="vectors")[0]) == len(TEXTS)
-    with pytest.raises(ArtifactError, match=r"nowhere: is not an index: make one with `korbert index`"):
-        Index.load(tmp_path / "nowhere", encoder)
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / ".DS_Store").write_text("x")  # as a file manager leaves it
     assert len(Index.create(tmp_path / "new", encoder)) == 0
-    with pytest.raises(ArtifactError, match="model: exists and is not an index: name a new folder"):
-        Index.create(tmp_path / "model", encoder)
-    with pytest.raises(SettingsError, match="way 'all', top 10: use one of both, vectors, words, and at least 1"):
-        filled.search("가", way="all")
 
 
 def test_an_index_has_the_vectors_of_its_model(encoder, tmp_path):

@@ -1,6 +1,5 @@
 """Losses of text embeddings, against computations written apart."""
 
-import importlib
 import math
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 import torch
 from scipy.special import softmax
 from scipy.stats import entropy
-from torch import nn
 
 from korbert.huggingface.importing import read_folder
 from korbert.modeling.transformers_config import CLASSES, adapted_config
@@ -96,16 +94,6 @@ def test_chunks_change_neither_loss_nor_gradients(tiny_tokenizer):
     apart.sum().backward()
     assert torch.equal(vectors, apart)
     assert torch.allclose(found, model.encoder.token_weight.grad, atol=1e-6)
-
-
-def test_the_loss_of_sentence_transformers():
-    """CachedMultipleNegativesRankingLoss, of vectors that it is given, with a negative in each row."""
-    losses = importlib.import_module("sentence_transformers.sentence_transformer.losses")
-    sides = [drawn(seed, 5, 6).float() for seed in (1, 2, 3)]
-    theirs = losses.CachedMultipleNegativesRankingLoss(model=nn.Sequential(nn.Identity()), scale=20.0)
-    expected = theirs.calculate_loss([[side] for side in sides])
-    found = contrastive_loss(sides[0], torch.cat(sides[1:]), torch.eye(5, 10, dtype=torch.bool), 0.05)
-    assert float(found) == pytest.approx(float(expected), rel=1e-5)
 
 
 def test_ranking_loss():

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import openpyxl
 import pytest
 
 from korbert.errors import CorpusError, SettingsError
@@ -84,6 +85,19 @@ def test_files_of_several_labels_ask_for_several(tmp_path):
         detect(path, {})
     path = written(tmp_path, "a.csv", 'text,labels\n가,"[1, 0]"\n나,"[0, 1]"\n')
     assert detect(path, {}).several
+
+
+def test_columns_without_a_name_and_the_sheet_are_said(tmp_path):
+    path = written(tmp_path, "a.csv", ",후기,느낌\n0,좋다,A\n")
+    with pytest.raises(CorpusError, match=r"no column of labels or scores among \(no name\), 후기, 느낌: name it with"):
+        detect(path, {})
+    book = openpyxl.Workbook()
+    book.active.title = "안내"
+    book.active.append(["설문"])
+    book.active.append(["2024년"])
+    book.save(tmp_path / "a.xlsx")
+    with pytest.raises(CorpusError, match=r"a\.xlsx \(Excel, sheet 안내; --sheet names another\): no column of labels"):
+        detect(tmp_path / "a.xlsx", {})
 
 
 def test_rows_without_a_label_are_learned_from(tmp_path):

@@ -1,5 +1,8 @@
 """Which rows a limit leaves."""
 
+import pytest
+
+from korbert.errors import CorpusError
 from korbert.tasks.files import ROLES, read_rows
 from korbert.tasks.splits import at_most, cut, usable
 
@@ -43,3 +46,9 @@ def test_a_share_of_limited_rows_validates_and_leaves_a_row_to_learn_from(tmp_pa
     for texts, share, lengths in ((TEXTS, 0.1, (18, 2)), (TEXTS[:3], 0.9, (1, 2))):
         train, valid = cut(at_most(_rows(tmp_path, texts), 20, _texts), share, _texts)
         assert (len(train), len(valid)) == lengths
+
+
+def test_one_usable_text_is_refused_with_what_was_dropped(tmp_path):
+    rows = usable(_rows(tmp_path, TEXTS[:2]), lambda row: int(row["text"] == TEXTS[1]) and int("odd"))
+    with pytest.raises(CorpusError, match=r"dropped 1 as bad_row: .*a\.csv, line 3: .*: all rows have the same text"):
+        cut(rows, 0.1, _texts)

@@ -28,10 +28,6 @@ def threaded():
     return Analyzer()
 
 
-def rows(analysis):
-    return list(zip(analysis.forms, analysis.starts, analysis.ends, strict=True))
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -50,7 +46,8 @@ def rows(analysis):
     ],
 )
 def test_spans_are_of_the_text_as_given(analyzer, text, expected):
-    morphemes = rows(analyzer.analyze(text))
+    analysis = analyzer.analyze(text)
+    morphemes = list(zip(analysis.forms, analysis.starts, analysis.ends, strict=True))
     if text == "가\r\n나":  # the readings are not what this row is about
         morphemes = [(text[start:end], start, end) for _, start, end in morphemes if end > start]
     assert morphemes == expected

@@ -19,10 +19,6 @@ def made(count, first_id=400):
     return Pieces(ids, pieces, [2] * count, [(place, place + 1) for place in places], places, ["NNG"] * count)
 
 
-def columns(encoding):
-    return [getattr(encoding, name) for name in Encoding.__slots__]
-
-
 def test_texts_stand_between_special_tokens():
     encoding = assemble(made(1), made(2, 500), FRAME)
     assert encoding.input_ids == [2, 400, 3, 500, 501, 3]
@@ -48,7 +44,7 @@ def test_the_longest_is_cut_first(first, second, room):
         kind for kind, special in zip(encoding.token_type_ids, encoding.special_tokens_mask, strict=True) if not special
     ]
     assert (kinds.count(0), kinds.count(1)) == (left, right)
-    assert {len(column) for column in columns(encoding)} == {left + right + special}
+    assert {len(getattr(encoding, name)) for name in Encoding.__slots__} == {left + right + special}
 
 
 @given(length=st.integers(0, 30), question=st.none() | st.integers(0, 5), room=st.integers(1, 12), data=st.data())

@@ -114,7 +114,9 @@ def test_recorded_sentences_tell_how_many_pieces_change(tiny_tokenizer, tmp_path
 
 
 def test_a_foreign_model_is_refused(tiny_tokenizer):
-    with pytest.raises(ModelError, match="is no SentencePiece model"):
-        Tokenizer(b"nonsense", tiny_tokenizer.settings, AnalyzerOptions(), {})
-    with pytest.raises(ModelError, match="the vocabulary lacks ▁, but mark = 'eojeol'"):
-        Tokenizer(tiny_tokenizer.parts.model, VocabularySettings(mark="eojeol"), AnalyzerOptions(), {})
+    for model, mark, said in (
+        (b"nonsense", "none", "is no SentencePiece model"),
+        (tiny_tokenizer.parts.model, "eojeol", "the vocabulary lacks ▁, but mark = 'eojeol'"),
+    ):
+        with pytest.raises(ModelError, match=said):
+            Tokenizer(model, VocabularySettings(mark=mark), AnalyzerOptions(), {})

@@ -125,7 +125,7 @@ def test_a_saved_tokenizer_is_loaded(folders, tokenizers, kind, tmp_path):
     assert TransformersTokenizer.of_folder(moved).digest == tokenizer.digest
 
 
-def test_damaged_folders_are_refused(folders, tokenizers, tmp_path):
+def test_damaged_folders_are_refused(tokenizers, tmp_path):
     tokenizers["wordpiece"].save(tmp_path)
     with pytest.raises(ModelError, match="is a tokenizer of transformers: use"):
         Tokenizer.load(tmp_path)
@@ -141,7 +141,7 @@ def test_damaged_folders_are_refused(folders, tokenizers, tmp_path):
         load_tokenizer(tmp_path)
 
 
-def test_code_of_a_folder_is_never_run(folders, tmp_path):
+def test_code_of_a_folder_is_never_run(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
     settings = {"auto_map": {"AutoTokenizer": ["own.Own", None]}, "tokenizer_class": "Own"}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")

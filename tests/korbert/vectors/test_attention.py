@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from korbert.errors import ModelError
 from korbert.huggingface import export
 from korbert.huggingface.importing import load_encoder, read_folder
-from korbert.modeling import EncoderConfig, PretrainingModel, save_model
-from korbert.modeling.models import EncoderModel
+from korbert.modeling import EncoderConfig, EncoderModel, PretrainingModel, save_model
 from korbert.modeling.transformers_config import CLASSES
 from korbert.tokenization.transformers_tokenizer import TransformersTokenizer
 from korbert.vectors.attention import UNITS, attention

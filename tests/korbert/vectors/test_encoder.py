@@ -8,18 +8,15 @@ import torch
 
 import korbert
 from korbert.errors import ModelError, SettingsError
-from korbert.huggingface.exporting import export
-from korbert.huggingface.importing import import_folder
+from korbert.huggingface import import_folder
 from korbert.model import Model
-from korbert.modeling import models, save_model
-from korbert.modeling.storage import load_model
+from korbert.modeling import load_model, models
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.embedding import Embedding
 from korbert.vectors import POOLINGS
 
 TEXTS = ["아버지가 방에 들어가신다.", "", "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!"]
 TEXTS += ["서울", "ㅋㅋㅋ " * 40]
-MODES = {"mean": "mean", "cls": "first", "max": "max", ("mean", "max"): "mean-max"}  # of sentence-transformers
 
 
 def layers_of(encoder, text):
@@ -156,21 +153,3 @@ def test_foreign_encoders(foreign, tmp_path, model_type):
             found.embed(TEXTS, layer=1)
     else:
         assert found.embed(TEXTS, layer=[0, -1], mix="concat").shape[1] == 2 * model.config.hidden_size
-
-
-@pytest.mark.parametrize(("modes", "pooling"), MODES.items())
-@pytest.mark.usefixtures("remote_code_aside")
-def test_sentence_transformers_pools_the_same(config, tiny_tokenizer, tmp_path, modes, pooling):
-    package = pytest.importorskip("sentence_transformers")
-    modules = pytest.importorskip("sentence_transformers.sentence_transformer.modules")
-    model = models.EmbeddingModel(config, generator=torch.Generator().manual_seed(2))
-    save_model(tmp_path / "ours", model, tiny_tokenizer)
-    export(tmp_path / "ours", tmp_path / "theirs")
-    whole = package.SentenceTransformer(str(tmp_path / "theirs"), trust_remote_code=True, device="cpu")
-    ours = korbert.load(tmp_path / "ours", "cpu")
-    np.testing.assert_allclose(whole.encode(TEXTS), ours.embed(TEXTS), atol=1e-5)
-    normalized = modules.Pooling(16, modes), modules.Normalize()
-    for normalize, steps in ((False, normalized[:1]), (True, normalized)):
-        theirs = package.SentenceTransformer(modules=[whole[0], *steps], device="cpu").encode(TEXTS)
-        found = ours.embed(TEXTS, pooling=pooling, normalize=normalize)
-        np.testing.assert_allclose(theirs, found, atol=1e-5)

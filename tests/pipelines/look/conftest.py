@@ -37,7 +37,7 @@ def browser():
 
 
 class Window:
-    """A tab that notes what goes wrong in it, and what it asks for."""
+    """A tab that notes what goes wrong in it, and what it asks for. Nothing may."""
 
     def __init__(self, browser: Any, width: int = 1280, scheme: str = "light") -> None:
         self.context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
@@ -78,6 +78,7 @@ def window(browser):
     yield new
     for one in made:
         one.context.close()
+        assert one.faults == []
         elsewhere = [url for url in one.asked if not url.startswith(("file://", "data:", "blob:", "http://127.0.0.1:"))]
         assert elsewhere == []
 

@@ -16,11 +16,10 @@ WORD = ("look", "korbert-mini", "--word", "사랑", "--sentences")
 
 
 @pytest.fixture
-def sentences(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "sentences.txt").write_text("\n".join(SENTENCES), encoding="utf-8")
-    (tmp_path / "few.txt").write_text("\n".join(SENTENCES[2:4]), encoding="utf-8")
-    (tmp_path / "many.txt").write_text("사랑 사랑\n" * 31, encoding="utf-8")
+def sentences(here):
+    (here / "sentences.txt").write_text("\n".join(SENTENCES), encoding="utf-8")
+    (here / "few.txt").write_text("\n".join(SENTENCES[2:4]), encoding="utf-8")
+    (here / "many.txt").write_text("사랑 사랑\n" * 31, encoding="utf-8")
     return "sentences.txt"
 
 

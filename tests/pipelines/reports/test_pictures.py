@@ -44,15 +44,12 @@ def test_lines_with_one_point_are_no_picture(options):
     assert curves("t", [Line("a", [1], [1]), Line("b", [1, 2], [1, 2])], **options).kind == "picture"
 
 
-def _ticks(picture):
-    """Numbers on both axes: every text of the picture that is one."""
-    texts = re.findall(r"<text[^>]*>([^<]*)</text>", picture.svg)
-    return [float(text.replace(",", "")) for text in texts if re.fullmatch(r"[\d,.]+(e-?\d+)?", text)]
-
-
 @pytest.mark.parametrize("steps", [[1, 2], [1, 2, 3], [0, 1], [40, 250]])
 def test_ticks_of_steps_are_whole_numbers(steps):
-    ticks = _ticks(curves("t", [Line("a", steps, [1000 * step for step in steps])]))
+    """Those on both axes: every text of the picture that is a number."""
+    svg = curves("t", [Line("a", steps, [1000 * step for step in steps])]).svg
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+    ticks = [float(text.replace(",", "")) for text in texts if re.fullmatch(r"[\d,.]+(e-?\d+)?", text)]
     assert ticks
     assert all(number == round(number) for number in ticks)
 

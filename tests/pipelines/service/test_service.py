@@ -8,7 +8,6 @@ import re
 import numpy as np
 import openai
 import pytest
-import torch
 
 import korbert
 from korbert.pipelines.inference.predicting import json_of
@@ -17,7 +16,6 @@ from korbert.pipelines.service.batching import Row
 from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.operations import operations_of
 from korbert.search import Index
-from korbert.vectors.encoder import unit
 from tests.pipelines.service.started import started, toy
 
 TEXTS = [
@@ -84,18 +82,9 @@ def test_openai_client_lists_models_and_understands_errors(client):
     assert all(re.fullmatch(r"req_[0-9a-f]{24}", str(one)) for one in ids)
 
 
-def test_models_of_other_kinds_embed_with_the_mean_of_their_last_layer(service, loaded):
-    reply = service.ask("/v1/embeddings", {"input": TEXTS[0], "model": "gaps"})
-    encoding = loaded["gaps"].tokenizer.encode(TEXTS[0])
-    ids, boundaries = torch.tensor([encoding.input_ids]), torch.tensor([encoding.boundaries])
-    with torch.inference_mode():
-        hidden = loaded["gaps"].network.encoder(ids, boundaries=boundaries)
-    np.testing.assert_allclose(reply.json["data"][0]["embedding"], unit(hidden[0].mean(dim=0).numpy()), atol=1e-5)
-
-
 @pytest.mark.parametrize(
     "settings",
-    [{"layer": 0}, {"layer": [-2, -1], "pooling": "max"}, {"pooling": "mean-max", "dimensions": 20}],
+    [{}, {"layer": 0}, {"layer": [-2, -1], "pooling": "max"}, {"pooling": "mean-max", "dimensions": 20}],
     ids=str,
 )
 @pytest.mark.parametrize("name", ["gaps", "mood"])
@@ -261,8 +250,12 @@ def test_metrics_count_requests_by_route(service):
 def test_health_lists_what_each_model_can_do(service):
     health = service.ask("/health").json
     assert (health["status"], health["index"]) == ("ready", False)
-    own = {"vectors": [], "gaps": ["fill"], "answers": ["answer"]}
-    own |= {name: ["predict"] for name in ("mood", "pairs", "names")}
+    own = {
+        "vectors": [],
+        "gaps": ["fill"],
+        "answers": ["answer"],
+        **{name: ["predict"] for name in ("mood", "pairs", "names")},
+    }
     found = {one["name"]: set(one["operations"]) for one in health["models"]}
     assert found == {name: {"attention", "embed", "tokenize", *more} for name, more in own.items()}
     assert service.ask("/ready").json == {"ready": True}
@@ -289,3 +282,8 @@ def test_an_index_is_searched_with_the_model_that_made_it(models, loaded, tmp_pa
     Index.create(tmp_path / "index", loaded["gaps"]).add([("1", "학교에 간다"), ("2", "대출을 신청한다")])
     with started(str(models["mood"]), str(models["gaps"]), "--index", str(tmp_path / "index")) as service:
         assert service.ask("/similar", {"input": "대출", "top": 1}).json["data"][0]["hits"][0]["id"] == "2"
+        (found,) = service.ask("/similar", {"input": "대출", "way": "vectors", "where": "id = '1'"}).json["data"]
+        assert [hit["id"] for hit in found["hits"]] == ["1"]
+        reply = service.ask("/similar", {"input": "대출", "where": "부서 = '총무'"})
+        assert (reply.code, reply.error["param"]) == (422, "input")
+        assert "no such column: 부서" in reply.error["message"]

@@ -31,8 +31,8 @@ async function ask(route, body) {
   throw Object.assign(new Error(said), { status: response.status });
 }
 
-const EXAMPLES = { // by kind of model
-  classification: [["배우들 연기가 아까운 영화", ""], ["시간 가는 줄 모르고 봤다", ""]],
+const EXAMPLES = { // by name of a bundled model, or by kind
+  "korbert-mini-nsmc": [["배우들 연기가 아까운 영화", ""], ["시간 가는 줄 모르고 봤다", ""]],
   "token-classification": [["김연아는 2010년 밴쿠버 올림픽에서 금메달을 땄다.", ""]],
   "question-answering": [["한글은 언제 만들어졌나?", "세종은 1443년에 한글을 만들고 1446년에 반포하였다."]],
   slots: [["내일 부산 가는 표 두 장 주세요", ""]],
@@ -62,9 +62,10 @@ async function learn() {
     writeAddress();
     look();
   };
-  $("examples").hidden = Boolean(state.text);
+  const examples = EXAMPLES[model?.name] ?? EXAMPLES[model?.kind] ?? [];
+  $("examples").hidden = Boolean(state.text) || !examples.length;
   $("search").hidden = !service.index;
-  $("examples").replaceChildren(t("Or try one of these:"), " ", ...(EXAMPLES[model?.kind] ?? []).map(([text, pair]) =>
+  $("examples").replaceChildren(t("Or try one of these:"), " ", ...examples.map(([text, pair]) =>
     el("button", { type: "button", lang: "ko", text: pair ? `${text} / ${pair}` : text, onclick: take(text, pair) })));
 }
 

@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korbert.errors import CorpusError
+from korbert.records import is_empty
 from korbert.tasks.files import ROLES, read_rows, refuse_unseen_labels
 
 TEXT, LABEL, ID = ROLES["text"], ROLES["label"], ROLES["id"]
 KOREAN = "가힣ㅋ \t\n\r,\"'\\|#a1[]{}:;"
 ANY = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
-FILLED = st.one_of(st.text(KOREAN, min_size=1), ANY).filter(lambda text: not text.isspace())
+FILLED = st.one_of(st.text(KOREAN, min_size=1), ANY).filter(lambda text: not is_empty(text))
 LABELS = st.sampled_from(["긍정", "부정", "0", "1", "a,b", 'c"d'])
 ROWS = st.lists(st.tuples(FILLED, LABELS), min_size=1, max_size=8)
 CP949 = st.text('가힣똠방각하 \n,"ab', min_size=1).filter(lambda text: not text.isspace())

@@ -18,11 +18,8 @@ from korbert.tasks.token_classification.bio import bio_labels, read_bio, write_b
 from korbert.tasks.token_classification.examples import IGNORED, by_text, encode_tags, make_examples
 from korbert.tasks.token_classification.labels import piece_tags
 from korbert.tasks.token_classification.tagger import best_path, best_spans, log_probabilities, tagging_loss
-from korbert.training import scoring
+from korbert.training import OptimizerSettings, TrainingPlan, fit, scoring
 from korbert.training.examples import Batches
-from korbert.training.loop import fit
-from korbert.training.plan import TrainingPlan
-from korbert.training.settings import OptimizerSettings
 from korbert.world import World
 from tests.korbert.tasks.token_classification.helpers import marked
 from tests.korbert.tiny import tiny_config

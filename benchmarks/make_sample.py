@@ -1,6 +1,6 @@
 """Make the sample's texts: talk.jsonl, wiki.jsonl, ATTRIBUTION.tsv, reviews.jsonl, nsmc/ and law/ in corpus/sample/.
 
-    KORBERT_DATA=DIR python tests/corpus/make_sample.py
+    KORBERT_DATA=DIR python benchmarks/make_sample.py
 
 DIR is filled as docs/data.md says. A hash of each id decides what is taken, so the same data gives the same bytes. The
 questions in corpus/sample/korquad/ were written by hand over the articles chosen here; this script leaves them alone.
@@ -18,7 +18,7 @@ from typing import Any
 
 import zstandard
 
-SAMPLE = Path(__file__).resolve().parents[2] / "corpus" / "sample"
+SAMPLE = Path(__file__).resolve().parents[1] / "corpus" / "sample"
 WIKI_BYTES, REVIEWS_BYTES = 3_000_000, 1_000_000
 NSMC_ROWS = {"train": 10_000, "test": 2_000}
 LAW_PAIRS, LAW_CHARS = {"train": 400, "dev": 100}, 800  # of a passage
