@@ -23,8 +23,7 @@ from korbert.corpus.morphemes import SCHEMA, Ints
 from korbert.corpus.settings import AnalyzeSettings
 from korbert.durable import sha256_of
 from korbert.progress import track
-from korbert.tokenization.analyzer import Analyzer, changes
-from korbert.tokenization.settings import AnalyzerOptions
+from korbert.tokenization import Analyzer, AnalyzerOptions, changes
 
 _VERSION = 1  # raise it when the same input gives different bytes
 _LIBRARIES = ("kiwipiepy", "kiwipiepy_model", "numpy", "pyarrow")

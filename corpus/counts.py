@@ -16,9 +16,7 @@ from korbert.corpus.execution.workers import Workers, local_threads, run_parts
 from korbert.corpus.morphemes import Codes, read_morphemes
 from korbert.durable import sha256_of
 from korbert.errors import CorpusError
-from korbert.tokenization.settings import VocabularySettings, is_form
-from korbert.tokenization.tokenizer import Tokenizer
-from korbert.tokenization.vocabulary import FIRST_BYTE, FIRST_PIECE, marked
+from korbert.tokenization import FIRST_BYTE, FIRST_PIECE, Tokenizer, VocabularySettings, is_form, marked
 
 _VERSION = 1  # raise it when the same input gives different bytes
 _LIBRARIES = ("numpy", "pyarrow")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from korbert.corpus.documents import is_heldout
 from korbert.corpus.execution.parts import read_table
-from korbert.tokenization.analyzer import changes
+from korbert.tokenization import changes
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

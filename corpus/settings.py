@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
+from korbert.tokenization import AnalyzerOptions, VocabularySettings
 
 MIB = 1 << 20
 LONGEST_RECORD = 64 * MIB  # a longer record is dropped unread, however little of it is text

@@ -21,8 +21,7 @@ from korbert.corpus.morphemes import Bools, Morphemes, read_morphemes
 from korbert.corpus.settings import ShardSettings
 from korbert.durable import sha256_of
 from korbert.errors import CorpusError
-from korbert.tokenization.pieces import CONTINUATION, EOJEOL, MORPHEME, SENTENCE
-from korbert.tokenization.tokenizer import Tokenizer
+from korbert.tokenization import CONTINUATION, EOJEOL, MORPHEME, SENTENCE, Tokenizer
 
 _VERSION = 1  # raise it when the same input gives different bytes
 _LIBRARIES = ("numpy", "pyarrow", "sentencepiece")

@@ -15,24 +15,23 @@ from torch import Tensor, nn
 
 from korbert.errors import SettingsError
 from korbert.extras import EXTRAS, package
-from korbert.modeling import EmbeddingModel
+from korbert.modeling import EmbeddingModel, OnnxEncoder, digest_of, quantizable, quantized
 from korbert.modeling import Model as Network
-from korbert.modeling.onnx_encoder import OnnxEncoder
-from korbert.modeling.onnx_export import quantizable, quantized
-from korbert.modeling.storage import digest_of
 from korbert.processor import cores
 from korbert.tasks.passages import MANY_TEXTS
-from korbert.tokenization import AnyTokenizer, Encoding
-from korbert.tokenization.encoding import behind
-from korbert.training.devices import Batch, choose_precision, device_of, has_instructions
-from korbert.training.examples import Examples
-from korbert.training.scoring import NotFinite, Scoring, outputs
-from korbert.training.settings import InferencePrecision
-from korbert.vectors.encoder import hidden_of, unit
-from korbert.vectors.names import Side, Unit
-from korbert.vectors.parts import Parts, parts_of
-from korbert.vectors.pooling import POOLINGS, weights_of
-from korbert.vectors.settings import Asked, VectorSettings
+from korbert.tokenization import AnyTokenizer, Encoding, behind
+from korbert.training import (
+    Batch,
+    Examples,
+    InferencePrecision,
+    NotFinite,
+    Scoring,
+    choose_precision,
+    device_of,
+    has_instructions,
+    outputs,
+)
+from korbert.vectors import POOLINGS, Asked, Parts, Side, Unit, VectorSettings, hidden_of, parts_of, unit, weights_of
 
 TEXTS_AT_ONCE = 4_096  # texts to embed whose pieces are in memory
 

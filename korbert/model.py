@@ -98,7 +98,7 @@ class Model(Embedder):
             ModelError: The encoder is in an ONNX file.
         """
         if isinstance(self.network.encoder, OnnxEncoder):
-            raise ModelError(f"{self.name}: its encoder is in an ONNX file: copy the folder instead")
+            raise ModelError("{name}: its encoder is in an ONNX file: copy the folder instead", name=self.name)
         task = self.kind.task() if self.kind else None
         save_model(folder, self.network, self.tokenizer, task, overwrite=overwrite)
 
@@ -157,7 +157,13 @@ class Model(Embedder):
         """ModelError, which names what the model is and what it can do, if it does not support the operation."""
         if operation not in self.can:
             model = f"{'an' if self._what[0] in 'aeiou' else 'a'} {self._what} model"
-            raise ModelError(f"{self.name}: is {model}: it can {' and '.join(self.can)}; {_REMEDIES[operation]}")
+            raise ModelError(
+                "{name}: is {model}: it can {can}; {remedies}",
+                name=self.name,
+                model=model,
+                can=" and ".join(self.can),
+                remedies=_REMEDIES[operation],
+            )
 
     @property
     def task(self) -> Kind:
@@ -202,7 +208,9 @@ class Model(Embedder):
         if isinstance(inputs, str | Mapping) or _is_pair(inputs):
             return self.results_of([self.row(inputs)])[0]
         if isinstance(rows := listed(inputs), bytes) or not isinstance(rows, Iterable):
-            raise SettingsError(f"{inputs!r:.40}: give a text, a pair of texts, a row, or a list of these")
+            raise SettingsError(
+                "{inputs!r:.40}: give a text, a pair of texts, a row, or a list of these", inputs=inputs
+            )
         return self.results_of([self.row(value, f"[{index}]") for index, value in enumerate(rows)])
 
     @overload
@@ -250,7 +258,11 @@ class Model(Embedder):
         if one_context != one_question or len(contexts) != len(questions):
             asked = "one string" if one_question else len(questions)
             read = "one string" if one_context else len(contexts)
-            raise SettingsError(f"question is {asked} and context {read}: give two strings, or lists of one length")
+            raise SettingsError(
+                "question is {asked} and context {read}: give two strings, or lists of one length",
+                asked=asked,
+                read=read,
+            )
         pairs = zip(questions, contexts, strict=True)
         answers = self.results_of([{"question": question, "context": context} for question, context in pairs])
         return answers[0] if one_context else answers
@@ -273,7 +285,13 @@ class Model(Embedder):
                 raise ValueError("is not a row of texts")
         except (ValueError, KeyError, TypeError) as error:
             why = f"has no {error.args[0]}" if isinstance(error, KeyError) else str(error)
-            raise SettingsError(f"{value!r:.40}{position}: {why}: this model takes {kind.about()}") from None
+            raise SettingsError(
+                "{value!r:.40}{position}: {why}: this model takes {about}",
+                value=value,
+                position=position,
+                why=why,
+                about=kind.about(),
+            ) from None
         return row
 
     def _by_role(self, given: Mapping[str, Any]) -> Row:
@@ -351,7 +369,7 @@ class Model(Embedder):
         filler = self._filler
         listed, single = as_texts(texts, "texts")
         if top < 1:
-            raise SettingsError(f"top {top}: take at least 1")
+            raise SettingsError("top {top}: take at least 1", top=top)
         encodings = ((text, encode_gaps(filler, self.tokenizer, text)) for text in listed)
         filled = [gaps for text, encoding in encodings for gaps in self.fill_encoded([text], [encoding], top)]
         return filled[0] if single else filled

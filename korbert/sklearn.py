@@ -24,7 +24,7 @@ from korbert.extras import needed_for
 from korbert.model import Model
 from korbert.tasks.files import label
 from korbert.tasks.kinds.texts import lack_text
-from korbert.vectors.names import PoolingName
+from korbert.vectors import PoolingName
 from korbert.workflows import finetune
 
 with needed_for("korbert.sklearn"):

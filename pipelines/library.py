@@ -289,7 +289,13 @@ def _aside() -> Iterator[Path]:
         try:
             yield Path(folder).resolve()
         except KorbertError as error:
-            names = {f"{Path(folder).resolve()}/": "", **{file.name: file.stem for file in Path(folder).glob("*.*")}}
-            for name, shown in names.items():
-                error.message = error.message.changed(lambda text, name=name, shown=shown: text.replace(name, shown))
+            files = [file.name for file in Path(folder).glob("*.*")]
+
+            def in_memory(text: str) -> str:
+                text = text.replace(f"{Path(folder).resolve()}/", "")
+                for name in files:
+                    text = text.replace(name, Path(name).stem)
+                return text
+
+            error.message = error.message.changed(in_memory)
             raise

@@ -27,6 +27,7 @@ from korbert.corpus.readers import Chunk, SourceRow, chunks, count_records, rows
 from korbert.corpus.settings import MIB, CleanSettings
 from korbert.durable import sha256_of
 from korbert.errors import CorpusError
+from korbert.messages import argument
 from korbert.progress import track
 from korbert.records import File
 
@@ -121,9 +122,16 @@ def clean(
     for name, _ in settings.patterns:
         files = sources.get(name, ())
         if not files:
-            raise CorpusError(f"{name!r}: no file: check its path in the recipe and --data")
+            raise CorpusError(
+                "{name!r}: no file: check its path in the recipe and {option}", name=name, option=argument("data")
+            )
         if missing := next((path for path in files if not path.is_file()), None):
-            raise CorpusError(f"{missing}: no such file: check the path of {name!r} in the recipe and --data")
+            raise CorpusError(
+                "{missing}: no such file: check the path of {name!r} in the recipe and {option}",
+                missing=missing,
+                name=name,
+                option=argument("data"),
+            )
     evaluation = make_index(settings, sources) if settings.evaluation else None
     index = None if evaluation is None else evaluation.save(output / "work" / "evaluation.npz", output)
 
@@ -140,7 +148,11 @@ def clean(
             counts |= {f"evaluation.{name}.{kind}": number for kind, number in numbers.items()}
     if not counts["documents"]:
         reasons = ", ".join(f"{number:,} {name}" for name, number in counts.items() if name.startswith("dropped."))
-        raise CorpusError(f"{_shown_files(sources)}: no document is left ({reasons}): see the [clean] settings")
+        raise CorpusError(
+            "{shown_files}: no document is left ({reasons}): see the [clean] settings",
+            shown_files=_shown_files(sources),
+            reasons=reasons,
+        )
     return counts
 
 
@@ -152,9 +164,13 @@ def _check_sources(
         undecodable, size = (sums.get(f"{source.name}.{name}", 0) for name in ("undecodable", "bytes"))
         if undecodable > source.max_undecodable * size:
             raise CorpusError(
-                f"source {source.name!r}: {undecodable:,} of {size:,} bytes cannot be decoded in the encoding that was "
-                f"{'detected' if source.encoding == 'auto' else 'given'}: set encoding of the source in the recipe, "
-                "or max_undecodable, which drops those rows"
+                "source {source!r}: {undecodable:,} of {size:,} bytes cannot be decoded in the encoding that "
+                "was {note}: set encoding of the source in the recipe, or max_undecodable, which drops those "
+                "rows",
+                source=source.name,
+                undecodable=undecodable,
+                size=size,
+                note="detected" if source.encoding == "auto" else "given",
             )
         if sums.get(f"{source.name}.readable"):
             continue
@@ -171,7 +187,12 @@ def without_document(source: str, files: Sequence[File], faults: Sequence[str]) 
     if faults:
         keys = 'id (id = "" takes the number of the line), text or kind'
         hint = f"{faults[0]}: correct it, set {keys} of the source, or leave the source out"
-    return CorpusError(f"{_shown_files({source: files})}: no document in source {source!r}: {hint}")
+    return CorpusError(
+        "{shown_files}: no document in source {source!r}: {hint}",
+        shown_files=_shown_files({source: files}),
+        source=source,
+        hint=hint,
+    )
 
 
 def _shown_files(sources: Mapping[str, Sequence[File]]) -> str:

@@ -126,13 +126,19 @@ def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> 
         readable = [row.text for row in records if row.reason is None]
         if not readable:
             why = f" ({records[0].detail})" if records else ""
-            raise CorpusError(f"evaluation set {name!r}: no text in its files{why}: see its path, kind and text")
+            raise CorpusError(
+                "evaluation set {name!r}: no text in its files{why}: see its path, kind and text", name=name, why=why
+            )
         faulty = [row for row in records if row.reason not in _NO_TEXT]
         if faulty:
             raise CorpusError(
-                f"evaluation set {name!r}: {len(faulty):,} of {len(records):,} records cannot be read, first"
-                f" {faulty[0].place}: {faulty[0].detail}: their text would not be looked for: repair them, or set kind"
-                " and encoding"
+                "evaluation set {name!r}: {num_faulty:,} of {num_records:,} records cannot be read, first "
+                "{place}: {detail}: their text would not be looked for: repair them, or set kind and encoding",
+                name=name,
+                num_faulty=len(faulty),
+                num_records=len(records),
+                place=faulty[0].place,
+                detail=faulty[0].detail,
             )
         texts += mask(normalize_many(readable, settings.normalize), settings.personal)[0]
         sets += [number] * len(readable)
@@ -142,7 +148,7 @@ def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> 
     index = Index(names, hashes[order], owners[order], np.array(sets), sizes)
     for name, counts in index.text_counts(np.empty(0, np.uint64)).items():
         if not counts["looked_for"]:
-            raise CorpusError(f"evaluation set {name!r}: no text is long enough: see [clean.decontamination]")
+            raise CorpusError("evaluation set {name!r}: no text is long enough: see [clean.decontamination]", name=name)
     return index
 
 

@@ -76,8 +76,11 @@ def refuse_repeated_ids(database: Database) -> None:
     if repeated is not None:
         identifier, (first, second) = repeated
         raise CorpusError(
-            f"{first} and {second}: both have the id {identifier!r}: make ids unique, "
-            'or set id = "" for the source so that lines are numbered'
+            '{first} and {second}: both have the id {identifier!r}: make ids unique, or set id = "" for '
+            "the source so that lines are numbered",
+            first=first,
+            second=second,
+            identifier=identifier,
         )
 
 

@@ -16,6 +16,7 @@ from pebble import ProcessExpired
 from korbert.corpus.execution.processes import prepare
 from korbert.errors import KorbertError
 from korbert.extras import needed_for
+from korbert.messages import argument
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # before Ray is imported: nothing calls home
 
@@ -106,7 +107,9 @@ class Actors:
                 self._actors.discard(actor)
                 self._failed_starts += 1
                 if self._failed_starts > _MAX_FAILED_STARTS:
-                    self.stop(KorbertError(f"actors end as soon as they start: {_last_line(error)}"))
+                    self.stop(
+                        KorbertError("actors end as soon as they start: {last_line}", last_line=_last_line(error))
+                    )
             else:
                 self._failed_starts = 0
                 self._free.put(actor)
@@ -137,7 +140,12 @@ def actors(address: str | None, workers: int, initializer: Callable[[], None] | 
             ray.init(address or "local", **options)
         except (ConnectionError, ValueError, RuntimeError) as error:
             why = str(error).splitlines()[0] if str(error) else repr(error)
-            raise KorbertError(f"no Ray cluster at {address or 'this machine'}: {why}: check --address") from error
+            raise KorbertError(
+                "no Ray cluster at {address}: {why}: check {option}",
+                address=address or "this machine",
+                why=why,
+                option=argument("address"),
+            ) from error
         finally:
             services.resolve_ip_for_localhost = resolve
     pool = Actors(workers, initializer)

@@ -159,7 +159,7 @@ def named_in_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise ArtifactError(f"{path}: is gone: {_REPAIR}") from None
+        raise ArtifactError("{path}: is gone: {repair}", path=path, repair=_REPAIR) from None
     except (pa.ArrowException, OSError, ValueError, EOFError, KeyError, BadZipFile) as error:
         if isinstance(error, OSError) and error.errno:  # the disk, not the file
             raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
@@ -169,14 +169,16 @@ def named_in_errors(path: Path) -> Iterator[None]:
 def unreadable(path: Path, error: Exception) -> ArtifactError:
     """The error to raise for a damaged file."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return ArtifactError(f"{path}: is damaged ({lines[0]}): {_REPAIR}")
+    return ArtifactError("{path}: is damaged ({lines}): {repair}", path=path, lines=lines[0], repair=_REPAIR)
 
 
 def part_files(folder: Path, *, made_by: str = "") -> list[Path]:
     """The parts in a folder, in order of their numbers. Without any, CorpusError names the stage that makes them."""
     paths = sorted(folder.glob("part-*.parquet"), key=lambda path: (len(path.name), path.name))
     if made_by and not paths:
-        raise CorpusError(f"{folder}: no part-*.parquet in there: run `korbert {made_by}` first")
+        raise CorpusError(
+            "{folder}: no part-*.parquet in there: run `korbert {made_by}` first", folder=folder, made_by=made_by
+        )
     return paths
 
 

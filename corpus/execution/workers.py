@@ -17,6 +17,7 @@ from pebble import ProcessExpired
 
 from korbert.corpus.execution.parts import Counts, Part, unfinished
 from korbert.errors import KorbertError
+from korbert.messages import argument
 from korbert.progress import track
 
 U = TypeVar("U")
@@ -159,8 +160,10 @@ def run_units(
                         yield Outcome(task.unit, done)
     except BrokenProcessPool as error:
         raise KorbertError(
-            f"the worker processes ended ({error}): too little memory? Run again to resume, with fewer --workers; "
-            'a script of your own needs `if __name__ == "__main__":` around its calls'
+            "the worker processes ended ({error}): too little memory? Run again to resume, with fewer "
+            '{option}; a script of your own needs `if __name__ == "__main__":` around its calls',
+            error=error,
+            option=argument("workers"),
         ) from error
 
 
@@ -220,7 +223,11 @@ def _finished(
     else:
         raise error
     if split is None:
-        raise KorbertError(f"a worker died ({why}): too little memory? Run again to resume, with fewer --workers")
+        raise KorbertError(
+            "a worker died ({why}): too little memory? Run again to resume, with fewer {option}",
+            why=why,
+            option=argument("workers"),
+        )
     if (halves := split(task.piece)) is None:
         return []
     _logger.warning("a part was halved: %s", why)

@@ -18,7 +18,7 @@ from korbert.corpus.questions.phrases import Candidate
 from korbert.corpus.questions.sentences import Predicate, Sentence
 from korbert.corpus.questions.tables import COPULA, INTERROGATIVE, SYNONYMS, TAGS, WORDS
 from korbert.corpus.questions.topics import is_named
-from korbert.tokenization.analyzer import Analyzer
+from korbert.tokenization import Analyzer
 
 _ONLY_GAPS = 0.3  # share that is kept of questions that leave out only the answer
 _MOVES_ANSWER = 0.5  # how often, if it is possible

@@ -19,7 +19,7 @@ from korbert.corpus.settings import MIB, SourceSettings
 from korbert.durable import read_object, write_whole
 from korbert.progress import track
 from korbert.records import File
-from korbert.tokenization.analyzer import Analyzer
+from korbert.tokenization import Analyzer
 
 _PART_BYTES = MIB // 4
 # About ten times the time of Kiwi on a busy machine; a slower part is halved, down to the document at fault.

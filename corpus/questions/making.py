@@ -19,7 +19,7 @@ from korbert.corpus.questions.checks import Refused, refuse_if
 from korbert.corpus.questions.phrases import Candidate
 from korbert.corpus.questions.sentences import Sentence, Stripped, stripped
 from korbert.corpus.questions.topics import opening_topic, with_owner, with_topic
-from korbert.tokenization.analyzer import Analyzer
+from korbert.tokenization import Analyzer
 
 # Lengths in characters
 _MIN_PARAGRAPH, _USUAL_PARAGRAPH, _MAX_PARAGRAPH = 150, 300, 1_500

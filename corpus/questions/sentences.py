@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from korbert.corpus.questions.tables import PARTICLES, REGISTERS, SPLITTING, TAGS, WORDS
-from korbert.tokenization.morphemes import Analysis
+from korbert.tokenization import Analysis
 
 _OF_A_FIRM = r"\((?:주|유|사|재)\)(?=\w)"  # (주)한국: the space before it stays
 _BRACKETS = re.compile(rf"{_OF_A_FIRM}|\s*(?!{_OF_A_FIRM})(?:\([^()]*\)|（[^（）]*）|\[[^\[\]]*\])")

@@ -91,7 +91,11 @@ def _opened(source: SourceSettings, path: File, name: str, longest: int) -> _Ope
         unpacked = path.with_suffix("") if path.suffix.lower() in PACKED else path
         kind = _OTHERS.get(unpacked.suffix.lower()) or form_of(b"", path.name)
         if kind not in ("json", "jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia"):
-            raise CorpusError(f"{path}: its kind cannot be told from its name: set kind of source {source.name!r}")
+            raise CorpusError(
+                "{path}: its kind cannot be told from its name: set kind of source {source!r}",
+                path=path,
+                source=source.name,
+            )
     if kind in ("json", "jsonl"):
         _, lines = beginning(head[:_HEAD_BYTES])
         kind = form_by_content(cast(Form, kind), lines)
@@ -209,8 +213,10 @@ def _paragraph_segments(
     for block in blocks(file, part_bytes, longest, ends_inside):
         if is_inside:
             raise CorpusError(
-                f'{path}, line {block.number}: no blank line in all that is before: with documents = "blank" they '
-                'separate documents: set "line" or "file"'
+                '{path}, line {number}: no blank line in all that is before: with documents = "blank" they '
+                'separate documents: set "line" or "file"',
+                path=path,
+                number=block.number,
             )
         yield Segment.of(name, block)
         is_inside = ends_inside(block.data, False)

@@ -43,7 +43,9 @@ def find_files(pattern: str, base: Path) -> tuple[File, ...]:
         else:
             matches = [path for path in globbed(base, pattern) if not is_litter(path.name)]
     except (ValueError, OSError) as error:
-        raise CorpusError(f"{pattern}: is no name of a file and no glob ({error}): correct it") from None
+        raise CorpusError(
+            "{pattern}: is no name of a file and no glob ({error}): correct it", pattern=pattern, error=error
+        ) from None
     for path in matches:
         if path.is_file():
             files.add(path)
@@ -62,8 +64,9 @@ def check_name(path: File) -> None:
     except UnicodeEncodeError:
         shown = os.fsencode(str(path)).decode("utf-8", "backslashreplace")
         raise CorpusError(
-            f"{shown}: its name is not UTF-8, as in archives made under Windows (CP949): rename it; "
-            "`convmv -r -f cp949 -t utf8 --notest FOLDER` does so for all files of a folder"
+            "{shown}: its name is not UTF-8, as in archives made under Windows (CP949): rename it; `convmv "
+            "-r -f cp949 -t utf8 --notest FOLDER` does so for all files of a folder",
+            shown=shown,
         ) from None
 
 
@@ -106,4 +109,6 @@ def _reachable(address: str) -> Iterator[None]:
         cause = " ".join(str(error).split()) or type(error).__name__
         is_missing = isinstance(error, ImportError | ValueError)
         hint = "install that package" if is_missing else "check the address and your rights"
-        raise CorpusError(f"{address}: cannot be reached ({cause}): {hint}") from error
+        raise CorpusError(
+            "{address}: cannot be reached ({cause}): {hint}", address=address, cause=cause, hint=hint
+        ) from error

@@ -133,7 +133,12 @@ def needed_columns(source: SourceSettings, present: Sequence[str], path: File) -
         if (spelling := spelled.get(nfc(column))) is None:
             hint = ' (id = "" takes the number of the line)' if column == source.id else ""
             raise CorpusError(
-                f"{path}: no column {column!r} among {', '.join(present)}: set id and text of {source.name!r}{hint}"
+                "{path}: no column {column!r} among {present}: set id and text of {source!r}{hint}",
+                path=path,
+                column=column,
+                present=", ".join(present),
+                source=source.name,
+                hint=hint,
             )
         columns.append(spelling)
     return columns

@@ -32,15 +32,22 @@ def segments(file: BufferedReader, path: File, name: str, part_bytes: int, longe
             searched = 0
         elif len(buffer) > part_bytes + longest:
             raise CorpusError(
-                f"{path}: page {first + buffer.count(_END)} does not end in {len(buffer):,} bytes: no dump named "
-                "pages-articles.xml, which kind wikipedia is for, or damaged: get it again"
+                "{path}: page {first} does not end in {num_buffer:,} bytes: no dump named pages-articles.xml, "
+                "which kind wikipedia is for, or damaged: get it again",
+                path=path,
+                first=first + buffer.count(_END),
+                num_buffer=len(buffer),
             )
     if buffer.rfind(_BEGIN) > buffer.rfind(_END):
-        raise CorpusError(f"{path}: ends inside page {first + buffer.count(_END)}: the file is cut off, get it again")
+        raise CorpusError(
+            "{path}: ends inside page {first}: the file is cut off, get it again",
+            path=path,
+            first=first + buffer.count(_END),
+        )
     if _END in buffer:
         yield Segment(name, first, bytes(buffer))
     elif first == 1:
-        raise CorpusError(f"{path}: no <page> in there: kind wikipedia is for dumps named pages-articles.xml")
+        raise CorpusError("{path}: no <page> in there: kind wikipedia is for dumps named pages-articles.xml", path=path)
 
 
 def rows(segment: Segment) -> Iterator[SourceRow]:

@@ -4,8 +4,8 @@ from typing import Any
 
 from korbert.errors import ModelError
 from korbert.huggingface.conversion import CLASSES, family_of
-from korbert.modeling.config import EncoderConfig
-from korbert.tokenization.vocabulary import FIRST_PIECE
+from korbert.modeling import EncoderConfig
+from korbert.tokenization import FIRST_PIECE
 
 # Entries of the same name on both sides.
 _SHARED = (

@@ -6,8 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from korbert.modeling import models
-from korbert.modeling.config import EncoderConfig
+from korbert.modeling import EncoderConfig, models
 
 Family = Literal["bert", "modern", "albert", "electra"]
 """Naming scheme of weights. ALBERT is a `bert` with shared layers; ELECTRA may have narrow embeddings, too."""

@@ -9,17 +9,19 @@ from korbert.durable import write_json
 from korbert.errors import ModelError
 from korbert.huggingface.configs import config_to_transformers
 from korbert.huggingface.conversion import to_transformers
-from korbert.modeling.config import EncoderConfig
-from korbert.modeling.models import (
+from korbert.modeling import (
     ClassificationModel,
     DetectionModel,
     EmbeddingModel,
+    EncoderConfig,
     Model,
     MultipleChoiceModel,
     PretrainingModel,
     TokenClassificationModel,
+    load_model,
+    read_config,
+    serialize,
 )
-from korbert.modeling.storage import load_model, read_config, serialize
 from korbert.scratch import new_folder
 from korbert.tokenization import Tokenizer, morphemes, pieces, repair, spans, vocabulary
 

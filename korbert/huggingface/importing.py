@@ -8,11 +8,17 @@ from pathlib import Path
 from korbert._transformers import quietly, reason_of
 from korbert.durable import read_json, read_object
 from korbert.errors import ModelError
-from korbert.modeling.config import TransformersConfig
-from korbert.modeling.models import EncoderModel
-from korbert.modeling.storage import save_model
-from korbert.modeling.transformers_config import CLASSES, adapted_config, class_of, options, their_config
-from korbert.modeling.transformers_encoder import TransformersEncoder
+from korbert.modeling import (
+    EncoderModel,
+    TransformersConfig,
+    TransformersEncoder,
+    adapted_config,
+    class_of,
+    options,
+    save_model,
+    their_config,
+)
+from korbert.modeling.transformers_config import CLASSES
 from korbert.scratch import check_folder
 from korbert.tokenization import TransformersTokenizer
 

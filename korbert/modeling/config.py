@@ -26,7 +26,7 @@ class _Config(BaseModel, frozen=True, extra="forbid"):
             return cls.model_validate(values)
         except ValidationError as error:
             faults = (f"{'.'.join(map(str, fault['loc'])) or 'sizes'}: {fault['msg']}" for fault in error.errors())
-            raise ModelError(f"invalid encoder config: {'; '.join(faults)}") from None
+            raise ModelError("invalid encoder config: {faults}", faults="; ".join(faults)) from None
 
 
 class EncoderConfig(_Config, frozen=True, extra="forbid"):
@@ -155,8 +155,10 @@ def check_row(config: AnyConfig, length: int, *, is_limited: bool, has_boundarie
     """ModelError for a row that is too long for an encoder whose positions are limited, or lacks its boundaries."""
     if is_limited and length > config.max_position_embeddings:
         raise ModelError(
-            f"a row of {length} pieces is longer than the {config.max_position_embeddings} positions of this encoder:"
-            " lower max_length"
+            "a row of {length} pieces is longer than the {max_position_embeddings} positions of this "
+            "encoder: lower max_length",
+            length=length,
+            max_position_embeddings=config.max_position_embeddings,
         )
     if isinstance(config, EncoderConfig) and config.boundary_embedding and not has_boundaries:
         raise ModelError("this encoder embeds boundaries, but the batch has none: pass boundaries=(B, T)")

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from korbert.modeling.config import BOUNDARY_LEVELS, EncoderConfig, check_row
 from korbert.modeling.rows import Rows
-from korbert.tokenization.vocabulary import FIRST_PIECE
+from korbert.tokenization import FIRST_PIECE
 
 OVERLAP = "embeddings.overlap.weight"  # its key in an encoder's state dict
 

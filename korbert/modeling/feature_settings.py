@@ -30,16 +30,23 @@ def chosen_layers(layers: str, count: int) -> Chosen:
         mix, whole, last = match.groups()
         number = count if whole else _WORDS.get(last) or int(last)
         if not 1 <= number <= count:
-            raise SettingsError(f"layers {layers!r}: the encoder has {count} layers: take {count} or fewer")
+            raise SettingsError(
+                "layers {layers!r}: the encoder has {count} layers: take {count} or fewer", layers=layers, count=count
+            )
         return Chosen(tuple(range(count + 1 - number, count + 1)), mix)  # type: ignore[arg-type]
     if layers not in _SINGLE and not re.fullmatch(r"\d{1,4}", layers):
         raise SettingsError(
-            f'layers {layers!r:.60}: take "last", "first" (the embeddings), "second-to-last", a number from 0, or'
-            ' "sum", "concat" or "weighted sum" with "of all" or "of last four"'
+            'layers {layers!r:.60}: take "last", "first" (the embeddings), "second-to-last", a '
+            'number from 0, or "sum", "concat" or "weighted sum" with "of all" or "of last four"',
+            layers=layers,
         )
     place = _SINGLE[layers] if layers in _SINGLE else int(layers)
     if not -count - 1 <= place <= count:
-        raise SettingsError(f"layers {layers!r}: the encoder has layers 0 (embeddings) to {count}: take one of them")
+        raise SettingsError(
+            "layers {layers!r}: the encoder has layers 0 (embeddings) to {count}: take one of them",
+            layers=layers,
+            count=count,
+        )
     return Chosen((place % (count + 1),), "one")
 
 

@@ -13,8 +13,7 @@ from korbert.modeling.config import EncoderConfig
 from korbert.modeling.embeddings import OVERLAP, scaled_overlap
 from korbert.modeling.models import PretrainingModel
 from korbert.modeling.storage import load_model, read_config
-from korbert.tokenization import Tokenizer
-from korbert.tokenization.extending import new_entries, why_not_extended
+from korbert.tokenization import Tokenizer, new_entries, why_not_extended
 
 _MAY_DIFFER = {"vocab_size", "hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"}
 _ZERO_WHERE_ADDED = ("embeddings.boundary.weight", "attention.output.weight", "down.weight")
@@ -34,7 +33,9 @@ def take_weights(model: PretrainingModel, tokenizer: Tokenizer, folder: Path) ->
     check_encoder(model.config, folder)
     pretrained, base = load_model(folder, "pretraining")
     if not isinstance(base, Tokenizer):
-        raise ModelError(f"{folder}: has a tokenizer of transformers, which cannot be extended: name another model")
+        raise ModelError(
+            "{folder}: has a tokenizer of transformers, which cannot be extended: name another model", folder=folder
+        )
     check_tokenizer(tokenizer, base, folder)
     names = [name for name, weight in model.named_parameters() if weight is model.encoder.token_weight]
     by_entry, added = {*names, "mlm.bias"}, new_entries(tokenizer, base)
@@ -68,8 +69,12 @@ def check_tokenizer(tokenizer: Tokenizer, base: Tokenizer, folder: Path) -> None
     """ModelError if `tokenizer` is neither `base`, the tokenizer of the model in `folder`, nor an extension of it."""
     if difference := why_not_extended(tokenizer, base):
         raise ModelError(
-            f"{folder}: was trained with tokenizer {base.digest[:12]}; the one of vocab, {tokenizer.digest[:12]}, is"
-            f" neither the same nor an extension of it ({difference}): set vocab.tokenizer to the same folder"
+            "{folder}: was trained with tokenizer {digest}; the one of vocab, {digest2}, is neither the "
+            "same nor an extension of it ({difference}): set vocab.tokenizer to the same folder",
+            folder=folder,
+            digest=base.digest[:12],
+            digest2=tokenizer.digest[:12],
+            difference=difference,
         )
 
 
@@ -77,7 +82,11 @@ def pretrained_encoder(folder: Path) -> EncoderConfig:
     """The encoder of the pretrained model in a folder. ModelError if it is of another kind."""
     saved = read_config(folder)
     if saved["kind"] != PretrainingModel.kind:
-        raise ModelError(f"{folder}: a {saved['kind']} model, without pretraining heads: name a pretrained model")
+        raise ModelError(
+            "{folder}: a {saved} model, without pretraining heads: name a pretrained model",
+            folder=folder,
+            saved=saved["kind"],
+        )
     return EncoderConfig.parse(saved["encoder"])
 
 
@@ -103,7 +112,11 @@ def check_encoder(config: EncoderConfig, folder: Path) -> None:
         if name not in free and value != others[name]
     ]
     if differences:
-        raise ModelError(f"{folder}: its encoder differs: {'; '.join(differences)}: change pretrain.encoder")
+        raise ModelError(
+            "{folder}: its encoder differs: {differences}: change pretrain.encoder",
+            folder=folder,
+            differences="; ".join(differences),
+        )
 
 
 def grown(

@@ -160,9 +160,13 @@ class ClassificationModel(_EncoderWithHead):
         problem_type: ProblemType = "single_label_classification",
     ) -> None:
         if labels is not None and len(labels) != num_labels:
-            raise ModelError(f"{len(labels)} names for {num_labels} labels: give one name per label")
+            raise ModelError(
+                "{num_labels} names for {num_labels2} labels: give one name per label",
+                num_labels=len(labels),
+                num_labels2=num_labels,
+            )
         if problem_type == "regression" and num_labels != 1:
-            raise ModelError(f"regression with {num_labels} labels: set num_labels to 1")
+            raise ModelError("regression with {num_labels} labels: set num_labels to 1", num_labels=num_labels)
         if problem_type == "single_label_classification" and num_labels == 1:
             raise ModelError("single_label_classification with 1 label: give two or more, or another problem_type")
         super().__init__(config, generator)
@@ -234,7 +238,7 @@ class TokenClassificationModel(_EncoderWithHead):
 
     def __init__(self, config: AnyConfig, labels: Sequence[str], generator: torch.Generator | None = None) -> None:
         if not labels or len(set(labels)) < len(labels):
-            raise ModelError(f"labels {list(labels)}: give at least one, without duplicates")
+            raise ModelError("labels {labels}: give at least one, without duplicates", labels=list(labels))
         super().__init__(config, generator)
         self.labels = tuple(labels)
         self.head = heads.PredictionHead(config) if config.architecture == "modern" else nn.Identity()
@@ -308,8 +312,11 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
         shapes = ["absent" if tensor is None else "x".join(map(str, tensor.shape)) for tensor in tensors]
         if shapes[0] != shapes[1]:
             raise ModelError(
-                f"encoder weights {name}: {shapes[0]} in the model, {shapes[1]} in the pretrained one:"
-                " build the model with the config of the pretrained encoder"
+                "encoder weights {name}: {shapes} in the model, {shapes2} in the pretrained one: build the "
+                "model with the config of the pretrained encoder",
+                name=name,
+                shapes=shapes[0],
+                shapes2=shapes[1],
             )
     model.encoder.load_state_dict(source)
     reader = pretrained if isinstance(pretrained, QuestionAnsweringModel) else getattr(pretrained, "reader", None)

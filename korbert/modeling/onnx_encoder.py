@@ -50,7 +50,9 @@ class OnnxEncoder(nn.Module):
             self.session: Any = runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # its errors share no base class
             reason = " ".join(str(error).split())[:300]
-            raise ModelError(f"{name}: ONNX Runtime cannot run it ({reason}): export the model anew") from None
+            raise ModelError(
+                "{name}: ONNX Runtime cannot run it ({reason}): export the model anew", name=name, reason=reason
+            ) from None
 
     def forward(
         self,
@@ -102,7 +104,9 @@ class OnnxEncoder(nn.Module):
         return super().__getattr__(name)
 
     def _error(self, what: str) -> ModelError:
-        return ModelError(f"an encoder in an ONNX file gives {what}: take the model that it was exported from")
+        return ModelError(
+            "an encoder in an ONNX file gives {what}: take the model that it was exported from", what=what
+        )
 
 
 def _groups(lengths: NDArray[np.int64], most: int) -> Iterator[NDArray[np.intp]]:

@@ -18,6 +18,7 @@ from korbert.durable import sha256_of, write_whole
 from korbert.errors import ModelError, ModelFailed
 from korbert.extras import package
 from korbert.folders import model_folder
+from korbert.messages import argument
 from korbert.modeling.attention import rotation
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.embeddings import Embeddings
@@ -27,8 +28,7 @@ from korbert.modeling.models import DetectionModel, EncoderModel, Model, Pretrai
 from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.modeling.storage import ONNX_FILE, load_model, read_config, write_files
 from korbert.scratch import new_folder
-from korbert.tokenization import AnyTokenizer, pad_batch
-from korbert.tokenization.vocabulary import FIRST_PIECE
+from korbert.tokenization import FIRST_PIECE, AnyTokenizer, pad_batch
 
 TOLERANCE = 1e-4  # absolute, for vectors in 32 bits; relative to the largest number if that is above 1
 
@@ -254,7 +254,12 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
         if isinstance(model, FeatureModel) or not isinstance(encoder, Encoder):
             reason = "already an ONNX file" if isinstance(encoder, OnnxEncoder) else "an encoder of transformers"
             reason = "a head on layers of a frozen encoder" if isinstance(model, FeatureModel) else reason
-            raise ModelError(f"{source}: {reason}, which export --onnx cannot export: use the model as it is")
+            raise ModelError(
+                "{source}: {reason}, which export {option} cannot export: use the model as it is",
+                source=source,
+                reason=reason,
+                option=argument("onnx"),
+            )
         config = {name: value for name, value in read_config(source).items() if name != "packed"}
         heads = {name: tensor for name, tensor in model.state_dict().items() if not name.startswith("encoder.")}
         if isinstance(model, PretrainingModel | DetectionModel):
@@ -275,6 +280,11 @@ def _compare(encoder: Encoder, exported: nn.Module, tokenizer: AnyTokenizer, bit
         first, second = encoder(**batch), exported(**batch)  # (B, T, D)
     difference, largest = float((first - second).abs().max()), float(first.abs().max())
     if bits == 32 and not difference <= TOLERANCE * max(1.0, largest):
-        raise ModelFailed(f"export --onnx: vectors differ by {difference:.1e}, more than {TOLERANCE:.0e}: report this")
+        raise ModelFailed(
+            "export {option}: vectors differ by {difference:.1e}, more than {tolerance:.0e}: report this",
+            difference=difference,
+            tolerance=TOLERANCE,
+            option=argument("onnx"),
+        )
     cosine = float(F.cosine_similarity(first.sum(dim=1), second.sum(dim=1)).min())
     return {"vectors": difference, "cosine": cosine}

@@ -46,7 +46,9 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
         for name, tensor in tensors.items():
             if not torch.isfinite(tensor.float()).all():
                 raise ModelError(
-                    f"{source}: {name} has numbers beyond 65,504, the float16 maximum: use the model unpacked"
+                    "{source}: {name} has numbers beyond 65,504, the float16 maximum: use the model unpacked",
+                    source=source,
+                    name=name,
                 )
         if base is not None:
             base = model_folder(base)
@@ -54,9 +56,13 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
             is_known = os.path.realpath(base_folder(folder, base.name)) == os.path.realpath(base)
             if not is_known or "packed" not in base_config or base_config["packed"]["base"]:
                 where = f"next to {folder}, or the name of a bundled model"
-                raise ModelError(f"{base}: a base must be a packed folder without a base of its own, {where}")
+                raise ModelError(
+                    "{base}: a base must be a packed folder without a base of its own, {where}", base=base, where=where
+                )
             if base_config["tokenizer_digest"] != config["tokenizer_digest"]:
-                raise ModelError(f"{base}: has another tokenizer than {source}: pack without this base")
+                raise ModelError(
+                    "{base}: has another tokenizer than {source}: pack without this base", base=base, source=source
+                )
             record = {"base": base.name, "base_sha256": base_config["weights_sha256"]}
             write_files(new, config | {"packed": record}, _without_shared(tensors, base))
         else:

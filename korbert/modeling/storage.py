@@ -18,12 +18,12 @@ from torch.overrides import TorchFunctionMode
 from korbert.durable import read_object, sha256_of, write_whole
 from korbert.errors import ModelError
 from korbert.folders import base_folder, model_folder
+from korbert.messages import argument
 from korbert.modeling.config import AnyConfig, TransformersConfig, parse_config
 from korbert.modeling.models import CLASSES, Model, PretrainingModel
 from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.scratch import holds_nothing, new_folder, unlisted
-from korbert.tokenization import AnyTokenizer, load_tokenizer
-from korbert.tokenization.folder import RECORD
+from korbert.tokenization import RECORD, AnyTokenizer, load_tokenizer
 
 FORMAT = 1
 ONNX_FILE = "encoder.onnx"  # beside the weights of the head
@@ -135,19 +135,24 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     """
     path = model_folder(folder) / "config.json"
     if not path.parent.exists():
-        raise ModelError(f"{folder}: no such folder: name a model folder written by korbert")
+        raise ModelError("{folder}: no such folder: name a model folder written by korbert", folder=folder)
     try:
         config = read_object(path)
     except FileNotFoundError:
-        raise ModelError(f"{path}: no such file: name a model folder written by korbert") from None
+        raise ModelError("{path}: no such file: name a model folder written by korbert", path=path) from None
     except (OSError, ValueError) as error:
-        raise ModelError(f"{path}: cannot be read ({error}): write the model again") from None
+        raise ModelError("{path}: cannot be read ({error}): write the model again", path=path, error=error) from None
     if "korbert_format" not in config:
-        raise ModelError(f"{path}: `korbert_format` is missing, so this is not a korbert model: see `korbert import`")
+        raise ModelError(
+            "{path}: `korbert_format` is missing, so this is not a korbert model: see `korbert import`", path=path
+        )
     if config["korbert_format"] != FORMAT or isinstance(config["korbert_format"], bool | float):
         raise ModelError(
-            f"{path}: korbert_format {config['korbert_format']!r:.80}, this version reads {FORMAT}:"
-            " use the version of korbert that wrote it"
+            "{path}: korbert_format {config!r:.80}, this version reads {format}: use the version of "
+            "korbert that wrote it",
+            path=path,
+            config=config["korbert_format"],
+            format=FORMAT,
         )
     if config.get(_OWN) != _own_digest(config):
         raise _changed(path)
@@ -156,14 +161,21 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
-        raise ModelError(f"{path}: {field}: {first['msg']}: write the model again") from None
+        raise ModelError(
+            "{path}: {field}: {first}: write the model again", path=path, field=field, first=first["msg"]
+        ) from None
     if config["kind"] not in CLASSES:
-        raise ModelError(f"{path}: kind {config['kind']!r:.80} is none of {', '.join(CLASSES)}")
+        raise ModelError(
+            "{path}: kind {config!r:.80} is none of {classes}",
+            path=path,
+            config=config["kind"],
+            classes=", ".join(CLASSES),
+        )
     return config
 
 
 def _changed(path: Path) -> ModelError:
-    return ModelError(f"{path}: was changed since the model was saved: restore it, or write the model again")
+    return ModelError("{path}: was changed since the model was saved: restore it, or write the model again", path=path)
 
 
 @overload
@@ -179,17 +191,29 @@ def load_model(folder: _Folder, kind: str | None = None, device: _Device = "cpu"
     folder = model_folder(folder)
     config = read_config(folder)
     if kind is not None and config["kind"] != kind:
-        raise ModelError(f"{folder}: a {config['kind']} model, but a {kind} model is needed: name another folder")
+        raise ModelError(
+            "{folder}: a {config} model, but a {kind} model is needed: name another folder",
+            folder=folder,
+            config=config["kind"],
+            kind=kind,
+        )
     base = (config.get("packed") or {}).get("base")
     if base is not None and not re.fullmatch(r"[\w-][\w.-]*", base):  # the model may be untrusted
-        raise ModelError(f"{folder / 'config.json'}: packed.base {base!r:.80} is no name of a folder beside it")
+        raise ModelError(
+            "{folder}: packed.base {base!r:.80} is no name of a folder beside it",
+            folder=folder / "config.json",
+            base=base,
+        )
     home = folder if base is None else base_folder(folder, base)  # where the tokenizer is
     model = _filled_model(folder, config, home, torch.device(device))
     tokenizer = load_tokenizer(home / "tokenizer")
     if tokenizer.digest != config["tokenizer_digest"]:
         raise ModelError(
-            f"{folder / 'tokenizer'}: digest {tokenizer.digest[:12]}, the model was trained with"
-            f" {config['tokenizer_digest'][:12]}: restore the tokenizer that came with the model"
+            "{folder}: digest {digest}, the model was trained with {config}: restore the tokenizer that "
+            "came with the model",
+            folder=folder / "tokenizer",
+            digest=tokenizer.digest[:12],
+            config=config["tokenizer_digest"][:12],
         )
     _check_vocabulary(model.config, tokenizer, folder)
 
@@ -213,7 +237,11 @@ def _filled_model(folder: Path, config: Mapping[str, Any], home: Path, device: t
     model: Any = _build(folder, config)
     if onnx:
         if device.type != "cpu":
-            raise ModelError(f"{folder}: an encoder in an ONNX file runs on CPU only: give --device cpu")
+            raise ModelError(
+                "{folder}: an encoder in an ONNX file runs on CPU only: give {option} cpu",
+                folder=folder,
+                option=argument("device"),
+            )
         model.encoder = nn.Identity()
     if home is not folder:  # the base may have heads of its own
         tensors = {name: tensor for name, tensor in tensors.items() if name in model.state_dict()}
@@ -230,7 +258,9 @@ def _read_weights(path: Path, expected: object) -> dict[str, Tensor]:
     try:
         return safetensors.torch.load_file(path)
     except (OSError, SafetensorError) as error:
-        raise ModelError(f"{path}: cannot be read ({error}): the file is broken, write the model again") from None
+        raise ModelError(
+            "{path}: cannot be read ({error}): the file is broken, write the model again", path=path, error=error
+        ) from None
 
 
 def _check_digest(path: Path, expected: object) -> None:
@@ -238,11 +268,16 @@ def _check_digest(path: Path, expected: object) -> None:
     try:
         digest = sha256_of(path)
     except OSError as error:
-        raise ModelError(f"{path}: cannot be read ({error.strerror}): the model folder is incomplete") from None
+        raise ModelError(
+            "{path}: cannot be read ({strerror}): the model folder is incomplete", path=path, strerror=error.strerror
+        ) from None
     if digest != expected:
         raise ModelError(
-            f"{path}: SHA-256 {digest[:12]}, config.json says {str(expected)[:12]}: the file was changed or is damaged:"
-            " restore it, or write the model again"
+            "{path}: SHA-256 {digest}, config.json says {expected}: the file was changed or is damaged: "
+            "restore it, or write the model again",
+            path=path,
+            digest=digest[:12],
+            expected=str(expected)[:12],
         )
 
 
@@ -266,7 +301,9 @@ def _build(folder: Path, config: Mapping[str, Any]) -> Model:
         with without_weights():
             return kind(encoder, **config["head"])
     except Exception as error:  # nonsense of the right types fails in ways of its own in each class
-        raise ModelError(f"{folder / 'config.json'}: {' '.join(str(error).split())}") from None
+        raise ModelError(
+            "{folder}: {split}", folder=folder / "config.json", split=" ".join(str(error).split())
+        ) from None
 
 
 @contextmanager
@@ -295,11 +332,19 @@ def _fill(path: Path, model: Model, tensors: Mapping[str, Tensor]) -> None:
         tensor = tensors.get(name)
         shape, asked = _shape(tensor), _shape(expected.get(name))
         if tensor is None or shape != asked:
-            raise ModelError(f"{path}: {name} is {shape}, config.json asks for {asked}: the two files do not match")
+            raise ModelError(
+                "{path}: {name} is {shape}, config.json asks for {asked}: the two files do not match",
+                path=path,
+                name=name,
+                shape=shape,
+                asked=asked,
+            )
         if not torch.isfinite(tensor.sum()) and not torch.isfinite(tensor).all():  # the sum is ten times as fast
             raise ModelError(
-                f"{path}: {name} has non-finite numbers, so the model is unusable: restore earlier weights, or train it"
-                " again with a lower learning_rate"
+                "{path}: {name} has non-finite numbers, so the model is unusable: restore earlier weights, or "
+                "train it again with a lower learning_rate",
+                path=path,
+                name=name,
             )
     model.load_state_dict(tensors, assign=True)
 
@@ -315,6 +360,8 @@ def _shape(tensor: Tensor | None) -> str:
 def _check_vocabulary(config: AnyConfig, tokenizer: AnyTokenizer, folder: Path) -> None:
     if tokenizer.vocab_size > config.vocab_size:
         raise ModelError(
-            f"{folder}: the tokenizer has {tokenizer.vocab_size} entries, the model {config.vocab_size}:"
-            " they do not belong together"
+            "{folder}: the tokenizer has {vocab_size} entries, the model {vocab_size2}: they do not belong together",
+            folder=folder,
+            vocab_size=tokenizer.vocab_size,
+            vocab_size2=config.vocab_size,
         )

@@ -64,7 +64,11 @@ def adapted_config(theirs: Mapping[str, Any]) -> TransformersConfig:
 def class_of(model_type: str) -> Any:
     """The `transformers` class of an architecture. ModelError if it is not supported, SettingsError if absent."""
     if model_type not in CLASSES:
-        raise ModelError(f"model_type {model_type!r:.60} is not supported: use one of {', '.join(CLASSES)}")
+        raise ModelError(
+            "model_type {model_type!r:.60} is not supported: use one of {classes}",
+            model_type=model_type,
+            classes=", ".join(CLASSES),
+        )
     return getattr(package("transformers", f"an encoder of architecture {model_type}"), CLASSES[model_type])
 
 
@@ -79,7 +83,11 @@ def _parsed(model_type: str, values: Mapping[str, Any]) -> Any:
         with quietly():
             return kind.from_dict(dict(values))
     except Exception as error:  # its checks raise all kinds of errors
-        raise ModelError(f"is not a valid config of {model_type} ({reason_of(error)}): correct it") from None
+        raise ModelError(
+            "is not a valid config of {model_type} ({reason_of}): correct it",
+            model_type=model_type,
+            reason_of=reason_of(error),
+        ) from None
 
 
 def options(config: TransformersConfig) -> dict[str, Any]:

@@ -70,7 +70,9 @@ class TransformersEncoder(nn.Module):
         output = self._run(input_ids, mask, token_type_ids, output_hidden_states=True)
         layers = [*output.hidden_states[:-1], output.last_hidden_state]
         if any(layer.shape != layers[-1].shape for layer in layers):
-            raise ModelError(f"{self.config.model_type}: its layers differ in pieces: take the last one")
+            raise ModelError(
+                "{model_type}: its layers differ in pieces: take the last one", model_type=self.config.model_type
+            )
         layers = layers if only is None else [layers[index] for index in only]
         return torch.stack(layers).masked_fill(~mask[None, :, :, None], 0.0)
 
@@ -80,7 +82,9 @@ class TransformersEncoder(nn.Module):
         ModelError for encoders without piece-to-piece attention weights (Funnel, Longformer).
         """
         if self.config.model_type in ("funnel", "longformer"):  # their shapes may match by chance
-            raise ModelError(f"{self.config.model_type}: it has no piece-to-piece attention weights")
+            raise ModelError(
+                "{model_type}: it has no piece-to-piece attention weights", model_type=self.config.model_type
+            )
         mask, usual = torch.ones_like(input_ids, dtype=torch.bool), self.model.config._attn_implementation
         self.model.set_attn_implementation("eager")  # other kernels keep no weights
         try:

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
-from korbert.modeling.rows import Rows
+from korbert.modeling import Rows
 from korbert.pretraining.mixing import Mixture
 from korbert.pretraining.objectives.masking import SpecialIds, choose_positions, hide, units_of
 from korbert.pretraining.objectives.pairs import NO_LABEL, Pairs, cut_into_rows
@@ -24,7 +24,7 @@ from korbert.pretraining.objectives.vocabulary import Negatives
 from korbert.pretraining.settings import MaskingSettings, ObjectiveName, PairSettings
 from korbert.pretraining.shards import Shards
 from korbert.seeds import derived_seed
-from korbert.training.devices import Batch
+from korbert.training import Batch
 from korbert.world import World, connected, require_rows
 
 Row = dict[str, NDArray[Any]]

@@ -15,9 +15,8 @@ from korbert.modeling import PretrainingModel
 from korbert.pretraining.batches import PretrainingRows, Row
 from korbert.pretraining.mixing import permuted
 from korbert.seeds import derived_seed
-from korbert.tokenization import AnyTokenizer
-from korbert.tokenization.pieces import EOJEOL
-from korbert.training.records import JsonLines
+from korbert.tokenization import EOJEOL, AnyTokenizer
+from korbert.training import JsonLines
 from korbert.world import world
 
 _logger = logging.getLogger(__name__)

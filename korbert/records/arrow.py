@@ -35,13 +35,20 @@ def dataset_files(folder: File) -> list[File]:
     """
     parts = splits(folder)
     if len(parts) > 1:
-        raise CorpusError(f"{folder}: has the splits {', '.join(parts)}: give one, as {next(iter(parts.values()))}")
+        raise CorpusError(
+            "{folder}: has the splits {parts}: give one, as {iter}",
+            folder=folder,
+            parts=", ".join(parts),
+            iter=next(iter(parts.values())),
+        )
     folder = next(iter(parts.values()), folder)
     if not (folder / "state.json").is_file():
         beside = folder.iterdir() if folder.is_dir() else ()
         inside = sorted(path.name for path in beside if path.is_file() and not path.name.startswith("."))
         there = f"holds {', '.join(inside[:10])}" if inside else "holds no file"
-        raise CorpusError(f"{folder}: is a folder that `datasets` has not saved ({there}): give a file")
+        raise CorpusError(
+            "{folder}: is a folder that `datasets` has not saved ({there}): give a file", folder=folder, there=there
+        )
     state = folder / "state.json"
     held = _json(state, "_data_files")
     if isinstance(held, list):
@@ -49,7 +56,11 @@ def dataset_files(folder: File) -> list[File]:
     files = [folder / name for name in _names(state, held)]
     for path in files:
         if not path.is_file():
-            raise CorpusError(f"{path}: no such file, and {folder / 'state.json'} names it: get the folder again")
+            raise CorpusError(
+                "{path}: no such file, and {folder} names it: get the folder again",
+                path=path,
+                folder=folder / "state.json",
+            )
     return files
 
 
@@ -57,7 +68,12 @@ def _json(path: File, key: str) -> Any:
     try:
         return json.loads(read_small(path) if isinstance(path, Path) else path.read_bytes())[key]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise CorpusError(f"{path}: no record of `datasets` with {key!r} ({error}): get the folder again") from error
+        raise CorpusError(
+            "{path}: no record of `datasets` with {key!r} ({error}): get the folder again",
+            path=path,
+            key=key,
+            error=error,
+        ) from error
 
 
 def _names(record: File, names: Any) -> list[str]:
@@ -65,7 +81,11 @@ def _names(record: File, names: Any) -> list[str]:
     given: list[Any] = names if isinstance(names, list) and names else [[names]]
     for name in given:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise CorpusError(f"{record}: {name!r:.60} is no name of what lies beside it: get the folder again")
+            raise CorpusError(
+                "{record}: {name!r:.60} is no name of what lies beside it: get the folder again",
+                record=record,
+                name=name,
+            )
     return given
 
 
@@ -111,7 +131,9 @@ def _opened(path: File, form: str) -> Iterator[tuple[Any, Callable[[list[str]], 
             yield file.schema, lambda columns: file.read_all().select(columns).to_batches(_BATCH_ROWS)
     except (pa.ArrowException, OSError) as error:  # Arrow also raises OSError
         cause = re.sub(r"\w*Exception: ", "", str(error) or type(error).__name__).splitlines()[0]
-        raise CorpusError(f"{path}: not a whole Parquet or Arrow file ({cause}): get it again") from error
+        raise CorpusError(
+            "{path}: not a whole Parquet or Arrow file ({cause}): get it again", path=path, cause=cause
+        ) from error
 
 
 def rows_in(batch: Any, wanted: Sequence[str], names: Mapping[str, list[str]]) -> Iterator[list[Any]]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from korbert.errors import CorpusError
+from korbert.messages import argument
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -41,13 +42,19 @@ def open_file(path: File) -> BinaryIO:
     """The file as it is. Raises CorpusError if it is missing or unreadable, or a device, which may never end."""
     try:
         if isinstance(path, Path) and stat.S_ISCHR(path.stat().st_mode) and str(path) != "/dev/stdin":
-            raise CorpusError(f"{path}: is a device: name a file, a pipe, or - for standard input")
+            raise CorpusError("{path}: is a device: name a file, a pipe, or - for standard input", path=path)
         return path.open("rb")
     except FileNotFoundError:
-        raise CorpusError(f"{path}: no such file: check the source's path in the recipe and --data") from None
+        raise CorpusError(
+            "{path}: no such file: check the source's path in the recipe and {option}",
+            path=path,
+            option=argument("data"),
+        ) from None
     except OSError as error:
         raise CorpusError(
-            f"{path}: cannot be opened ({error.strerror}): check that it is a file you may read"
+            "{path}: cannot be opened ({strerror}): check that it is a file you may read",
+            path=path,
+            strerror=error.strerror,
         ) from error
 
 
@@ -107,11 +114,18 @@ def _unpack(file: BinaryIO, path: File) -> Iterator[bytes]:
         decoder, is_hungry = PACKED[suffix](), True
         while not decoder.eof:
             if not data and is_hungry:
-                raise CorpusError(f"{path}: ends inside frame {frame}: the file is cut off, get it again")
+                raise CorpusError(
+                    "{path}: ends inside frame {frame}: the file is cut off, get it again", path=path, frame=frame
+                )
             try:
                 block = decoder.decompress(data, *_LIMITS.get(suffix, ()))
             except Exception as error:  # each library has errors of its own
-                raise CorpusError(f"{path}: frame {frame} is damaged ({error}): get the file again") from error
+                raise CorpusError(
+                    "{path}: frame {frame} is damaged ({error}): get the file again",
+                    path=path,
+                    frame=frame,
+                    error=error,
+                ) from error
             yield block
             is_hungry = decoder.eof or getattr(decoder, "needs_input", True)
             data = decoder.unused_data or (file.read(_STEP_BYTES) if is_hungry else b"")

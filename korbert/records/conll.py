@@ -32,7 +32,11 @@ def read_conll(text: TextFile) -> Table:
     delimiter = "\t" if "\t" in first else None
     width = len(first.split(delimiter))
     if width < 2:
-        raise CorpusError(f"{text.path}: one column ({first[:40]!r}) where token and tag belong: set form or mend it")
+        raise CorpusError(
+            "{text}: one column ({first!r}) where token and tag belong: set form or mend it",
+            text=text.path,
+            first=first[:40],
+        )
 
     def tokens(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
         """The lines of tokens, and their fields."""
@@ -48,8 +52,10 @@ def read_conll(text: TextFile) -> Table:
     is_counted = _counts_words([fields[0] for fields in rows] for rows in well_formed)
     if is_counted and width < 3:
         raise CorpusError(
-            f"{text.path}: the first column counts words ({first[:40]!r}), and one is left where token and tag belong:"
-            " add the other"
+            "{text}: the first column counts words ({first!r}), and one is left where token and tag "
+            "belong: add the other",
+            text=text.path,
+            first=first[:40],
         )
     numbers = [str(number) for number in range(1, width + 1)]
 

@@ -71,7 +71,12 @@ def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -
     rows = islice(_fields(text.lines(), delimiter, quoted, text.longest), 1 if separator else 0, None)
     before, header, columns = next(rows, (0, "", Fault("", "holds only blank lines")))
     if isinstance(columns, Fault):
-        raise CorpusError(f"{text.path}, line {before + 1}, which names the columns: {columns.what}: mend it")
+        raise CorpusError(
+            "{text}, line {before}, which names the columns: {what}: mend it",
+            text=text.path,
+            before=before + 1,
+            what=columns.what,
+        )
     names = tuple(column.strip() for column in columns)
     layout = Delimited(delimiter, quoted, names, before + header.count("\n"))
 

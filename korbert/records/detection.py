@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import cast
 
 from korbert.errors import CorpusError, SettingsError
+from korbert.messages import argument
 from korbert.records import arrow, conll, excel, jsons, labelling_tools
 from korbert.records.compression import PACKED, File, open_bytes
 from korbert.records.delimited import delimiter_in, read_delimited
@@ -88,10 +89,10 @@ def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LO
     """
     if form not in FORMS and not form.startswith("xlsx:"):
         near = "".join(f": did you mean {other}?" for other in difflib.get_close_matches(form, FORMS, 1))
-        raise SettingsError(f"no format {form!r} among {', '.join(FORMS)}{near}")
+        raise SettingsError("no format {form!r} among {forms}{near}", form=form, forms=", ".join(FORMS), near=near)
     if path.is_dir():
         if form not in ("auto", "arrow"):
-            raise CorpusError(f"{path}: is a folder, not a file of format {form}: give a file")
+            raise CorpusError("{path}: is a folder, not a file of format {form}: give a file", path=path, form=form)
         return arrow.read_batches(arrow.dataset_files(path), "Arrow of datasets")
     head = head_of(path)
     form = cast(Form, detected(head, str(path), form, lambda _: _looks_like(text_file(path, head, encoding, longest))))
@@ -124,7 +125,7 @@ def head_of(path: File) -> bytes:
     if not path.exists():
         beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
         near = [f"did you mean {other}?" for other in difflib.get_close_matches(path.name, beside, 1)]
-        raise CorpusError(f"{path}: no such file: {(near or ['check its name and folder'])[0]}")
+        raise CorpusError("{path}: no such file: {near}", path=path, near=(near or ["check its name and folder"])[0])
     with open_bytes(path) as file:
         return file.read(HEAD_BYTES)
 
@@ -183,8 +184,11 @@ def _looks_like(text: TextFile) -> Form:
     if (delimiter := delimiter_in(first)) in first:
         return "tsv" if delimiter == "\t" else "csv"
     raise CorpusError(
-        f"{text.path}: neither its ending nor its first line ({first[:40]!r}) tells its format: name it with --form, or"
-        " if it is a table, write the names of its columns into the first line: text,label"
+        "{text}: neither its ending nor its first line ({first!r}) tells its format: name it with "
+        "{option}, or if it is a table, write the names of its columns into the first line: text,label",
+        text=text.path,
+        first=first[:40],
+        option=argument("form"),
     )
 
 

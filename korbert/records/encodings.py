@@ -65,5 +65,8 @@ def _transcoded(file: BufferedReader, encoding: str, path: File) -> Iterator[byt
     except UnicodeError as error:  # of UTF-16, where no single byte can be escaped
         cause = error.reason if isinstance(error, UnicodeDecodeError) else error
         raise CorpusError(
-            f"{path}: is not {encoding.upper()} ({cause}): save it as UTF-8, or set encoding of its source"
+            "{path}: is not {upper} ({cause}): save it as UTF-8, or set encoding of its source",
+            path=path,
+            upper=encoding.upper(),
+            cause=cause,
         ) from error

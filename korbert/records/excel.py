@@ -16,6 +16,7 @@ from zipfile import ZipFile
 
 from korbert.errors import CorpusError, KorbertError
 from korbert.extras import package
+from korbert.messages import argument
 from korbert.names import BLANK, same_name
 from korbert.records.compression import File, open_file
 from korbert.records.table import Fault, Records, Table
@@ -42,7 +43,12 @@ def read_workbook(path: File, sheet: str = "") -> Table:
         title, others = chosen.title, [other.title for other in book.worksheets if other is not chosen]
         number, header = next(_rows(chosen, path), (0, []))
         if not header:
-            raise CorpusError(f"{path}: the sheet {title!r} is empty: name another one with --sheet")
+            raise CorpusError(
+                "{path}: the sheet {title!r} is empty: name another one with {option}",
+                path=path,
+                title=title,
+                option=argument("sheet"),
+            )
         xml = chosen._get_source().read()
     said = {
         "sheets not read: {count:,} ({others}): --sheet names one": 0 if sheet else len(others),
@@ -76,13 +82,20 @@ def _opened(path: File) -> Iterator[Any]:
         try:
             size = sum(part.file_size for part in ZipFile(file).infolist() if part.filename.endswith((".xml", ".rels")))
             if size > _LARGEST:
-                raise CorpusError(f"{path}: holds {size:,} bytes of XML, more than {_LARGEST:,}: save the table as CSV")
+                raise CorpusError(
+                    "{path}: holds {size:,} bytes of XML, more than {largest:,}: save the table as CSV",
+                    path=path,
+                    size=size,
+                    largest=_LARGEST,
+                )
             yield openpyxl.load_workbook(file, read_only=True, data_only=True)
         except KorbertError:
             raise
         except Exception as error:  # whatever the parsers of ZIP, XML and openpyxl raise
             cause = f"{type(error).__name__}: {error}".splitlines()[0]
-            raise CorpusError(f"{path}: not a whole workbook ({cause:.200}): open it in Excel and save it") from error
+            raise CorpusError(
+                "{path}: not a whole workbook ({cause:.200}): open it in Excel and save it", path=path, cause=cause
+            ) from error
 
 
 def _chosen(sheets: Sequence[Any], name: str, path: File) -> Any:
@@ -91,7 +104,13 @@ def _chosen(sheets: Sequence[Any], name: str, path: File) -> Any:
     if not fitting:
         titles = [one.title for one in sheets]
         near = "".join(f": did you mean {other!r}?" for other in difflib.get_close_matches(name, titles, 1, 0.3))
-        raise CorpusError(f"{path}: no sheet {name!r} among {', '.join(titles)}{near or ': name one of these'}")
+        raise CorpusError(
+            "{path}: no sheet {name!r} among {titles}{near}",
+            path=path,
+            name=name,
+            titles=", ".join(titles),
+            near=near or ": name one of these",
+        )
     return fitting[0]
 
 
@@ -100,7 +119,9 @@ def _rows(sheet: Any, path: File) -> Iterator[tuple[int, list[str]]]:
     sheet.reset_dimensions()  # what the file says of them may be wrong
     for number, row in enumerate(sheet.iter_rows(), 1):
         if number > _MOST_ROWS:
-            raise CorpusError(f"{path}: row {number:,} is below the last one of Excel: save the table as CSV")
+            raise CorpusError(
+                "{path}: row {number:,} is below the last one of Excel: save the table as CSV", path=path, number=number
+            )
         cells = list(map(_shown, row))
         while cells and not cells[-1]:
             cells.pop()
@@ -153,7 +174,11 @@ def workbook_of(rows: Iterable[Sequence[str]]) -> tuple[bytes, int]:
     sheet = book.create_sheet()
     for number, row in enumerate(rows, 1):
         if number > _MOST_ROWS:
-            raise CorpusError(f"a sheet of Excel holds {_MOST_ROWS:,} rows, and there are more: write --csv")
+            raise CorpusError(
+                "a sheet of Excel holds {most_rows:,} rows, and there are more: write {option}",
+                most_rows=_MOST_ROWS,
+                option=argument("csv"),
+            )
         cells = []
         for text in row:
             cut += len(text) > _LONGEST

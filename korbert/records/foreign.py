@@ -49,11 +49,13 @@ def refuse_foreign(head: bytes, name: str, form: Format) -> None:
     form: as given; unless it is "auto", only binary files are refused.
     """
     if head.startswith(_ZIP.encode()) and form != "auto" and not form.startswith("xlsx"):
-        raise CorpusError(f"{name}: is a workbook of Excel, or another ZIP archive, not {form}: save it as CSV")
+        raise CorpusError(
+            "{name}: is a workbook of Excel, or another ZIP archive, not {form}: save it as CSV", name=name, form=form
+        )
     looked_at = [(_BINARY, head.decode("latin-1"))]
     if form == "auto":
         looked_at.append((_MARKUP, "\n".join(beginning(head[:_LOOKED_AT])[1])))
     for known, start in looked_at:
         for pattern, endings, what, do in known:
             if name.lower().endswith(endings or "") and re.match(pattern, start, re.DOTALL | re.IGNORECASE):
-                raise CorpusError(f"{name}: is {what}: {do}")
+                raise CorpusError("{name}: is {what}: {do}", name=name, what=what, do=do)

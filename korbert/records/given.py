@@ -17,7 +17,12 @@ def write_rows(rows: Any, folder: Path, name: str, columns: Mapping[int, Sequenc
     columns: names of the cells of tuples, by their number. SettingsError for anything else than rows.
     """
     if isinstance(rows, Mapping):  # a DatasetDict, or columns
-        raise SettingsError(f"{name}: is a {type(rows).__name__} of {', '.join(map(str, rows))}: give one of these")
+        raise SettingsError(
+            "{name}: is a {name2} of {rows}: give one of these",
+            name=name,
+            name2=type(rows).__name__,
+            rows=", ".join(map(str, rows)),
+        )
     if (table := _table_of(rows, name)) is not None:
         import pyarrow as pa
 
@@ -26,11 +31,11 @@ def write_rows(rows: Any, folder: Path, name: str, columns: Mapping[int, Sequenc
             writer.write_table(table)
         return path
     if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
-        raise SettingsError(f"{name}: is a {type(rows).__name__}: {_TAKEN}")
+        raise SettingsError("{name}: is a {name2}: {taken}", name=name, name2=type(rows).__name__, taken=_TAKEN)
     path = folder / f"{name}.jsonl"
     lines = [_line(row, f"{name}[{number}]", columns) for number, row in enumerate(rows)]
     if not lines:
-        raise SettingsError(f"{name}: holds no row: {_TAKEN}")
+        raise SettingsError("{name}: holds no row: {taken}", name=name, taken=_TAKEN)
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", errors="surrogatepass")
     return path
 
@@ -57,7 +62,11 @@ def _table_of(rows: Any, name: str) -> Any:
         if isinstance(rows, pa.Table) or hasattr(rows, "__arrow_c_stream__"):
             return pa.table(rows)
     except pa.ArrowException as error:
-        raise SettingsError(f"{name}: {str(error).splitlines()[0]}: give each column values of one type") from None
+        raise SettingsError(
+            "{name}: {splitlines}: give each column values of one type",
+            name=name,
+            splitlines=str(error).splitlines()[0],
+        ) from None
     return None
 
 
@@ -66,14 +75,19 @@ def _line(row: object, name: str, columns: Mapping[int, Sequence[str]]) -> str:
     if isinstance(row, Sequence) and not isinstance(row, str | bytes):
         if len(row) not in columns:
             known = " or ".join(f"({', '.join(names)})" for names in columns.values())
-            raise SettingsError(f"{name}: a tuple of {len(row)}: give {known}, or a dict with a key for each column")
+            raise SettingsError(
+                "{name}: a tuple of {num_row}: give {known}, or a dict with a key for each column",
+                name=name,
+                num_row=len(row),
+                known=known,
+            )
         row = dict(zip(columns[len(row)], row, strict=True))
     if not isinstance(row, Mapping):
-        raise SettingsError(f"{name}: {row!r:.40} is no row: {_TAKEN}")
+        raise SettingsError("{name}: {row!r:.40} is no row: {taken}", name=name, row=row, taken=_TAKEN)
     try:
         return json.dumps(row, ensure_ascii=False, default=_plain)
     except (TypeError, ValueError) as error:
-        raise SettingsError(f"{name}: {error}: give texts, numbers and lists") from None
+        raise SettingsError("{name}: {error}: give texts, numbers and lists", name=name, error=error) from None
 
 
 def _plain(value: Any) -> Any:

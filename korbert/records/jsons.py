@@ -55,7 +55,9 @@ def read_json(text: TextFile) -> Table:
     lists = {key: inner for key, inner in held.items() if any(isinstance(item, dict) for item in inner)}
     if len(lists) != 1:
         what = f"lists of objects at {', '.join(lists)}" if lists else f"{type_name(value)} without a list of objects"
-        raise CorpusError(f"{text.path}: {what}: give a list of objects, or an object with one such list")
+        raise CorpusError(
+            "{text}: {what}: give a list of objects, or an object with one such list", text=text.path, what=what
+        )
     (items,) = lists.values()
     if isinstance(items[0], dict) and "paragraphs" in items[0]:
         return _table(text, "JSON of SQuAD", "record", lambda: enumerate(_questions(items), 1))
@@ -70,7 +72,12 @@ def read_value(text: TextFile) -> Any:
     except (ValueError, RecursionError) as error:
         raise _not_json(text.path, getattr(error, "lineno", 1), getattr(error, "msg", str(error))) from None
     if bad := UNDECODABLE.search(content):
-        raise CorpusError(f"{text.path}: character {bad.start()} is not {text.encoding.upper()}: mend it")
+        raise CorpusError(
+            "{text}: character {start} is not {upper}: mend it",
+            text=text.path,
+            start=bad.start(),
+            upper=text.encoding.upper(),
+        )
     return value
 
 
@@ -146,7 +153,7 @@ def _table(text: TextFile, form: str, unit: str, values: Callable[[], Numbered])
     objects = [value for _, value in first if isinstance(value, dict)]
     if not objects:
         what = f", {unit} {first[0][0]}: {fault_of(first[0][1]).what}" if first else ": holds no row"
-        raise CorpusError(f"{text.path}{what}: give a file with rows")
+        raise CorpusError("{text}{what}: give a file with rows", text=text.path, what=what)
     return table_of(objects, objects_of, form, text.encoding, unit)
 
 
@@ -243,7 +250,12 @@ class _Values:
         """Reads as much as it holds, so that a value of many blocks is parsed a few times. False at the end."""
         left = self.data[self.at :]
         if len(left) > _LONGEST_VALUE:
-            raise CorpusError(f"{self._path}, line {self.line}: a value is longer than {_LONGEST_VALUE:,} characters")
+            raise CorpusError(
+                "{path}, line {line}: a value is longer than {longest_value:,} characters",
+                path=self._path,
+                line=self.line,
+                longest_value=_LONGEST_VALUE,
+            )
         new = [left]
         size = 0
         while size <= len(left) and (block := next(self._blocks, "")):
@@ -254,7 +266,7 @@ class _Values:
 
 
 def _not_json(path: File, line: int, cause: str) -> CorpusError:
-    return CorpusError(f"{path}, line {line}: not JSON ({cause}): mend it")
+    return CorpusError("{path}, line {line}: not JSON ({cause}): mend it", path=path, line=line, cause=cause)
 
 
 def paragraphs_of(article: Any) -> list[tuple[Any, Any]]:

@@ -225,9 +225,11 @@ def read_standoff(files: Sequence[File]) -> Table:
     """Documents of brat: `id`, `text` of the .txt file beside an .ann file, and `spans`, its text-bound annotations."""
     for file in files:
         if not file.is_file():
-            raise CorpusError(f"{file}: no such file: check its name and folder")
+            raise CorpusError("{file}: no such file: check its name and folder", file=file)
         if file.suffix == ".ann" and not file.with_suffix(".txt").is_file():
-            raise CorpusError(f"{file}: no {file.stem}.txt beside it, the text that it is about: put it there")
+            raise CorpusError(
+                "{file}: no {stem}.txt beside it, the text that it is about: put it there", file=file, stem=file.stem
+            )
 
     def documents() -> Numbered:
         for number, file in enumerate(files, 1):

@@ -154,11 +154,15 @@ def text_file(path: File, head: bytes, encoding: str = "auto", longest: int = LO
     """As open_text, for a file that begins so."""
     encoding, lines = beginning(head, encoding)
     if not head.strip(_BLANK):
-        raise CorpusError(f"{path}: is empty: give a file with rows")
+        raise CorpusError("{path}: is empty: give a file with rows", path=path)
     if encoding != "utf-16" and head.count(b"\0") > _NUL_SHARE * len(head):
-        raise CorpusError(f"{path}: has a NUL byte in most characters, as UTF-16 without its mark: save it as UTF-8")
+        raise CorpusError(
+            "{path}: has a NUL byte in most characters, as UTF-16 without its mark: save it as UTF-8", path=path
+        )
     if len(lines) == 1 and "\r" in lines[0]:
-        raise CorpusError(f"{path}: its lines end as on old Macs, in CR alone: convert it with tr '\\r' '\\n'")
+        raise CorpusError(
+            "{path}: its lines end as on old Macs, in CR alone: convert it with tr '\\r' '\\n'", path=path
+        )
     return TextFile(path, encoding, lines, longest)
 
 

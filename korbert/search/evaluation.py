@@ -9,7 +9,7 @@ import numpy as np
 from korbert.model import Model
 from korbert.search.index import Index
 from korbert.tasks.metrics.statistics import bootstrap_interval
-from korbert.vectors.names import Way
+from korbert.vectors import Way
 
 METRICS = ("recall@1", "recall@10", "recall@100", "MRR", "nDCG@10")
 DEPTH = 100  # texts behind the first 100 count as not found

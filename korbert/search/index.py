@@ -30,8 +30,7 @@ from korbert.tasks.kinds.rerank import Rerank
 from korbert.tasks.passages import MANY_TEXTS
 from korbert.tasks.retrieval import fused, weight_among
 from korbert.tokenization import Encoding
-from korbert.vectors.names import Side, Way
-from korbert.vectors.settings import Asked, VectorSettings
+from korbert.vectors import Asked, Side, VectorSettings, Way
 
 _DEPTH = 100  # at least this many ranks of each ranking are fused
 _RERANKED = _REORDERED = 50  # hits that a reranker reads; that shared letters reorder

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from korbert.modeling.kernels import int8_products
+from korbert.modeling import int8_products
 from korbert.search.database import Damage, checked_row, read_meta
 from korbert.search.hits import Ranking
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from korbert.search.index import Index
 from korbert.tasks.files import Row
 from korbert.tasks.retrieval import Retrieval
-from korbert.vectors.names import Way
+from korbert.vectors import Way
 
 _AT_ONCE = 256
 

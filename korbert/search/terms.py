@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer
-from korbert.tokenization.encoding import assemble
+from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer, assemble
 
 _LEFT_OUT = ("J", "E", "S")  # particles, endings, symbols: they are in nearly every text
 

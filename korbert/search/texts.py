@@ -50,7 +50,7 @@ def rows_of(texts: Any) -> Iterator[tuple[str | None, str, str]]:
     """
     texts = listed(texts)
     if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
-        raise SettingsError(f"texts is a {type(texts).__name__}: {_TAKEN}")
+        raise SettingsError("texts is a {name}: {taken}", name=type(texts).__name__, taken=_TAKEN)
     rows = (_row(one, f"texts[{place}]") for place, one in enumerate(texts))
     return rows if isinstance(texts, Iterator) else iter(list(rows))
 
@@ -60,19 +60,23 @@ def _row(one: Any, place: str) -> tuple[str | None, str, str]:
     if isinstance(one, Mapping):
         column = column_for(ROLES["text"].names, tuple(one))
         if column is None:
-            raise SettingsError(f"{place}: {', '.join(map(str, one))} is without a text: {_TAKEN}")
+            raise SettingsError(
+                "{place}: {one} is without a text: {taken}", place=place, one=", ".join(map(str, one)), taken=_TAKEN
+            )
         id = one.get("id")
         fields = {key: value for key, value in one.items() if key not in ("id", column)}
         row = (str(id) if isinstance(id, int) else id, one[column], fields)
     is_row = isinstance(row, list | tuple) and len(row) in (2, 3) and all(isinstance(own, Mapping) for own in row[2:])
     if not is_row:
-        raise SettingsError(f"{place}: {one!r:.60} is a {type(one).__name__}: {_TAKEN}")
+        raise SettingsError(
+            "{place}: {one!r:.60} is a {name}: {taken}", place=place, one=one, name=type(one).__name__, taken=_TAKEN
+        )
     id, text, *more = row
     if not isinstance(id, str | None) or not isinstance(text, str):
-        raise CorpusError(f"id {id!r:.60}: id and text have to be strings, not {text!r:.60}")
+        raise CorpusError("id {id!r:.60}: id and text have to be strings, not {text!r:.60}", id=id, text=text)
     kept = json_of(*more)
     if not is_utf8(f"{id}{text}{kept}"):
-        raise CorpusError(f"id {id!r:.60}: has a lone surrogate, which no file can hold: remove it")
+        raise CorpusError("id {id!r:.60}: has a lone surrogate, which no file can hold: remove it", id=id)
     return id, text, kept
 
 

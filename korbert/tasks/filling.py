@@ -11,15 +11,12 @@ import torch
 from torch import Tensor
 
 from korbert.errors import ModelError
-from korbert.modeling.models import PretrainingModel
+from korbert.modeling import PretrainingModel
 from korbert.progress import track
-from korbert.tokenization import AnyTokenizer
-from korbert.tokenization.encoding import Encoding, pad_batch
+from korbert.tokenization import FIRST_PIECE, MARK, AnyTokenizer, Encoding, pad_batch
 from korbert.tokenization.pieces import Span
-from korbert.tokenization.vocabulary import FIRST_PIECE, MARK
-from korbert.training.devices import device_of
-from korbert.training.scoring import check_finite
-from korbert.vectors.encoder import encode_whole
+from korbert.training import check_finite, device_of
+from korbert.vectors import encode_whole
 
 _ROWS_AT_ONCE = 32  # rows whose vocabulary scores are in memory at a time
 
@@ -52,7 +49,7 @@ def encode_gaps(network: PretrainingModel, tokenizer: AnyTokenizer, text: str) -
     """Encodes a text with gaps. ModelError if it has no [MASK], or more pieces than the model has positions."""
     encoding = encode_whole(network, tokenizer, text)
     if tokenizer.mask_id not in encoding.input_ids:
-        raise ModelError(f"{text[:60]!r}: has no [MASK]: write [MASK] where a word is to be filled in")
+        raise ModelError("{text!r}: has no [MASK]: write [MASK] where a word is to be filled in", text=text[:60])
     return encoding
 
 

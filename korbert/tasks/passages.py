@@ -9,10 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.progress import track
-from korbert.tokenization import AnyTokenizer
-from korbert.tokenization.base import collection_paused
-from korbert.tokenization.encoding import Frame, span_of, span_to_pieces
-from korbert.tokenization.pieces import Pieces
+from korbert.tokenization import AnyTokenizer, Frame, Pieces, collection_paused, span_of, span_to_pieces
 
 MANY_TEXTS = 500  # above this Kiwi's threads pay off, although its model is loaded again
 

@@ -44,7 +44,9 @@ def cut(rows: Rows, share: float, texts: Callable[[Row], Sequence[str]]) -> tupl
     digests = _digests(rows, texts)
     distinct = sorted(set(digests))
     if len(distinct) < 2:
-        raise CorpusError(f"{'; '.join(rows.said())}: all rows have the same text: give more, or a file to validate on")
+        raise CorpusError(
+            "{said}: all rows have the same text: give more, or a file to validate on", said="; ".join(rows.said())
+        )
     held = set(distinct[: min(max(1, round(share * len(distinct))), len(distinct) - 1)])
     rest, share_of_rows = (
         taken(rows, [number for number, digest in enumerate(digests) if (digest in held) == inside])
@@ -63,8 +65,11 @@ def split_by_article(rows: Rows) -> tuple[Rows, Rows]:
         sides[fifth_of(row["title"]) == 0].append(number)
     if not all(sides):
         raise CorpusError(
-            f"{rows.files}: split_by_article leaves {len(sides[0])} rows to train on and {len(sides[1])} to score: "
-            "name train and test files instead"
+            "{files}: split_by_article leaves {num_sides} rows to train on and {num_sides2} to score: name "
+            "train and test files instead",
+            files=rows.files,
+            num_sides=len(sides[0]),
+            num_sides2=len(sides[1]),
         )
     return taken(rows, sides[0], with_drops=True), taken(rows, sides[1])
 
@@ -104,7 +109,7 @@ def usable(rows: Rows, check: Callable[[Row], object]) -> Rows:
     for number, what in faults.items():
         result.drop(str(rows.places[number]), Fault("bad_row", what))
     if not result.rows:
-        raise CorpusError(f"no row can be used: {'; '.join(result.said())}")
+        raise CorpusError("no row can be used: {said}", said="; ".join(result.said()))
     return result
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from korbert.errors import SettingsError
+from korbert.messages import argument
 from korbert.processor import processor_name
 from korbert.training.settings import PrecisionName
 
@@ -26,10 +27,13 @@ _keeping = 0  # how many `memory_kept` are open
 def choose_device(name: str = "auto") -> torch.device:
     """auto: the GPU if PyTorch sees one, else CPU. SettingsError for "cuda" without a GPU."""
     if name not in ("auto", "cpu", "cuda"):
-        raise SettingsError(f"device {name!r}: there are auto, cpu and cuda")
+        raise SettingsError("device {name!r}: there are auto, cpu and cuda", name=name)
     usual = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" != usual:
-        raise SettingsError("device 'cuda': PyTorch sees no GPU here; use --device cpu, or install a build with CUDA")
+        raise SettingsError(
+            "device 'cuda': PyTorch sees no GPU here; use {option} cpu, or install a build with CUDA",
+            option=argument("device"),
+        )
     return torch.device(usual if name == "auto" else name)
 
 
@@ -45,7 +49,9 @@ def choose_precision(device: torch.device, precision: PrecisionName) -> Precisio
     (benchmarks/RESULTS.md, "A step of pretraining"). SettingsError for bf16 on hardware without bf16 instructions.
     """
     if precision == "bf16" and not has_bf16(device):
-        raise SettingsError(f"precision 'bf16': this {device.type} has no bf16 instructions; use auto or fp32")
+        raise SettingsError(
+            "precision 'bf16': this {type} has no bf16 instructions; use auto or fp32", type=device.type
+        )
     if precision == "auto":
         slow = device.type == "cpu" and "Intel" in processor_name() and not has_instructions("amx_tile")
         return "bf16" if has_bf16(device) and not slow else "fp32"

@@ -62,8 +62,9 @@ def _met(here: World) -> Store:
     host, port = os.environ.get("MASTER_ADDR"), number_in("MASTER_PORT", 0)
     if not host or not port:
         raise SettingsError(
-            f"{variables()}: several processes need MASTER_ADDR and MASTER_PORT, too: start them with torchrun, or run "
-            "`unset RANK WORLD_SIZE LOCAL_RANK`"
+            "{variables}: several processes need MASTER_ADDR and MASTER_PORT, too: start them with "
+            "torchrun, or run `unset RANK WORLD_SIZE LOCAL_RANK`",
+            variables=variables(),
         )
     hosts = here.writes and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
     advice = f"look at how they were started, then start all anew ({WAIT}={seconds} is the time that is waited)"
@@ -72,7 +73,14 @@ def _met(here: World) -> Store:
         base = TCPStore(host, port, here.size, is_master=hosts, timeout=longest, wait_for_workers=False)
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:200]
-        raise SettingsError(f"{host}:{port}: rank {here.rank} reaches no rank 0 there ({reason}): {advice}") from error
+        raise SettingsError(
+            "{host}:{port}: rank {rank} reaches no rank 0 there ({reason}): {advice}",
+            host=host,
+            port=port,
+            rank=here.rank,
+            reason=reason,
+            advice=advice,
+        ) from error
     store = PrefixStore(f"korbert/{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", base)
     ranks = {rank: f"rank-{rank}" for rank in range(here.size)}
     store.set(ranks[here.rank], "here")
@@ -81,7 +89,7 @@ def _met(here: World) -> Store:
     except RuntimeError:
         missing = [str(rank) for rank, name in ranks.items() if not store.check([name])]
         late = f"{len(missing)} of {here.size} processes did not come within {seconds} s (rank {', '.join(missing)})"
-        raise SettingsError(f"{late}: {advice}") from None
+        raise SettingsError("{late}: {advice}", late=late, advice=advice) from None
     return store
 
 
@@ -107,8 +115,9 @@ def _said_once(error: Exception, here: World, store: Store) -> Exception:
         return EndedElsewhere("another process tells why")
     if closed:
         return ModelError(
-            f"one of {here.size} processes has ended without a word, as when it is killed or memory is short, and a "
-            "training needs all: what is saved is kept; the same command resumes"
+            "one of {size} processes has ended without a word, as when it is killed or memory is short, "
+            "and a training needs all: what is saved is kept; the same command resumes",
+            size=here.size,
         )
     error.add_note(f"rank {here.rank}")
     return error

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from korbert.errors import KorbertError
+from korbert.messages import argument
 from korbert.processes import die_with, starting
 from korbert.training.devices import Batch, pinned
 
@@ -121,8 +122,10 @@ def _received(process: SpawnProcess, pipe: Connection) -> Sequence[Batch]:
         code = process.exitcode or 0
         how = f"was killed ({signal.Signals(-code).name})" if code < 0 else f"ended with code {code}"
         raise KorbertError(
-            f"a process that makes rows {how}: if nobody did that, memory ran out, and fewer --row-workers need less; "
-            "the same command resumes"
+            "a process that makes rows {how}: if nobody did that, memory ran out, and fewer {option} need "
+            "less; the same command resumes",
+            how=how,
+            option=argument("row_workers"),
         ) from error
     if isinstance(made, Exception):
         raise made

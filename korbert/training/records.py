@@ -31,8 +31,10 @@ class JsonLines:
                     break
             except (ValueError, LookupError, TypeError, RecursionError):
                 raise ArtifactError(
-                    f"{path}: line {number} is damaged: remove the file and the checkpoints beside it, and the same "
-                    "command trains from the start"
+                    "{path}: line {number} is damaged: remove the file and the checkpoints beside it, and the same "
+                    "command trains from the start",
+                    path=path,
+                    number=number,
                 ) from None
         write_whole(path, b"".join(lines))
         self._file = path.open("a", encoding="utf-8")

@@ -127,8 +127,12 @@ class Updates:
         if step >= 0:
             kept = f"the last good checkpoint is that of step {saved}" if saved else "there is no checkpoint before it"
             raise ModelError(
-                f"step {step}: the loss or its gradient is not a finite number; {kept}; lower learning_rate "
-                f"({self._plan.optimizer.learning_rate}) or raise warmup_share ({self._plan.optimizer.warmup_share})"
+                "step {step}: the loss or its gradient is not a finite number; {kept}; lower learning_rate "
+                "({learning_rate}) or raise warmup_share ({warmup_share})",
+                step=step,
+                kept=kept,
+                learning_rate=self._plan.optimizer.learning_rate,
+                warmup_share=self._plan.optimizer.warmup_share,
             )
 
     def means(self) -> dict[str, float]:
@@ -168,8 +172,10 @@ class Updates:
             differences.append("a model with other tensors")
         if differences:
             raise ArtifactError(
-                f"the checkpoint of step {checkpoint.step} is of another run ({'; '.join(differences)}): "
-                "remove the checkpoints to start anew, or go back to its settings"
+                "the checkpoint of step {step} is of another run ({differences}): remove the checkpoints to "
+                "start anew, or go back to its settings",
+                step=checkpoint.step,
+                differences="; ".join(differences),
             )
         with torch.no_grad():
             for name, tensor in own.items():

@@ -1,3 +1,17 @@
+from .attention import UNITS as UNITS
+from .attention import Attention as Attention
+from .attribution import attribute as attribute
+from .encoder import encode_whole as encode_whole
+from .encoder import hidden_of as hidden_of
+from .encoder import unit as unit
+from .names import Mix as Mix
+from .names import PoolingName as PoolingName
+from .names import Side as Side
+from .names import Unit as Unit
+from .names import Way as Way
 from .parts import Parts as Parts
+from .parts import parts_of as parts_of
 from .pooling import POOLINGS as POOLINGS
+from .pooling import weights_of as weights_of
+from .settings import Asked as Asked
 from .settings import VectorSettings as VectorSettings

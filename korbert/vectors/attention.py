@@ -12,13 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from korbert.modeling.attention import SelfAttention, View
-from korbert.modeling.encoder import Encoder
-from korbert.modeling.transformers_encoder import TransformersEncoder
-from korbert.tokenization import AnyTokenizer
-from korbert.tokenization.encoding import Encoding, Span, span_of
-from korbert.training.devices import device_of
-from korbert.training.scoring import NotFinite
+from korbert.modeling import Encoder, SelfAttention, TransformersEncoder, View
+from korbert.tokenization import AnyTokenizer, Encoding, span_of
+from korbert.tokenization.encoding import Span
+from korbert.training import NotFinite, device_of
 from korbert.vectors.encoder import encode_whole
 from korbert.vectors.names import Unit
 from korbert.vectors.parts import owners_of

@@ -10,9 +10,8 @@ from torch import Tensor, nn
 
 from korbert.extras import package
 from korbert.modeling import ClassificationModel
-from korbert.tokenization import AnyTokenizer
-from korbert.tokenization.encoding import Encoding
-from korbert.training.devices import device_of
+from korbert.tokenization import AnyTokenizer, Encoding
+from korbert.training import device_of
 from korbert.vectors.encoder import encode_whole
 
 _STEPS = 50  # on the path from the masked text to the text; the default of captum

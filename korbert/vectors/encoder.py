@@ -10,8 +10,7 @@ from torch import Tensor
 from korbert.errors import ModelError
 from korbert.modeling import Model as Network
 from korbert.tokenization import AnyTokenizer, Encoding
-from korbert.training.devices import Batch
-from korbert.training.scoring import model_inputs
+from korbert.training import Batch, model_inputs
 from korbert.vectors.settings import VectorSettings
 
 _Vectors = NDArray[np.float32]

@@ -13,12 +13,9 @@ from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
 from korbert.modeling import Model as Network
-from korbert.tokenization import AnyTokenizer, Tokenizer
-from korbert.tokenization.encoding import Encoding, Span, span_of
-from korbert.tokenization.morphemes import eojeols_after
-from korbert.training.devices import device_of, moved
-from korbert.training.examples import Examples, by_length
-from korbert.training.scoring import NotFinite
+from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer, eojeols_after, span_of
+from korbert.tokenization.encoding import Span
+from korbert.training import Examples, NotFinite, by_length, device_of, moved
 from korbert.vectors.encoder import hidden_of
 from korbert.vectors.names import Unit
 from korbert.vectors.settings import VectorSettings

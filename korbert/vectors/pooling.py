@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from korbert.modeling.heads import mean_of_pieces
+from korbert.modeling import mean_of_pieces
 from korbert.vectors.names import PoolingName
 
 

@@ -180,7 +180,7 @@ def export(model: Path, folder: Path, onnx: bool, bits: str | None) -> None:
         say(folder)
         return
     if bits:
-        raise click.UsageError("--bits needs --onnx")
+        raise click.UsageError(Message("--bits needs --onnx"))
     huggingface.export(model, folder)
     if card := reports.cards.write_card(model, folder):
         say(f"{card}: add a licence before you publish it")
@@ -269,7 +269,7 @@ def look(
     try:
         data = reports.look.data.look_data(loaded, text, pair, whole=True)
     except ModelError as error:
-        raise ModelError(f"{model}: {error}") from None
+        raise ModelError("{model}: {error}", model=model, error=error) from None
     write_whole(html, reports.look.page.page(data).encode())
     say(html)
 
@@ -284,8 +284,12 @@ def _compare(loaded: "korbert.Model", word: str, sentences: options.Input, html:
     count = sum(map(len, found))
     if not 2 <= count <= _MOST_PLACES:
         raise CorpusError(
-            f"{sentences.name}: places of {word!r}: {count:,}; 2 to {_MOST_PLACES} can be compared: give other"
-            " sentences, or another word: one or more morphemes, as `korbert tokenize` shows them"
+            "{sentences}: places of {word!r}: {count:,}; 2 to {most_places} can be compared: give other "
+            "sentences, or another word: one or more morphemes, as `korbert tokenize` shows them",
+            sentences=sentences.name,
+            word=word,
+            count=count,
+            most_places=_MOST_PLACES,
         )
     layers = loaded.vector_settings(**asked).places(loaded.network.config.num_hidden_layers)
     counted = Message("{sentences} sentences, {places} places", sentences=sum(map(bool, found)), places=count)

@@ -21,11 +21,11 @@ from korbert.names import on_disk
 from korbert.pipelines import inference, recipes
 from korbert.records import FORMATS, FORMS, Format, Sheet
 from korbert.terminal import Messages, printable, say, shortened
-from korbert.vectors.names import Mix, PoolingName
+from korbert.vectors import Mix, PoolingName
 from korbert.world import is_silent
 
 if TYPE_CHECKING:
-    from korbert.vectors.settings import Asked
+    from korbert.vectors import Asked
 
 ACCEPT = "KORBERT_ACCEPT_KIWI"  # as in korbert.tokenization.folder, which costs more to import than `--help` may
 
@@ -65,7 +65,12 @@ class Failed:
     def end(self) -> None:
         """Raise PartlyFailed if any record had an error."""
         if self.failed:
-            raise PartlyFailed(f"{self.name}: {self.failed:,} of {self.lines:,} lines failed: see the messages above")
+            raise PartlyFailed(
+                "{name}: {failed:,} of {lines:,} lines failed: see the messages above",
+                name=self.name,
+                failed=self.failed,
+                lines=self.lines,
+            )
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,9 @@ class PlaceType(PathType):
             place = UPath(value)
             get_filesystem_class(place.protocol)
         except (ImportError, ValueError) as error:
-            raise SettingsError(f"{value}: cannot be read ({error}): install that, or name a file here") from None
+            raise SettingsError(
+                "{value}: cannot be read ({error}): install that, or name a file here", value=value, error=error
+            ) from None
         return place
 
 
@@ -146,14 +153,19 @@ class Output(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
-            raise SettingsError(f"{param.get_error_hint(ctx) if param else 'output'}: is empty: give a name")
+            raise SettingsError(
+                "{get_error_hint}: is empty: give a name",
+                get_error_hint=param.get_error_hint(ctx) if param else "output",
+            )
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if "://" in os.fsdecode(value):
-            raise SettingsError(f"{value}: is an address, and results are written to files: name one here")
+            raise SettingsError("{value}: is an address, and results are written to files: name one here", value=value)
         if any("\ud800" <= char <= "\udfff" for char in str(path)):
-            raise SettingsError(f"{printable(str(path))}: the name is not UTF-8: choose another one")
+            raise SettingsError(
+                "{printable}: the name is not UTF-8: choose another one", printable=printable(str(path))
+            )
         if os.path.realpath(path) == path.absolute().anchor:
-            raise SettingsError(f"{path}: is the folder of the whole machine: choose another name")
+            raise SettingsError("{path}: is the folder of the whole machine: choose another name", path=path)
         return path
 
 
@@ -268,7 +280,7 @@ def _form_or_sheet(context: click.Context, parameter: click.Parameter, form: For
     if (sheet := context.meta.get(_SHEET)) is None:
         return form
     if form not in ("auto", "xlsx"):
-        raise click.UsageError(f"--sheet is for workbooks: leave --form {form} out")
+        raise click.UsageError(Message("--sheet is for workbooks: leave --form {form} out", form=form))
     return Sheet(f"xlsx:{sheet}")
 
 
@@ -306,7 +318,7 @@ def by_role(text: str | None, pair: str | None, label: str | None, others: Seque
     for one in others:
         role, equals, name = one.partition("=")
         if not equals:
-            raise click.UsageError(f"--column {one}: give it as ROLE=NAME, as in choices=보기")
+            raise click.UsageError(Message("--column {one}: give it as ROLE=NAME, as in choices=보기", one=one))
         columns_by_role.setdefault(role, []).append(name)
     return columns_by_role
 

@@ -43,7 +43,7 @@ def submit(
     """
     if bundle is not None:
         if model is not None:
-            raise click.UsageError(f"--check takes BUNDLE alone: leave {model} out")
+            raise click.UsageError(Message("--check takes BUNDLE alone: leave {model} out", model=model))
         verdict = submission.check.check(bundle, dataset, limit_seconds=60 * time_limit)
         if as_json:
             click.echo(inference.lines.as_json(asdict(verdict) | {"dataset": str(verdict.dataset)}))
@@ -51,9 +51,9 @@ def submit(
             reports.summary.show_check(verdict)
         return
     if dataset is not None:
-        raise click.UsageError("--dataset is for --check BUNDLE: INPUT names the questions to answer")
+        raise click.UsageError(Message("--dataset is for --check BUNDLE: INPUT names the questions to answer"))
     if model is None or input is None or output is None:
-        raise click.UsageError("name MODEL INPUT OUTPUT, or --check BUNDLE")
+        raise click.UsageError(Message("name MODEL INPUT OUTPUT, or --check BUNDLE"))
     answered = submission.writing.submit(model, input, output, device=device)
     say(f"{answered:,} answers in {output}", err=True)
 

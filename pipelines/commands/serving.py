@@ -68,7 +68,9 @@ def serve(
     from korbert.pipelines.service.running import is_loopback, run
 
     if token is not None and not token.strip():
-        raise click.UsageError("--token: is empty, so no client could send it: give one, or leave the option out")
+        raise click.UsageError(
+            Message("--token: is empty, so no client could send it: give one, or leave the option out")
+        )
     if not token and not insecure and not is_loopback(host):
         message = f"--host {host} admits other machines: give a --token that they must send, or --insecure"
         raise click.UsageError(message)
@@ -110,9 +112,17 @@ def named(models: Sequence[str]) -> dict[str, Path]:
             last = path.absolute()
             name = last.parent.name if last.name == "model" else last.name
         if not _NAME.fullmatch(name):
-            raise SettingsError(f"{model}: {name!r} cannot name a model: give it a name, as in mood={model}")
+            raise SettingsError(
+                "{model}: {name!r} cannot name a model: give it a name, as in mood={model}", model=model, name=name
+            )
         if name in folders:
-            raise SettingsError(f"{model}: {folders[name]} is named {name}, too: rename one, as in b={path}")
+            raise SettingsError(
+                "{model}: {folders} is named {name}, too: rename one, as in b={path}",
+                model=model,
+                folders=folders[name],
+                name=name,
+                path=path,
+            )
         folders[name] = path
     return folders
 

@@ -27,7 +27,7 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
            device: str = "auto", row_workers: int | None = None) -> "artifacts.Pipeline":  # fmt: skip
     """The pipeline of a recipe, from the options of a command."""
     if address is not None and runner != "ray":
-        raise click.UsageError("--address names a Ray cluster: add --runner ray")
+        raise click.UsageError(Message("--address names a Ray cluster: add --runner ray"))
     # The options given on the command line, to repeat in a suggested command.
     context, given = click.get_current_context(), list[str]()
     for name, option, values in (("root", "--root", [str(root)]), ("data", "--data", [str(data)]),
@@ -91,7 +91,7 @@ def _stage_command(stage: Stage) -> click.Command:
     def command(recipe: str, rebuild: bool, dry_run: bool, preview: int | None = None, **common: Any) -> None:
         pipeline = pipeline_of(recipe, **common)
         if pipeline.recipe.section(stage.name) is None:
-            raise SettingsError(f"{recipe}: has no section [{stage.name}]: add one")
+            raise SettingsError("{recipe}: has no section [{stage}]: add one", recipe=recipe, stage=stage.name)
         if preview is None:
             run_stages(pipeline, [stage], rebuild, dry_run)
         else:
@@ -135,13 +135,21 @@ def tasks(
             reports.summary.show_sets()
         return
     if as_json:
-        raise click.UsageError(f"--json is for the list of data sets: leave {recipe} out, or read its scores.json")
+        raise click.UsageError(
+            Message("--json is for the list of data sets: leave {recipe} out, or read its scores.json", recipe=recipe)
+        )
     pipeline = pipeline_of(recipe, **common)
     known = {name.removeprefix(TASK): stage for name, stage in pipeline.recipe.stages.items() if is_task(name)}
     if missing := [name for name in names if name not in known]:
-        raise SettingsError(f"{recipe}: has no section [{TASK}{missing[0]}], only {', '.join(known) or 'none'}: add it")
+        raise SettingsError(
+            "{recipe}: has no section [{task}{missing}], only {known}: add it",
+            recipe=recipe,
+            task=TASK,
+            missing=missing[0],
+            known=", ".join(known) or "none",
+        )
     if not known:
-        raise SettingsError(f"{recipe}: has no section [{TASK}NAME]: add one")
+        raise SettingsError("{recipe}: has no section [{task}NAME]: add one", recipe=recipe, task=TASK)
     stages = [stage for name, stage in known.items() if name in names or not names]
     run_stages(pipeline, stages, rebuild, dry_run)
     if not dry_run and not is_silent():

@@ -113,7 +113,9 @@ def layers(as_json: bool, **given: Any) -> None:
     pipeline, output = _pipeline(**given, is_artifact=False), given["output"]
     (stage,) = pipeline.recipe.stages.values()
     if (output / artifacts.store.RECORD).is_file():
-        raise SettingsError(f"{output}: is an artifact, which other files would make stale: choose another --output")
+        raise SettingsError(
+            "{output}: is an artifact, which other files would make stale: choose another --output", output=output
+        )
     output.mkdir(parents=True, exist_ok=True)
     read = (given["model"], given["train"])
     check_output(output / "layers.json", *read)
@@ -142,9 +144,9 @@ def _pipeline(
     is_artifact: whether `output` becomes an artifact. settings: of the task's section; empty ones are left out.
     """
     if bool(settings["set"]) == bool(train):
-        raise click.UsageError("give either --train FILE or --task NAME")
+        raise click.UsageError(Message("give either --train FILE or --task NAME"))
     if settings["set"] and data is None:
-        raise click.UsageError("--task needs --data: the folder with the files of the set")
+        raise click.UsageError(Message("--task needs --data: the folder with the files of the set"))
     files = {name: path for name, path in (("train", train), ("valid", valid), ("test", test)) if train and path}
     settings |= {"learning_rates": list(settings["learning_rates"]), "seeds": list(range(seeds or 0))}
     settings = {key: value for key, value in settings.items() if value}
@@ -189,7 +191,7 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
         raise SettingsError("distill: the teacher's vectors are computed by one process: leave torchrun out")
     output: Path = given["output"]
     if output.name in ("", ".."):
-        raise SettingsError(f"--output {output}: names no folder of its own: give it a name")
+        raise SettingsError("--output {output}: names no folder of its own: give it a name", output=output)
     vectors, failed = output.with_name(f"{output.name}.teacher.parquet"), options.Failed(texts.name)
     artifacts.store.check_place(output, "--output")
     check_output(vectors, given["model"], texts, Path(teacher), is_ours=Path.is_file)
@@ -286,7 +288,7 @@ def questions(corpus: str, output: Path, workers: int | None, **settings: Any) -
       korbert questions wiki.jsonl.zst --count 100000 --output made.json
     """
     if not corpus:
-        raise click.UsageError("CORPUS is empty: name a file, a folder or a glob")
+        raise click.UsageError(Message("CORPUS is empty: name a file, a folder or a glob"))
     counts = inference.questions.write_questions(corpus, output, workers=workers or cores(), **settings)
     for line in inference.questions.described(output, counts):
         say(line)
@@ -320,7 +322,9 @@ def pairs(corpus: Path, output: Path, title: str, text: str | None) -> None:
                     counts[pair.source] += 1
                     file.write(inference.lines.as_json(pair._asdict()) + b"\n")
         if not counts:
-            raise CorpusError(f"{corpus}: holds no pairs: give documents of several lines, with titles (--title NAME)")
+            raise CorpusError(
+                "{corpus}: holds no pairs: give documents of several lines, with titles (--title NAME)", corpus=corpus
+            )
 
     write_aside(output, write)
     say(f"{output}: {', '.join(f'{counts[source]:,} {source}' for source in get_args(PairSource))}", err=True)

@@ -23,7 +23,7 @@ from korbert.progress import track
 from korbert.records import Form, Format, is_empty
 from korbert.search.database import FILE
 from korbert.terminal import say
-from korbert.vectors.names import Side, Unit, Way
+from korbert.vectors import Side, Unit, Way
 
 _SHOWN = 120  # characters of a found text
 _PATH = options.PathType()
@@ -68,7 +68,7 @@ def embed(
         of_texts = ("output", "pooling", "no_special_tokens", "size", "raw", "side", "precision")
         if name := next(filter(asked.get, of_texts), None):
             option = f"--{name.replace('_', '-')}"
-            raise SettingsError(f"{option}: is for vectors of texts: leave it out, or leave --parts out")
+            raise SettingsError("{option}: is for vectors of texts: leave it out, or leave --parts out", option=option)
     loaded, failed = options.loaded(model, device, given["precision"]), options.Failed(input.name)
     embedding = files.Embedding(loaded, options.asked_for(given))
     records = files.text_records(input.file, input.name, form, text)
@@ -191,7 +191,9 @@ def index(
     for path in filter(None, (corpus, remove)):
         if not (path.is_file() or (path == corpus and inference.embedding.holds_texts(path))):
             what = "is a folder without texts and tables" if path.is_dir() else "no such file"
-            raise SettingsError(f"{path}: {what}: name a file or folder of texts, or a file of ids for --remove")
+            raise SettingsError(
+                "{path}: {what}: name a file or folder of texts, or a file of ids for --remove", path=path, what=what
+            )
     check_outside(output, model)
     is_there = search.is_index(output)  # before the model is loaded: refuses other files
     failed = options.Failed(str(corpus))
@@ -199,7 +201,7 @@ def index(
     first = list(islice(texts, 1))
     if corpus is not None and not first and not is_there:  # nothing can be read, so that no index is made
         failed.end()
-        raise CorpusError(f"{corpus}: holds no text: give texts to index")
+        raise CorpusError("{corpus}: holds no text: give texts to index", corpus=corpus)
     loaded, asked = options.loaded(model, device, given["precision"]), options.asked_for(given)
     if is_there:
         made = search.Index.load(output, loaded).matching(**asked)
@@ -215,8 +217,11 @@ def index(
         with track("index", None, "texts") as advance:
             added = made.add(_advancing(chain(first, texts), advance))
         if others := len(made) - added.new - added.replaced - added.unchanged:
-            kept = t("{index}: {} texts are not in {corpus}, and stay: --remove takes a file of their ids")
-            say(kept.format(f"{others:,}", index=output, corpus=corpus), err=True)
+            kept = Message(
+                "{index}: {count:,} texts are not in {corpus}, and stay: --remove takes a file of their ids",
+                index=output, count=others, corpus=corpus,
+            )  # fmt: skip
+            say(kept, err=True)
     say(
         f"{output}: {added.new:,} new, {added.replaced:,} replaced, {added.unchanged:,} unchanged, {removed:,} removed;"
         f" {len(made):,} texts"
@@ -274,7 +279,9 @@ def similar(
     elif model is None:
         model = _PATH.convert(left.pop(0), None, None)
     if not left:
-        raise SettingsError(f"{model}: nothing to search in is named: give a model and a file of texts, or an index")
+        raise SettingsError(
+            "{model}: nothing to search in is named: give a model and a file of texts, or an index", model=model
+        )
     corpus = _PLACE.convert(left[0], None, None)
     texts = tuple(left[1:])
     given_texts = options.texts_of(texts, input)
@@ -285,7 +292,7 @@ def similar(
         for place, query in given_texts:
             if not query.strip():
                 if texts:
-                    raise SettingsError(f"{place} is blank: give words to search for")
+                    raise SettingsError("{place} is blank: give words to search for", place=place)
                 say(f"korbert: {place} is blank: nothing to search for", err=True)
                 continue
             hits = made.search(query, top, way, where, reranker)[0]
@@ -333,13 +340,22 @@ def search_eval(
         check_output(page, model, queries, corpus, is_ours=reports.page.is_page)
     failed, failed_queries = options.Failed(str(corpus)), options.Failed(str(queries))
     if not (pairs := list(_judged(queries, query, relevant, failed_queries))):
-        raise CorpusError(f"{queries}: has no query with ids in {relevant!r}: nothing can be measured")
+        raise CorpusError(
+            "{queries}: has no query with ids in {relevant!r}: nothing can be measured",
+            queries=queries,
+            relevant=relevant,
+        )
     texts, ids = zip(*pairs, strict=True)
     wanted = set(chain(*ids))
     with _index_of(model, corpus, device, given, way or "both", _pairs(corpus, form, text, failed)) as made:
         right = {id: text for id, text in made if id in wanted}
         if not right:
-            raise CorpusError(f"{queries}: none of the ids in {relevant!r} is that of a text of {corpus}")
+            raise CorpusError(
+                "{queries}: none of the ids in {relevant!r} is that of a text of {corpus}",
+                queries=queries,
+                relevant=relevant,
+                corpus=corpus,
+            )
         if unknown := len(wanted) - len(right):
             say(f"korbert: {queries}: {unknown:,} ids are of no text of {corpus}, and count as not found", err=True)
         ways = [way] if way else get_args(Way)[::-1]

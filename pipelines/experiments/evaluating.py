@@ -7,8 +7,8 @@ from pathlib import Path
 
 from korbert.durable import sha256_of
 from korbert.errors import SettingsError
-from korbert.messages import argument
 from korbert.folders import model_folder
+from korbert.messages import Message, argument
 from korbert.model import Model
 from korbert.notebook import as_html
 from korbert.pipelines.artifacts.store import RECORD, read_json
@@ -97,7 +97,9 @@ def evaluated(
         disturbed[name] = scored([kind.disturbed(row, change) for row in rows], {}, ())
     notes = [f"{kind.name}: {kind.about()}", *rows.said(), *few_rows(len(rows))]
     if was_trained_on:
-        notes.append(f"{file}: the model was trained on this file: expect lower scores on other rows")
+        notes.append(
+            Message("{file}: the model was trained on this file: expect lower scores on other rows", file=file)
+        )
     return scored(rows.rows, disturbed, notes)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from korbert.durable import write_json
-from korbert.modeling.feature_settings import FeatureSettings
+from korbert.modeling import FeatureSettings
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.experiments.preparing import Ready, builds_of, kept_vectors, prepare
 from korbert.pipelines.experiments.scores import score_table

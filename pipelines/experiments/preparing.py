@@ -18,17 +18,14 @@ from korbert.durable import is_intact
 from korbert.errors import SettingsError
 from korbert.extras import package
 from korbert.messages import Message
-from korbert.modeling import EncoderConfig, FeatureModel, Model, init_encoder_from, load_model
-from korbert.modeling.feature_settings import chosen_layers
+from korbert.modeling import EncoderConfig, FeatureModel, Model, chosen_layers, init_encoder_from, load_model
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.stages import Inputs
 from korbert.records import open_table
 from korbert.scratch import claim
 from korbert.tasks.doubts import doubts
 from korbert.tasks.files import ROLES, Role, Rows, choose_columns, read_rows, refuse_unseen_labels, renamed
-from korbert.tasks.finetuning.encoded import EncodedTexts
-from korbert.tasks.finetuning.layerwise import keep_layers
-from korbert.tasks.finetuning.vectors import Keeping, KeptVectors, keep_vectors
+from korbert.tasks.finetuning import EncodedTexts, Keeping, KeptVectors, keep_layers, keep_vectors
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.base import Kind, Prepared
 from korbert.tasks.kinds.sections import TaskSection

@@ -24,11 +24,8 @@ from korbert.errors import CorpusError
 from korbert.extras import MissingPackage, needed_for
 from korbert.pipelines.experiments.preparing import Build, Ready
 from korbert.progress import track
-from korbert.tasks.finetuning.best_epoch import WEIGHTS, Best, load_best, read_best
-from korbert.tasks.finetuning.learning import finetune
-from korbert.tasks.finetuning.settings import Way, training_name
-from korbert.training.checkpoints import remove_all
-from korbert.training.examples import Batches
+from korbert.tasks.finetuning import WEIGHTS, Best, Way, finetune, load_best, read_best, training_name
+from korbert.training import Batches, remove_all
 from korbert.world import connected, from_first
 
 _logger = logging.getLogger(__name__)

@@ -103,7 +103,9 @@ def text_records(
 def check_ending(output: Path) -> None:
     """Raises SettingsError if the extension of the output is not a known format."""
     if output.suffix not in _FORMATS:
-        raise SettingsError(f"{output}: the extension chooses the format: use {' or '.join(_FORMATS)}")
+        raise SettingsError(
+            "{output}: the extension chooses the format: use {formats}", output=output, formats=" or ".join(_FORMATS)
+        )
 
 
 class Vectorizer(Protocol):

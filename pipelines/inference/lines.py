@@ -20,10 +20,12 @@ def texts(file: Source, name: str, form: Format = "lines") -> Iterator[tuple[str
         for record in batch:
             place = f"{name}: line {record.line}"
             if record.cut:
-                raise PartlyFailed(f"{place}: is longer than {LONGEST:,} bytes: put it on several lines")
+                raise PartlyFailed(
+                    "{place}: is longer than {longest:,} bytes: put it on several lines", place=place, longest=LONGEST
+                )
             text = record.fields.get(column_for(TEXT_NAMES, tuple(record.fields)) or "")
             if not isinstance(text, str):
-                raise PartlyFailed(f"{place}: {record.error or 'has no text'}")
+                raise PartlyFailed("{place}: {error}", place=place, error=record.error or "has no text")
             yield place, text
 
 
@@ -33,7 +35,12 @@ def checked(arguments: tuple[str, ...]) -> list[tuple[str, str]]:
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise SettingsError(f"text {number}: character {error.start + 1} is not UTF-8: {text[:40]!a}") from None
+            raise SettingsError(
+                "text {number}: character {start} is not UTF-8: {text!a}",
+                number=number,
+                start=error.start + 1,
+                text=text[:40],
+            ) from None
     return [(f"text {number}", text) for number, text in enumerate(arguments, 1)]
 
 

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from korbert.durable import write_aside
 from korbert.errors import CorpusError, SettingsError
+from korbert.messages import argument
 from korbert.model import Model
 from korbert.pipelines.inference.records import ID_NAMES, Record, missing, option_of, records
 from korbert.records import Format, Source, open_plain, type_name
@@ -52,7 +53,9 @@ def predict_lines(
     if unread := [role for role in columns if role not in own]:
         read = " and ".join(f"`{role}`" for role in sorted(own))
         hint = " and ".join(map(option_of, own))
-        raise SettingsError(f"{option_of(unread[0])}: this model reads {read}: use {hint}")
+        raise SettingsError(
+            "{option_of}: this model reads {read}: use {hint}", option_of=option_of(unread[0]), read=read, hint=hint
+        )
     known = {role: tuple(names) for role, names in {**model.columns, **columns}.items()}
     usual = {role.name: () if role.name in columns else role.names for role in roles}
     roles = [replace(role, names=known.get(role.name, ()) + usual[role.name]) for role in roles]
@@ -158,13 +161,15 @@ def write_parquet(output: Path, model: Model, file: Source, form: Format, batche
     table = open_plain(file, "auto" if form == "lines" else form) if isinstance(file, Path) else None
     if table is None or table.batches is None:
         raise SettingsError(
-            f"--output {output}: is for .xlsx, or for the columns of a file of Parquet: leave it out, and write > FILE"
+            "{option} {output}: is for .xlsx, or for the columns of a file of Parquet: leave it out, and write > FILE",
+            output=output,
+            option=argument("output"),
         )
     read = {"line", "id", "cut", *(role.name for role in roles_of(model))}
     found = map(_cells, chain.from_iterable(batches))
     rows = [{name: cell for name, cell in row.items() if name not in read} for row in found]
     if not rows:
-        raise CorpusError(f"{file}: holds no row, so there is nothing to write: give a file with rows")
+        raise CorpusError("{file}: holds no row, so there is nothing to write: give a file with rows", file=file)
     whole = pa.Table.from_batches(table.batches(table.columns))
     for name in sorted(dict.fromkeys(chain.from_iterable(rows)), key="error".__eq__):
         column, cells = name, [row.get(name) for row in rows]

@@ -39,10 +39,16 @@ def write_questions(
     OUTPUT.partial until the output is complete: after an interruption, the same call resumes.
     """
     if output.suffix != ".json":
-        raise SettingsError(f"{output}: extension is {output.suffix or 'missing'}: use .json (KorQuAD format)")
+        raise SettingsError(
+            "{output}: extension is {suffix}: use .json (KorQuAD format)",
+            output=output,
+            suffix=output.suffix or "missing",
+        )
     files = find_files(corpus, Path())
     if not files:
-        raise CorpusError(f"{corpus}: no such file, and no file in it: name a file, a folder, or a glob in quotes")
+        raise CorpusError(
+            "{corpus}: no such file, and no file in it: name a file, a folder, or a glob in quotes", corpus=corpus
+        )
     check_output(output, *files)
     settings = QuestionSettings(per_paragraph=per_paragraph, seed=seed)
     source = SourceSettings(name="corpus", path=corpus, id="", text=text, documents=documents)

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from korbert.errors import SettingsError
-from korbert.messages import Message
+from korbert.messages import Message, argument
 from korbert.records import (
     UNDECODABLE,
     Columns,
@@ -85,7 +85,12 @@ def records(
             return
         if opened.form == "lines" and (missing(roles, ("text",)) or not alone):
             names = ", ".join(role.names[0] for role in roles if role.required)
-            raise SettingsError(f"{name}: plain lines have no {names}: give a table or JSON lines, and name its --form")
+            raise SettingsError(
+                "{name}: plain lines have no {names}: give a table or JSON lines, and name its {option}",
+                name=name,
+                names=names,
+                option=argument("form"),
+            )
         parts = (
             [_record(line.number, opened.value(line), roles, line.cut) for line in some] for some in opened.batches
         )
@@ -151,6 +156,11 @@ def _check_columns(name: str, roles: Sequence[Role], columns: Columns, header: s
         near = [alike for one in lacking.values() for alike in difflib.get_close_matches(one, columns, 1)]
         hint = f"did you mean {' and '.join(near)}? " if near else ""
         raise SettingsError(
-            f"{name}: no column {' and '.join(lacking.values())} among {', '.join(columns)}: {hint}"
-            f"name it with {' and '.join(map(option_of, lacking))}{header}"
+            "{name}: no column {values} among {columns}: {hint}name it with {lacking}{header}",
+            name=name,
+            values=" and ".join(lacking.values()),
+            columns=", ".join(columns),
+            hint=hint,
+            lacking=" and ".join(map(option_of, lacking)),
+            header=header,
         )

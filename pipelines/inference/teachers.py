@@ -50,20 +50,22 @@ def write_teacher_vectors(
     if there is another file.
     """
     if not texts.is_file():
-        raise SettingsError(f"{texts}: is no file: name one of texts")
+        raise SettingsError("{texts}: is no file: name one of texts", texts=texts)
     teacher = teacher_of(place, device)
     digest = teacher.digest()
     digest.update(f"{sha256_of(texts)} {text} {size}".encode())
     made_from = digest.hexdigest()
     if output.exists():
         if _made_from(output) != made_from:
-            raise SettingsError(f"{output}: holds the vectors of other texts or another teacher: remove it")
+            raise SettingsError(
+                "{output}: holds the vectors of other texts or another teacher: remove it", output=output
+            )
         for row in pq.read_table(output, columns=["line", "error"]).to_pylist():
             if row["error"] is not None:
                 failed(row)
         return
     if not any("text" in row for row in _distinct(texts, text)):
-        raise CorpusError(f"{texts}: holds no texts: nothing can be learned")
+        raise CorpusError("{texts}: holds no texts: nothing can be learned", texts=texts)
     if teacher(["."]).shape[1] > size:
         kept = claim_parts(output) / f"axes-{made_from[:32]}.npy"
         if not kept.exists():
@@ -102,7 +104,9 @@ def teacher_of(place: str, device: str) -> Vectorizer:
     if place.startswith(("http://", "https://")):
         address, _, model = place.partition("#")
         if not model:
-            raise SettingsError(f"{place}: names no model of the server: write {address}#MODEL")
+            raise SettingsError(
+                "{place}: names no model of the server: write {address}#MODEL", place=place, address=address
+            )
         return _Server(address.rstrip("/"), model)
     folder = Path(place)
     config = folder / "config.json"
@@ -144,7 +148,7 @@ class _SentenceTransformer:
         with needed_for(f"{self.folder}: a teacher in this form"):
             from sentence_transformers import SentenceTransformer
         if not self.folder.is_dir():
-            raise ModelError(f"{self.folder}: no such folder: name one with a model")
+            raise ModelError("{folder}: no such folder: name one with a model", folder=self.folder)
         return SentenceTransformer(str(self.folder), device=None if self.device == "auto" else self.device)
 
     def __call__(self, texts: list[str]) -> _Vectors:
@@ -165,8 +169,10 @@ class _SameOrigin(urllib.request.HTTPRedirectHandler):
         if urlsplit(req.full_url)[:2] != (there := urlsplit(newurl))[:2]:
             origin = f"{there.scheme}://{there.netloc}"
             raise ModelError(
-                f"{req.full_url}: redirects to {origin:.200}, another origin, which neither texts nor OPENAI_API_KEY"
-                " are sent to: name that address, if you trust it"
+                "{full_url}: redirects to {origin:.200}, another origin, which neither texts nor "
+                "OPENAI_API_KEY are sent to: name that address, if you trust it",
+                full_url=req.full_url,
+                origin=origin,
             )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
@@ -194,8 +200,11 @@ class _Server:
             except (OSError, HTTPException, ValueError, KeyError, TypeError) as error:
                 reason = error.read(200).decode(errors="replace") if isinstance(error, urllib.error.HTTPError) else ""
                 raise ModelFailed(
-                    f"{self.address}: gave no vectors ({error!r:.200}{reason and f': {reason}'}): start it, or check"
-                    " address, model and texts; the same command goes on with what is missing"
+                    "{address}: gave no vectors ({error!r:.200}{reason}): start it, or check address, model and "
+                    "texts; the same command goes on with what is missing",
+                    address=self.address,
+                    error=error,
+                    reason=reason and f": {reason}",
                 ) from None
         return unit(np.concatenate(parts))
 

@@ -16,18 +16,14 @@ from torch import nn
 
 from korbert.errors import SettingsError
 from korbert.messages import Message, joined
-from korbert.modeling import load_model
-from korbert.modeling.config import EncoderConfig
-from korbert.modeling.counting import counted, flop_a_piece, parameters
+from korbert.modeling import EncoderConfig, counted, flop_a_piece, load_model, parameters
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.pipeline import STATES, Pipeline
 from korbert.pipelines.stages.pretrain import ShardRows, model_and_loss, piece_counts, training_plan
 from korbert.pipelines.stages.settings import PretrainStage
-from korbert.pretraining import Phase, SpecialIds, evaluate, heldout_batches
-from korbert.pretraining.shards import write_random_shards
-from korbert.tokenization.vocabulary import FIRST_PIECE, SPECIAL
-from korbert.training import Batch, choose_device, fit
-from korbert.training.devices import autocast, choose_precision
+from korbert.pretraining import Phase, SpecialIds, evaluate, heldout_batches, write_random_shards
+from korbert.tokenization import FIRST_PIECE, SPECIAL
+from korbert.training import Batch, autocast, choose_device, choose_precision, fit
 
 _SAMPLED = 1024  # rows to estimate the mean row length of a phase: any are a sample, as epochs are shuffled
 _WARM, _TIMED = 5, 20  # steps

@@ -50,7 +50,7 @@ def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown
     """
     for folder in folders:
         if not folder.exists():
-            raise SettingsError(f"{folder}: no such folder: check its name")
+            raise SettingsError("{folder}: no such folder: check its name", folder=folder)
     tasks = [(folder / PREDICTIONS).is_file() for folder in folders]
     if any(tasks) and not all(tasks):
         task, run = folders[tasks.index(True)], folders[tasks.index(False)]

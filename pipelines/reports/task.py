@@ -17,7 +17,7 @@ from korbert.pipelines.reports.pictures import Line, curves
 from korbert.pipelines.reports.record import Artifact
 from korbert.pipelines.reports.task_scores import best_baseline, deviation, example_interval, mean, sentences
 from korbert.pipelines.stages.table import TASK
-from korbert.tasks.finetuning.settings import training_name
+from korbert.tasks.finetuning import training_name
 from korbert.tasks.kinds import KINDS, kind_of_task
 
 _OPTIMISTIC = Message(

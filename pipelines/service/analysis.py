@@ -16,8 +16,7 @@ from typing import Any
 
 from korbert.errors import ModelError
 from korbert.processes import starting
-from korbert.tokenization import Analysis, Analyzer, AnalyzerOptions, Tokenizer
-from korbert.tokenization.analyzer import Analyses
+from korbert.tokenization import Analyses, Analysis, Analyzer, AnalyzerOptions, Tokenizer
 
 
 class AnalysisProcess:

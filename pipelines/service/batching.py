@@ -19,6 +19,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from korbert.messages import Message
 from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.metrics import Metrics
 from korbert.pipelines.service.refusals import Refusal
@@ -274,7 +275,7 @@ class Batcher:
             _logger.error("a batch of %d texts failed: %s", len(items), trace(error))
             jobs = dict.fromkeys(item.job for item in items)
             if len(jobs) == 1:
-                self._fail(items[0].job, Refusal(500, "the model failed on this request"))
+                self._fail(items[0].job, Refusal(500, Message("the model failed on this request")))
                 return
             for job in jobs:
                 await self._run(work, [item for item in items if item.job is job])

@@ -8,8 +8,10 @@ from collections.abc import Collection
 
 from fastapi import FastAPI
 from starlette.datastructures import Headers
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Message as Sent
+from starlette.types import Receive, Scope, Send
 
+from korbert.messages import Message
 from korbert.pipelines.service.batching import trace
 from korbert.pipelines.service.refusals import Refusal, refused
 from korbert.pipelines.service.shared import Service
@@ -52,7 +54,7 @@ class Gate:
         began, code = time.monotonic(), 499
         request_id = b"x-request-id", b"req_%024x" % random.getrandbits(96)
 
-        async def answer(message: Message) -> None:
+        async def answer(message: Sent) -> None:
             nonlocal code
             if message["type"] == "http.response.start":
                 code = message["status"]
@@ -83,12 +85,15 @@ class Gate:
         host = headers.get("host", "").lower()
         name = host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host  # [::1]:8000 -> [::1]
         if self._hosts is not None and name.removesuffix(".") not in self._hosts:
-            raise Refusal(403, f"the Host header names another server: use {' or '.join(sorted(self._hosts))}")
+            raise Refusal(
+                403,
+                Message("the Host header names another server: use {hosts}", hosts=" or ".join(sorted(self._hosts))),
+            )
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2].lower() != host:
-            raise Refusal(403, "pages of other origins may not use this service")
+            raise Refusal(403, Message("pages of other origins may not use this service"))
         if self._service.status == "ending" and path not in _WHILE_ENDING:
-            raise Refusal(503, "the service is shutting down: use another one", headers={"retry-after": "10"})
+            raise Refusal(503, Message("the service is shutting down: use another one"), headers={"retry-after": "10"})
         if path not in _OPEN and not self._service.may_ask(headers):
             message = "the token is missing or wrong: send the header Authorization: Bearer TOKEN"
             raise Refusal(401, message, headers={"www-authenticate": "Bearer"})

@@ -11,8 +11,9 @@ import torch
 
 import korbert
 from korbert.errors import SettingsError
+from korbert.messages import Message
 from korbert.model import Model
-from korbert.modeling.onnx_encoder import OnnxEncoder
+from korbert.modeling import OnnxEncoder
 from korbert.pipelines.inference.predicting import json_of
 from korbert.pipelines.inference.tokenizing import token_rows
 from korbert.pipelines.reports.look.data import look_data
@@ -26,10 +27,9 @@ from korbert.tasks.files import Row as RowByRole
 from korbert.tasks.kinds.base import Kind
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.passages import Passage, encode_passages
-from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer
-from korbert.tokenization.base import encode_beginnings, first_pieces
-from korbert.training.settings import InferencePrecision
-from korbert.vectors.settings import VectorSettings
+from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer, encode_beginnings, first_pieces
+from korbert.training import InferencePrecision
+from korbert.vectors import VectorSettings
 
 _MOST_CANDIDATES = 1_000  # of a text: each is written out with the whole text
 _MOST_SEEN = 1_024  # pieces whose attention is computed, between each two of them
@@ -81,7 +81,7 @@ def search_operation(index: Index, limits: Limits) -> Operation:
 
     def row(item: tuple[str, tuple[int, str | None, str | None]]) -> Row:
         if not item[0].strip():
-            raise Refusal(422, "is blank: give words to search for")
+            raise Refusal(422, Message("is blank: give words to search for"))
         *_, where = item[1]
         if where is not None:
             try:
@@ -114,10 +114,17 @@ def fill_operation(model: Model) -> Operation:
         text, top = item
         encoding = _encoded(model, text, None)
         if model.tokenizer.mask_id not in encoding.input_ids:
-            raise Refusal(422, "has no [MASK]: write [MASK] in place of the word to predict")
+            raise Refusal(422, Message("has no [MASK]: write [MASK] in place of the word to predict"))
         gaps = encoding.input_ids.count(model.tokenizer.mask_id)
         if gaps * top > _MOST_CANDIDATES:
-            raise Refusal(413, f"asks for {gaps * top:,} candidates, at most {_MOST_CANDIDATES:,} are made: lower top")
+            raise Refusal(
+                413,
+                Message(
+                    "asks for {gaps:,} candidates, at most {most_candidates:,} are made: lower top",
+                    gaps=gaps * top,
+                    most_candidates=_MOST_CANDIDATES,
+                ),
+            )
         return Row(len(encoding), (text, encoding, top))
 
     def forward(rows: Sequence[tuple[str, Encoding, int]]) -> list[dict[str, Any]]:
@@ -136,11 +143,16 @@ def predict_operation(model: Model, kind: Kind, limits: Limits) -> Operation:
 
     def row(item: Any) -> Row:
         if kind.operation == "tag" and not isinstance(item, str):
-            raise Refusal(422, "is not a string: this model takes texts")
+            raise Refusal(422, Message("is not a string: this model takes texts"))
         try:
             by_role = model.row(item)
         except SettingsError:
-            raise Refusal(422, f"cannot be read: this model takes {', '.join(kind.needs)}: {kind.about()}") from None
+            raise Refusal(
+                422,
+                Message(
+                    "cannot be read: this model takes {needs}: {about}", needs=", ".join(kind.needs), about=kind.about()
+                ),
+            ) from None
         passages = {}
         for text in dict.fromkeys(kind.texts(by_role)):
             if kind.reads_all:
@@ -150,7 +162,12 @@ def predict_operation(model: Model, kind: Kind, limits: Limits) -> Operation:
         pieces = int(kind.prepare([by_role], passages, model.tokenizer).examples.lengths.sum())
         if not kind.reads_all and pieces > limits.pieces:
             raise Refusal(
-                413, f"has {pieces:,} pieces with its choices, at most {limits.pieces:,} are read: send fewer"
+                413,
+                Message(
+                    "has {pieces:,} pieces with its choices, at most {pieces2:,} are read: send fewer",
+                    pieces=pieces,
+                    pieces2=limits.pieces,
+                ),
             )
         return Row(pieces, (by_role, passages))
 
@@ -196,7 +213,14 @@ def attention_operation(model: Model, limits: Limits) -> Operation:
         if "tag" in model.can or ("answer" in model.can and pair is not None):  # a long text: without attention
             pieces = sum(len(_whole(model.tokenizer, one, limits).ids) for one in (text, pair) if one is not None)
         elif (pieces := len(_encoded(model, text, pair))) > _MOST_SEEN:
-            raise Refusal(413, f"has {pieces:,} pieces, the attention of {_MOST_SEEN:,} can be seen: shorten it")
+            raise Refusal(
+                413,
+                Message(
+                    "has {pieces:,} pieces, the attention of {most_seen:,} can be seen: shorten it",
+                    pieces=pieces,
+                    most_seen=_MOST_SEEN,
+                ),
+            )
         return Row(pieces, item)
 
     return Operation(
@@ -226,7 +250,14 @@ def _encoded(model: Model, text: str, pair: str | None) -> Encoding:
         _check_chars(one, longest)
     encoding = model.tokenizer.encode(text, pair, special_tokens=True)
     if len(encoding) > longest:
-        raise Refusal(413, f"has {len(encoding):,} pieces, the model reads {longest:,}: shorten it")
+        raise Refusal(
+            413,
+            Message(
+                "has {num_encoding:,} pieces, the model reads {longest:,}: shorten it",
+                num_encoding=len(encoding),
+                longest=longest,
+            ),
+        )
     return encoding
 
 
@@ -235,13 +266,27 @@ def _whole(tokenizer: AnyTokenizer, text: str, limits: Limits) -> Passage:
     _check_chars(text, limits.pieces)
     (passage,) = encode_passages(tokenizer, [text])
     if len(passage.ids) > limits.pieces:
-        raise Refusal(413, f"has {len(passage.ids):,} pieces, the service accepts {limits.pieces:,}: split it")
+        raise Refusal(
+            413,
+            Message(
+                "has {num_ids:,} pieces, the service accepts {pieces:,}: split it",
+                num_ids=len(passage.ids),
+                pieces=limits.pieces,
+            ),
+        )
     return passage
 
 
 def _check_chars(text: str, pieces: int) -> None:
     if len(text) > CHARS_A_PIECE * pieces:
-        raise Refusal(413, f"has {len(text):,} characters, at most {CHARS_A_PIECE * pieces:,} are accepted: split it")
+        raise Refusal(
+            413,
+            Message(
+                "has {num_text:,} characters, at most {chars_a_piece:,} are accepted: split it",
+                num_text=len(text),
+                chars_a_piece=CHARS_A_PIECE * pieces,
+            ),
+        )
 
 
 def load_all(

@@ -14,13 +14,13 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect
 
 from korbert.errors import SettingsError
-from korbert.messages import language
+from korbert.messages import Message, language
 from korbert.pipelines.reports.page import filled
 from korbert.pipelines.service import schemas
 from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.refusals import CODES, Error, Refusal
 from korbert.pipelines.service.shared import Served, Service
-from korbert.vectors.settings import VectorSettings
+from korbert.vectors import VectorSettings
 
 _PAGE_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:;"
@@ -45,11 +45,15 @@ class JsonRoute(APIRoute):
             except ValidationError as error:
                 first = error.errors(include_url=False, include_input=False)[0]
                 if first["type"] == "json_invalid":
-                    raise Refusal(400, f"the body is not JSON in UTF-8: {first['ctx']['error']}") from None
+                    raise Refusal(
+                        400, Message("the body is not JSON in UTF-8: {first}", first=first["ctx"]["error"])
+                    ) from None
                 # ("input", the tag of a union, 3, ..) -> input[3]
                 name, *rest = first["loc"] or ("",)
                 param = f"{name}{''.join(f'[{part}]' for part in rest if isinstance(part, int))}"
-                raise Refusal(422, f"{param or 'the body'}: {first['msg']}", param or None) from None
+                raise Refusal(
+                    422, Message("{param}: {first}", param=param or "the body", first=first["msg"]), param or None
+                ) from None
             answer: BaseModel = await self.endpoint(body, request)
             text = answer.model_dump_json(exclude_unset=self.response_model_exclude_unset)
             return Response(text, media_type="application/json")
@@ -60,7 +64,9 @@ class JsonRoute(APIRoute):
 async def _read(request: Request, limits: Limits) -> bytes:
     """Refusal 413 for a body that is too large, 408 for a slow one, 415 for a compressed one."""
     if (coding := request.headers.get("content-encoding", "identity").lower()) != "identity":
-        raise Refusal(415, f"Content-Encoding: {coding} is not supported: send the JSON uncompressed")
+        raise Refusal(
+            415, Message("Content-Encoding: {coding} is not supported: send the JSON uncompressed", coding=coding)
+        )
     announced = request.headers.get("content-length", "0")  # digits, as the server has checked
     if len(announced) > 18 or int(announced) > limits.body_bytes:
         raise _too_large(limits)
@@ -72,14 +78,22 @@ async def _read(request: Request, limits: Limits) -> bytes:
                 if len(body) > limits.body_bytes:
                     raise _too_large(limits)
     except TimeoutError:
-        raise Refusal(408, f"the body took longer than {limits.body_seconds:g} s") from None
+        raise Refusal(
+            408, Message("the body took longer than {body_seconds:g} s", body_seconds=limits.body_seconds)
+        ) from None
     except ClientDisconnect:
-        raise Refusal(499, "the client left") from None
+        raise Refusal(499, Message("the client left")) from None
     return bytes(body)
 
 
 def _too_large(limits: Limits) -> Refusal:
-    return Refusal(413, f"the body is larger than {limits.body_bytes:,} bytes: send the texts in several requests")
+    return Refusal(
+        413,
+        Message(
+            "the body is larger than {body_bytes:,} bytes: send the texts in several requests",
+            body_bytes=limits.body_bytes,
+        ),
+    )
 
 
 def _errors(*codes: int) -> dict[int | str, dict[str, Any]]:
@@ -140,7 +154,7 @@ async def similar(body: schemas.Similar, request: Request) -> schemas.Listed:
     service = _service(request)
     if service.search is None:
         service.model(None)  # refuses while the index is loading, too
-        raise Refusal(404, "this service has no index: start it with --index")
+        raise Refusal(404, Message("this service has no index: start it with --index"))
     items = [(text, (body.top, body.way, body.where)) for text in _listed(body.input)]
     job = await service.ask(request, service.search, items, "input", body.input)
     return schemas.Listed(data=job.answers)
@@ -172,7 +186,9 @@ async def answer(body: schemas.Answer, request: Request) -> schemas.Answers:
     questions, contexts = _listed(body.question), _listed(body.context)
     if isinstance(body.question, str) != isinstance(body.context, str) or len(questions) != len(contexts):
         numbers = f"context: {len(contexts)} for {len(questions)} questions"
-        raise Refusal(422, f"{numbers}: give two texts, or two lists of the same length", "context")
+        raise Refusal(
+            422, Message("{numbers}: give two texts, or two lists of the same length", numbers=numbers), "context"
+        )
     items = list(zip(questions, contexts, strict=True))
     return schemas.Answers(**await _answers(request, body, "answer", "answers no questions", items, "context"))
 
@@ -236,7 +252,7 @@ async def health(request: Request) -> schemas.Health:
 async def ready(request: Request) -> schemas.Ready:
     """Whether the models are loaded."""
     if (status := _service(request).status) != "ready":
-        raise Refusal(503, f"the service is {status}", headers={"retry-after": "5"})
+        raise Refusal(503, Message("the service is {status}", status=status), headers={"retry-after": "5"})
     return schemas.Ready()
 
 
@@ -273,7 +289,7 @@ async def docs(request: Request) -> Response:
 async def page(request: Request) -> Response:
     """The page that shows what a model does."""
     if (service := _service(request)).page is None:
-        raise Refusal(404, "this service has no page: see /docs")
+        raise Refusal(404, Message("this service has no page: see /docs"))
     return HTMLResponse(
         service.page(request.headers.get("accept-language", "")), headers={"content-security-policy": _PAGE_POLICY}
     )

@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 
 import korbert
 from korbert.errors import SettingsError
+from korbert.messages import Message
 from korbert.pipelines.service.batching import Operation
 from korbert.pipelines.service.gate import Gate
 from korbert.pipelines.service.http11 import protocol_of
@@ -112,7 +113,9 @@ def _bound(host: str, port: int) -> socket.socket:
         # With an explicit protocol, asyncio sets TCP_NODELAY; else small answers wait 40 ms for an acknowledgement.
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except OSError as error:
-        raise SettingsError(f"--host {host}: {error.strerror or error}: give an address of this machine") from None
+        raise SettingsError(
+            "--host {host}: {strerror}: give an address of this machine", host=host, strerror=error.strerror or error
+        ) from None
     try:
         # Without SO_REUSEADDR a port stays taken for a minute after its service has ended.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -122,10 +125,18 @@ def _bound(host: str, port: int) -> socket.socket:
         listening.close()
         if error.errno == errno.EADDRINUSE:
             raise SettingsError(
-                f"port {port} of {host} is in use, perhaps by another service: stop it, or use another port,"
-                f" as in --port {port + 1 if port < 65_535 else port - 1}"
+                "port {port} of {host} is in use, perhaps by another service: stop it, or use another port, as "
+                "in --port {port2}",
+                port=port,
+                host=host,
+                port2=port + 1 if port < 65535 else port - 1,
             ) from None
-        raise SettingsError(f"{host}, port {port}: {error.strerror}: use another --host or --port") from None
+        raise SettingsError(
+            "{host}, port {port}: {strerror}: use another --host or --port",
+            host=host,
+            port=port,
+            strerror=error.strerror,
+        ) from None
     return listening
 
 
@@ -171,7 +182,7 @@ async def _answered(request: Request, error: Exception) -> Response:
     if isinstance(error, Refusal):
         return refused(error, browser)
     if not isinstance(error, HTTPException):
-        return refused(Refusal(500, "the service failed on this request"))
+        return refused(Refusal(500, Message("the service failed on this request")))
     response = refused(Refusal(error.status_code, _UNROUTED.get(error.status_code, error.detail)))
     for name, value in (error.headers or {}).items():
         response.headers[name] = value.replace("GET", "GET, HEAD")  # which the gate makes a GET

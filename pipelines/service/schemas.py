@@ -6,7 +6,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 from pydantic_core import PydanticCustomError
 
 from korbert.search import Hit
-from korbert.vectors.names import PoolingName, Side
+from korbert.vectors import PoolingName, Side
 
 
 def _whole(value: Any) -> Any:

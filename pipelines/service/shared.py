@@ -9,6 +9,7 @@ from typing import Any, Literal
 from fastapi import Request
 from starlette.datastructures import Headers
 
+from korbert.messages import Message
 from korbert.pipelines.service.batching import Batcher, Job, Operation
 from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.refusals import Refusal
@@ -54,13 +55,17 @@ class Service:
         Refusal 503 while they are loading, 404 for an unknown name.
         """
         if not self.models:
-            raise Refusal(503, "the models are loading: try again in a few seconds", headers={"retry-after": "5"})
+            raise Refusal(
+                503, Message("the models are loading: try again in a few seconds"), headers={"retry-after": "5"}
+            )
         if name is None:
             able = [served for served in self.models.values() if operation in served.operations]
             learned = [served for served in able if operation == "embed" and served.kind == "embedding"]
             return next(iter([*learned, *able, *self.models.values()]))
         if name not in self.models:
-            raise Refusal(404, f"no model has that name: available are {', '.join(self.models)}", "model")
+            raise Refusal(
+                404, Message("no model has that name: available are {models}", models=", ".join(self.models)), "model"
+            )
         return self.models[name]
 
     def operation(self, served: Served, name: str, about: str) -> Operation:
@@ -68,7 +73,17 @@ class Service:
         if name not in served.operations:
             able = [other.name for other in self.models.values() if name in other.operations]
             others = f": name one that can: {', '.join(able)}" if able else ""
-            raise Refusal(404, f"{served.name} is a model of kind {served.kind}, which {about}{others}", "model")
+            raise Refusal(
+                404,
+                Message(
+                    "{served} is a model of kind {kind}, which {about}{others}",
+                    served=served.name,
+                    kind=served.kind,
+                    about=about,
+                    others=others,
+                ),
+                "model",
+            )
         return served.operations[name]
 
     async def ask(self, request: Request, operation: Operation, items: Sequence[Any], param: str, value: Any) -> Job:
@@ -90,15 +105,19 @@ class Service:
                 job.future.result()
                 return job
             if leaving.done():
-                raise Refusal(499, "the client left")
+                raise Refusal(499, Message("the client left"))
             raise Refusal(
-                503, f"no answer within {self.limits.seconds:g} s: send fewer texts", headers={"retry-after": "5"}
+                503,
+                Message("no answer within {seconds:g} s: send fewer texts", seconds=self.limits.seconds),
+                headers={"retry-after": "5"},
             )
         except Refusal as refusal:
             if refusal.param is None:
                 raise
             place = f"{param}[{refusal.param}]" if isinstance(value, list) else param
-            raise Refusal(refusal.status_code, f"{place}: {refusal.detail}", place) from None
+            raise Refusal(
+                refusal.status_code, Message("{place}: {detail}", place=place, detail=refusal.detail), place
+            ) from None
         finally:
             leaving.cancel()
             self.batcher.give_up(job)

@@ -10,7 +10,7 @@ from korbert.errors import ArtifactError, SettingsError
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.stages import Counts, Inputs
-from korbert.tokenization.settings import AnalyzerOptions, read_user_words
+from korbert.tokenization import AnalyzerOptions, read_user_words
 
 USER_WORDS = "user_words.tsv"  # in the artifact, for later stages
 

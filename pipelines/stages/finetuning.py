@@ -34,9 +34,7 @@ from korbert.progress import track
 from korbert.scratch import remove
 from korbert.tasks.doubts import seen_in
 from korbert.tasks.files import Row
-from korbert.tasks.finetuning.best_epoch import load_best
-from korbert.tasks.finetuning.learning import finetune
-from korbert.tasks.finetuning.settings import Way
+from korbert.tasks.finetuning import Way, finetune, load_best
 from korbert.tasks.kinds.sections import TaskSection
 from korbert.world import connected
 

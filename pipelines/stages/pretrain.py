@@ -15,25 +15,37 @@ from torch import nn
 
 from korbert import pretraining
 from korbert.errors import ModelError, SettingsError
-from korbert.modeling import PretrainingModel, load_model, save_model
-from korbert.modeling.growing import check_encoder, check_tokenizer, pretrained_encoder, take_vectors, take_weights
+from korbert.modeling import (
+    PretrainingModel,
+    check_encoder,
+    check_tokenizer,
+    load_model,
+    pretrained_encoder,
+    save_model,
+    take_vectors,
+    take_weights,
+)
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.pipeline import Pipeline
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.stages import Counts, Inputs
 from korbert.pipelines.stages.settings import PretrainStage
-from korbert.pretraining import MaskingSettings, Phase, PretrainingLoss, PretrainingRows, SpecialIds
-from korbert.pretraining.objectives.distillation import Distillation, take_layers
-from korbert.pretraining.objectives.losses import Loss
-from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
-from korbert.pretraining.objectives.spans import RecurringSpans
-from korbert.pretraining.objectives.vocabulary import Negatives
-from korbert.tokenization import AnyTokenizer, Tokenizer
-from korbert.tokenization.folder import RECORD
-from korbert.tokenization.kiwi_vectors import piece_vectors
-from korbert.training import FitResult, TrainingOutput, TrainingPlan, choose_device, fit
-from korbert.training.checkpoints import load_newest
-from korbert.training.devices import autocast
+from korbert.pretraining import (
+    Distillation,
+    Loss,
+    MaskingSettings,
+    Negatives,
+    Phase,
+    PretrainingLoss,
+    PretrainingRows,
+    RecurringSpans,
+    ReplacementLoss,
+    ReplacementModel,
+    SpecialIds,
+    take_layers,
+)
+from korbert.tokenization import RECORD, AnyTokenizer, Tokenizer, piece_vectors
+from korbert.training import FitResult, TrainingOutput, TrainingPlan, autocast, choose_device, fit, load_newest
 from korbert.world import connected, from_first, require_rows
 
 

@@ -12,8 +12,8 @@ from pydantic import (
 )
 
 from korbert.corpus.settings import VocabSettings
-from korbert.modeling.config import EncoderConfig
-from korbert.pretraining.settings import (
+from korbert.modeling import EncoderConfig
+from korbert.pretraining import (
     DistillationSettings,
     HeadSettings,
     MaskingSettings,
@@ -23,7 +23,7 @@ from korbert.pretraining.settings import (
     SpanSettings,
     check_objectives,
 )
-from korbert.training.settings import OptimizerSettings, PrecisionName
+from korbert.training import OptimizerSettings, PrecisionName
 
 
 class VocabStage(VocabSettings, frozen=True, extra="forbid"):

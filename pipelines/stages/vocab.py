@@ -19,11 +19,7 @@ from korbert.pipelines.stages.analyze import USER_WORDS, check_versions, options
 from korbert.pipelines.stages.settings import VocabStage
 from korbert.progress import track
 from korbert.scratch import remove
-from korbert.tokenization import Analyzer, Tokenizer
-from korbert.tokenization.extending import extended, other_options
-from korbert.tokenization.folder import RECORD
-from korbert.tokenization.learning import learn
-from korbert.tokenization.settings import AnalyzerOptions
+from korbert.tokenization import RECORD, Analyzer, AnalyzerOptions, Tokenizer, extended, learn, other_options
 
 
 def _learned(

@@ -49,8 +49,10 @@ def check(bundle: Path, dataset: Path | None = None, *, limit_seconds: float = 3
     source = next((folder for folder in (bundle, bundle / "submission") if (folder / _PROGRAM).is_file()), None)
     if source is None:
         raise ArtifactError(
-            f"{bundle}: has no {_PROGRAM}: name the folder submission/ of a korquad artifact, such as "
-            "artifacts/RECIPE/korquad/submission"
+            "{bundle}: has no {program}: name the folder submission/ of a korquad artifact, such as "
+            "artifacts/RECIPE/korquad/submission",
+            bundle=bundle,
+            program=_PROGRAM,
         )
     path = dataset or sample_folder() / "korquad" / "valid.json"
     rows = korquad.read(path)
@@ -73,7 +75,7 @@ def check(bundle: Path, dataset: Path | None = None, *, limit_seconds: float = 3
             except UnicodeDecodeError as error:
                 fault = f"{_OUTPUT}: byte {error.start} is not UTF-8: write it with encoding='utf-8'"
     if fault is not None:
-        raise ModelFailed(f"{source}: would fail in the competition: {fault}")
+        raise ModelFailed("{source}: would fail in the competition: {fault}", source=source, fault=fault)
     scores = korquad.score(rows, answers) if any(row["answers"] for row in rows) else None
     return Verdict(path, len(rows), seconds, peak_memory(of_children=True), scores)
 

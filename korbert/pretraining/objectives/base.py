@@ -6,10 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from korbert.modeling.models import DetectionModel, PretrainingModel
-from korbert.modeling.rows import Rows
+from korbert.modeling import DetectionModel, PretrainingModel, Rows
 from korbert.pretraining.objectives.vocabulary import full_loss, sampled_loss
-from korbert.training.devices import Batch
+from korbert.training import Batch
 
 _SCORED_AT_ONCE = 256  # predicted pieces; their scores over the vocabulary are the largest tensor
 

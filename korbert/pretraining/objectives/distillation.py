@@ -9,11 +9,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from korbert.errors import ModelError
-from korbert.modeling.models import PretrainingModel
-from korbert.modeling.rows import Rows
+from korbert.modeling import PretrainingModel, Rows
 from korbert.pretraining.objectives.base import Objective, best_classes, sums
 from korbert.pretraining.settings import DistillationSettings
-from korbert.training.devices import Batch
+from korbert.training import Batch
 
 
 def take_layers(model: PretrainingModel, teacher: PretrainingModel) -> None:

@@ -8,15 +8,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from korbert.modeling.models import PretrainingModel
-from korbert.modeling.rows import Rows
+from korbert.modeling import PretrainingModel, Rows
 from korbert.pretraining.objectives.base import Objective, Pairing, Prediction
 from korbert.pretraining.objectives.distillation import Distillation
 from korbert.pretraining.objectives.spans import SpanSelection
 from korbert.pretraining.objectives.vocabulary import looked_up
 from korbert.pretraining.settings import ObjectiveName
-from korbert.training.devices import Batch, moved
-from korbert.training.distributed import add_over_world
+from korbert.training import Batch, add_over_world, moved
 from korbert.world import connected
 
 Part = tuple[Objective, Any, Tensor]

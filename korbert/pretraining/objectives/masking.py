@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.pretraining.settings import MaskingSettings
-from korbert.tokenization import AnyTokenizer
-from korbert.tokenization.vocabulary import FIRST_PIECE
+from korbert.tokenization import FIRST_PIECE, AnyTokenizer
 
 _LEVELS = {"piece": 0, "morpheme": 1, "eojeol": 2}  # a unit begins at this boundary level or a higher one
 

@@ -11,14 +11,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from korbert.modeling.config import EncoderConfig
-from korbert.modeling.models import DetectionModel, PretrainingModel
-from korbert.modeling.rows import Rows
-from korbert.modeling.storage import without_weights
+from korbert.modeling import DetectionModel, EncoderConfig, PretrainingModel, Rows, without_weights
 from korbert.pretraining.objectives.base import Objective, Pairing, Prediction, sums
 from korbert.pretraining.objectives.losses import Loss, Part
 from korbert.pretraining.settings import ReplacementSettings
-from korbert.training.devices import Batch
+from korbert.training import Batch
 
 _DRAWN_AT_ONCE = 256  # gaps whose vocabulary probabilities are in memory
 

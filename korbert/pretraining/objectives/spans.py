@@ -19,11 +19,10 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from korbert.modeling.models import PretrainingModel
-from korbert.modeling.rows import Rows
+from korbert.modeling import PretrainingModel, Rows
 from korbert.pretraining.objectives.base import Objective, sums
 from korbert.pretraining.settings import SpanSettings
-from korbert.training.devices import Batch
+from korbert.training import Batch
 
 _EOJEOL, _SENTENCE = 2, 3  # levels of boundaries
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from korbert.training.devices import Batch
+from korbert.training import Batch
 
 _ROWS_AT_ONCE = 512  # rows whose vocabulary scores are in memory: 200 MB for 102,400 entries
 

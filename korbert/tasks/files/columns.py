@@ -31,7 +31,9 @@ def choose_columns(
     for name, columns in given.items():
         if name not in {role.name for role in roles}:
             known = ", ".join(role.name for role in roles)
-            raise SettingsError(f"{name!r} cannot be named for this kind of task, which has {known}")
+            raise SettingsError(
+                "{name!r} cannot be named for this kind of task, which has {known}", name=name, known=known
+            )
         named = (columns,) if isinstance(columns, str) else tuple(columns)
         chosen[name] = tuple(_found(column, name, present, file) for column in named)
     taken = {column for columns in chosen.values() for column in columns}
@@ -48,8 +50,11 @@ def choose_columns(
     if missing:
         what = " and ".join(f"{role.name} ({', '.join(role.names[:3])}, ...)" for role in missing)
         raise CorpusError(
-            f"{file}: no column for {what} among {listed(present)}: say which one it is, or if the first line names"
-            " no columns, add a line that does"
+            "{file}: no column for {what} among {listed}: say which one it is, or if the first line names "
+            "no columns, add a line that does",
+            file=file,
+            what=what,
+            listed=listed(present),
         )
     _refuse_shared(chosen, given, present, file)
     return {role.name: chosen[role.name] for role in roles if role.name in chosen}
@@ -127,7 +132,10 @@ def _usual(role: Role, free: Sequence[str], file: str, cells: Cells | None) -> t
     candidates = columns_of(role, free, cells)
     if len(candidates) > 1:
         raise CorpusError(
-            f"{file}: column {' or '.join(map(repr, candidates))} may hold {role.name}: say which one it is"
+            "{file}: column {candidates} may hold {role}: say which one it is",
+            file=file,
+            candidates=" or ".join(map(repr, candidates)),
+            role=role.name,
         )
     if candidates:
         return candidates
@@ -152,11 +160,22 @@ def _found(column: str, role: str, present: Sequence[str], file: str) -> str:
         return alike[0]
     if alike:
         raise CorpusError(
-            f"{file}: {len(alike)} columns are called {column!r}, the one for {role}: give them names of their own"
+            "{file}: {num_alike} columns are called {column!r}, the one for {role}: give them names of their own",
+            file=file,
+            num_alike=len(alike),
+            column=column,
+            role=role,
         )
     near = difflib.get_close_matches(column, [name for name in present if name], 1, 0.3)
     hint = f": did you mean {near[0]!r}?" if near else ": name one of these"
-    raise CorpusError(f"{file}: no column {column!r} for {role} among {listed(present)}{hint}")
+    raise CorpusError(
+        "{file}: no column {column!r} for {role} among {listed}{hint}",
+        file=file,
+        column=column,
+        role=role,
+        listed=listed(present),
+        hint=hint,
+    )
 
 
 def _refuse_shared(chosen: Mapping[str, tuple[str, ...]], given: Given, present: Sequence[str], file: str) -> None:
@@ -166,8 +185,12 @@ def _refuse_shared(chosen: Mapping[str, tuple[str, ...]], given: Given, present:
         for column in columns if role not in given else ():
             if column in holder:
                 raise CorpusError(
-                    f"{file}: column {column!r} may hold {holder[column]} or {role} (of {listed(present)}): say"
-                    " which column holds which"
+                    "{file}: column {column!r} may hold {holder} or {role} (of {listed}): say which column holds which",
+                    file=file,
+                    column=column,
+                    holder=holder[column],
+                    role=role,
+                    listed=listed(present),
                 )
             holder[column] = role
 

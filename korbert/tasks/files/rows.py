@@ -126,7 +126,7 @@ def read_rows(
         known = {role: names for role, names in (trained or {}).items() if role in own and free.issuperset(names)}
         _read_table(result, table, str(path), roles, {**known, **asked})
     if not result.rows:
-        raise CorpusError(f"no row can be used: {'; '.join(result.said()) or 'no file given'}")
+        raise CorpusError("no row can be used: {said}", said="; ".join(result.said()) or "no file given")
     for role in roles:
         if role.unique:
             _settle_repeated(result, role.name, is_given=role.name in asked)
@@ -143,7 +143,7 @@ def _read_table(result: Rows, table: Table, file: str, roles: Sequence[Role], co
         try:
             row = record if isinstance(record, Fault) else reading.row(record)
         except cells.Unclear as error:
-            raise CorpusError(f"{place}: {error}") from error
+            raise CorpusError("{place}: {error}", place=place, error=error) from error
         if isinstance(row, Fault):
             result.drop(str(place), row)
             is_dropped = True
@@ -156,13 +156,15 @@ def _read_table(result: Rows, table: Table, file: str, roles: Sequence[Role], co
             try:
                 values = role.settle([row.get(role.name) for row in rows])
             except ValueError as error:
-                raise CorpusError(f"{file}: {_shown(chosen[role.name])}: {error}") from error
+                raise CorpusError(
+                    "{file}: {shown}: {error}", file=file, shown=_shown(chosen[role.name]), error=error
+                ) from error
             for row, value in zip(rows, values, strict=True):
                 row[role.name] = value
     result.notes += [f"{file}: {note}" for note in table.notes]
     result.notes += [f"{file}: {count:,} rows {remark}" for remark, count in reading.remarks.items()]
     if not rows and not is_dropped:
-        raise CorpusError(f"{file}: holds no row: give a file with rows")
+        raise CorpusError("{file}: holds no row: give a file with rows", file=file)
     result.sources.append(Source(file, table.form, table.encoding, chosen, len(rows)))
 
 
@@ -220,7 +222,7 @@ def _settle_repeated(result: Rows, role: str, *, is_given: bool) -> None:
         if value is not None and (first := seen.setdefault(value, index)) != index:
             what = f"{role} {value!r} stands at {result.places[first]} and at {result.places[index]}"
             if is_given:
-                raise CorpusError(f"{what}: name a column without repetitions")
+                raise CorpusError("{what}: name a column without repetitions", what=what)
             result.notes.append(f"{' '.join(result.columns[role])} is not taken as {role}: {what}")
             for other in result.rows:
                 other[role] = None
@@ -241,5 +243,8 @@ def refuse_unseen_labels(rows: Rows, known: Iterable[str]) -> None:
         more = f"; and {len(unseen) - _LABELS_SHOWN} more" if len(unseen) > _LABELS_SHOWN else ""
         listed = ", ".join(sorted(names)[:20])
         raise CorpusError(
-            f"labels not seen in training: {shown}{more}: known are {listed}: correct them or train again"
+            "labels not seen in training: {shown}{more}: known are {listed}: correct them or train again",
+            shown=shown,
+            more=more,
+            listed=listed,
         )

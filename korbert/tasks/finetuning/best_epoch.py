@@ -11,7 +11,7 @@ from torch import nn
 
 from korbert.durable import write_whole
 from korbert.errors import ModelError
-from korbert.modeling.storage import digest_of
+from korbert.modeling import digest_of
 
 _logger = logging.getLogger(__name__)
 
@@ -48,7 +48,9 @@ def load_best(work: Path, model: nn.Module) -> Best:
     """Loads the weights kept in `work` into `model` and puts it in eval mode. ModelError if there are none."""
     best = read_best(work)
     if best is None:
-        raise ModelError(f"{work / WEIGHTS}: is missing or damaged: run the same command again to recreate it")
+        raise ModelError(
+            "{work}: is missing or damaged: run the same command again to recreate it", work=work / WEIGHTS
+        )
     model.load_state_dict(safetensors.torch.load_file(work / WEIGHTS))
     model.eval()
     return best

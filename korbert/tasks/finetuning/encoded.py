@@ -95,7 +95,9 @@ class EncodedTexts:
             path = intact(self._folder, name)
             if path is None:
                 raise ArtifactError(
-                    f"{self._folder}: the cached pieces of {len(texts):,} texts are missing: run this again"
+                    "{folder}: the cached pieces of {num_texts:,} texts are missing: run this again",
+                    folder=self._folder,
+                    num_texts=len(texts),
                 )
             yield texts, pq.read_table(path)
 

@@ -6,8 +6,7 @@ from typing import Any
 from torch import nn
 
 from korbert.errors import SettingsError
-from korbert.modeling import Encoder, Model
-from korbert.modeling.embeddings import OVERLAP
+from korbert.modeling import OVERLAP, Encoder, Model
 
 _SHARED = "the layers of this encoder share their weights"
 _INSEPARABLE = {
@@ -24,11 +23,17 @@ def keep_layers(model: Model, layers: int) -> None:
     encoder, count = model.encoder, model.config.num_hidden_layers
     reason = f"num_hidden_layers {layers}: "
     if not isinstance(encoder, Encoder):
-        raise SettingsError(f"{reason}an encoder of transformers keeps its layers: leave num_hidden_layers out")
+        raise SettingsError(
+            "{reason}an encoder of transformers keeps its layers: leave num_hidden_layers out", reason=reason
+        )
     if encoder.config.layers_share > 1:
-        raise SettingsError(f"{reason}{_SHARED}: leave num_hidden_layers out")
+        raise SettingsError("{reason}{shared}: leave num_hidden_layers out", reason=reason, shared=_SHARED)
     if layers >= count:
-        raise SettingsError(f"{reason}the encoder has {count} layers: take fewer, or leave num_hidden_layers out")
+        raise SettingsError(
+            "{reason}the encoder has {count} layers: take fewer, or leave num_hidden_layers out",
+            reason=reason,
+            count=count,
+        )
     encoder.layers = encoder.layers[:layers]
     model.config = encoder.config = encoder.config.model_copy(update={"num_hidden_layers": layers})
 
@@ -44,7 +49,11 @@ def freeze(model: nn.Module, layers: int) -> None:
         return
     depths = dict(_depths(model))
     if layers > (count := max(depths.values())):
-        raise SettingsError(f"frozen_layers {layers}: the encoder has {count} layers: take fewer, or -1 for all of it")
+        raise SettingsError(
+            "frozen_layers {layers}: the encoder has {count} layers: take fewer, or -1 for all of it",
+            layers=layers,
+            count=count,
+        )
     for name, parameter in model.named_parameters():
         if name in depths and depths[name] <= layers:
             parameter.requires_grad_(False)
@@ -72,7 +81,9 @@ def _depths(model: nn.Module) -> Iterator[tuple[str, int]]:
     count: int = encoder.config.num_hidden_layers
     shares = getattr(encoder.config, "layer_groups", None)
     if reason := _SHARED if shares else _INSEPARABLE.get(getattr(encoder.config, "model_type", "")):
-        raise SettingsError(f"{reason}: leave layer_decay and frozen_layers out, or freeze all by frozen_layers -1")
+        raise SettingsError(
+            "{reason}: leave layer_decay and frozen_layers out, or freeze all by frozen_layers -1", reason=reason
+        )
     lists = [name for name, part in encoder.named_modules() if isinstance(part, nn.ModuleList) and len(part) == count]
     assert lists, encoder.config
     for name, _ in encoder.named_parameters():

@@ -8,16 +8,22 @@ import torch
 from torch import nn
 
 from korbert.errors import SettingsError
-from korbert.modeling.encoder import Encoder
+from korbert.modeling import Encoder
 from korbert.tasks.finetuning.best_epoch import Best, keep_best, load_best, read_best
 from korbert.tasks.finetuning.layerwise import decayed, freeze
 from korbert.tasks.finetuning.seen import learning_seen
 from korbert.tasks.finetuning.settings import LearningSettings, Way
-from korbert.training.checkpoints import newest_step, remove_all
-from korbert.training.examples import Batches, Examples
-from korbert.training.loop import fit
-from korbert.training.plan import Checkpointing, TrainingOutput, TrainingPlan
-from korbert.training.updates import Loss
+from korbert.training import (
+    Batches,
+    Checkpointing,
+    Examples,
+    Loss,
+    TrainingOutput,
+    TrainingPlan,
+    fit,
+    newest_step,
+    remove_all,
+)
 from korbert.world import from_first
 
 _logger = logging.getLogger(__name__)
@@ -43,8 +49,9 @@ def finetune(
         encoder = model.encoder
         if not isinstance(encoder, Encoder):
             raise SettingsError(
-                f"piece_dropout {settings.piece_dropout}: an encoder of transformers has dropout settings of its own, "
-                "in config.json: leave piece_dropout out"
+                "piece_dropout {piece_dropout}: an encoder of transformers has dropout settings of its own, in "
+                "config.json: leave piece_dropout out",
+                piece_dropout=settings.piece_dropout,
             )
         encoder.embeddings.piece_dropout = settings.piece_dropout
     if settings.frozen_embeddings:

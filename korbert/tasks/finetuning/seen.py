@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from korbert.modeling.encoder import Encoder
-from korbert.training.examples import Examples
+from korbert.modeling import Encoder
+from korbert.training import Examples
 
 
 class SeenEmbedding(nn.Module):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
-from korbert.training.settings import OptimizerSettings, PrecisionName
+from korbert.training import OptimizerSettings, PrecisionName
 
 
 class Way(NamedTuple):

@@ -21,13 +21,9 @@ from torch import Tensor, nn
 
 from korbert.durable import intact, sha256_of, sync
 from korbert.errors import ModelError
-from korbert.modeling.config import AnyConfig
-from korbert.modeling.heads import mean_of_pieces
-from korbert.modeling.storage import digest_of
+from korbert.modeling import AnyConfig, digest_of, mean_of_pieces
 from korbert.progress import track
-from korbert.training.devices import autocast, moved, numerics
-from korbert.training.examples import Examples, by_length
-from korbert.training.scoring import model_inputs
+from korbert.training import Examples, autocast, by_length, model_inputs, moved, numerics
 from korbert.world import from_first
 
 _BATCH_SIZE = 64
@@ -157,7 +153,8 @@ def _compute(
                     vectors = hidden.cpu().numpy().astype(keeping.numbers)
                 if not np.isfinite(vectors).all():
                     raise ModelError(
-                        f'the encoder gives vectors that {keeping.numbers} cannot hold: features.keep = "float32"'
+                        'the encoder gives vectors that {numbers} cannot hold: features.keep = "float32"',
+                        numbers=keeping.numbers,
                     )
                 for number, row in zip(numbers, vectors, strict=True):
                     file[places[number]] = row[: places[number].stop - places[number].start]

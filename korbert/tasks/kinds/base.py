@@ -15,17 +15,14 @@ from torch import Tensor, nn
 from korbert.errors import ModelError, SettingsError
 from korbert.folders import model_folder
 from korbert.messages import Message
-from korbert.modeling.config import AnyConfig
-from korbert.modeling.models import Model, Pooling
+from korbert.modeling import AnyConfig, Model, Pooling
 from korbert.tasks.files import Role, Row, Rows
 from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
-from korbert.training.devices import Batch
-from korbert.training.examples import Examples
-from korbert.training.scoring import Scoring
-from korbert.vectors.names import Side
+from korbert.training import Batch, Examples, Scoring
+from korbert.vectors import Side
 
 Prediction = Any
 """The prediction for a row as a JSON value: like its target, or an object with more detail."""
@@ -160,7 +157,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 
     def head(self) -> Head:
         """Its head on a frozen encoder. SettingsError if the kind has none."""
-        raise SettingsError(f"features: tasks of kind {self.name} do not support them: leave features out")
+        raise SettingsError("features: tasks of kind {name} do not support them: leave features out", name=self.name)
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
@@ -261,5 +258,7 @@ _T = TypeVar("_T")
 def among(known: Mapping[str, _T], metric: str) -> _T:
     """The score of that name. SettingsError if there is none."""
     if metric not in known:
-        raise SettingsError(f"metrics: {metric!r} is not a score of this task: use one of {', '.join(known)}")
+        raise SettingsError(
+            "metrics: {metric!r} is not a score of this task: use one of {known}", metric=metric, known=", ".join(known)
+        )
     return known[metric]

@@ -13,9 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.messages import Message
-from korbert.modeling import ClassificationModel, Pooling
-from korbert.modeling.config import AnyConfig
+from korbert.messages import Message, argument
+from korbert.modeling import AnyConfig, ClassificationModel, Pooling
 from korbert.tasks.files import ROLES, Role, Row, Rows, joined_labels
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import ClassificationSection
@@ -26,8 +25,7 @@ from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.noise import NOISE
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
-from korbert.training.devices import Batch
-from korbert.training.scoring import Scoring, model_inputs, outputs
+from korbert.training import Batch, Scoring, model_inputs, outputs
 
 _MOST_LABELS = 1_000
 
@@ -86,16 +84,23 @@ class Classification(Kind, frozen=True):
         if len(labels) < 2 and not several:
             dropped = ", ".join(f"{one.count:,} {reason}" for reason, one in rows.dropped.items()) or "none"
             raise CorpusError(
-                f"{rows.files}: all rows have the label {labels[0]!r} (dropped rows: {dropped}): give rows of two"
-                " labels or more"
+                "{files}: all rows have the label {labels!r} (dropped rows: {dropped}): give rows of two "
+                "labels or more",
+                files=rows.files,
+                labels=labels[0],
+                dropped=dropped,
             )
         if len(labels) > _MOST_LABELS:
             raise CorpusError(
-                f"{rows.files}: {len(labels):,} labels in {len(rows):,} rows: if they are numbers, use --kind "
-                "regression; else name the column that holds labels"
+                "{files}: {num_labels:,} labels in {num_rows:,} rows: if they are numbers, use {option} "
+                "regression; else name the column that holds labels",
+                files=rows.files,
+                num_labels=len(labels),
+                num_rows=len(rows),
+                option=argument("kind"),
             )
         if not labels:
-            raise CorpusError(f"{rows.files}: no row has a label: give rows with some")
+            raise CorpusError("{files}: no row has a label: give rows with some", files=rows.files)
         uncounted = unicodedata.normalize("NFC", settings.uncounted)
         if uncounted and (several or uncounted not in labels):
             raise SettingsError(
@@ -249,8 +254,12 @@ def _refuse_joined(rows: Rows, counts: Mapping[str, int]) -> None:
         if len(parts) > 1 and (known := [part for part in parts if part in alone]):
             place = next(rows.places[number] for number, row in enumerate(rows) if row["label"] == label)
             raise CorpusError(
-                f"{place}: label {label!r} stands beside the label {known[0]!r}: if a text may have several labels, use"
-                " --several; if it is one label, write it without the comma, semicolon or bar"
+                "{place}: label {label!r} stands beside the label {known!r}: if a text may have several "
+                "labels, use {option}; if it is one label, write it without the comma, semicolon or bar",
+                place=place,
+                label=label,
+                known=known[0],
+                option=argument("several"),
             )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from korbert.errors import CorpusError
+from korbert.messages import argument
 from korbert.names import BLANK, nfc
 from korbert.records import Fault, Form, Table, is_empty, open_table, value_in
 from korbert.tasks.files import ROLES, choose_columns, columns_of, flag_columns, listed, score
@@ -53,7 +54,12 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
     label, text = has("labels" if several else "label") or next(iter(columns.get("label", ())), ""), has("text")
     flags = [column for column in flag_columns(table.columns, table.first) if column != text]
     if not text and (label or has("score") or (several and flags)):
-        raise CorpusError(f"{place}: no column of texts among {listed(table.columns)}: name it with --text")
+        raise CorpusError(
+            "{place}: no column of texts among {listed}: name it with {option}",
+            place=place,
+            listed=listed(table.columns),
+            option=argument("text"),
+        )
     if (scores := has("score")) and not label:
         return Detected("regression", {}, f"score from {scores!r}")
     if label:
@@ -63,8 +69,12 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
         return Detected("classification", {}, f"text from {text!r}, label from {shown}: {len(flags)} labels", True)
     if len(flags) > 1:
         raise CorpusError(
-            f"{path}: columns {shown} hold 0 and 1: if each says whether a label holds, use --several; else name"
-            " the column of labels with --label"
+            "{path}: columns {shown} hold 0 and 1: if each says whether a label holds, use "
+            "{option_several}; else name the column of labels with {option_label}",
+            path=path,
+            shown=shown,
+            option_several=argument("several"),
+            option_label=argument("label"),
         )
     unfit = "; ".join(_unfit(table))
     if (query := has("question")) and (passage := has("context")) and not unfit:
@@ -72,13 +82,24 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
         return Detected("embedding", roles, f"pairs without labels, query from {query!r}, passage from {passage!r}")
     if any(column in table.first[column] or re.fullmatch(r"[-+.\d]+", column) for column in table.columns):
         raise CorpusError(
-            f"{place}: the first line looks like a row ({', '.join(table.columns)[:60]}): add a line above it that"
-            " names the columns, such as text and label, with the same separator; if it names them, say which with"
-            " --text and --label"
+            "{place}: the first line looks like a row ({columns}): add a line above it that names the "
+            "columns, such as text and label, with the same separator; if it names them, say which with "
+            "{option_text} and {option_label}",
+            place=place,
+            columns=", ".join(table.columns)[:60],
+            option_text=argument("text"),
+            option_label=argument("label"),
         )
     shown = listed(table.columns)
     why = f" ({unfit})" if unfit else ""
-    raise CorpusError(f"{place}: no column of labels or scores among {shown}{why}: name it with --label, or --column")
+    raise CorpusError(
+        "{place}: no column of labels or scores among {shown}{why}: name it with {option_label}, or {option_column}",
+        place=place,
+        shown=shown,
+        why=why,
+        option_label=argument("label"),
+        option_column=argument("column"),
+    )
 
 
 def _holds_lists(table: Table, column: str) -> bool:

@@ -34,8 +34,7 @@ from torch.nn import functional
 from korbert.errors import CorpusError, SettingsError
 from korbert.extras import package
 from korbert.messages import Message
-from korbert.modeling import EmbeddingModel, Pooling
-from korbert.modeling.config import AnyConfig, EncoderConfig
+from korbert.modeling import AnyConfig, EmbeddingModel, EncoderConfig, Pooling
 from korbert.tasks import retrieval
 from korbert.tasks.embedding import contrastive_loss, distillation_loss, in_chunks, ranking_loss
 from korbert.tasks.files import ROLES, Role, Row, Rows
@@ -48,9 +47,8 @@ from korbert.tasks.passages import encode_passages
 from korbert.tasks.retrieval import fused, weight_among
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
-from korbert.training.devices import Batch
-from korbert.training.scoring import Scoring, model_inputs, outputs
-from korbert.vectors.names import Side
+from korbert.training import Batch, Scoring, model_inputs, outputs
+from korbert.vectors import Side
 from korbert.world import connected
 
 _logger = logging.getLogger(__name__)
@@ -125,30 +123,36 @@ class Embedding(Kind, frozen=True):
             sizes = {len(row["vector"]) for row in rows if row.get("vector") is not None}
             if len(sizes) > 1:
                 raise CorpusError(
-                    f"{rows.files}: vectors of {', '.join(map(str, sorted(sizes)))} numbers: all need one size"
+                    "{files}: vectors of {sizes} numbers: all need one size",
+                    files=rows.files,
+                    sizes=", ".join(map(str, sorted(sizes))),
                 )
         if learns == "scores":
             scores = {row["score"] for row in rows if row.get("score") is not None}
             if len(scores) == 1:
-                raise CorpusError(f"all rows have the score {min(scores):g}: give rows with others, too")
+                raise CorpusError("all rows have the score {scores:g}: give rows with others, too", scores=min(scores))
         elif not settings.valid and learns not in ("pairs", "vectors"):
             raise SettingsError(
-                f"valid: the training rows are {_ABOUT[learns]}, which vectors cannot be validated on: take them from"
-                " files (train), and name one of pairs, with scores or without (valid)"
+                "valid: the training rows are {about}, which vectors cannot be validated on: take them from "
+                "files (train), and name one of pairs, with scores or without (valid)",
+                about=_ABOUT[learns],
             )
         if learns == "labels":
             labels = {row["label"] for row in rows if row.get("pair") is not None and row.get("label") is not None}
             if not labels & set(settings.near):
                 raise CorpusError(
-                    f"no pair has a label of near ({', '.join(settings.near)}); there are"
-                    f" {', '.join(sorted(labels)[:10])}: name those of pairs that are near, near = [..]"
+                    "no pair has a label of near ({near}); there are {labels}: name those of pairs that are near, "
+                    "near = [..]",
+                    near=", ".join(settings.near),
+                    labels=", ".join(sorted(labels)[:10]),
                 )
         if learns == "texts" and not settings.dropout:
             raise SettingsError("dropout 0: two vectors of a text do not differ then: take some, 0.1 is usual")
         if min(settings.batch_size) < (least := 2 * connected().size):
             raise SettingsError(
-                f"batch_size {min(settings.batch_size)}: rows are compared with others of their batch: take {least} at"
-                " least"
+                "batch_size {batch_size}: rows are compared with others of their batch: take {least} at least",
+                batch_size=min(settings.batch_size),
+                least=least,
             )
         if settings.frozen_layers < 0:
             raise SettingsError(
@@ -237,7 +241,9 @@ class Embedding(Kind, frozen=True):
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> EmbeddingModel:
         if self.sizes and max(self.sizes) >= (width := int(config.hidden_size)):
-            raise SettingsError(f"sizes {list(self.sizes)}: vectors have {width} numbers: take smaller ones")
+            raise SettingsError(
+                "sizes {sizes}: vectors have {width} numbers: take smaller ones", sizes=list(self.sizes), width=width
+            )
         # At least the dropout of the task, everywhere in the encoder.
         if isinstance(config, EncoderConfig):
             names = ("hidden_dropout_prob", "attention_probs_dropout_prob")

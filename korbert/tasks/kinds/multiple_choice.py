@@ -12,8 +12,7 @@ from torch.nn import functional as F
 
 from korbert.errors import CorpusError
 from korbert.messages import Message
-from korbert.modeling import MultipleChoiceModel, Pooling
-from korbert.modeling.config import AnyConfig
+from korbert.modeling import AnyConfig, MultipleChoiceModel, Pooling
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import MultipleChoiceSection
@@ -22,8 +21,7 @@ from korbert.tasks.metrics.classification import METRICS, confusion
 from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
-from korbert.training.devices import Batch
-from korbert.training.scoring import Scoring, model_inputs, outputs
+from korbert.training import Batch, Scoring, model_inputs, outputs
 
 
 @dataclass(frozen=True)
@@ -60,8 +58,11 @@ class MultipleChoice(Kind, frozen=True):
         for number, row in enumerate(rows):
             if from_one and row["label"] == str(len(row["choices"])) and row["label"] not in row["choices"]:
                 raise CorpusError(
-                    f"{rows.places[number]}: label {row['label']!r} of {len(row['choices'])} choices: labels count from"
-                    " 0: subtract one from each, or give the texts of the choices"
+                    "{places}: label {row!r} of {num_row} choices: labels count from 0: subtract one from each, or "
+                    "give the texts of the choices",
+                    places=rows.places[number],
+                    row=row["label"],
+                    num_row=len(row["choices"]),
                 )
         return cls.of_settings(settings, ("accuracy",), most=most)
 

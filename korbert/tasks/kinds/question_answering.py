@@ -11,22 +11,27 @@ from torch import Tensor, nn
 
 from korbert.errors import CorpusError
 from korbert.messages import Message
-from korbert.modeling import QuestionAnsweringModel
-from korbert.modeling.config import AnyConfig
+from korbert.modeling import AnyConfig, QuestionAnsweringModel
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import QuestionAnsweringSection
 from korbert.tasks.metrics.misses import explained
 from korbert.tasks.metrics.question_answering import KLUE_MRC, KORQUAD, answer_scores, best_threshold
 from korbert.tasks.metrics.statistics import Score
-from korbert.tasks.question_answering.answers import Answer, Found, found_in
-from korbert.tasks.question_answering.rows import right_answers
-from korbert.tasks.question_answering.settings import WindowSettings
-from korbert.tasks.question_answering.windows import WindowExamples, cut_windows, ends, reading_loss
+from korbert.tasks.question_answering import (
+    Answer,
+    Found,
+    WindowExamples,
+    WindowSettings,
+    cut_windows,
+    ends,
+    found_in,
+    reading_loss,
+    right_answers,
+)
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
-from korbert.training.devices import Batch
-from korbert.training.scoring import Scoring, outputs
+from korbert.training import Batch, Scoring, outputs
 
 _NOT_CHOSEN = 1e30  # a threshold by which every question is answered
 _NOTHING = Answer("", 0, 0, 0.0)  # in a context of white space
@@ -61,7 +66,7 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
     def learned_from(cls, rows: Rows, settings: QuestionAnsweringSection) -> Self:
         answers = [row["answers"] or () for row in rows if not row.get("impossible")]
         if not any(answers):
-            raise CorpusError(f"{rows.files}: no question has an answer")
+            raise CorpusError("{files}: no question has an answer", files=rows.files)
         repeated = sum(
             answer.start is None and row["context"].count(answer.text.strip()) > 1
             for row in rows

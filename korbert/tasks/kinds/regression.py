@@ -13,8 +13,7 @@ from torch.nn import functional as F
 
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message
-from korbert.modeling import ClassificationModel, Pooling
-from korbert.modeling.config import AnyConfig
+from korbert.modeling import AnyConfig, ClassificationModel, Pooling
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import RegressionSection
@@ -24,8 +23,7 @@ from korbert.tasks.metrics.statistics import Score, repeated
 from korbert.tasks.noise import NOISE
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
-from korbert.training.devices import Batch
-from korbert.training.scoring import Scoring, model_inputs, outputs
+from korbert.training import Batch, Scoring, model_inputs, outputs
 
 
 class Regression(Kind, frozen=True):
@@ -50,7 +48,11 @@ class Regression(Kind, frozen=True):
     def learned_from(cls, rows: Rows, settings: RegressionSection) -> Self:
         scores = np.array([row["score"] for row in rows])
         if np.ptp(scores) == 0:
-            raise CorpusError(f"all {len(rows):,} rows have the score {scores[0]:g}: give rows with different ones")
+            raise CorpusError(
+                "all {num_rows:,} rows have the score {scores:g}: give rows with different ones",
+                num_rows=len(rows),
+                scores=scores[0],
+            )
         if settings.metrics[:1] == ("mae",):
             raise SettingsError("metrics: mae is lower for better models, so it cannot choose one: put another first")
         pair = any(row.get("pair") is not None for row in rows)

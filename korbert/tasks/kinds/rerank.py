@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from korbert.messages import Message
-from korbert.modeling import ClassificationModel, Pooling
-from korbert.modeling.config import AnyConfig
+from korbert.modeling import AnyConfig, ClassificationModel, Pooling
 from korbert.tasks import retrieval
 from korbert.tasks.files import Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Morphemes, Prediction, Prepared, among
@@ -23,8 +22,7 @@ from korbert.tasks.kinds.texts import Groups
 from korbert.tasks.metrics.statistics import Score, repeated
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
-from korbert.training.devices import Batch
-from korbert.training.scoring import Scoring, outputs
+from korbert.training import Batch, Scoring, outputs
 
 
 class Rerank(Kind, frozen=True):

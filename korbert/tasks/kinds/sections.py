@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from korbert.modeling.feature_settings import FeatureSettings
+from korbert.modeling import FeatureSettings
 from korbert.records import Form, Named, Sheet
-from korbert.tasks.finetuning.settings import LearningSettings, Numbers, Rates
+from korbert.tasks.finetuning import LearningSettings, Numbers, Rates
 from korbert.tasks.kinds import ALIASES
-from korbert.tasks.question_answering.settings import WindowSettings
+from korbert.tasks.question_answering import WindowSettings
 
 _Columns = Annotated[tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
 _LABEL_NAMES = 'names for labels of the files, in the model\'s order: { 0 = "부정", 1 = "긍정" }'

@@ -12,21 +12,23 @@ from torch import Generator, Tensor, nn
 
 from korbert.errors import CorpusError
 from korbert.messages import Message
-from korbert.modeling import SlotsModel
-from korbert.modeling.config import AnyConfig
+from korbert.modeling import AnyConfig, SlotsModel
 from korbert.tasks.files import ANY, ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import SlotsSection
 from korbert.tasks.metrics.statistics import Score
-from korbert.tasks.question_answering.answers import found_in
-from korbert.tasks.question_answering.rows import right_answers
-from korbert.tasks.question_answering.settings import WindowSettings
-from korbert.tasks.question_answering.windows import WindowExamples, cut_windows, ends, reading_loss
+from korbert.tasks.question_answering import (
+    WindowExamples,
+    WindowSettings,
+    cut_windows,
+    ends,
+    found_in,
+    reading_loss,
+    right_answers,
+)
 from korbert.tasks.splits import Parts
-from korbert.tokenization import Analysis, AnyTokenizer
-from korbert.tokenization.analyzer import Analyzer
-from korbert.training.devices import Batch
-from korbert.training.scoring import Scoring, outputs
+from korbert.tokenization import Analysis, Analyzer, AnyTokenizer
+from korbert.training import Batch, Scoring, outputs
 
 _NOUNS = ("NNG", "NNP", "NNB", "NR", "SN", "SL", "XPN", "XSN")
 
@@ -53,7 +55,7 @@ class Slots(WindowSettings, Kind, frozen=True):
     @classmethod
     def learned_from(cls, rows: Rows, settings: SlotsSection) -> Self:
         if not any(value for row in rows for value in row["slots"].values()):
-            raise CorpusError(f"{rows.files}: no slot has a value")
+            raise CorpusError("{files}: no slot has a value", files=rows.files)
         kind = cls.of_settings(settings, tuple(_METRICS), descriptions={})
         counts = Counter(pair for row in rows for pair in kind.asked(row).items()).most_common()
         descriptions = {name: tuple(own for (other, own), _ in counts if other == name) for (name, _), _ in counts}

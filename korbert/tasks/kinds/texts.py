@@ -14,9 +14,8 @@ from korbert.tasks.files import Row
 from korbert.tasks.kinds.base import Encoded, Morphemes
 from korbert.tasks.passages import framed
 from korbert.tasks.splits import Parts
-from korbert.tokenization import AnyTokenizer
-from korbert.tokenization.encoding import fitted
-from korbert.training.examples import Examples
+from korbert.tokenization import AnyTokenizer, fitted
+from korbert.training import Examples
 
 NO_TEXT = "the text is empty"
 """Why a row gets no label."""

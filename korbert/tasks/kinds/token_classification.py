@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from korbert.errors import CorpusError
 from korbert.messages import Message
-from korbert.modeling import TokenClassificationModel
-from korbert.modeling.config import AnyConfig
+from korbert.modeling import AnyConfig, TokenClassificationModel
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import TokenClassificationSection
@@ -22,20 +21,30 @@ from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.noise import SPACINGS, moved
 from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Parts
-from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels, is_bio, read_bio, write_bio
-from korbert.tasks.token_classification.examples import IGNORED, by_text, encode_tags, make_examples
-from korbert.tasks.token_classification.labels import eojeols, join_words, piece_tags, spans_of_words, word_tags
-from korbert.tasks.token_classification.tagger import (
+from korbert.tasks.token_classification import (
+    IGNORED,
+    LabelledSpan,
     TaggedSpan,
     best_labels,
     best_spans,
+    bio_labels,
+    by_text,
+    encode_tags,
+    eojeols,
+    is_bio,
+    join_words,
     log_probabilities,
+    make_examples,
+    piece_tags,
+    read_bio,
+    spans_of_words,
     tagging_loss,
+    word_tags,
+    write_bio,
 )
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.pieces import Span
-from korbert.training.devices import Batch
-from korbert.training.scoring import Scoring
+from korbert.training import Batch, Scoring
 
 
 class _Units(NamedTuple):
@@ -70,7 +79,9 @@ class TokenClassification(Kind, frozen=True):
     @classmethod
     def learned_from(cls, rows: Rows, settings: TokenClassificationSection) -> Self:
         if not any(row.get("spans") is not None or row.get("tags") is not None for row in rows):
-            raise CorpusError(f"{rows.files}: has neither spans with a text nor tags with tokens: name their columns")
+            raise CorpusError(
+                "{files}: has neither spans with a text nor tags with tokens: name their columns", files=rows.files
+            )
         tokens = [token for row in rows for token in row.get("tokens") or ()]
         units: Literal["characters", "words"] = "words" if any(len(token) > 1 for token in tokens) else "characters"
         seen = {tag for row in rows for tag in row.get("tags") or ()}
@@ -83,8 +94,10 @@ class TokenClassification(Kind, frozen=True):
         if odd and (units == "characters" or any(is_bio([tag]) for tag in seen - {"O"})):
             number = next(number for number, row in enumerate(rows) if odd[0] in (row.get("tags") or ()))
             raise CorpusError(
-                f"{rows.places[number]}: tag {odd[0]!r} is none of O, B-LABEL and I-LABEL, which"
-                f" {'tags of characters have to be' if units == 'characters' else 'other tags are'}: correct it"
+                "{places}: tag {odd!r} is none of O, B-LABEL and I-LABEL, which {note}: correct it",
+                places=rows.places[number],
+                odd=odd[0],
+                note="tags of characters have to be" if units == "characters" else "other tags are",
             )
         stride = settings.max_length // 4 if settings.stride is None else settings.stride
         scores: tuple[str, ...]

@@ -14,7 +14,7 @@ from korbert.tasks.files import Row
 from korbert.tasks.kinds.base import Baseline, Morphemes, Prediction
 from korbert.tasks.metrics import regression
 from korbert.tasks.retrieval import Retrieval
-from korbert.vectors.encoder import unit
+from korbert.vectors import unit
 
 Vectors = NDArray[np.float32]
 Metrics = Mapping[str, Callable[[NDArray[Any]], float | None]]
@@ -140,8 +140,9 @@ class ByTeacher(VectorScores):
         teacher = np.stack([row["vector"] for row in rows])
         if queries.shape[1] < (size := teacher.shape[1]):
             raise SettingsError(
-                f"the vectors have {size} numbers, those of the model {queries.shape[1]}: cut them, as"
-                " `korbert distill` does"
+                "the vectors have {size} numbers, those of the model {shape}: cut them, as `korbert distill` does",
+                size=size,
+                shape=queries.shape[1],
             )
         return list(np.einsum("nd,nd->n", unit(queries[:, :size]), unit(teacher)).tolist())
 

@@ -21,7 +21,7 @@ def read(path: str | Path) -> Rows:
     with _rereadable(Path(path)) as file:
         rows = read_rows(file, roles, form="json", columns={"id": "id"})
     for dropped in rows.dropped.values():
-        raise CorpusError(f"{'; '.join(dropped.first)}: mend it, as every question counts")
+        raise CorpusError("{first}: mend it, as every question counts", first="; ".join(dropped.first))
     return rows
 
 
@@ -30,7 +30,9 @@ def read_predictions(path: str | Path) -> dict[str, str]:
     with _rereadable(Path(path)) as file:
         predictions = read_value(open_text(file))
     if not isinstance(predictions, dict) or not all(isinstance(text, str) for text in predictions.values()):
-        raise CorpusError(f"{path}: not a predictions file; it must be one JSON object of question id and answer text")
+        raise CorpusError(
+            "{path}: not a predictions file; it must be one JSON object of question id and answer text", path=path
+        )
     return predictions
 
 

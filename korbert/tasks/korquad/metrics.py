@@ -54,7 +54,9 @@ def score(rows: Rows, predictions: Mapping[str, str]) -> dict[str, float]:
     for row, place in zip(rows, rows.places, strict=True):
         answers = [answer.text for answer in row["answers"] or ()]
         if not answers:
-            raise CorpusError(f"{place}: question {row['id']} has no answer: give a file with answers")
+            raise CorpusError(
+                "{place}: question {row} has no answer: give a file with answers", place=place, row=row["id"]
+            )
         prediction = predictions.get(row["id"])
         if prediction is None:
             unanswered += 1

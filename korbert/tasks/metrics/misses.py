@@ -9,7 +9,7 @@ import numpy as np
 from korbert.tasks.files import Answer, Row
 from korbert.tasks.metrics.question_answering import KORQUAD, answer_scores
 from korbert.tasks.passages import Passage, pieces_of_span, span_of_pieces
-from korbert.tasks.question_answering.rows import right_answers
+from korbert.tasks.question_answering import right_answers
 
 Cause = Literal["unreachable", "boundary", "overlap", "elsewhere", "invented", "unanswered"]
 """Why an answer is wrong: see miss_cause. The last two only if some questions have no answer."""

@@ -19,9 +19,7 @@ from torch.nn import functional as F
 from korbert.tasks.passages import Passage, framed, pieces_of_span
 from korbert.tasks.question_answering.settings import WindowSettings
 from korbert.tokenization import AnyTokenizer
-from korbert.training.devices import Batch
-from korbert.training.examples import Examples
-from korbert.training.scoring import model_inputs
+from korbert.training import Batch, Examples, model_inputs
 
 
 @dataclass(frozen=True, slots=True)

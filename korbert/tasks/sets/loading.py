@@ -86,7 +86,13 @@ def files_at_hand(known: KnownSet, data: Path) -> dict[Part, tuple[Path, ...]]:
     if "valid" not in found.there and not {"train", "test"} <= found.there.keys():
         names = [f"{name} ({part})" for part in PARTS for name in found.absent(part)]
         where = found.folder if found.there else f"{data} and its folders {', '.join(found.files.folders)}"
-        raise CorpusError(f"{known.name}: no {', '.join(names)} in {where}: {_where(known)}")
+        raise CorpusError(
+            "{known}: no {names} in {where}: {where2}",
+            known=known.name,
+            names=", ".join(names),
+            where=where,
+            where2=_where(known),
+        )
     return dict(found.there)
 
 
@@ -110,7 +116,13 @@ def _cut(known: KnownSet, found: _Found, rows: Mapping[Part, Rows], notes: Seque
     sizes = ", ".join(f"{len(rows):,} {part}" for part, rows in cut.items())
     names = " and ".join(found.files.parts["valid"])
     if not all(map(len, cut.values())):
-        raise CorpusError(f"{found.folder / names}: {len(dev)} rows are too few to be cut ({sizes}): {_where(known)}")
+        raise CorpusError(
+            "{folder}: {num_dev} rows are too few to be cut ({sizes}): {where}",
+            folder=found.folder / names,
+            num_dev=len(dev),
+            sizes=sizes,
+            where=_where(known),
+        )
     cut["train"].dropped = dev.dropped
     absent = " and ".join(found.absent("train"))
     note = f"without {absent}, {names} is cut by hash ({sizes}): {_NOT_COMPARABLE}"
@@ -130,7 +142,9 @@ def _role(name: str, columns: str | list[str], labels: Mapping[str, str]) -> Rol
 def _best(known: KnownSet, data: Path) -> _Found:
     """The existing files of a set: prefers a training part, then the most files, then the first candidate."""
     if not data.is_dir():
-        raise CorpusError(f"{data}: no such folder: give the one that holds the files of {known.name}")
+        raise CorpusError(
+            "{data}: no such folder: give the one that holds the files of {known}", data=data, known=known.name
+        )
     candidates = []
     for files in known.files:
         # Each usual folder, also below `tasks`, then the same with fewer parents, and finally `data` itself.

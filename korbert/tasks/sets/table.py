@@ -65,7 +65,7 @@ def known_set(name: str) -> KnownSet:
     if name not in SETS:
         near = difflib.get_close_matches(name.lower().replace("_", "-"), SETS, 1)
         hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(SETS)}"
-        raise SettingsError(f"no data set {name!r}: {hint}")
+        raise SettingsError("no data set {name!r}: {hint}", name=name, hint=hint)
     return SETS[name]
 
 

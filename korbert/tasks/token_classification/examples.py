@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from korbert.errors import SettingsError
 from korbert.tasks.passages import Passage, framed
 from korbert.tokenization import AnyTokenizer
-from korbert.training.examples import Examples
+from korbert.training import Examples
 
 IGNORED = -100  # target without loss, as in PyTorch's cross_entropy
 
@@ -46,8 +46,11 @@ def cut_windows(count: int, *, max_length: int, stride: int, text: int = 0) -> l
     room = max_length - _SPECIAL_TOKENS
     if not 0 <= stride < room:
         raise SettingsError(
-            f"stride {stride} is not below the window of {room} pieces (max_length {max_length} without special"
-            " tokens): lower stride or raise max_length"
+            "stride {stride} is not below the window of {room} pieces (max_length {max_length} without "
+            "special tokens): lower stride or raise max_length",
+            stride=stride,
+            room=room,
+            max_length=max_length,
         )
     firsts = range(0, max(count - stride, 1), room - stride)
     lasts = [min(first + room, count) for first in firsts]

@@ -15,8 +15,7 @@ from korbert.tasks.token_classification.bio import is_bio, read_bio, split_tag
 from korbert.tasks.token_classification.examples import IGNORED, TaggedExamples
 from korbert.tasks.token_classification.labels import first_pieces, owners
 from korbert.tokenization.pieces import Span
-from korbert.training.devices import Batch
-from korbert.training.scoring import Scoring, model_inputs, outputs
+from korbert.training import Batch, Scoring, model_inputs, outputs
 
 
 @dataclass(frozen=True)

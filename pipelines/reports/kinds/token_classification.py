@@ -10,8 +10,7 @@ from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Element, Entry, Folded, Section, Table
 from korbert.pipelines.reports.examples import marked
 from korbert.pipelines.reports.kinds.common import Cause, Scored, cause_bars, label_scores
-from korbert.tasks.token_classification.bio import is_bio
-from korbert.tasks.token_classification.labels import spans_of_words
+from korbert.tasks.token_classification import is_bio, spans_of_words
 
 _EXAMPLES = 10  # texts of each cause
 _CONFUSIONS = 10

@@ -14,15 +14,12 @@ from numpy.typing import NDArray
 from korbert.errors import ModelError, SettingsError
 from korbert.messages import Message
 from korbert.model import Model
-from korbert.modeling import ClassificationModel
-from korbert.modeling.transformers_encoder import TransformersEncoder
+from korbert.modeling import ClassificationModel, TransformersEncoder
 from korbert.pipelines.inference.predicting import json_of
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tokenization import AnyTokenizer, Pieces
-from korbert.vectors.attention import UNITS, Attention, attention
-from korbert.vectors.attribution import attribute
-from korbert.vectors.encoder import unit
-from korbert.vectors.parts import Parts
+from korbert.vectors import UNITS, Attention, Parts, attribute, unit
+from korbert.vectors.attention import attention
 
 _MOST_NEURONS = 1_200_000  # query and key values on a page, one byte each
 _MOST_LABELS = 3  # with integrated gradients

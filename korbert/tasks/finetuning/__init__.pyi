@@ -1,0 +1,15 @@
+from .best_epoch import WEIGHTS as WEIGHTS
+from .best_epoch import Best as Best
+from .best_epoch import load_best as load_best
+from .best_epoch import read_best as read_best
+from .encoded import EncodedTexts as EncodedTexts
+from .layerwise import keep_layers as keep_layers
+from .learning import finetune as finetune
+from .settings import LearningSettings as LearningSettings
+from .settings import Numbers as Numbers
+from .settings import Rates as Rates
+from .settings import Way as Way
+from .settings import training_name as training_name
+from .vectors import Keeping as Keeping
+from .vectors import KeptVectors as KeptVectors
+from .vectors import keep_vectors as keep_vectors
