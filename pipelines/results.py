@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from korbert.errors import ModelError
+from korbert.messages import Message
 from korbert.model import Model
 from korbert.notebook import as_html
 from korbert.pipelines import artifacts, reports
@@ -59,7 +60,8 @@ class Finetuned:
             scored_on: Literal["test", "valid"] = "test" if record["scored_on"] == "test" else "valid"
             return cls(
                 Path(folder), record["task"]["kind"], scored_on, record["counts"][scored_on], of_model.pop(main),
-                (ends[0], ends[1]) if ends else None, of_model, tuple(record["said"]), figures_of(artifact),
+                (ends[0], ends[1]) if ends else None, of_model,
+                tuple(map(Message.from_json, record["said"])), figures_of(artifact),
             )  # fmt: skip
 
     @cached_property

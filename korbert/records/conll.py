@@ -8,6 +8,7 @@ from itertools import dropwhile, groupby, islice, pairwise
 from typing import Any
 
 from korbert.errors import CorpusError
+from korbert.messages import Message
 from korbert.records.table import Fault, Records, Table, TextFile
 
 _DOCUMENT = "-DOCSTART-"
@@ -114,7 +115,7 @@ def read_klue_entities(text: TextFile) -> Table:
         tokens, tags = ([*column] for column in zip(*rows, strict=True))
         return {"id": name, "text": "".join(tokens), "tokens": tokens, "tags": tags, "marked": marked}
 
-    return _table(text, "entities of KLUE", ("id", "text", "tokens", "tags", "marked"), sentence)
+    return _table(text, Message("entities of KLUE"), ("id", "text", "tokens", "tags", "marked"), sentence)
 
 
 def read_conllu(text: TextFile) -> Table:

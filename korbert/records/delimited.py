@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from korbert.errors import CorpusError
+from korbert.messages import Message
 from korbert.records.lines import LONGEST
 from korbert.records.table import Fault, Records, Table, TextFile
 
@@ -87,7 +88,7 @@ def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -
             number = layout.header_lines + before + 1
             yield number, fields if isinstance(fields, Fault) else [fields[index] for index in indices]
 
-    named = ("TSV with quoted fields" if quoted else "TSV") if delimiter == "\t" else "CSV"
+    named = (Message("TSV with quoted fields") if quoted else "TSV") if delimiter == "\t" else "CSV"
     return Table(names, named, text.encoding, "line", read, delimited=layout)
 
 

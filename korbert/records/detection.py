@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import cast
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.messages import argument
+from korbert.messages import Message, argument
 from korbert.records import arrow, conll, excel, jsons, labelling_tools
 from korbert.records.compression import PACKED, File, open_bytes
 from korbert.records.delimited import delimiter_in, read_delimited
@@ -93,7 +93,7 @@ def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LO
     if path.is_dir():
         if form not in ("auto", "arrow"):
             raise CorpusError("{path}: is a folder, not a file of format {form}: give a file", path=path, form=form)
-        return arrow.read_batches(arrow.dataset_files(path), "Arrow of datasets")
+        return arrow.read_batches(arrow.dataset_files(path), Message("Arrow of datasets"))
     head = head_of(path)
     form = cast(Form, detected(head, str(path), form, lambda _: _looks_like(text_file(path, head, encoding, longest))))
     if form == "parquet":

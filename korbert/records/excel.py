@@ -16,7 +16,7 @@ from zipfile import ZipFile
 
 from korbert.errors import CorpusError, KorbertError
 from korbert.extras import package
-from korbert.messages import argument
+from korbert.messages import Message, argument
 from korbert.names import BLANK, same_name
 from korbert.records.compression import File, open_file
 from korbert.records.table import Fault, Records, Table
@@ -50,12 +50,17 @@ def read_workbook(path: File, sheet: str = "") -> Table:
                 option=argument("sheet"),
             )
         xml = chosen._get_source().read()
+    unread, sheets = 0 if sheet else len(others), ", ".join(others)
+    hidden, merged, unsaved = (len(pattern.findall(xml)) for pattern in (_HIDDEN, _MERGED, _UNSAVED))
     said = {
-        "sheets not read: {count:,} ({others}): --sheet names one": 0 if sheet else len(others),
-        "hidden rows or columns, read all the same: {count:,}": len(_HIDDEN.findall(xml)),
-        "blocks of merged cells, of which the first cell alone counts: {count:,}": len(_MERGED.findall(xml)),
-        "formulas without a value, read as empty: {count:,}: save the file in Excel": len(_UNSAVED.findall(xml)),
-    }
+        Message(
+            "sheets not read: {count:,} ({others}): {option} names one",
+            count=unread, others=sheets, option=argument("sheet"),
+        ): unread,
+        Message("hidden rows or columns, read all the same: {count:,}", count=hidden): hidden,
+        Message("blocks of merged cells, of which the first cell alone counts: {count:,}", count=merged): merged,
+        Message("formulas without a value, read as empty: {count:,}: save the file in Excel", count=unsaved): unsaved,
+    }  # fmt: skip
     names = tuple(name.strip(BLANK) for name in header)
 
     def read(wanted: Sequence[str]) -> Records:
@@ -68,8 +73,8 @@ def read_workbook(path: File, sheet: str = "") -> Table:
                     fault = Fault("bad_fields", f"{len(cells)} cells where the first row has {len(names)}")
                     yield place, fault if is_wider else [cells[index] for index in indices]
 
-    notes = tuple(note.format(count=count, others=", ".join(others)) for note, count in said.items() if count)
-    return Table(names, f"Excel, sheet {title}", "", "row", read, notes=notes)
+    notes = tuple(note for note, count in said.items() if count)
+    return Table(names, Message("Excel, sheet {name}", name=title), "", "row", read, notes=notes)
 
 
 @contextmanager

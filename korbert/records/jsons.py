@@ -12,6 +12,7 @@ from itertools import chain, islice
 from typing import Any, NoReturn, TypeAlias
 
 from korbert.errors import CorpusError
+from korbert.messages import Message
 from korbert.names import same_name
 from korbert.records.compression import File
 from korbert.records.encodings import UNDECODABLE
@@ -35,7 +36,7 @@ def read_jsonl(text: TextFile) -> Table:
             if line.strip():
                 yield number, parsed(line)
 
-    return _table(text, "JSON lines", "line", values)
+    return _table(text, Message("JSON lines"), "line", values)
 
 
 def read_json(text: TextFile) -> Table:
@@ -60,7 +61,7 @@ def read_json(text: TextFile) -> Table:
         )
     (items,) = lists.values()
     if isinstance(items[0], dict) and "paragraphs" in items[0]:
-        return _table(text, "JSON of SQuAD", "record", lambda: enumerate(_questions(items), 1))
+        return _table(text, Message("JSON of SQuAD"), "record", lambda: enumerate(_questions(items), 1))
     return _table(text, "JSON", "record", lambda: enumerate(items, 1))
 
 

@@ -5,15 +5,17 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
+from korbert.messages import Message
 from korbert.tasks.files import Place, Row, Rows
 from korbert.tasks.kinds.base import Kind
 
 _RARE = 0.1  # of the rows of another label: a label of so few rows may be a slip of it
 _MIN_JAMO = 4  # of a label: shorter ones (남, 여) often differ in one
 _SHOWN = 3
+PART_NAMES = {"valid": Message("valid"), "test": Message("test")}
 
 
-def doubts(task: Kind, parts: Mapping[str, Rows]) -> Iterator[str]:
+def doubts(task: Kind, parts: Mapping[str, Rows]) -> Iterator[Message]:
     """A line for each doubt, with the number of rows and the places of the first ones.
 
     Labels that differ in case, width or spaces alone, and rare labels that differ in one jamo or letter; texts with
@@ -32,14 +34,20 @@ def doubts(task: Kind, parts: Mapping[str, Rows]) -> Iterator[str]:
         is_near = own <= _RARE * other and not set(forms[rare]).isdisjoint(forms[common])
         if is_near or forms[rare][0] == forms[common][0]:
             first = _first(places[rare])
-            yield f"label {rare!r} (rows: {own:,}) may be a slip of {common!r} (rows: {other:,}): {first}"
+            yield Message(
+                "label '{rare}' (rows: {own:,}) may be a slip of '{common}' (rows: {other:,}): {places}",
+                rare=rare, own=own, common=common, other=other, places=first,
+            )  # fmt: skip
     if contrary := [by_label for by_label in found.values() if len(by_label) > 1]:
-        shown = _first([" and ".join(f"{label!r} at {place}" for label, place in one.items()) for one in contrary])
-        yield f"texts with different labels: {len(contrary):,}: {shown}"
+        shown = _first([", ".join(f"{label!r} ({place})" for label, place in one.items()) for one in contrary])
+        yield Message("texts with different labels: {count:,}: {places}", count=len(contrary), places=shown)
     for name in ("valid", "test"):
         if name in parts and (seen := seen_in(task, parts[name], train)):
             first = _first([parts[name].places[number] for number in seen])
-            yield f"{name} rows with the texts of a training row: {len(seen):,} of {len(parts[name]):,}: {first}"
+            yield Message(
+                "{part} rows with the texts of a training row: {seen:,} of {rows:,}: {places}",
+                part=PART_NAMES[name], seen=len(seen), rows=len(parts[name]), places=first,
+            )  # fmt: skip
 
 
 def _forms(label: str) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from korbert.errors import CorpusError
+from korbert.messages import Message
 from korbert.records import Fault
 from korbert.tasks.files import Row, Rows
 
@@ -21,9 +22,9 @@ class Parts:
     valid: Rows
     test: Rows | None
     warm_up: Rows | None = None
-    read: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    doubts: tuple[str, ...] = ()
+    read: tuple[Message, ...] = ()
+    notes: tuple[Message, ...] = ()
+    doubts: tuple[Message, ...] = ()
 
     @property
     def scored(self) -> Rows:

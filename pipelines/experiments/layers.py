@@ -48,7 +48,7 @@ def layer_table(settings: TaskSection, inputs: Inputs, output: Path, runtime: Ru
         "features": features.model_dump(exclude={"layers"}),
         "num_layers": count,
         **_table(ready, results, without),
-        "said": ready.said,
+        "said": [line.as_json() for line in ready.said],
         "note": settings.note,
     }
     write_json(output / "layers.json", record)

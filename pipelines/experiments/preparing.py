@@ -65,7 +65,7 @@ class Ready:
     tokenizer: AnyTokenizer
     encoded: EncodedTexts
     parts: Mapping[str, Prepared]
-    said: list[str]
+    said: list[Message]
     device: torch.device
     vectors: Path
     output: Path
@@ -113,7 +113,7 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
     if settings.features is not None:
         chosen_layers(settings.features.layers, start.config.num_hidden_layers)  # raises for layers that it lacks
     task, rows = read_parts(settings, inputs, runtime.data)
-    said = [f"{task.name}: {task.about()}", *rows.read, *rows.notes]
+    said = [Message("{kind}: {about}", kind=task.name, about=task.about()), *rows.read, *rows.notes]
     by_part = {name: part.rows for name, part in rows.by_name().items()}
     texts = list(dict.fromkeys(text for part in by_part.values() for row in part for text in task.texts(row)))
     if share := getattr(settings, "spacing_noise", 0.0):
@@ -173,7 +173,11 @@ def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind,
         name: usable(rows, task.check_training_row if name in ("train", "warm_up") else task.target)
         for name, rows in tables.items()
     }
-    doubted = tuple(line.replace(f"{data}/", "") for line in doubts(task, parts))
+
+    def relative(text: str) -> str:
+        return text.replace(f"{data}/", "")
+
+    doubted = tuple(line.changed(relative) for line in doubts(task, parts))
     train, valid = parts["train"], parts.get("valid")
     if settings.train_rows is not None and len(train) > settings.train_rows:
         note = Message(
@@ -192,16 +196,16 @@ def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind,
     if "test" not in parts:
         notes += (Message("there is no test file: the scores are those of the validation rows, which chose the epoch"),)
     notes += tuple(few_rows(len(parts.get("test") or valid)))
-    read = tuple(line.replace(f"{data}/", "") for rows in parts.values() for line in rows.said())
+    read = tuple(line.changed(relative) for rows in parts.values() for line in rows.said())
     return task, Parts(train, valid, parts.get("test"), parts.get("warm_up"), read, notes, doubted)
 
 
 def _tables(
     kind: type[Kind], settings: TaskSection, inputs: Inputs, data: Path
-) -> tuple[dict[str, Rows], tuple[str, ...], TaskSection]:
+) -> tuple[dict[str, Rows], tuple[Message, ...], TaskSection]:
     """The rows of each part as read, notes on them, and the settings with those of a known set."""
     tables: dict[str, Rows] = {}
-    notes: tuple[str, ...] = ()
+    notes: tuple[Message, ...] = ()
     if settings.set:
         known = known_set(settings.set)
         if kind.name not in (known.kind, "embedding"):

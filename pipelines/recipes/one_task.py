@@ -9,6 +9,7 @@ from typing import Any
 from korbert.durable import check_outside
 from korbert.errors import SettingsError
 from korbert.folders import lasting, model_folder
+from korbert.messages import Message, argument
 from korbert.pipelines.recipes.loading import Recipe, of_tables
 from korbert.records import Form
 from korbert.tasks.kinds import ALIASES, KINDS
@@ -58,7 +59,10 @@ def _kind(
         detected = detect(train, columns, form, several=section.get("several", False))
         section |= {"several": True} if detected.several else {}
         kind, by_role = detected.kind, by_role | {role: list(names) for role, names in detected.columns.items()}
-        line = f"{train}: {kind}: {detected.why}; --kind says otherwise"
+        line = Message(
+            "{file}: {kind}: {why}; {option} says otherwise",
+            file=train, kind=kind, why=detected.why, option=argument("kind"),
+        )  # fmt: skip
     entry = KINDS.get(ALIASES.get(kind, kind))
     role = entry.kind_class.label_role if entry else "label"  # an unknown kind is refused with the other settings
     if role != "label" and (label := by_role.pop("label", None)):

@@ -10,6 +10,7 @@ from typing import Any
 
 from korbert.durable import write_whole
 from korbert.folders import model_folder
+from korbert.messages import Message
 from korbert.modeling.models import CLASSES
 from korbert.pipelines.artifacts.store import RECORD, Json
 from korbert.pipelines.reports import formatting
@@ -78,7 +79,7 @@ def about_task(artifact: Artifact) -> dict[str, Any]:
         "result": result,
         "tags": ["korbert", *([result.dataset] if result else [])],
         "results": table([result]) if result else None,
-        "said": [without_folders(line) for line in scores.get("said", ())],
+        "said": [str(Message.from_json(line).changed(without_folders)) for line in scores.get("said", ())],
         "comparisons": scores.get("comparisons"),
         "overlap": scores.get("counts", {}).get("test_in_train"),
         "note": scores.get("note"),

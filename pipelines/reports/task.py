@@ -87,7 +87,7 @@ def story(artifact: Artifact) -> Story:
         by_kind += sections_of(Scored(kind, lines, predictions), scores["details"])
         if by_kind and main["name"] in ("pretrained", "scratch"):
             by_kind[0] = by_kind[0]._replace(text=joined([by_kind[0].text, source_of(scores)], " "))
-    files = [(without_folders(line),) for line in scores["said"][1:]]
+    files = [(Message.from_json(line).changed(without_folders),) for line in scores["said"][1:]]
     data = [Table(Message("Files and rows read"), ("",), files, "l")] if files else []
     sections = (
         Section(Message("Scores"), list(score_elements(scores))),

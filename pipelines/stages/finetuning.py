@@ -89,7 +89,7 @@ def _write_scores(ready: Ready, results: list[ModelResult], unseen: NDArray[np.b
         **score_table(task, scored.rows, results, unseen),
         "details": task.details(scored, results[0].predictions),
         "counts": counts,
-        "said": ready.said,
+        "said": [line.as_json() for line in ready.said],
         "note": ready.settings.note,
     }
     write_json(ready.output / "scores.json", record)

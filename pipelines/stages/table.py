@@ -101,7 +101,7 @@ def task_stage(
         return {"init": (settings.init, model_folder)} if _starts_from_another(settings) else {}
 
     return Stage(
-        name, 8, settings, TASK_RUN, about, asks or title, reads=reads, unread=unread, libraries=LIBRARIES,
+        name, 9, settings, TASK_RUN, about, asks or title, reads=reads, unread=unread, libraries=LIBRARIES,
         trains=True, optional=True, patterns=lambda settings: settings.patterns(), found=found,
         folders=folders, check=_fits_the_encoder, page=TASK_PAGE, products=products or {},
     )  # fmt: skip

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from korbert.messages import Message
 from korbert.tasks.files import cells
 
 
@@ -76,7 +77,7 @@ def _place_spans(row: dict[str, Any]) -> str | None:
     return _DOUBTFUL if any(char > "\uffff" for char in text[:counted]) else None
 
 
-_DOUBTFUL = (
+_DOUBTFUL = Message(
     "have spans behind characters above U+FFFF (emoji), and no text of their own: their offsets are read as"
     " characters, but a tool that counts UTF-16 units, as browsers do, means places further left"
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from korbert.errors import CorpusError
+from korbert.messages import Message, joined
 from korbert.records import Cells, Fault, Form, Table, is_empty, open_table, tables_of
 from korbert.tasks.files import cells
 from korbert.tasks.files.columns import Given, choose_columns, flag_columns
@@ -40,10 +41,18 @@ class Source:
     columns: Mapping[str, tuple[str, ...]]
     rows: int
 
-    def __str__(self) -> str:
-        how = f"{self.form} in {self.encoding.upper()}" if self.encoding else self.form
-        taken = ", ".join(f"{role} from {_shown(columns)}" for role, columns in self.columns.items())
-        return f"{self.file}: {self.rows:,} rows ({how}; {taken})"
+    def said(self) -> Message:
+        """The file, its format and its columns in a line."""
+        roles = [
+            Message("{role} from {columns}", role=role, columns=_shown(columns))
+            for role, columns in self.columns.items()
+        ]
+        how: str = self.form
+        if self.encoding:
+            how = Message("{form} in {encoding}", form=self.form, encoding=self.encoding.upper())
+        return Message(
+            "{file}: {rows:,} rows ({how}; {roles})", file=self.file, rows=self.rows, how=how, roles=joined(roles, ", ")
+        )
 
 
 @dataclass
@@ -51,7 +60,7 @@ class Dropped:
     """Records dropped for one reason. first: places and details of the first three."""
 
     count: int = 0
-    first: list[str] = field(default_factory=list)
+    first: list[Message] = field(default_factory=list)
 
 
 @dataclass
@@ -65,7 +74,7 @@ class Rows:
     places: list[Place] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
     dropped: dict[str, Dropped] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    notes: list[Message] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -83,20 +92,21 @@ class Rows:
         """Role -> columns used, from the first file that has the role."""
         return {role: columns for source in reversed(self.sources) for role, columns in source.columns.items()}
 
-    def said(self) -> list[str]:
+    def said(self) -> list[Message]:
         """Summary lines: the files, what was dropped with the first places, and notes."""
-        drops = [
-            f"dropped {dropped.count:,} as {reason}: "
-            + "; ".join([*dropped.first, *(["..."] if dropped.count > _PLACES_SHOWN else [])])
-            for reason, dropped in self.dropped.items()
-        ]
-        return [*map(str, self.sources), *drops, *self.notes]
+        lines = [source.said() for source in self.sources]
+        for reason, dropped in self.dropped.items():
+            places = joined([*dropped.first, *(["..."] if dropped.count > _PLACES_SHOWN else [])])
+            lines.append(
+                Message("dropped {count:,} as {reason}: {places}", count=dropped.count, reason=reason, places=places)
+            )
+        return lines + self.notes
 
     def drop(self, place: str, fault: Fault) -> None:
         dropped = self.dropped.setdefault(fault.reason, Dropped())
         dropped.count += 1
         if len(dropped.first) < _PLACES_SHOWN:
-            dropped.first.append(f"{place}: {fault.what}")
+            dropped.first.append(Message("{place}: {fault}", place=place, fault=fault.what))
 
 
 def read_rows(
@@ -161,8 +171,9 @@ def _read_table(result: Rows, table: Table, file: str, roles: Sequence[Role], co
                 ) from error
             for row, value in zip(rows, values, strict=True):
                 row[role.name] = value
-    result.notes += [f"{file}: {note}" for note in table.notes]
-    result.notes += [f"{file}: {count:,} rows {remark}" for remark, count in reading.remarks.items()]
+    result.notes += [Message("{file}: {note}", file=file, note=note) for note in table.notes]
+    for remark, count in reading.remarks.items():
+        result.notes.append(Message("{file}: {count:,} rows {remark}", file=file, count=count, remark=remark))
     if not rows and not is_dropped:
         raise CorpusError("{file}: holds no row: give a file with rows", file=file)
     result.sources.append(Source(file, table.form, table.encoding, chosen, len(rows)))
@@ -223,7 +234,9 @@ def _settle_repeated(result: Rows, role: str, *, is_given: bool) -> None:
             what = f"{role} {value!r} stands at {result.places[first]} and at {result.places[index]}"
             if is_given:
                 raise CorpusError("{what}: name a column without repetitions", what=what)
-            result.notes.append(f"{' '.join(result.columns[role])} is not taken as {role}: {what}")
+            columns = " ".join(result.columns[role])
+            note = Message("{columns} is not taken as {role}: {what}", columns=columns, role=role, what=what)
+            result.notes.append(note)
             for other in result.rows:
                 other[role] = None
             return

@@ -78,7 +78,7 @@ class Classification(Kind, frozen=True):
         named = {label: number for number, label in enumerate(settings.label_names.values())}
         labels = tuple(sorted(counts, key=lambda label: (named.get(label, len(named)), _natural(label))))
         if several and (none := sum(not row["label"] for row in rows)):
-            rows.notes.append(f"{none:,} rows have no label: none of the labels is right for them")
+            rows.notes.append(Message("{count:,} rows have no label: none of the labels is right for them", count=none))
         if not several:
             _refuse_joined(rows, counts)
         if len(labels) < 2 and not several:

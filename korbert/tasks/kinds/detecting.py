@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from korbert.errors import CorpusError
-from korbert.messages import argument
+from korbert.messages import Message, argument, joined
 from korbert.names import BLANK, nfc
 from korbert.records import Fault, Form, Table, is_empty, open_table, value_in
 from korbert.tasks.files import ROLES, choose_columns, columns_of, flag_columns, listed, score
@@ -26,7 +26,7 @@ class Detected(NamedTuple):
 
     kind: str
     columns: Mapping[str, Sequence[str]]
-    why: str
+    why: Message
     several: bool = False
 
 
@@ -61,12 +61,13 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
             option=argument("text"),
         )
     if (scores := has("score")) and not label:
-        return Detected("regression", {}, f"score from {scores!r}")
+        return Detected("regression", {}, _from({"score": scores}))
     if label:
         return _by_cells(table, label, text, columns.get("label", (label,)), several=several)
     shown = ", ".join(map(repr, flags))
     if len(flags) > 1 and several:
-        return Detected("classification", {}, f"text from {text!r}, label from {shown}: {len(flags)} labels", True)
+        roles = _text_and_label(text, shown)
+        return Detected("classification", {}, Message("{roles}: {count:,} labels", roles=roles, count=len(flags)), True)
     if len(flags) > 1:
         raise CorpusError(
             "{path}: columns {shown} hold 0 and 1: if each says whether a label holds, use "
@@ -78,8 +79,11 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
         )
     unfit = "; ".join(_unfit(table))
     if (query := has("question")) and (passage := has("context")) and not unfit:
-        roles = {"text": (query,), "pair": (passage,)}
-        return Detected("embedding", roles, f"pairs without labels, query from {query!r}, passage from {passage!r}")
+        pairs = {"text": (query,), "pair": (passage,)}
+        found = Message(
+            "pairs without labels, query from {query!r}, passage from {passage!r}", query=query, passage=passage
+        )
+        return Detected("embedding", pairs, found)
     if any(column in table.first[column] or re.fullmatch(r"[-+.\d]+", column) for column in table.columns):
         raise CorpusError(
             "{place}: the first line looks like a row ({columns}): add a line above it that names the "
@@ -128,16 +132,16 @@ def _spans_or_answers(table: Table, has: Callable[[str], str], labels: Sequence[
     for beside, role in (("tokens", "tags"), ("tokens", "spans"), ("text", "spans")):
         column = has(role)
         if column and column not in labels and (holder := has(beside)):
-            return Detected("token-classification", {}, f"{beside} from {holder!r}, {role} from {column!r}")
+            return Detected("token-classification", {}, _from({beside: holder, role: column}))
     firsts = {f"{name}{number}" for name in ROLES["choices"].series if name for number in ("1", "_1")}
     if column := has("choices") or next((one for one in table.columns if one.casefold() in firsts), ""):
-        return Detected("multiple-choice", {}, f"choices from {column!r}")
+        return Detected("multiple-choice", {}, _from({"choices": column}))
     if (slots := has("slots")) and (text := has("text")):
-        return Detected("slots", {}, f"text from {text!r}, slots from {slots!r}")
+        return Detected("slots", {}, _from({"text": text, "slots": slots}))
     question, context, answers = map(has, ("question", "context", "answers"))
     if question and context and answers and answers not in labels:
-        what = f"question from {question!r}, context from {context!r}, answers from {answers!r}"
-        return Detected("question-answering", {}, what)
+        found = _from({"question": question, "context": context, "answers": answers})
+        return Detected("question-answering", {}, found)
     return None
 
 
@@ -151,8 +155,20 @@ def _by_cells(table: Table, label: str, text: str, labels: Sequence[str], *, sev
             numbers.append(score(cell))
     count, is_whole = len(set(numbers)), all(number.is_integer() for number in numbers)
     if 0 < len(numbers) == len(cells) and (count > _MANY_NUMBERS or not is_whole):
-        return Detected("regression", {"score": (label,)}, f"score from {label!r}: {count} numbers")
+        why = Message("score from {column!r}: {count} numbers", column=label, count=count)
+        return Detected("regression", {"score": (label,)}, why)
     count = len({nfc(str(cell).strip(BLANK)) for cell in cells})
-    counted = "" if several or len(cells) == _ROWS else f": {count:,} labels"
-    why = f"text from {text!r}, label from {', '.join(map(repr, labels))}{counted}"
+    why = _text_and_label(text, ", ".join(map(repr, labels)))
+    if not several and len(cells) < _ROWS:
+        why = Message("{roles}: {count:,} labels", roles=why, count=count)
     return Detected("classification", {}, why, several)
+
+
+def _from(columns: Mapping[str, str]) -> Message:
+    """Which column each role is read from."""
+    each = (Message("{role} from {columns}", role=role, columns=repr(column)) for role, column in columns.items())
+    return joined(each, ", ")
+
+
+def _text_and_label(text: str, labels: str) -> Message:
+    return Message("text from {text!r}, label from {labels}", text=text, labels=labels)

@@ -74,7 +74,10 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
         )
         if repeated:
             rows.notes.append(
-                f"{repeated:,} answers without a place stand at several of their context: taken at the first"
+                Message(
+                    "{count:,} answers without a place stand at several of their context: taken at the first",
+                    count=repeated,
+                )
             )
         unanswerable = settings.unanswerable
         if unanswerable is None:

@@ -87,8 +87,11 @@ class TokenClassification(Kind, frozen=True):
         seen = {tag for row in rows for tag in row.get("tags") or ()}
         if seen and all(tag.isdecimal() for tag in seen):
             rows.notes.append(
-                f"the tags are numbers ({', '.join(sorted(seen, key=int)[:5])}, ..), which no file names: entities"
-                " need their names, as B-PS and I-PS"
+                Message(
+                    "the tags are numbers ({tags}, ..), which no file names: entities need their names, as B-PS and "
+                    "I-PS",
+                    tags=", ".join(sorted(seen, key=int)[:5]),
+                )
             )
         odd = sorted(tag for tag in seen if not is_bio([tag]))
         if odd and (units == "characters" or any(is_bio([tag]) for tag in seen - {"O"})):

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from korbert.errors import CorpusError
+from korbert.messages import Message
 from korbert.tasks.files import ROLES, Role, Row, Rows, read_rows, renamed
 from korbert.tasks.sets.table import PARTS, Files, KnownSet, Part, known_set
 from korbert.tasks.splits import fifth_of, taken
@@ -29,7 +30,7 @@ class KnownParts:
     train: Rows
     valid: Rows | None
     test: Rows
-    notes: tuple[str, ...]
+    notes: tuple[Message, ...]
     labels: Mapping[str, str]
 
 
@@ -59,21 +60,31 @@ def load(name: str, data: Path) -> KnownParts:
     columns, form = found.files.columns, found.files.form
     roles = [_role(role, names, found.files.labels) for role, names in columns.items()]
     rows = {part: read_rows(paths, roles, form=form, columns=columns) for part, paths in found.there.items()}
-    notes = [found.files.note] if found.files.note else []
+    notes = [Message(found.files.note)] if found.files.note else []
     for part in found.there:
         if absent := found.absent(part):
-            notes.append(f"{part} is without {' and '.join(absent)}: {_NOT_COMPARABLE}")
+            files = " and ".join(absent)
+            notes.append(
+                Message("{part} is without {files}: not comparable with published scores", part=part, files=files)
+            )
     if "train" not in rows:
         return _cut(known, found, rows, notes)
     if "test" in rows:
         if absent := found.absent("valid"):
-            notes.append(f"without {' and '.join(absent)}, choices are made on a share of train")
+            files = " and ".join(absent)
+            notes.append(Message("without {files}, choices are made on a share of train", files=files))
         return KnownParts(rows["train"], rows.get("valid"), rows["test"], tuple(notes), found.files.labels)
     dev = " and ".join(found.files.parts["valid"])
     if absent := found.absent("test"):
-        notes.append(f"without {' and '.join(absent)}, {dev} is the test set: {_NOT_COMPARABLE}")
+        note = Message(
+            "without {files}, {dev} is the test set: not comparable with published scores",
+            files=" and ".join(absent), dev=dev,
+        )  # fmt: skip
     else:
-        notes.append(f"no labelled test set is published: {dev} is the test set, choices are made on a share of train")
+        note = Message(
+            "no labelled test set is published: {dev} is the test set, choices are made on a share of train", dev=dev
+        )
+    notes.append(note)
     return KnownParts(rows["train"], None, rows["valid"], tuple(notes), found.files.labels)
 
 
@@ -125,7 +136,10 @@ def _cut(known: KnownSet, found: _Found, rows: Mapping[Part, Rows], notes: Seque
         )
     cut["train"].dropped = dev.dropped
     absent = " and ".join(found.absent("train"))
-    note = f"without {absent}, {names} is cut by hash ({sizes}): {_NOT_COMPARABLE}"
+    note = Message(
+        "without {files}, {dev} is cut by hash ({sizes}): not comparable with published scores",
+        files=absent, dev=names, sizes=sizes,
+    )  # fmt: skip
     return KnownParts(
         cut["train"], cut["valid"], cut["test"] if test is None else test, (*notes, note), found.files.labels
     )
