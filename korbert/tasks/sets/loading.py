@@ -116,7 +116,7 @@ def part_of(row: Row) -> Part:
     return parts[fifth_of(" ".join(row.get("tokens") or ()) or row.get("text") or row["context"])]
 
 
-def _cut(known: KnownSet, found: _Found, rows: Mapping[Part, Rows], notes: Sequence[str]) -> KnownParts:
+def _cut(known: KnownSet, found: _Found, rows: Mapping[Part, Rows], notes: Sequence[Message]) -> KnownParts:
     """Splits the dev set into train and valid, and test if there is none."""
     dev, test = rows["valid"], rows.get("test")
     fallen: dict[Part, list[int]] = {part: [] for part in PARTS}
