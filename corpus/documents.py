@@ -3,7 +3,11 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
+from pathlib import Path
 from typing import TypeVar
+
+SAMPLE_FOLDER = Path(__file__).parent / "sample"
+"""The small real corpus that ships with korbert."""
 
 T = TypeVar("T")
 

@@ -69,7 +69,7 @@ _HEAD = "# Messages of korbert. `make messages` writes this file; only the msgst
 
 def of_tables() -> Iterator[tuple[str, str]]:
     """(file, text) of the names and sentences that stand in TOML files."""
-    figures = "pipelines/reports/figures.toml"
+    figures = "pipelines/artifacts/figures.toml"
     tables = tomllib.loads((ROOT / figures).read_text(encoding="utf-8"))
     yield from ((figures, text) for table in ("labels", "models") for text in tables[table].values())
     sets = "korbert/tasks/datasets.toml"

@@ -20,9 +20,9 @@ from korbert.extras import needed_for
 from korbert.folders import model_folder
 from korbert.model import Model
 from korbert.names import on_disk
-from korbert.pipelines import artifacts, experiments, recipes, reports
+from korbert.pipelines import artifacts, experiments, recipes, reports, runs
+from korbert.pipelines.artifacts.record import Artifact
 from korbert.pipelines.experiments.evaluating import Evaluation
-from korbert.pipelines.reports.record import Artifact
 from korbert.pipelines.results import Comparison, Finetuned, Run, figures_of
 from korbert.processor import cores
 from korbert.records import Form, write_rows
@@ -103,8 +103,8 @@ def finetune(
         recipe, _ = recipes.one_task.task_recipe(folder, source, files, columns, form, section, beside=beside)
         base, number = beside or Path(data or "").resolve(), workers or cores()
         runtime = artifacts.Runtime(folder.parent, base, number, device=device, call="korbert.finetune")
-        pipeline = artifacts.Pipeline(recipe, runtime, folder)
-        artifacts.runner.make_all(pipeline, list(recipe.stages.values()), rebuild=rebuild)
+        pipeline = runs.Pipeline(recipe, runtime, folder)
+        runs.runner.make_all(pipeline, list(recipe.stages.values()), rebuild=rebuild, draw=reports.draw)
         result = Finetuned.open(folder)
         weakref.finalize(result, home.pop_all().close)  # a temporary folder lives as long as the result
     return result
@@ -154,13 +154,13 @@ def run(
     given = tuple(f"{name}={value!r}" for name, value in asked.items() if value)
     data = data or os.environ.get("KORBERT_DATA")
     changes = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in (settings or {}).items()]
-    pipeline = artifacts.open_pipeline(
+    pipeline = runs.open_pipeline(
         str(recipe), changes, _named(root, "root"), Path(data) if data else None, workers=workers or cores(),
         runner=runner, device=device, row_workers=row_workers, given=given, call="korbert.run",
     )  # fmt: skip
     stages = pipeline.stages(from_, to)
     with _torch_as_before():
-        artifacts.runner.make_all(pipeline, stages, rebuild=rebuild)
+        runs.runner.make_all(pipeline, stages, rebuild=rebuild, draw=reports.draw)
     folders = {stage.name: pipeline.artifact(stage.name) for stage in stages}
     return Run(pipeline.folder, folders, {name: figures_of(Artifact.open(folder)) for name, folder in folders.items()})
 

@@ -11,8 +11,8 @@ from korbert.messages import Message
 from korbert.model import Model
 from korbert.notebook import as_html
 from korbert.pipelines import artifacts, reports
+from korbert.pipelines.artifacts.record import Artifact, drawing
 from korbert.pipelines.reports.compare import Shown
-from korbert.pipelines.reports.record import Artifact, drawing
 from korbert.pipelines.reports.task_scores import mean
 from korbert.terminal import console
 

@@ -43,6 +43,34 @@ def test_imports_go_one_way(package):
         assert ours <= allowed, f"{path} imports {ours - allowed}"
 
 
+FLOORS = (
+    {"artifacts", "inference"},
+    {"experiments", "submission"},
+    {"stages"},
+    {"recipes"},
+    {"runs"},
+    {"planning", "reports"},
+    {"results", "service"},
+    {"commands", "library"},
+    {"cli"},
+)
+"""The rooms of pipelines, from the ground up: a room knows those on lower floors alone."""
+
+
+def test_rooms_of_pipelines_stand_on_floors():
+    floor = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+    folder = ROOT / "pipelines"
+    for path in folder.rglob("*.py"):
+        room = path.relative_to(folder).parts[0].removesuffix(".py")
+        if room == "__init__":
+            continue
+        for name in _imported(path):
+            module = name.removeprefix("korbert.pipelines.")
+            other = module.split(".")[0] if module != name else ""
+            if other and other != room:
+                assert floor[other] < floor[room], f"{path} imports {name}, which is no lower floor"
+
+
 def test_what_is_used_of_a_package_is_what_it_exports():
     """What a package does not name in its stub is there or not, by what was imported before."""
     exports = {}

@@ -1,4 +1,5 @@
-"""Artifacts: their records (store.py), state (pipeline.py), source files (sources.py), and the runs that make them."""
+"""The ground floor: what a stage is (stage.py), artifacts and their records (store.py, record.py), how a command runs
+(runtime.py), and how figures are named and written (figures.py, formatting.py). It knows no stage by name."""
 
 import lazy_loader
 

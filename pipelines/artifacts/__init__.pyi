@@ -1,14 +1,4 @@
-from . import runner as runner
-from . import sources as sources
+from . import figures as figures
+from . import formatting as formatting
 from . import store as store
-from .pipeline import Pipeline as Pipeline
-from .pipeline import Status as Status
-from .pipeline import open_pipeline as open_pipeline
 from .runtime import Runtime as Runtime
-from .sources import sample_folder as sample_folder
-from .store import MOVE_IT as MOVE_IT
-from .store import PAGE as PAGE
-from .store import RECORD as RECORD
-from .store import RUN as RUN
-from .store import Json as Json
-from .store import read_json as read_json

@@ -17,8 +17,8 @@ from korbert.errors import CorpusError, ModelError, ModelFailed, SettingsError
 from korbert.folders import model_folder
 from korbert.messages import Message, joined, language
 from korbert.pipelines import inference, reports
+from korbert.pipelines.artifacts.formatting import megabytes
 from korbert.pipelines.commands import options
-from korbert.pipelines.reports.formatting import megabytes
 from korbert.progress import track
 from korbert.records import Format, excel
 from korbert.tasks.kinds import kind_of_task

@@ -12,9 +12,9 @@ from click.core import ParameterSource
 from korbert.durable import check_output, write_whole
 from korbert.errors import KorbertError, SettingsError
 from korbert.messages import Message
-from korbert.pipelines import artifacts, inference, planning, recipes, reports
+from korbert.pipelines import inference, planning, recipes, reports, runs
+from korbert.pipelines.artifacts.stage import Stage
 from korbert.pipelines.commands import options
-from korbert.pipelines.stages import Stage
 from korbert.pipelines.stages.table import STAGES, TASK, is_task
 from korbert.processor import cores
 from korbert.tasks.sets import listing
@@ -24,7 +24,7 @@ from korbert.world import is_silent
 
 def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...],
            workers: int | None = None, runner: Literal["native", "ray"] = "native", address: str | None = None,
-           device: str = "auto", row_workers: int | None = None) -> "artifacts.Pipeline":  # fmt: skip
+           device: str = "auto", row_workers: int | None = None) -> "runs.Pipeline":  # fmt: skip
     """The pipeline of a recipe, from the options of a command."""
     if address is not None and runner != "ray":
         raise click.UsageError(Message("--address names a Ray cluster: add --runner ray"))
@@ -34,13 +34,13 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
                                  ("changes", "--set", changes)):  # fmt: skip
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             given += [word for value in values for word in (option, value)]
-    return artifacts.open_pipeline(
+    return runs.open_pipeline(
         recipe, changes, root, data, runner=runner, address=address, device=device, row_workers=row_workers,
         given=tuple(given), workers=workers or cores(),
     )  # fmt: skip
 
 
-def run_stages(pipeline: "artifacts.Pipeline", stages: Sequence[Stage], rebuild: bool, dry_run: bool) -> None:
+def run_stages(pipeline: "runs.Pipeline", stages: Sequence[Stage], rebuild: bool, dry_run: bool) -> None:
     if dry_run:
         if is_silent():
             return
@@ -52,7 +52,7 @@ def run_stages(pipeline: "artifacts.Pipeline", stages: Sequence[Stage], rebuild:
         reports.summary.show_status(pipeline, statuses)
         return
 
-    artifacts.runner.make_all(pipeline, stages, rebuild=rebuild)
+    runs.runner.make_all(pipeline, stages, rebuild=rebuild, draw=reports.draw)
 
 
 _stage: Any = {"metavar": "|".join([*STAGES, f"{TASK}NAME"]), "shell_complete": options.completed(lambda: STAGES)}

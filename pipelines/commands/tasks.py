@@ -18,13 +18,13 @@ from korbert.corpus.pairs import pairs_of
 from korbert.durable import check_output, write_aside, write_whole
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message, in_language
-from korbert.pipelines import artifacts, experiments, inference, recipes, reports
+from korbert.pipelines import artifacts, experiments, inference, recipes, reports, runs
 from korbert.pipelines.commands import options
 from korbert.pipelines.commands.stages import run_stages
 from korbert.processor import cores
 from korbert.progress import track
 from korbert.scratch import claim, remove
-from korbert.tasks.kinds import ALIASES, KINDS
+from korbert.tasks.kinds import ALIASES, KINDS, kind_of_task
 from korbert.terminal import say
 from korbert.world import is_silent, world
 
@@ -84,7 +84,7 @@ def finetune(rebuild: bool, dry_run: bool, **given: Any) -> None:
     _train(_pipeline(**given), given["output"], rebuild, dry_run)
 
 
-def _train(pipeline: "artifacts.Pipeline", output: Path, rebuild: bool = False, dry_run: bool = False) -> None:
+def _train(pipeline: "runs.Pipeline", output: Path, rebuild: bool = False, dry_run: bool = False) -> None:
     """Runs the only stage of a pipeline, and shows its scores."""
     run_stages(pipeline, list(pipeline.recipe.stages.values()), rebuild, dry_run)
     if not dry_run and not is_silent():
@@ -125,10 +125,12 @@ def layers(as_json: bool, **given: Any) -> None:
     settings = pipeline.recipe.section(stage.name)
     record = experiments.layers.layer_table(settings, inputs, output, pipeline.runtime, work)
     remove(work)
+    about = kind_of_task(record["task"], str(output)).about()
+    reports.layers.write_page(output / "layers.html", about, record)
     if as_json:
         click.echo(inference.lines.as_json(record))
     else:
-        best = Message("best by validation: {name}", name=reports.figures.model_name(record["best"]))
+        best = Message("best by validation: {name}", name=artifacts.figures.model_name(record["best"]))
         reports.summary.show_tables([reports.layers.score_table(record)], [best])
         say(output / "layers.html")
 
@@ -138,7 +140,7 @@ def _pipeline(
     text: str | None, pair: str | None, label: str | None, others: tuple[str, ...], form: Any,
     changes: tuple[str, ...], workers: int | None, device: str, seeds: int | None, is_artifact: bool = True,
     **settings: Any,
-) -> "artifacts.Pipeline":  # fmt: skip
+) -> "runs.Pipeline":  # fmt: skip
     """The pipeline of a single task, from the options of a command.
 
     is_artifact: whether `output` becomes an artifact. settings: of the task's section; empty ones are left out.
@@ -157,7 +159,7 @@ def _pipeline(
     typed = tuple(word for word in sys.argv[1:] if word != "--rebuild")
     place, number = (data or Path()).resolve(), workers or cores()
     runtime = artifacts.Runtime(output.parent, place, number, device=device, given=typed)
-    return artifacts.Pipeline(recipe, runtime, output if is_artifact else None)
+    return runs.Pipeline(recipe, runtime, output if is_artifact else None)
 
 
 @click.command()
@@ -247,7 +249,7 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
         return
     rows = Message("{count:,} row", "{count:,} rows", count=len(result.rows))
     shown = [(rows, metric, result) for metric in result.scores]
-    shown += [(reports.figures.label(name), next(iter(one.scores)), one) for name, one in result.disturbed.items()]
+    shown += [(artifacts.figures.label(name), next(iter(one.scores)), one) for name, one in result.disturbed.items()]
     for what, metric, one in shown:
         value, found = one.scores[metric], one.intervals[metric]
         score = in_language(Message("undefined")) if value is None else f"{value:.4f}"

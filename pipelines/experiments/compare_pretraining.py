@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from korbert.errors import ArtifactError, SettingsError
 from korbert.messages import Message
+from korbert.pipelines.artifacts.record import json_lines
 from korbert.pipelines.artifacts.store import RECORD, read_json
-from korbert.pipelines.reports.record import json_lines
-from korbert.pipelines.reports.training_log import TrainingLog
+from korbert.pipelines.experiments.training_log import TrainingLog
 
 _TOKENIZER = Path("tokenizer", "korbert_tokenizer.json")
 

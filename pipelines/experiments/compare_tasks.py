@@ -9,11 +9,11 @@ from typing import Any
 
 from korbert.errors import ArtifactError, ModelError, SettingsError
 from korbert.messages import Message, argument
+from korbert.pipelines.artifacts.record import json_lines
 from korbert.pipelines.artifacts.store import Json, read_json
 from korbert.pipelines.experiments.compare_pretraining import distinct_names
 from korbert.pipelines.experiments.scores import score_table
 from korbert.pipelines.experiments.search import ModelResult
-from korbert.pipelines.reports.record import json_lines
 from korbert.tasks.files import Row
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.base import Kind, Prediction

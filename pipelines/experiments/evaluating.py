@@ -11,10 +11,10 @@ from korbert.folders import model_folder
 from korbert.messages import Message, argument
 from korbert.model import Model
 from korbert.notebook import as_html
+from korbert.pipelines.artifacts.figures import interval, text
 from korbert.pipelines.artifacts.store import RECORD, read_json
 from korbert.pipelines.experiments.preparing import few_rows, roles_of
 from korbert.pipelines.experiments.scores import interval_over_rows
-from korbert.pipelines.reports.figures import interval, text
 from korbert.records import Form
 from korbert.tasks.files import Row, read_rows, refuse_unseen_labels
 from korbert.tasks.kinds import KINDS

@@ -11,18 +11,17 @@ from typing import Any
 from korbert.durable import write_json
 from korbert.modeling import FeatureSettings
 from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.artifacts.stage import Inputs
 from korbert.pipelines.experiments.preparing import Ready, builds_of, kept_vectors, prepare
 from korbert.pipelines.experiments.scores import score_table
 from korbert.pipelines.experiments.search import ModelResult, baselines, learn
-from korbert.pipelines.reports.layers import write_page
-from korbert.pipelines.stages import Inputs
 from korbert.tasks.kinds.sections import TaskSection
 
 _SEEDS = 3  # if the settings have none
 
 
 def layer_table(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime, work: Path) -> dict[str, Any]:
-    """Writes layers.json and layers.html to `output` (docs/formats.md); finished trainings are kept in `work`.
+    """Writes layers.json to `output` (docs/formats.md); finished trainings are kept in `work`.
 
     Uses the head and width of settings.features and ignores its `layers`. Without seeds there are three. Returns what
     is in layers.json.
@@ -52,7 +51,6 @@ def layer_table(settings: TaskSection, inputs: Inputs, output: Path, runtime: Ru
         "note": settings.note,
     }
     write_json(output / "layers.json", record)
-    write_page(output / "layers.html", ready.task.about(), record)
     return record
 
 

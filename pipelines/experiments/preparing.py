@@ -20,7 +20,7 @@ from korbert.extras import package
 from korbert.messages import Message
 from korbert.modeling import EncoderConfig, FeatureModel, Model, chosen_layers, init_encoder_from, load_model
 from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.stages import Inputs
+from korbert.pipelines.artifacts.stage import Inputs
 from korbert.records import open_table
 from korbert.scratch import claim
 from korbert.tasks.doubts import doubts

@@ -18,7 +18,7 @@ from korbert.errors import SettingsError
 from korbert.messages import Message, joined
 from korbert.modeling import EncoderConfig, counted, flop_a_piece, load_model, parameters
 from korbert.pipelines.artifacts import store
-from korbert.pipelines.artifacts.pipeline import STATES, Pipeline
+from korbert.pipelines.runs.pipeline import STATES, Pipeline
 from korbert.pipelines.stages.pretrain import ShardRows, model_and_loss, piece_counts, training_plan
 from korbert.pipelines.stages.settings import PretrainStage
 from korbert.pretraining import Phase, SpecialIds, evaluate, heldout_batches, write_random_shards

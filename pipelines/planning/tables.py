@@ -7,9 +7,9 @@ from typing import Any
 from rich.cells import cell_len
 
 from korbert.messages import Message, in_language
+from korbert.pipelines.artifacts.figures import label
+from korbert.pipelines.artifacts.formatting import duration
 from korbert.pipelines.planning.plan import Plan
-from korbert.pipelines.reports.figures import label
-from korbert.pipelines.reports.formatting import duration
 
 _GIB = 2**30
 

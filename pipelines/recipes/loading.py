@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from korbert.errors import SettingsError
+from korbert.pipelines.artifacts.stage import Finder, Stage
 from korbert.pipelines.recipes.faults import explain, near
 from korbert.pipelines.recipes.files import apply_change, find, read_tables, refuse_boundless
-from korbert.pipelines.stages import Finder, Stage
 from korbert.pipelines.stages.table import STAGES, TASK, is_task, task_stage
 from korbert.tasks.kinds import section_class
 

@@ -9,5 +9,6 @@ from . import searching as searching
 from . import stage_page as stage_page
 from . import summary as summary
 from . import task_scores as task_scores
+from .index_page import draw as draw
 from .index_page import index as index
 from .stage_page import render as render

@@ -7,11 +7,11 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from korbert.messages import Message, joined
-from korbert.pipelines.reports import formatting
+from korbert.pipelines.artifacts import formatting
+from korbert.pipelines.artifacts.figures import Figure, label
+from korbert.pipelines.artifacts.record import Artifact, batches, sampled
 from korbert.pipelines.reports.distributions import length_table
 from korbert.pipelines.reports.elements import Entry, Folded, Section, Story, Use
-from korbert.pipelines.reports.figures import Figure, label
-from korbert.pipelines.reports.record import Artifact, batches, sampled
 
 _SAMPLES = 20  # failed documents shown for each reason
 

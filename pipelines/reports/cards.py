@@ -12,12 +12,12 @@ from korbert.durable import write_whole
 from korbert.folders import model_folder
 from korbert.messages import Message
 from korbert.modeling.models import CLASSES
+from korbert.pipelines.artifacts import formatting
+from korbert.pipelines.artifacts.figures import OBJECTIVES, label, text
+from korbert.pipelines.artifacts.formatting import without_folders
+from korbert.pipelines.artifacts.record import Artifact, drawing
 from korbert.pipelines.artifacts.store import RECORD, Json
-from korbert.pipelines.reports import formatting
-from korbert.pipelines.reports.figures import OBJECTIVES, label, text
-from korbert.pipelines.reports.formatting import without_folders
 from korbert.pipelines.reports.page import filled
-from korbert.pipelines.reports.record import Artifact, drawing
 from korbert.pipelines.reports.task import score_table
 from korbert.pipelines.reports.task_scores import has_result, result_of, table
 from korbert.pipelines.stages.table import TASK

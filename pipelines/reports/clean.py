@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from korbert.messages import Message, joined
-from korbert.pipelines.reports import formatting
+from korbert.pipelines.artifacts import formatting
+from korbert.pipelines.artifacts.figures import Figure, label
+from korbert.pipelines.artifacts.record import Artifact, batches, num_rows, sampled
 from korbert.pipelines.reports.distributions import length_table, ranked_bars
 from korbert.pipelines.reports.elements import Bars, Element, Entry, Folded, Section, Story, Table, Use
-from korbert.pipelines.reports.figures import Figure, label
-from korbert.pipelines.reports.record import Artifact, batches, num_rows, sampled
 
 _FREQUENT_LINES = 20  # frequent lines listed
 _SAMPLES = 20  # dropped documents shown for each reason

@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
 from korbert.messages import Message, argument, joined
+from korbert.pipelines.artifacts import formatting
+from korbert.pipelines.artifacts.figures import label, text
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.experiments.compare_pretraining import Run, difference, open_runs
 from korbert.pipelines.experiments.compare_tasks import PREDICTIONS, Side, TaskComparison, compare_tasks
-from korbert.pipelines.reports import formatting
+from korbert.pipelines.experiments.training_log import time_axis
 from korbert.pipelines.reports.elements import Element, Entry, Folded, Section, Table
 from korbert.pipelines.reports.examples import differing, in_words
-from korbert.pipelines.reports.figures import label, text
 from korbert.pipelines.reports.page import write
 from korbert.pipelines.reports.task_scores import deviation, example_interval, mean
-from korbert.pipelines.reports.training_log import time_axis
 
 _EXAMPLES = 10  # for each side of a pair
 _LOSS, _ACCURACY = "mlm_loss", "mlm_accuracy"

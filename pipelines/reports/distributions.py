@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from korbert.messages import Message
-from korbert.pipelines.reports import formatting
+from korbert.pipelines.artifacts import formatting
 from korbert.pipelines.reports.elements import Bar, Bars, Table
 
 

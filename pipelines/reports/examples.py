@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from korbert.messages import Message, joined
-from korbert.pipelines.reports import formatting
+from korbert.pipelines.artifacts import formatting
 from korbert.pipelines.reports.elements import Marked
 from korbert.tasks.files import Row
 

@@ -6,13 +6,15 @@ from pathlib import Path
 
 from korbert.errors import ArtifactError
 from korbert.messages import Message
+from korbert.pipelines.artifacts import formatting
+from korbert.pipelines.artifacts.figures import Figure
+from korbert.pipelines.artifacts.record import Artifact, drawing
+from korbert.pipelines.artifacts.stage import Stage
 from korbert.pipelines.artifacts.store import PAGE, RECORD, read_json
-from korbert.pipelines.reports import formatting
-from korbert.pipelines.reports.figures import Figure
 from korbert.pipelines.reports.page import write
-from korbert.pipelines.reports.record import Artifact, drawing
-from korbert.pipelines.reports.stage_page import figures_of, usage
+from korbert.pipelines.reports.stage_page import figures_of, render, usage
 from korbert.pipelines.reports.task_scores import Result, has_result, result_of, table
+from korbert.pipelines.runs.pipeline import Pipeline
 from korbert.pipelines.stages.table import STAGES, stage_named
 
 _STATES = {
@@ -43,6 +45,13 @@ class Box:
     @property
     def state_name(self) -> Message:
         return _STATES[self.state]
+
+
+def draw(pipeline: Pipeline, stage: Stage) -> None:
+    """Writes the page of a finished artifact and, in a recipe, the index."""
+    render(pipeline.artifact(stage.name))
+    if pipeline.place is None:
+        index(pipeline.folder, [stage.name for stage in pipeline.stages()])
 
 
 def index(recipe_folder: Path, stages: Iterable[str]) -> Path:

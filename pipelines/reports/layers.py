@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from korbert.messages import Message
-from korbert.pipelines.reports import formatting
+from korbert.pipelines.artifacts import formatting
+from korbert.pipelines.artifacts.figures import in_percent, interval, label, model_name, text
 from korbert.pipelines.reports.elements import Element, Table
-from korbert.pipelines.reports.figures import in_percent, interval, label, model_name, text
 from korbert.pipelines.reports.page import write
 from korbert.pipelines.reports.pictures import Line, curves
 

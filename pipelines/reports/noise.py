@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from korbert.messages import Message, joined
+from korbert.pipelines.artifacts import figures
+from korbert.pipelines.artifacts.figures import known, label
 from korbert.pipelines.experiments.evaluating import Evaluation
-from korbert.pipelines.reports import figures
 from korbert.pipelines.reports.elements import Element, Entry, Folded, Section, Table
 from korbert.pipelines.reports.examples import beginning, differing, in_words
-from korbert.pipelines.reports.figures import known, label
 from korbert.pipelines.reports.page import write
 from korbert.pipelines.reports.task import on_one_scale
 from korbert.tasks.kinds.base import Kind

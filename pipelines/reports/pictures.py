@@ -15,9 +15,9 @@ from xml.etree import ElementTree
 import numpy as np
 
 from korbert.messages import Message, in_language, joined
-from korbert.pipelines.reports import formatting
+from korbert.pipelines.artifacts import formatting
+from korbert.pipelines.artifacts.figures import known
 from korbert.pipelines.reports.elements import Picture
-from korbert.pipelines.reports.figures import known
 
 if find_spec("matplotlib") or TYPE_CHECKING:  # else pages say what their pictures need
     import matplotlib

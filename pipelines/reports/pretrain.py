@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from korbert.messages import Message, joined
+from korbert.pipelines.artifacts import formatting
+from korbert.pipelines.artifacts.figures import OBJECTIVES, Figure, label, text
+from korbert.pipelines.artifacts.record import Artifact
 from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.reports import formatting
+from korbert.pipelines.experiments.training_log import TrainingLog
 from korbert.pipelines.reports.elements import Element, Gap, Gapped, Guess, Section, Story, Use
-from korbert.pipelines.reports.figures import OBJECTIVES, Figure, label, text
 from korbert.pipelines.reports.pictures import Line, curves
-from korbert.pipelines.reports.record import Artifact
-from korbert.pipelines.reports.training_log import TrainingLog
 
 _GAPS = Message(
     "The model's predictions for each gap, most likely first, at the first, a middle and the last evaluation. The "

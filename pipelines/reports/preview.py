@@ -11,10 +11,10 @@ from rich.table import Table
 from korbert.corpus.cleaning.preview import Preview, Shown, preview
 from korbert.messages import Message, in_language, joined
 from korbert.pipelines import reports
-from korbert.pipelines.artifacts.pipeline import Pipeline
+from korbert.pipelines.artifacts.figures import label
 from korbert.pipelines.reports.clean import detail_of
-from korbert.pipelines.reports.figures import label
 from korbert.pipelines.reports.page import write
+from korbert.pipelines.runs.pipeline import Pipeline
 from korbert.terminal import console, say
 
 _SHOWN_CHARS = 160  # of a text that is not expanded

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from korbert.messages import Message
-from korbert.pipelines.reports import formatting
+from korbert.pipelines.artifacts import formatting
+from korbert.pipelines.artifacts.figures import Figure
+from korbert.pipelines.artifacts.record import Artifact, sampled, stream
 from korbert.pipelines.reports.distributions import length_table
 from korbert.pipelines.reports.elements import Section, Story, Table, Use
-from korbert.pipelines.reports.figures import Figure
-from korbert.pipelines.reports.record import Artifact, sampled, stream
 
 
 def use(folder: Path) -> Use:

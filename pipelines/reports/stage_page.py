@@ -12,12 +12,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from korbert.messages import Message, joined
+from korbert.pipelines.artifacts import formatting
+from korbert.pipelines.artifacts.figures import Figure, label
+from korbert.pipelines.artifacts.record import Artifact, drawing
 from korbert.pipelines.artifacts.store import PAGE
-from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Code, Section, Story, Table
-from korbert.pipelines.reports.figures import Figure, label
 from korbert.pipelines.reports.page import write
-from korbert.pipelines.reports.record import Artifact, drawing
 from korbert.pipelines.stages.table import stage_named
 
 _DIGEST_CHARS = 12  # enough to tell digests apart by eye

@@ -8,9 +8,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from korbert.messages import Message, in_language, joined
-from korbert.pipelines.artifacts import store
-from korbert.pipelines.artifacts.pipeline import Pipeline, Status
-from korbert.pipelines.reports import formatting
+from korbert.pipelines.artifacts import formatting, store
+from korbert.pipelines.runs.pipeline import Pipeline, Status
 from korbert.pipelines.submission.check import Verdict
 from korbert.tasks.sets import listing
 from korbert.terminal import console, say
@@ -50,7 +49,7 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
 
     only: names of stages; empty: all.
     """
-    from korbert.pipelines.reports.record import Artifact
+    from korbert.pipelines.artifacts.record import Artifact
     from korbert.pipelines.reports.stage_page import figures_of
 
     table = Table(title=escape(f"korbert {pipeline.recipe.name}"), title_justify="left", show_header=False)

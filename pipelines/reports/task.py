@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from korbert.messages import Message, joined
+from korbert.pipelines.artifacts import formatting
+from korbert.pipelines.artifacts.figures import Figure, in_percent, interval, known, label, model_name, text
+from korbert.pipelines.artifacts.formatting import without_folders
+from korbert.pipelines.artifacts.record import Artifact
 from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Element, Interval, Intervals, Section, Story, Table, Use
-from korbert.pipelines.reports.figures import Figure, in_percent, interval, known, label, model_name, text
-from korbert.pipelines.reports.formatting import without_folders
 from korbert.pipelines.reports.kinds import sections_of
 from korbert.pipelines.reports.kinds.common import Scored
 from korbert.pipelines.reports.pictures import Line, curves
-from korbert.pipelines.reports.record import Artifact
 from korbert.pipelines.reports.task_scores import best_baseline, deviation, example_interval, mean, sentences
 from korbert.pipelines.stages.table import TASK
 from korbert.tasks.finetuning import training_name

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from korbert.messages import Message, joined
+from korbert.pipelines.artifacts import figures, formatting
+from korbert.pipelines.artifacts.figures import baseline_name, in_percent, known, label, model_name
+from korbert.pipelines.artifacts.record import Artifact
 from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.reports import figures, formatting
 from korbert.pipelines.reports.elements import Table
-from korbert.pipelines.reports.figures import baseline_name, in_percent, known, label, model_name
-from korbert.pipelines.reports.record import Artifact
 from korbert.pipelines.stages.table import TASK, TASK_PAGE, stage_named
 from korbert.tasks.metrics.statistics import Comparison
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from korbert.messages import Message
+from korbert.pipelines.artifacts import formatting
+from korbert.pipelines.artifacts.figures import Figure, label, text
+from korbert.pipelines.artifacts.record import Artifact, batches, num_rows
 from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.distributions import number_and_share, ranked_bars
 from korbert.pipelines.reports.elements import Bar, Bars, Section, Story, Table, Use
-from korbert.pipelines.reports.figures import Figure, label, text
-from korbert.pipelines.reports.record import Artifact, batches, num_rows
 
 _TOP = 30  # morphemes in the bar chart
 _MOST_SPLIT = 20

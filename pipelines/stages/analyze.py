@@ -8,8 +8,8 @@ from korbert.corpus.analyze import analyze
 from korbert.corpus.settings import AnalyzeSettings
 from korbert.errors import ArtifactError, SettingsError
 from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.artifacts.stage import Counts, Inputs
 from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.stages import Counts, Inputs
 from korbert.tokenization import AnalyzerOptions, read_user_words
 
 USER_WORDS = "user_words.tsv"  # in the artifact, for later stages

@@ -5,7 +5,7 @@ from pathlib import Path
 from korbert.corpus.cleaning.clean import clean
 from korbert.corpus.settings import CleanSettings
 from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.stages import Counts, Inputs
+from korbert.pipelines.artifacts.stage import Counts, Inputs
 
 
 def run(settings: CleanSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:

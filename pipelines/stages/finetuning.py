@@ -25,10 +25,10 @@ from korbert.corpus.overlap import found_in
 from korbert.durable import write_json, write_whole
 from korbert.modeling import FeatureModel, Model, save_model
 from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.artifacts.stage import Counts, Inputs
 from korbert.pipelines.experiments.preparing import Build, Ready, builds_of, prepare
 from korbert.pipelines.experiments.scores import score_table
 from korbert.pipelines.experiments.search import ModelResult, baselines, learn
-from korbert.pipelines.stages import Counts, Inputs
 from korbert.pipelines.submission.writing import write_submission
 from korbert.progress import track
 from korbert.scratch import remove

@@ -26,9 +26,8 @@ from korbert.modeling import (
     take_weights,
 )
 from korbert.pipelines.artifacts import store
-from korbert.pipelines.artifacts.pipeline import Pipeline
 from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.stages import Counts, Inputs
+from korbert.pipelines.artifacts.stage import Chain, Counts, Inputs
 from korbert.pipelines.stages.settings import PretrainStage
 from korbert.pretraining import (
     Distillation,
@@ -181,18 +180,18 @@ def training_plan(settings: PretrainStage) -> TrainingPlan:
     )
 
 
-def inspect(pipeline: Pipeline) -> None:
+def inspect(chain: Chain) -> None:
     """Checks the models that pretraining starts from, before any stage runs.
 
     Raises ModelError if the model of `init` has another encoder than the recipe, if the teacher's vectors cannot be
     compared, or if one of them has another tokenizer than vocab, as far as that is known yet.
     """
-    vocab, pretrain = (pipeline.recipe.stages[name] for name in ("vocab", "pretrain"))
-    settings = pipeline.recipe.section("pretrain")
+    vocab, pretrain = (chain.recipe.stages[name] for name in ("vocab", "pretrain"))
+    settings = chain.recipe.section("pretrain")
     encoder = settings.encoder.config(vocab_size=1)  # vocabulary sizes are not compared
-    fresh = pipeline.status(vocab).state == "fresh"
-    for role in pipeline.recipe.folders("pretrain"):
-        folder = pipeline.inputs(pretrain).folder(role, "config.json")
+    fresh = chain.status(vocab).state == "fresh"
+    for role in chain.recipe.folders("pretrain"):
+        folder = chain.inputs(pretrain).folder(role, "config.json")
         if role == "init":
             check_encoder(encoder, folder)
         elif settings.distill.cosine and (width := pretrained_encoder(folder).hidden_size) != encoder.hidden_size:
@@ -204,16 +203,16 @@ def inspect(pipeline: Pipeline) -> None:
                 hidden_size=encoder.hidden_size,
             )
         if fresh:
-            of_vocab = Tokenizer.load(pipeline.artifact("vocab"))
-        elif pipeline.recipe.folders("vocab"):
-            of_vocab = Tokenizer.load(pipeline.inputs(vocab).folder("tokenizer", RECORD))
+            of_vocab = Tokenizer.load(chain.artifact("vocab"))
+        elif chain.recipe.folders("vocab"):
+            of_vocab = Tokenizer.load(chain.inputs(vocab).folder("tokenizer", RECORD))
         else:
             continue
         if role == "init":
             check_tokenizer(of_vocab, Tokenizer.load(folder), folder)
         else:
             _check_teacher(of_vocab, Tokenizer.load(folder), folder)
-            if not fresh and pipeline.recipe.section("vocab").add:
+            if not fresh and chain.recipe.section("vocab").add:
                 raise ModelError(
                     "{folder}: does not know the words that vocab.add adds: leave vocab.add out", folder=folder
                 )

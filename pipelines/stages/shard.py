@@ -6,7 +6,7 @@ from korbert.corpus.settings import ShardSettings
 from korbert.corpus.shards import shard
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.stages import Counts, Inputs
+from korbert.pipelines.artifacts.stage import Counts, Inputs
 from korbert.pipelines.stages.analyze import check_versions
 from korbert.tokenization import Tokenizer
 

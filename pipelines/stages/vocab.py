@@ -12,9 +12,8 @@ from korbert.corpus.settings import AnalyzeSettings
 from korbert.durable import write_json
 from korbert.errors import CorpusError, SettingsError
 from korbert.pipelines.artifacts import store
-from korbert.pipelines.artifacts.pipeline import Pipeline
 from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.stages import Counts, Inputs
+from korbert.pipelines.artifacts.stage import Chain, Counts, Inputs
 from korbert.pipelines.stages.analyze import USER_WORDS, check_versions, options_of
 from korbert.pipelines.stages.settings import VocabStage
 from korbert.progress import track
@@ -65,10 +64,10 @@ def _base(inputs: Inputs, options: AnalyzerOptions) -> Tokenizer:
     return base
 
 
-def inspect(pipeline: "Pipeline") -> None:
+def inspect(chain: Chain) -> None:
     """Raises ModelError or SettingsError if the tokenizer named in the recipe cannot be used."""
-    options = options_of(pipeline.recipe.section("analyze"), pipeline.sources.files("analyze"))
-    _base(pipeline.inputs(pipeline.recipe.stages["vocab"]), options)
+    options = options_of(chain.recipe.section("analyze"), chain.sources.files("analyze"))
+    _base(chain.inputs(chain.recipe.stages["vocab"]), options)
 
 
 def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from korbert.corpus.documents import SAMPLE_FOLDER
 from korbert.errors import ArtifactError, CorpusError, ModelFailed
-from korbert.pipelines.artifacts.sources import sample_folder
-from korbert.pipelines.reports import formatting
+from korbert.pipelines.artifacts import formatting
 from korbert.processor import peak_memory
 from korbert.tasks import korquad
 
@@ -54,7 +54,7 @@ def check(bundle: Path, dataset: Path | None = None, *, limit_seconds: float = 3
             bundle=bundle,
             program=_PROGRAM,
         )
-    path = dataset or sample_folder() / "korquad" / "valid.json"
+    path = dataset or SAMPLE_FOLDER / "korquad" / "valid.json"
     rows = korquad.read(path)
     with tempfile.TemporaryDirectory(prefix="korbert-judge-") as name:
         cell = Path(name).resolve()

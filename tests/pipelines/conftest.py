@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from korbert.modeling import QuestionAnsweringModel, save_model
-from korbert.pipelines.stages import Inputs
+from korbert.pipelines.artifacts.stage import Inputs
 from korbert.pretraining import SpecialIds
 from korbert.pretraining.shards import write_random_shards
 from korbert.tasks.kinds.question_answering import QuestionAnswering

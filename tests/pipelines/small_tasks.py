@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.stages import Inputs
+from korbert.pipelines.artifacts.stage import Inputs
 from korbert.pipelines.stages.finetuning import run
 from korbert.tasks.kinds import KINDS
 

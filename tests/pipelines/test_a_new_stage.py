@@ -11,7 +11,7 @@ import pytest
 TOYS = Path(__file__).parent / "toys"
 KORBERT = """
 import sys
-from korbert.pipelines.stages import Help, Stage
+from korbert.pipelines.artifacts.stage import Help, Stage
 from korbert.pipelines.stages.table import STAGES
 
 STAGES["tally"] = Stage(

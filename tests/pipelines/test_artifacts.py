@@ -11,8 +11,8 @@ import pytest
 from korbert.durable import sha256_of
 from korbert.errors import ArtifactError
 from korbert.pipelines.artifacts import store
-from korbert.pipelines.artifacts.pipeline import progress
 from korbert.pipelines.artifacts.store import Plan
+from korbert.pipelines.runs.pipeline import progress
 from korbert.scratch import remove_listed
 
 

@@ -28,7 +28,7 @@ FULL = "artifacts/demo/clean.partial/x: full: make room, then run the same comma
     (EOFError("cut short"), "EOFError: cut short: the same command with --debug shows where"),
 ])  # fmt: skip
 def test_an_unforeseen_error_is_one_line_with_a_way_out(error, said, monkeypatch, command):
-    monkeypatch.setattr("korbert.pipelines.artifacts.pipeline.load", Mock(side_effect=error))
+    monkeypatch.setattr("korbert.pipelines.runs.pipeline.load", Mock(side_effect=error))
     assert command("clean", "demo", code=1).err.splitlines()[-1] == f"korbert: {said}"
     if "resumes" in said:
         assert "it starts over" in command("status", "demo", code=1).err
@@ -56,7 +56,7 @@ def test_a_signal_gives_its_code_whatever_a_library_makes_of_it(
                 raise RuntimeError("Query interrupted") from error
             raise
 
-    monkeypatch.setattr("korbert.pipelines.artifacts.pipeline.load", ended)
+    monkeypatch.setattr("korbert.pipelines.runs.pipeline.load", ended)
     before = signal.getsignal(signal.SIGTERM)
     assert command(name, "demo", code=code).err.splitlines()[-1] == f"korbert: {said}: {then}"
     assert signal.getsignal(signal.SIGTERM) == before

@@ -10,9 +10,9 @@ from korbert.corpus.readers import chunks, rows
 from korbert.corpus.readers.files import find_files
 from korbert.corpus.settings import SourceSettings
 from korbert.names import on_disk
-from korbert.pipelines.artifacts.sources import Sources
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.recipes.loading import load
+from korbert.pipelines.runs.sources import Sources
 
 RECIPE = """
 [[clean.sources]]

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from korbert.errors import SettingsError
-from korbert.pipelines.artifacts import Pipeline, Runtime
+from korbert.pipelines.artifacts import Runtime
 from korbert.pipelines.cli import run_command
 from korbert.pipelines.planning import plan
 from korbert.pipelines.recipes import loading
+from korbert.pipelines.runs import Pipeline
 from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, SpecialIds
 from tests.tiny_recipe import RECIPE, write_data
 

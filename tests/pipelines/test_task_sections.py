@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from korbert.errors import SettingsError
-from korbert.pipelines.artifacts import Pipeline, Runtime, store
-from korbert.pipelines.artifacts.runner import make
+from korbert.pipelines.artifacts import Runtime, store
 from korbert.pipelines.recipes import loading
 from korbert.pipelines.recipes.loading import Recipe
 from korbert.pipelines.reports import task_scores
+from korbert.pipelines.runs import Pipeline
+from korbert.pipelines.runs.runner import make
 from korbert.pipelines.stages import table
 from korbert.pipelines.stages.table import STAGES, task_stage
 from tests.pipelines.test_recipes import MINIMAL
@@ -234,7 +235,7 @@ def test_its_sources_are_hashed_once(folder, monkeypatch):
     def refuse(path):
         raise AssertionError(path)
 
-    monkeypatch.setattr("korbert.pipelines.artifacts.sources.sha256_of", refuse)
+    monkeypatch.setattr("korbert.pipelines.runs.sources.sha256_of", refuse)
     assert not _make(_alone(Path("mine")))
     (folder / "moods.tsv").write_text("다른 글\n", encoding="utf-8")
     with pytest.raises(AssertionError, match=r"moods\.tsv"):

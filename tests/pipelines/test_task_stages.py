@@ -18,7 +18,7 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.model import Model
 from korbert.modeling import PretrainingModel, save_model
 from korbert.pipelines.artifacts import Runtime, store
-from korbert.pipelines.stages import Inputs
+from korbert.pipelines.artifacts.stage import Inputs
 from korbert.pipelines.stages.finetuning import run
 from korbert.pipelines.submission.writing import submit
 from korbert.tasks import korquad

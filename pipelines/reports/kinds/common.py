@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from korbert.messages import Message, joined
-from korbert.pipelines.reports import formatting
+from korbert.pipelines.artifacts import formatting
 from korbert.pipelines.reports.distributions import number_and_share, ranked_bars
 from korbert.pipelines.reports.elements import Bars, Element, Entry, Folded, Section, Table
 from korbert.pipelines.reports.examples import beginning, in_words

@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from korbert.messages import Message
+from korbert.pipelines.artifacts import formatting
+from korbert.pipelines.artifacts.figures import label
 from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Entry, Folded, Marked, Section, Table
 from korbert.pipelines.reports.examples import marked
-from korbert.pipelines.reports.figures import label
 from korbert.pipelines.reports.kinds.common import Cause, Scored, cause_bars
 
 _CAUSES = {

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from korbert.messages import Message
+from korbert.pipelines.artifacts import formatting
 from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Element, Entry, Folded, Section, Table
 from korbert.pipelines.reports.examples import marked
 from korbert.pipelines.reports.kinds.common import Cause, Scored, cause_bars, label_scores

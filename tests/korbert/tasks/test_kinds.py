@@ -6,8 +6,8 @@ import openpyxl
 import pytest
 
 from korbert.errors import CorpusError, SettingsError
+from korbert.pipelines.artifacts.stage import Inputs
 from korbert.pipelines.experiments.preparing import read_parts, roles_of
-from korbert.pipelines.stages import Inputs
 from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import ALIASES, KINDS, section_class
 from korbert.tasks.kinds.detecting import detect

@@ -13,8 +13,8 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import pytest
 
+from korbert.pipelines.artifacts.record import Artifact
 from korbert.pipelines.reports.elements import Story
-from korbert.pipelines.reports.record import Artifact
 from korbert.pipelines.stages.table import STAGES
 
 Rows = list[dict[str, Any]]

@@ -5,8 +5,9 @@ import re
 
 import pyarrow.parquet as pq
 
-from korbert.pipelines.reports import analyze, clean, formatting, pretrain, render, shard, task, vocab
-from korbert.pipelines.reports.record import stream
+from korbert.pipelines.artifacts import formatting
+from korbert.pipelines.artifacts.record import stream
+from korbert.pipelines.reports import analyze, clean, pretrain, render, shard, task, vocab
 from tests.pipelines.reports.conftest import change, elements, plain, write_lines, write_parquet
 
 

@@ -5,8 +5,8 @@ import os
 from pydantic import BaseModel, Field
 
 from korbert.durable import write_json
+from korbert.pipelines.artifacts.figures import Figure
 from korbert.pipelines.reports.elements import Story
-from korbert.pipelines.reports.figures import Figure
 
 
 class Rate(BaseModel, frozen=True, extra="forbid"):

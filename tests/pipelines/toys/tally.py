@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, Field
 
 from korbert.durable import write_json
+from korbert.pipelines.artifacts.figures import Figure
 from korbert.pipelines.artifacts.store import read_json
 from korbert.pipelines.reports.elements import Story
-from korbert.pipelines.reports.figures import Figure
 
 
 class Settings(BaseModel, frozen=True, extra="forbid"):

@@ -16,17 +16,18 @@ from typing import Any, Literal
 from korbert import training
 from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
 from korbert.messages import Message, argument, joined
-from korbert.pipelines import reports
 from korbert.pipelines.artifacts import store
-from korbert.pipelines.artifacts.pipeline import Pipeline
+from korbert.pipelines.artifacts.figures import label
+from korbert.pipelines.artifacts.stage import Stage
 from korbert.pipelines.artifacts.store import Json, Plan
-from korbert.pipelines.reports.figures import label
-from korbert.pipelines.stages import Stage
+from korbert.pipelines.runs.pipeline import Pipeline
 from korbert.processor import peak_memory, processor_name
 from korbert.scratch import MARK
 from korbert.world import connected, from_first, is_silent, world
 
 _logger = logging.getLogger(__name__)
+
+Draw = Callable[[Pipeline, Stage], None]
 
 _SUMS_SHOWN, _REASONS_SHOWN = 6, 4  # in the line that ends a stage
 _LONGER_HERE = Message(
@@ -40,9 +41,10 @@ _LONGER_IN_A_RECIPE = Message(
 _LENGTHS = ("steps", "epochs")  # settings of how long to train
 
 
-def make_all(pipeline: Pipeline, stages: Sequence[Stage], *, rebuild: bool = False) -> None:
+def make_all(pipeline: Pipeline, stages: Sequence[Stage], *, rebuild: bool = False, draw: Draw | None = None) -> None:
     """Runs stages in order, as `make`, once all that they read is known to be there.
 
+    draw: makes the pages of a finished artifact.
     The processes that torchrun has started train together; if none of the stages trains, rank 0 works alone.
     """
     trains = any(stage.trains for stage in stages)
@@ -60,7 +62,7 @@ def make_all(pipeline: Pipeline, stages: Sequence[Stage], *, rebuild: bool = Fal
     with together:
         anew = from_first(prepared)
         for stage in stages:
-            make(pipeline, stage, rebuild=stage.name in anew)
+            make(pipeline, stage, rebuild=stage.name in anew, draw=draw)
 
 
 def mark_for_rebuild(pipeline: Pipeline, stages: Sequence[Stage]) -> frozenset[str]:
@@ -81,7 +83,7 @@ def mark_for_rebuild(pipeline: Pipeline, stages: Sequence[Stage]) -> frozenset[s
     return frozenset(stage.name for stage in left)
 
 
-def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False) -> bool:
+def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False, draw: Draw | None = None) -> bool:
     """Runs the stage unless its artifact is fresh. Returns whether work was done.
 
     rebuild: run it even if fresh or drifted. Raises ArtifactError on drift, or while another run is writing it.
@@ -95,11 +97,9 @@ def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False) -> bool:
             _work(pipeline, stage)
         elif decision == "work" and stage.trains:
             _run(pipeline, stage)
-        if writes and not (final / store.PAGE).exists():
+        if draw and writes and not (final / store.PAGE).exists():
             try:
-                reports.render(final)
-                if pipeline.place is None:
-                    reports.index(pipeline.folder, [stage.name for stage in pipeline.stages()])
+                draw(pipeline, stage)
             except Exception as error:  # the stage still counts as finished
                 again = pipeline.command() if pipeline.place is None else "the next run"
                 _logger.warning("%s: its page could not be drawn (%r): %s tries again", stage.name, error, again)

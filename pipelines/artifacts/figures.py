@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Any
 
 from korbert.messages import Message, joined
-from korbert.pipelines.reports import formatting
+from korbert.pipelines.artifacts import formatting
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ OBJECTIVES: Mapping[str, Message] = {
 }
 """Display names of the pretraining objectives; those that predict pieces come first."""
 
-_NAMES = tomllib.loads((files("korbert.pipelines.reports") / "figures.toml").read_text(encoding="utf-8"))
+_NAMES = tomllib.loads((files("korbert.pipelines.artifacts") / "figures.toml").read_text(encoding="utf-8"))
 _LABELS: dict[str, Message] = {key: Message(words) for key, words in _NAMES["labels"].items()}
 for _key, _objective in OBJECTIVES.items():
     _LABELS[f"{_key}_loss"] = Message("{objective} loss", objective=_objective)

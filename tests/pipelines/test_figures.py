@@ -5,10 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from korbert.pipelines.reports import figures, index
-from korbert.pipelines.reports.formatting import compact, duration, megabytes, value
-from korbert.pipelines.reports.record import Artifact, sampled
-from korbert.pipelines.reports.training_log import TrainingLog, time_axis
+from korbert.pipelines.artifacts import figures
+from korbert.pipelines.artifacts.formatting import compact, duration, megabytes, value
+from korbert.pipelines.artifacts.record import Artifact, sampled
+from korbert.pipelines.experiments.training_log import TrainingLog, time_axis
+from korbert.pipelines.reports import index
 from korbert.pipelines.stages.table import STAGES
 from tests.pipelines.reports.conftest import plain
 

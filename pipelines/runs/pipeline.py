@@ -11,11 +11,11 @@ from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.messages import Message, argument, joined
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.sources import Sources
+from korbert.pipelines.artifacts.stage import Inputs, Stage
 from korbert.pipelines.artifacts.store import Json, Plan
 from korbert.pipelines.recipes.files import find
 from korbert.pipelines.recipes.loading import Recipe, load
-from korbert.pipelines.stages import Inputs, Stage
+from korbert.pipelines.runs.sources import Sources
 from korbert.processor import processor_name
 from korbert.versions import installed_version
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from korbert import corpus
+from korbert.corpus.documents import SAMPLE_FOLDER
 from korbert.corpus.readers import find_files, is_address, remote_version
 from korbert.durable import sha256_of
 from korbert.errors import ArtifactError, CorpusError, ModelError
@@ -11,17 +11,12 @@ from korbert.folders import bundled, is_on_hub
 from korbert.messages import argument
 from korbert.names import nfc, on_disk
 from korbert.pipelines.artifacts import store
+from korbert.pipelines.artifacts.stage import Finder
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.recipes.loading import Recipe
-from korbert.pipelines.stages import Finder
 from korbert.records import File
 
 SAMPLE = "sample:"
-
-
-def sample_folder() -> Path:
-    """The folder of the small real corpus that ships with korbert."""
-    return Path(corpus.__file__).parent / "sample"
 
 
 class Sources:
@@ -58,7 +53,7 @@ class Sources:
         A remote file is not read: instead of `sha256` it has a `version`, from the headers of its server.
         """
         described: dict[str, list[Json]] = {}
-        bases = ((sample_folder(), SAMPLE), (self._data, ""))
+        bases = ((SAMPLE_FOLDER, SAMPLE), (self._data, ""))
         for role, paths in self.files(stage).items():
             described[role] = []
             for path in paths:
@@ -81,7 +76,7 @@ class Sources:
     def _find(self, stage: str, role: str, pattern: str) -> tuple[File, ...]:
         base, relative, key = self._data, pattern, f"{self._recipe.given}: {stage}.{role}"
         if pattern.startswith(SAMPLE):
-            base, relative = sample_folder(), pattern.removeprefix(SAMPLE)
+            base, relative = SAMPLE_FOLDER, pattern.removeprefix(SAMPLE)
         try:
             files = find_files(relative, base)
         except CorpusError as error:

@@ -1,0 +1,119 @@
+"""What a stage is. Its entry in stages/table.py is one of these; nothing here knows a stage by name."""
+
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+Counts = dict[str, int | float]
+Finder = Callable[[Path], Path]
+"""A folder as given -> the folder itself, or the matching one inside it (korbert.folders)."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a stage may read.
+
+    artifacts: stage name -> that stage's finished artifact. files: the role of a file in the recipe -> its files, in
+    sorted order (a source's name for `clean`; files may be remote; "train", "test", "valid", "warm_up" for the
+    tasks). encoded: cache of task texts as pieces, keyed by texts and tokenizer, and of vectors of frozen encoders;
+    None: no cache.
+    """
+
+    artifacts: Mapping[str, Path]
+    files: Mapping[str, tuple[Any, ...]]
+    encoded: Path | None = None
+
+    def folder(self, role: str, file: str) -> Path:
+        """The folder of a model or tokenizer, by one of its files; without it, any folder for the loader to refuse."""
+        files = self.files[role]
+        folder: Path = next((path for path in files if path.name == file), files[0]).parent
+        return folder
+
+
+class Chain(Protocol):
+    """What `inspect` may ask about the artifacts of a recipe (runs/pipeline.py)."""
+
+    recipe: Any
+    sources: Any
+
+    def inputs(self, stage: "Stage") -> Inputs: ...
+    def artifact(self, stage: str) -> Path: ...
+    def status(self, stage: "Stage") -> Any: ...
+
+
+@dataclass(frozen=True)
+class Help:
+    """The text of `korbert STAGE --help`."""
+
+    summary: str
+    reads: str
+    writes: str
+    example: str
+
+    def __str__(self) -> str:
+        return f"{self.summary}\n\nReads {self.reads}.\n\nWrites {self.writes}.\n\n\b\nExample:\n  {self.example}"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The definition of a stage. Runner, recipes, commands, summary table, index and pages use only this entry.
+
+    version: raised when a change of the stage's code alters the bytes. settings: class of its recipe section, or
+        "module:class". run: "module:function" that does the work.
+    help: of its command. title: description of the artifact on the index page.
+    reads: stages whose artifacts it reads. unread: those of them that it does not read under given settings.
+    libraries: those whose version affects the bytes. more_libraries: additional ones under given settings.
+    trains: whether it trains (on a device) or works part by part (on workers). makes_rows: whether other processes may
+        make its training rows.
+    optional: only run if the recipe has its section; otherwise an absent section means the defaults.
+    patterns: role -> pattern of source files, from its settings. found: (settings, data folder) -> role -> further
+        files that it finds itself.
+    folders: role -> folder of a model or tokenizer that it starts from, and the function that locates it.
+    derive: fills in settings that depend on those of earlier stages, before validation. check: raises ValueError if
+        its settings contradict those of other stages (name -> settings, of those in the recipe).
+    page: a module with `figures(artifact)` and `story(artifact)`; "" for the default page.
+    products: name -> a file of the artifact, listed below the table of results.
+    preview: "module:function" of `--preview N`, (pipeline, N) -> None.
+    inspect: "module:function", (pipeline) -> None, for checks before any stage runs.
+    """
+
+    name: str
+    version: int
+    settings: "str | type[BaseModel]"
+    run: str
+    help: Help
+    title: str
+    reads: tuple[str, ...] = ()
+    unread: Callable[[Any], tuple[str, ...]] = lambda settings: ()
+    libraries: tuple[str, ...] = ()
+    more_libraries: Callable[[Any], tuple[str, ...]] = lambda settings: ()
+    trains: bool = False
+    makes_rows: bool = False
+    optional: bool = False
+    patterns: Callable[[Any], Mapping[str, str]] = lambda settings: {}
+    found: Callable[[Any, Path], Mapping[str, tuple[Path, ...]]] = lambda settings, data: {}
+    folders: Callable[[Any], Mapping[str, tuple[str, Finder]]] = lambda settings: {}
+    derive: Callable[[dict[str, Any], Mapping[str, Any]], None] = lambda section, others: None
+    check: Callable[[Any, Mapping[str, Any]], None] = lambda settings, others: None
+    page: str = ""
+    products: Mapping[str, str] = field(default_factory=dict)
+    preview: str = ""
+    inspect: str = ""
+
+    @property
+    def settings_class(self) -> "type[BaseModel]":
+        """The class of `settings`, imported if given by name."""
+        if not isinstance(self.settings, str):
+            return self.settings
+        section: type[BaseModel] = pkgutil.resolve_name(self.settings)
+        return section
+
+    def reads_under(self, settings: Any) -> tuple[str, ...]:
+        """The stages that it reads under these settings; all of `reads` for None."""
+        unread = () if settings is None else self.unread(settings)
+        return tuple(name for name in self.reads if name not in unread)
