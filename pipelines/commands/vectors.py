@@ -215,8 +215,8 @@ def index(
         with track("index", None, "texts") as advance:
             added = made.add(_advancing(chain(first, texts), advance))
         if others := len(made) - added.new - added.replaced - added.unchanged:
-            kept = t("{index}: {} texts are not in {corpus}, and stay: --remove takes a file of their ids")
-            say(kept.format(f"{others:,}", index=output, corpus=corpus), err=True)
+            line = f"{output}: {others:,} texts are not in {corpus}, and stay: --remove takes a file of their ids"
+            say(t(line), err=True)
     say(
         f"{output}: {added.new:,} new, {added.replaced:,} replaced, {added.unchanged:,} unchanged, {removed:,} removed;"
         f" {len(made):,} texts"
