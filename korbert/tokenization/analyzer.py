@@ -22,7 +22,6 @@ from korbert.tokenization.morphemes import (
     load_kiwi,
     tokens_of,
     units_of,
-    without_torn_spaces,
 )
 from korbert.tokenization.settings import AnalyzerOptions
 from korbert.versions import installed_version
@@ -191,7 +190,7 @@ def _joined(batch: list[_Text]) -> Analyses:
     bounds = np.array([0, *accumulate(sum(map(len, item.tokens)) for item in batch)], np.int64)
     eojeols = np.empty(len(tokens), np.int32)
     for item, (begin, end) in zip(batch, pairwise(bounds.tolist()), strict=True):
-        later = eojeols_after(without_torn_spaces(item.text, item.units))
+        later = eojeols_after(item.text, item.units)
         eojeols[begin:end] = np.searchsorted(later, starts[begin:end], "right")
     return Analyses(
         [item.text for item in batch],

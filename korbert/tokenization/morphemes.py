@@ -117,7 +117,7 @@ def analyze(text: str, kiwi: Any, calling: Mapping[str, Any]) -> Analysis:
             starts.append(offset + start)
             ends.append(offset + end)
             sentences.append(first + token.sent_position)
-    later = eojeols_after(without_torn_spaces(text, units))
+    later = eojeols_after(text, units)
     return Analysis(forms, tags, starts, ends, sentences, [bisect_right(later, start) for start in starts])
 
 
@@ -134,6 +134,10 @@ def without_torn_spaces(text: str, units: list[Unit]) -> str:
     return "".join([*parts, text[end:]]) if parts else text
 
 
-def eojeols_after(text: str) -> list[int]:
-    """Where each eojeol but the first begins, so that bisect_right(.., place) is the eojeol of a place, from 0."""
+def eojeols_after(text: str, units: list[Unit] | None = None) -> list[int]:
+    """Where each eojeol but the first begins, so that bisect_right(.., place) is the eojeol of a place, from 0.
+
+    units: those of the text, if they are known.
+    """
+    text = without_torn_spaces(text, list(units_of(text)) if units is None else units)
     return [word.start() for word in _WORD.finditer(text)][1:]

@@ -124,7 +124,7 @@ def test_a_model_is_named_as_the_recipe_finds_it(here, new):
 def test_a_recipe_that_cannot_continue_is_not_written(here, command):
     heads = "without pretraining heads: name a pretrained model"
     assert heads in command("new", "mine", "--from", "korbert-mini-nsmc", code=2).err
-    assert "absent/config.json: no such file" in command("new", "mine", "--from", "absent", code=2).err
+    assert "absent: no such folder" in command("new", "mine", "--from", "absent", code=2).err
     assert list(here.iterdir()) == []
 
 

@@ -177,7 +177,7 @@ def test_submit_answers_every_question_or_refuses_before_it_works(untrained_read
     (tmp_path / "broken.json").write_text('{"data": [{"paragraphs": 3}]}', encoding="utf-8")
     for model, asked, error, said in (
         (untrained_reader, tmp_path / "broken.json", CorpusError, r"broken\.json, record 1: article 0 has no list of"),
-        (tmp_path / "empty", hidden, ModelError, "no such file"),
+        (tmp_path / "empty", hidden, ModelError, "no such folder"),
     ):
         with pytest.raises(error, match=said):
             submit(model, asked, tmp_path / "predictions.json")

@@ -41,8 +41,7 @@ def test_half_an_analysis_is_not_resumed_with_another_kiwi(whole, tmp_path):
     (partial / "work" / "analyze").mkdir(parents=True)
     (partial / "work" / "analyze" / "part-00000.json").write_text('{"key": "", "files": {}, "counts": {}}')
     plan = {key: record[key] for key in ("format", "stage", "stage_version", "settings", "inputs")}
-    versions = {"versions": record["versions"] | {"kiwipiepy": "0.24.0"}}
-    (partial / "plan.json").write_text(json.dumps(plan | versions), encoding="utf-8")
+    (partial / "plan.json").write_text(json.dumps(plan | {"versions": record["versions"] | {"kiwipiepy": "0.24.0"}}))
     said = made.run("analyze", code=2).err.splitlines()[-1]
     assert f'versions.kiwipiepy: "{record["versions"]["kiwipiepy"]}" here, "0.24.0" when it was begun' in said
     assert "--rebuild" in said

@@ -5,7 +5,7 @@ from bisect import bisect_right
 
 import pytest
 from exported import exported, small, tokenizer_of
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from korbert.modeling.models import QuestionAnsweringModel
@@ -90,6 +90,7 @@ def test_texts_have_the_same_ids_three_ways(ours, theirs, texts, mark, max_lengt
 
 @laws
 @given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=3), st.sampled_from(KINDS), st.none() | st.integers(3, 24))
+@example([("", "가\xa0가"), ("", "나 나")], "none", None)  # spaces that tear words apart
 def test_pairs_have_the_same_ids_three_ways(ours, theirs, pairs, mark, max_length):
     tokenizer, (firsts, seconds) = ours[mark], map(list, zip(*pairs, strict=True))
     one = [tokenizer.encode(first, second, max_length=max_length) for first, second in pairs]
