@@ -10,6 +10,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from korbert.messages import Message, in_language
 from korbert.processor import bound_spinning
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,6 +37,19 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # verdict each time; elsewhere each run tries other examples.
 hypothesis.settings.register_profile("korbert", deadline=None, derandomize="CI" in os.environ)
 hypothesis.settings.load_profile("korbert")
+
+
+@pytest.fixture(autouse=True)
+def every_message_can_be_said_in_korean(monkeypatch):
+    """Each message that a test makes is put into Korean, too, from its real values."""
+    made = Message.__new__
+
+    def said(cls, *template, **values):
+        message = made(cls, *template, **values)
+        in_language(message, "ko")
+        return message
+
+    monkeypatch.setattr(Message, "__new__", said)
 
 
 @pytest.fixture(scope="session")
