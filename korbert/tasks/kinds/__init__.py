@@ -94,5 +94,5 @@ def kind_of_task(task: Mapping[str, Any], place: str) -> "Kind":
     fields = dict(task)
     entry = KINDS.get(str(fields.pop("kind", None)))
     if entry is None:
-        raise SettingsError(f"{place}: was not fine-tuned by `korbert finetune`: name another folder")
+        raise SettingsError("{place}: was not fine-tuned by `korbert finetune`: name another folder", place=place)
     return entry.kind_class.of_task(fields, place)
