@@ -12,6 +12,7 @@ from korbert import hub
 from korbert.embedder import Embedder, as_texts
 from korbert.errors import ModelError, SettingsError
 from korbert.folders import lasting
+from korbert.messages import Message
 from korbert.modeling import OnnxEncoder, load_model, models, read_config, save_model
 from korbert.notebook import as_html
 from korbert.processor import cores
@@ -33,10 +34,12 @@ _LONG_ROWS_AT_ONCE = 1_024  # the same, of a kind that reads texts to their end
 _MANY_WINDOWS = 32  # of texts to answer questions on: from here on, progress is shown
 
 _REMEDIES = {  # operation -> which models can do it
-    "answer": "questions need a model fine-tuned on answers (kind question-answering), such as a korquad artifact",
-    "fill": "gaps need a pretrained model, such as model/ of a pretrain artifact",
-    "predict": "predictions need a model fine-tuned by `korbert finetune`",
-    "tag": "spans need a model fine-tuned on labels of spans or words (kind token-classification)",
+    "answer": Message(
+        "questions need a model fine-tuned on answers (kind question-answering), such as a korquad artifact"
+    ),
+    "fill": Message("gaps need a pretrained model, such as model/ of a pretrain artifact"),
+    "predict": Message("predictions need a model fine-tuned by `korbert finetune`"),
+    "tag": Message("spans need a model fine-tuned on labels of spans or words (kind token-classification)"),
 }
 
 

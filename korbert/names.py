@@ -1,9 +1,12 @@
 """Names of files, columns and keys, compared in NFC: macOS gives the names of files in NFD."""
 
+import difflib
 import fnmatch
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+
+from korbert.messages import Message
 
 BLANK = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
 """White space, and characters without width: `label.strip(BLANK)`."""
@@ -54,3 +57,9 @@ def _globbed(folder: Path, parts: Sequence[str]) -> Iterator[Path]:
         for path in folder.iterdir():
             if fnmatch.fnmatchcase(nfc(path.name), nfc(parts[0])):
                 yield from _globbed(path, parts[1:])
+
+
+def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> Message:
+    """Asks about the known name that is closest to this one; empty if none is close (difflib's cutoff)."""
+    near = difflib.get_close_matches(name, list(known), 1, cutoff)
+    return Message("did you mean {name}?", name=near[0]) if near else Message("")

@@ -1,6 +1,5 @@
 """Detects the format of a file: given by the user, or from its extension or content."""
 
-import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
@@ -8,6 +7,7 @@ from typing import cast
 
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message, argument
+from korbert.names import did_you_mean
 from korbert.records import arrow, conll, excel, jsons, labelling_tools
 from korbert.records.compression import PACKED, File, open_bytes
 from korbert.records.delimited import delimiter_in, read_delimited
@@ -88,8 +88,8 @@ def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LO
     encoding: of text; "auto" detects it. longest: characters of a quoted field of CSV.
     """
     if form not in FORMS and not form.startswith("xlsx:"):
-        near = "".join(f": did you mean {other}?" for other in difflib.get_close_matches(form, FORMS, 1))
-        raise SettingsError("no format {form!r} among {forms}{near}", form=form, forms=", ".join(FORMS), near=near)
+        hint = did_you_mean(form, FORMS) or Message("name one of these")
+        raise SettingsError("no format {form!r} among {forms}: {hint}", form=form, forms=", ".join(FORMS), hint=hint)
     if path.is_dir():
         if form not in ("auto", "arrow"):
             raise CorpusError("{path}: is a folder, not a file of format {form}: give a file", path=path, form=form)
@@ -124,8 +124,8 @@ def head_of(path: File) -> bytes:
     """The beginning of a file, unpacked. Raises CorpusError for a missing file."""
     if not path.exists():
         beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-        near = [f"did you mean {other}?" for other in difflib.get_close_matches(path.name, beside, 1)]
-        raise CorpusError("{path}: no such file: {near}", path=path, near=(near or ["check its name and folder"])[0])
+        hint = did_you_mean(path.name, beside) or Message("check its name and folder")
+        raise CorpusError("{path}: no such file: {hint}", path=path, hint=hint)
     with open_bytes(path) as file:
         return file.read(HEAD_BYTES)
 

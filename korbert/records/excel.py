@@ -5,7 +5,6 @@ was saved. Numbers keep the digits that Excel keeps (15), whatever decimals, per
 """
 
 import datetime
-import difflib
 import io
 import re
 import warnings
@@ -17,7 +16,7 @@ from zipfile import ZipFile
 from korbert.errors import CorpusError, KorbertError
 from korbert.extras import package
 from korbert.messages import Message, argument
-from korbert.names import BLANK, same_name
+from korbert.names import BLANK, did_you_mean, same_name
 from korbert.records.compression import File, open_file
 from korbert.records.table import Fault, Records, Table
 
@@ -108,13 +107,12 @@ def _chosen(sheets: Sequence[Any], name: str, path: File) -> Any:
     fitting = [one for one in sheets if same_name(one.title, name) or (not name and one.sheet_state == "visible")]
     if not fitting:
         titles = [one.title for one in sheets]
-        near = "".join(f": did you mean {other!r}?" for other in difflib.get_close_matches(name, titles, 1, 0.3))
         raise CorpusError(
-            "{path}: no sheet {name!r} among {titles}{near}",
+            "{path}: no sheet {name!r} among {titles}: {hint}",
             path=path,
             name=name,
             titles=", ".join(titles),
-            near=near or ": name one of these",
+            hint=did_you_mean(name, titles, 0.3) or Message("name one of these"),
         )
     return fitting[0]
 

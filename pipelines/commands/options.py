@@ -1,6 +1,5 @@
 """What several commands share: options, what they give, and how faulty records are reported."""
 
-import difflib
 import logging
 import os
 import sys
@@ -16,8 +15,8 @@ from click.shell_completion import CompletionItem
 from korbert.errors import PartlyFailed, SettingsError
 from korbert.folders import models_in_the_box
 from korbert.messages import VARIABLE as LANG
-from korbert.messages import Message
-from korbert.names import on_disk
+from korbert.messages import Message, in_language, joined
+from korbert.names import did_you_mean, on_disk
 from korbert.pipelines import inference, recipes
 from korbert.records import FORMATS, FORMS, Format, Sheet
 from korbert.terminal import Messages, printable, say, shortened
@@ -121,9 +120,9 @@ class InputType(click.ParamType[Input]):
         if isinstance(place, Path) and not place.exists():
             pipe = f"echo TEXT | korbert {context.info_name} .." if context else "echo TEXT |"
             beside = [other.name for other in place.parent.iterdir()] if place.parent.is_dir() else []
-            near = "".join(f"did you mean {other}? " for other in difflib.get_close_matches(place.name, beside, 1))
-            message = f"{value!r}: No such file or directory: {near}a text itself comes through a pipe: {pipe}"
-            self.fail(message, parameter, context)
+            hints = (did_you_mean(place.name, beside), Message("a text itself comes through a pipe: {pipe}", pipe=pipe))
+            message = Message("{path!r}: no such file or folder: {hint}", path=str(value), hint=joined(hints, " "))
+            self.fail(in_language(message), parameter, context)
         return Input(value, place)
 
 

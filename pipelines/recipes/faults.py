@@ -1,6 +1,5 @@
 """Messages about recipes: which key is wrong, what is there, and which one is near."""
 
-import difflib
 import typing
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -8,6 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from korbert.messages import Message
+from korbert.names import did_you_mean
 from korbert.pipelines.stages.table import TASK
 from korbert.tasks.kinds import KINDS
 
@@ -58,8 +59,8 @@ def model_in(annotation: Any) -> type[BaseModel] | None:
 
 
 def near(word: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    return f" (did you mean {close[0]}?)" if close else ""
+    hint = did_you_mean(word, known, 0.5)
+    return Message(" ({hint})", hint=hint) if hint else ""
 
 
 def short(text: str) -> str:

@@ -2,7 +2,8 @@
 
 How an artifact becomes a page:
 
-1. artifacts/record.py: an `Artifact` opens `stage.json` and `run.json`, and streams the data files, never a whole corpus.
+1. artifacts/record.py: an `Artifact` opens `stage.json` and `run.json`, and streams the data files, never a whole
+   corpus.
 2. stage_page.py: `render` looks up the stage's module in the stage table, falls back to the record alone, and ends
    with it: run time, machine, counts, settings, inputs, versions.
 3. clean.py, analyze.py, vocab.py, shard.py, pretrain.py, task.py (with kinds/,

@@ -1,6 +1,5 @@
 """Finds the columns of a file for each role: named by the user, or else by their usual names."""
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -8,7 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.names import BLANK, nfc, same_name
+from korbert.messages import Message
+from korbert.names import BLANK, did_you_mean, nfc, same_name
 from korbert.records import Cells, is_empty
 from korbert.tasks.files.cells import flag
 from korbert.tasks.files.roles import Role
@@ -166,10 +166,9 @@ def _found(column: str, role: str, present: Sequence[str], file: str) -> str:
             column=column,
             role=role,
         )
-    near = difflib.get_close_matches(column, [name for name in present if name], 1, 0.3)
-    hint = f": did you mean {near[0]!r}?" if near else ": name one of these"
+    hint = did_you_mean(column, filter(None, present), 0.3) or Message("name one of these")
     raise CorpusError(
-        "{file}: no column {column!r} for {role} among {listed}{hint}",
+        "{file}: no column {column!r} for {role} among {listed}: {hint}",
         file=file,
         column=column,
         role=role,

@@ -7,13 +7,13 @@
 4. detecting.py: the kind of a labelled file.
 """
 
-import difflib
 import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from korbert.errors import SettingsError
+from korbert.names import did_you_mean
 from korbert.tasks import sets
 
 if TYPE_CHECKING:
@@ -80,9 +80,8 @@ def section_class(raw: Mapping[str, Any]) -> "type[TaskSection]":
             raise ValueError(f"set: {error}") from None
     name = "classification" if kind is None else ALIASES.get(str(kind), str(kind))
     if name not in KINDS:
-        near = difflib.get_close_matches(name, KINDS, 1)
-        hint = f": did you mean {near[0]}?" if near else ""
-        raise ValueError(f"kind: no kind {name!r} among {', '.join(KINDS)}{hint}")
+        hint = did_you_mean(name, KINDS) or "name one of these"
+        raise ValueError(f"kind: no kind {name!r} among {', '.join(KINDS)}: {hint}")
     return KINDS[name].section_class
 
 

@@ -1,6 +1,5 @@
 """The table of known data sets. Imports nothing heavy. Rows have the roles of the columns of their set."""
 
-import difflib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from korbert.errors import SettingsError
 from korbert.messages import Message, joined
+from korbert.names import did_you_mean
 from korbert.records import Form
 
 Part = Literal["train", "valid", "test"]
@@ -63,8 +63,8 @@ SETS: Mapping[str, KnownSet] = {
 def known_set(name: str) -> KnownSet:
     """Raises SettingsError for an unknown name, with the closest match."""
     if name not in SETS:
-        near = difflib.get_close_matches(name.lower().replace("_", "-"), SETS, 1)
-        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(SETS)}"
+        hint = did_you_mean(name.lower().replace("_", "-"), SETS)
+        hint = hint or Message("known are {names}", names=", ".join(SETS))
         raise SettingsError("no data set {name!r}: {hint}", name=name, hint=hint)
     return SETS[name]
 
