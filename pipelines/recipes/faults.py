@@ -7,37 +7,50 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from korbert.messages import Message
+from korbert.messages import Message, joined
 from korbert.names import did_you_mean
 from korbert.pipelines.stages.table import TASK
 from korbert.tasks.kinds import KINDS
 
 
-def explain(path: Path, error: ValidationError, model: type[BaseModel], section: str) -> str:
+def explain(path: Path, error: ValidationError, model: type[BaseModel], section: str) -> Message:
     """Turns a validation error into a message. section: prefix of the model, with a dot."""
     details = error.errors()
-    first, more = details[0], f" (and {len(details) - 1} more)" if len(details) > 1 else ""
+    first = details[0]
     loc = first["loc"]
     key = (section + ".".join(map(str, loc))).rstrip(".")
     if first["type"] == "extra_forbidden":
-        holder: type[BaseModel] | None = model
-        for part in loc[:-1]:
-            if isinstance(part, str) and holder is not None:
-                field = holder.model_fields.get(part)
-                holder = None if field is None else model_in(field.annotation)
-        name = str(loc[-1])
-        known = sorted(holder.model_fields if holder else ())
-        elsewhere = list(_keys_named(model, name, section))
-        hint = f" (did you mean {elsewhere[0]}?)" if elsewhere and name not in known else near(name, known)
-        if section.startswith(TASK) and len(loc) == 1:  # of one kind of task; others may have the key
-            kinds = [kind for kind, entry in KINDS.items() if name in entry.section_class.model_fields]
-            hint = f" (it is for kind {', '.join(kinds)})" if kinds else hint
-        return f"{path}: {key}: no such key{hint}: known here: {', '.join(known)}{more}"
-    if first["type"] == "missing":
-        return f"{path}: {key}: is missing: add it{more}"
-    message = first["msg"].removeprefix("Value error, ")
-    value = "" if isinstance(first["input"], dict) else f", not {short(repr(first['input']))}"
-    return f"{path}: {key}: {message}{value}{more}"
+        fault = _unknown_key(model, section, loc)
+    elif first["type"] == "missing":
+        fault = Message("is missing: add it")
+    else:
+        fault = joined([first["msg"].removeprefix("Value error, ")])
+        if not isinstance(first["input"], dict):
+            fault = Message("{fault}, not {value}", fault=fault, value=short(repr(first["input"])))
+    message = Message("{path}: {key}: {fault}", path=path, key=key, fault=fault)
+    if more := len(details) - 1:
+        message = Message("{message} (and {count} more)", message=message, count=more)
+    return message
+
+
+def _unknown_key(model: type[BaseModel], section: str, loc: Sequence[int | str]) -> Message:
+    """That there is no such key, with the nearest one and those that there are."""
+    holder: type[BaseModel] | None = model
+    for part in loc[:-1]:
+        if isinstance(part, str) and holder is not None:
+            field = holder.model_fields.get(part)
+            holder = None if field is None else model_in(field.annotation)
+    name = str(loc[-1])
+    known = sorted(holder.model_fields if holder else ())
+    elsewhere = list(_keys_named(model, name, section))
+    hint = near(name, known)
+    if elsewhere and name not in known:
+        hint = Message(" ({hint})", hint=Message("did you mean {name}?", name=elsewhere[0]))
+    if section.startswith(TASK) and len(loc) == 1:  # of one kind of task; others may have the key
+        kinds = [kind for kind, entry in KINDS.items() if name in entry.section_class.model_fields]
+        if kinds:
+            hint = Message(" (it is for kind {kinds})", kinds=", ".join(kinds))
+    return Message("no such key{hint}: known here: {known}", hint=hint, known=", ".join(known))
 
 
 def _keys_named(model: type[BaseModel], name: str, before: str) -> Iterator[str]:
