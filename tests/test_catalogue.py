@@ -50,6 +50,8 @@ def test_each_template_gets_the_values_that_it_names():
         if None in given or not given:
             continue
         for template in call.args[: len(messages.KEYWORDS[call.func.id])]:
+            if ast.unparse(template).endswith(".template"):  # of a message that is in the catalogue
+                continue
             assert isinstance(template, ast.Constant), (path, call.lineno)
             assert {name for name, _, _ in fields(template.value)} == given, (path, call.lineno)
 

@@ -85,7 +85,7 @@ def test_doubts_about_rows_are_said_once_with_their_places(start, caplog):
     korbert.finetune(start, rows, test=[("다른 글", "긍정"), ROWS[1]], baselines=False, **QUICK | {"epochs": 1})
     assert [entry.getMessage() for entry in caplog.records if entry.levelname == "WARNING"] == [
         "label '부장' (rows: 1) may be a slip of '부정' (rows: 21): train.jsonl, line 42",
-        "texts with different labels: 1: '긍정' at train.jsonl, line 1 and '부정' at train.jsonl, line 41",
+        "texts with different labels: 1: '긍정' (train.jsonl, line 1), '부정' (train.jsonl, line 41)",
         "test rows with the texts of a training row: 1 of 2: test.jsonl, line 2",
     ]
 

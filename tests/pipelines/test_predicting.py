@@ -239,7 +239,7 @@ def test_the_command_says_what_failed_and_goes_on(folders, tmp_path, command):
     assert (good["id"], good["text"], good["error"]) == ("7", '좋다, "정말"', "")
     assert json.loads(good["probabilities"]) == {good["label"]: float(good["probability"])}
     said = command("predict", folders / "nsmc", "정말 좋다", code=2).err
-    assert "'정말 좋다': No such file or directory: a text itself comes through a pipe: echo TEXT | korbert" in said
+    assert "'정말 좋다': no such file or folder: a text itself comes through a pipe: echo TEXT | korbert" in said
 
 
 def _workbook(path):

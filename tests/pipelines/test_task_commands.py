@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import korbert
+from korbert.messages import Message
+from korbert.pipelines.artifacts.figures import label
 from korbert.pipelines.cli import run_command
 from korbert.tasks.noise import NOISE
 from tests.korbert.tiny import json_lines
@@ -45,7 +47,7 @@ def test_training_and_test_files_may_be_addresses(here, model, command):
     )
     lines = command("evaluate", "mood", address, "--device", "cpu", "--noise").out.splitlines()
     assert [line.split()[0] for line in lines] == ["accuracy", "macro_f1", *["accuracy"] * len(NOISE)]
-    assert [line.split("  ")[-1].strip() for line in lines[2:]] == list(NOISE)
+    assert [line.split("  ")[-1].strip() for line in lines[2:]] == list(map(label, NOISE))
     said = command("finetune", model, "--train", (here / "no.csv").as_uri(), "--output", "none", code=2).err
     assert "no.csv: no such file: did you mean my.csv?" in said
 
@@ -122,8 +124,8 @@ def test_finetune_and_evaluate_print_the_same_scores(here, model, command, monke
     pattern = r"([0-9.]+)\s% accuracy, .*: ([0-9.]+) to ([0-9.]+)\s%; macro F1 ([0-9.]+)\s%; 10 rows\)"
     found = re.search(pattern, shown.out)
     assert found
-    few = "only 10 rows are scored, each worth 10 points: too few for a reliable score, give more"
-    assert few in json.loads(Path("mood/scores.json").read_text("utf-8"))["said"]
+    said = map(Message.from_json, json.loads(Path("mood/scores.json").read_text("utf-8"))["said"])
+    assert "only 10 rows are scored, each worth 10 points: too few for a reliable score, give more" in said
     assert set(asked) == {"fp32"}
     shown = command("evaluate", "mood", "my.csv", "--device", "cpu")
     assert "my.csv: the model was trained on this file: expect lower scores on other rows" in shown.err
@@ -192,7 +194,7 @@ def test_choices_in_several_columns_are_predicted(here, model, command):
 @pytest.mark.parametrize(("options", "said"), [
     ("--train no.csv", "no.csv: no such file"),
     ("--train my.csv", "no column of labels or scores among 후기, 느낌"),
-    ("--train my.csv --label 느끼", "no column '느끼' .* did you mean '느낌'"),
+    ("--train my.csv --label 느끼", "no column '느끼' .* did you mean 느낌"),
     ("--train my.csv --text 후기 --label 느낌 --valid other.csv",
      "labels not seen in training: '다름' 1 times, first at .*other.csv, line 3"),
     ("--train my.csv --text 후기 --label 느낌 --set epoch=3", "no such key .did you"),

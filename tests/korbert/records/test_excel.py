@@ -112,7 +112,7 @@ def test_sheets_that_are_not_read_are_said(sheets):
 
 
 def test_an_unknown_sheet_is_refused_with_the_others(sheets):
-    with pytest.raises(CorpusError, match="no sheet '설며' among Sheet, 응답, 설명: did you mean '설명'"):
+    with pytest.raises(CorpusError, match="no sheet '설며' among Sheet, 응답, 설명: did you mean 설명"):
         open_table(sheets, "xlsx:설며")
 
 

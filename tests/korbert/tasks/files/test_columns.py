@@ -35,7 +35,7 @@ def test_columns_are_found(roles, present, given, chosen):
         ([TEXT], ["a", "", "c"], {}, r"a.csv: no column for text \(text, .*\) among a, \(no name\), c: say which"),
         ([TEXT, LABEL], [], {}, r"no column for text .* and label .* among none"),
         ([TEXT], ["b\udcff"], {}, r"among b\\udcff: say"),
-        ([TEXT], ["문장들", "b"], {"text": "문장"}, r"no column '문장' for text among .*: did you mean '문장들'\?"),
+        ([TEXT], ["문장들", "b"], {"text": "문장"}, r"no column '문장' for text among .*: did you mean 문장들\?"),
         ([TEXT], ["a", "b"], {"text": "zzz"}, r"no column 'zzz' for text among a, b: name one of these"),
         ([TEXT], ["a", "a"], {"text": "a"}, r"2 columns are called 'a', the one for text: give them names"),
         ([TEXT], ["text", "Text"], {}, r"column 'text' or 'Text' may hold text: say which one it is"),
