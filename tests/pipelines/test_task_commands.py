@@ -125,7 +125,8 @@ def test_finetune_and_evaluate_print_the_same_scores(here, model, command, monke
     found = re.search(pattern, shown.out)
     assert found
     said = map(Message.from_json, json.loads(Path("mood/scores.json").read_text("utf-8"))["said"])
-    assert "only 10 rows are scored, each worth 10 points: too few for a reliable score, give more" in said
+    few = "only 10 rows are scored, each worth 10 points: too few for a reliable score, give more"
+    assert few in said
     assert set(asked) == {"fp32"}
     shown = command("evaluate", "mood", "my.csv", "--device", "cpu")
     assert "my.csv: the model was trained on this file: expect lower scores on other rows" in shown.err
