@@ -108,7 +108,7 @@ def test_the_first_visible_sheet_is_read_unless_one_is_named(sheets, form, colum
 
 
 def test_sheets_that_are_not_read_are_said(sheets):
-    assert open_table(sheets).notes == ("sheets not read: 2 (Sheet, 설명): --sheet names one",)
+    assert open_table(sheets).notes == ("sheets not read: 2 (Sheet, 설명): sheet names one",)
 
 
 def test_an_unknown_sheet_is_refused_with_the_others(sheets):

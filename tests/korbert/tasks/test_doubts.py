@@ -55,7 +55,7 @@ def test_a_text_with_two_labels_is_said_and_one_that_is_repeated_is_not():
         ("쓰다", ["가", "나"]),
         ("쓰다", ["나", "가"]),
     ]
-    assert _doubts(rows) == ["texts with different labels: 1: '가' at a.csv, line 2 and '나' at a.csv, line 4"]
+    assert _doubts(rows) == ["texts with different labels: 1: '가' (a.csv, line 2), '나' (a.csv, line 4)"]
 
 
 def test_rows_to_score_that_are_training_rows_are_said():

@@ -28,7 +28,7 @@ HASTY = "text,choices,label\n" + "\n".join(f'하늘은,"[""가"", ""나{n}""]",{
         ("classification", "text,label\n가,없음\n나,있음\n", {"uncounted": "업음"},
          r"uncounted '업음': is none of the labels 없음, 있음"),
         ("classification", 'text,label\n가,0\n나,1\n다,"0,1"\n', {},
-         r"line 4: label '0,1' stands beside the label '0': if a text may have several labels, use --several; if it"),
+         r"line 4: label '0,1' stands beside the label '0': if a text may have several labels, use several=True; if it"),
         ("classification", "text,label\n가,정상\n나,hate\n다,기타편향|hate\n", {},
          r"line 4: label '기타편향\|hate' stands beside the label 'hate': if a text"),
         ("classification", "text,label\n가,[]\n나,[]\n", {"several": True}, "a.csv: no row has a label"),
@@ -81,7 +81,7 @@ def test_what_a_file_is_taken_for(tmp_path, lines, several, kind, why):
 
 def test_files_of_several_labels_ask_for_several(tmp_path):
     path = written(tmp_path, "a.csv", "문장,욕설,지역\n가,1,0\n나,0,0\n")
-    with pytest.raises(CorpusError, match=r"columns '욕설', '지역' hold 0 and 1: if each .* use --several; else"):
+    with pytest.raises(CorpusError, match=r"columns '욕설', '지역' hold 0 and 1: if each .* use several=True; else"):
         detect(path, {})
     path = written(tmp_path, "a.csv", 'text,labels\n가,"[1, 0]"\n나,"[0, 1]"\n')
     assert detect(path, {}).several
