@@ -193,7 +193,8 @@ def test_rows_and_pieces_beyond_a_limit_are_left_out_and_said(learn, caplog):
     folder = learn(*moods(("문장", "감정")), train_rows=4, max_length=4, epochs=1)
     record = json.loads((folder / "scores.json").read_text())
     assert record["counts"] == {"train": 4, "valid": 10, "test": 10, "test_in_train": 4}
-    assert "4 of the 10 training rows, by a hash of their texts, are used" in record["said"]
+    said = map(Message.from_json, record["said"])
+    assert "4 of the 10 training rows, by a hash of their texts, are used" in said
     assert record["task"]["labels"] == ["긍정", "부정"]
     cut = record["said"][-1]
     assert re.fullmatch(r"\d+ texts \([0-9.]+ %\) are cut at 4 pieces: --set max_length=N reads up to \d+", cut)
@@ -233,4 +234,4 @@ def test_training_rows_alone_are_learned_with_wrong_spaces(learn, start, tmp_pat
     assert "tfidf" in scores_of(folder)
     record = json.loads((folder / "scores.json").read_text())
     assert record["counts"]["test_in_train"] == 10
-    assert record["said"][-1] == some.said[-1]
+    assert record["said"][-1] == some.said[-1].as_json()

@@ -7,6 +7,7 @@ import pytest
 import korbert
 from korbert.errors import CorpusError, ModelError, SettingsError
 from korbert.huggingface.exporting import export
+from korbert.messages import Message
 from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.operations import operations_of
 from tests.pipelines.small_tasks import fine_tune, scores_of
@@ -100,7 +101,8 @@ def test_a_request_brings_its_own_slots(model):
 def test_rows_that_cannot_be_learned(untrained, tmp_path):
     path = trips(tmp_path / "trips.jsonl", [*TRIPS, ("광주로 갑니다", {TO: "서울"})])
     fine_tune("slots", untrained(), tmp_path / "out", {"train": path}, **{**BASE, "epochs": 1})
-    said = json.loads((tmp_path / "out" / "scores.json").read_text(encoding="utf-8"))["said"]
+    scores = json.loads((tmp_path / "out" / "scores.json").read_text(encoding="utf-8"))
+    said = list(map(Message.from_json, scores["said"]))
     assert "dropped 1 as bad_row: trips.jsonl, line 11: the context has no '서울'" in said
     with pytest.raises(CorpusError, match="no slot has a value"):
         fine_tune("slots", untrained(), tmp_path / "out", {"train": trips(path, [("안녕하세요", {})] * 9)}, **BASE)

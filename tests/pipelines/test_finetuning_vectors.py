@@ -8,6 +8,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 import korbert
 from korbert.errors import CorpusError, SettingsError
+from korbert.messages import Message
 from korbert.modeling import read_config
 from korbert.search import Index, default_way
 from korbert.search.evaluation import evaluate
@@ -76,7 +77,7 @@ def test_labels_with_far_texts(learn):
     folder = learn((["sentence1", "sentence2", "gold_label"], rows))
     assert scores_of(folder)["pretrained"]["spearman"] > 0.99 * HIGHEST
     assert korbert.load(folder, "cpu").similarity(TEXTS, OTHERS).argmax(axis=1).tolist() == list(range(10))
-    said = json.loads((folder / "scores.json").read_text())["said"]
+    said = list(map(Message.from_json, json.loads((folder / "scores.json").read_text())["said"]))
     assert any("dropped 10 as bad_row" in line and "'neutral' is neither near nor far" in line for line in said)
 
 

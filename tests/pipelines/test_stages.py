@@ -12,7 +12,8 @@ from korbert.corpus.settings import ShardSettings
 from korbert.errors import ArtifactError, SettingsError
 from korbert.modeling import load_model
 from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.stages import Inputs, pretrain, shard, vocab
+from korbert.pipelines.artifacts.stage import Inputs
+from korbert.pipelines.stages import pretrain, shard, vocab
 from korbert.pipelines.stages.pretrain import ShardRows, model_and_loss
 from korbert.pipelines.stages.settings import PretrainStage, VocabStage
 from korbert.pretraining import SpecialIds

@@ -28,7 +28,7 @@ HASTY = "text,choices,label\n" + "\n".join(f'하늘은,"[""가"", ""나{n}""]",{
         ("classification", "text,label\n가,없음\n나,있음\n", {"uncounted": "업음"},
          r"uncounted '업음': is none of the labels 없음, 있음"),
         ("classification", 'text,label\n가,0\n나,1\n다,"0,1"\n', {},
-         r"line 4: label '0,1' stands beside the label '0': if a text may have several labels, use several=True; if it"),
+         r"line 4: label '0,1' stands beside the label '0': if a text may have several labels, use several=True"),
         ("classification", "text,label\n가,정상\n나,hate\n다,기타편향|hate\n", {},
          r"line 4: label '기타편향\|hate' stands beside the label 'hate': if a text"),
         ("classification", "text,label\n가,[]\n나,[]\n", {"several": True}, "a.csv: no row has a label"),

@@ -13,6 +13,7 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import pytest
 
+from korbert.messages import Message
 from korbert.pipelines.artifacts.record import Artifact
 from korbert.pipelines.reports.elements import Story
 from korbert.pipelines.stages.table import STAGES
@@ -105,7 +106,7 @@ def clean(folder: Path, rng: random.Random) -> dict[str, Any]:
         rows = [{"id": f"wiki:{part}-{i}", "source": sources[i], "text": text} for i, text in enumerate(texts)]
         write_parquet(folder / f"documents/part-{part:05d}.parquet", rows)
     reasons = [("too_short", "굿")] * 25 + [("exact_duplicate", "재미있다")] * 9
-    reasons += [("hangul_below_min", "<script>alert(1)</script> lol & ㅋㅋㅋ")] * 4
+    reasons += [("too_little_hangul", "<script>alert(1)</script> lol & ㅋㅋㅋ")] * 4
     dropped = [
         {"id": f"reviews:{i}", "source": rng.choice(("wiki", "reviews")), "reason": reason,
          "detail": f"{i} characters", "text": text}
@@ -207,7 +208,13 @@ def scored(metrics: Sequence[str], models: Mapping[str, float], *, unseen: bool 
         summary = {"name": name, "seeds": 1, "examples": [score - 0.02, score + 0.02]}
         summaries.append(summary | dict.fromkeys(metrics, spread))
     table = {"metrics": list(metrics), "rows": rows, "models": summaries, "comparisons": []}
-    return {"scored_on": "test", **table, "details": {}, "said": ["a task: of the test"], "note": ""} | more
+    return {
+        "scored_on": "test",
+        **table,
+        "details": {},
+        "said": [Message("a task: of the test").as_json()],
+        "note": "",
+    } | more
 
 
 def nsmc(folder: Path, rng: random.Random) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from korbert.messages import Message
 from korbert.pipelines.experiments import scores
 from korbert.pipelines.experiments.search import ModelResult
 from korbert.tasks.kinds.classification import Classification
@@ -119,7 +120,9 @@ def write_task(recipe: Path, name: str, kit: Kit, **changes: Any) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scores, "_RESAMPLES", 40)
         table = scores.score_table(kind, rows, results)
-    said = [f"{kind.name}: {kind.about()}", "/somewhere/else/train.csv: 100 rows", "10 rows are held out"]
+    read = Message("{file}: {rows} rows", file="/somewhere/else/train.csv", rows=100)
+    lines = (Message("{kind}: {about}", kind=kind.name, about=kind.about()), read, Message("10 rows are held out"))
+    said = [line.as_json() for line in lines]
     written = {"task": kind.task(), "scored_on": "test", **table, "counts": counts, "said": said}
     write_json(folder / "scores.json", {**written, "details": {}, "note": "", **changes})
     write_lines(folder / "predictions.jsonl", [

@@ -45,7 +45,7 @@ def test_page_is_well_formed_self_contained_and_the_same_elsewhere(maker, tmp_pa
 
 NAMES = {
     "Linux x86_64, a processor", "korbert run demo",
-    "train.csv: 100 rows", "10 rows are held out", "share kept", "hangul below min",  # not as stages say it
+    "train.csv: 100 rows", "10 rows are held out", "share kept",  # not as stages say it
 }  # fmt: skip
 
 

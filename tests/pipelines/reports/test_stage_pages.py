@@ -19,7 +19,7 @@ def _text(page):
 def test_clean_counts_dropped_documents_by_reason_and_source(maker):
     shown = elements(clean.story(maker.open("clean")))
     assert [(bar.label, plain(bar.text)) for bar in shown["Drop reasons"].bars] == [
-        ("too short", "25"), ("exact duplicate", "9"), ("hangul below min", "4"),
+        ("too short", "25"), ("exact duplicate", "9"), ("too little Hangul", "4"),
     ]  # fmt: skip
     *reasons, kept, share = shown["Documents by reason and source"].rows
     assert share[0] == "share kept"
