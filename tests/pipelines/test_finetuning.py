@@ -11,6 +11,7 @@ from sklearn.metrics import f1_score
 
 import korbert
 from korbert.errors import SettingsError
+from korbert.messages import Message
 from korbert.modeling import load_model
 from korbert.pipelines.experiments.preparing import prepare
 from tests.korbert.tiny import json_lines
