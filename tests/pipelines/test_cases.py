@@ -17,6 +17,12 @@ from korbert.tasks.kinds.detecting import detect
 CASES = Path(__file__).parent / "cases"
 
 
+@pytest.fixture(autouse=True)
+def at_the_command_line(monkeypatch):
+    """Messages name options."""
+    monkeypatch.setenv("KORBERT_NAMES", "options")
+
+
 def _taught(path, several=False, **columns):
     """The kind of a file as `finetune` finds it, and its rows as the task learns them."""
     given = {role: [name] for role, name in columns.items()}

@@ -143,7 +143,7 @@ def test_other_models_than_the_first(tmp_path):
     same = compare_tasks([one, one], ["pretrained", "tfidf"])
     assert [side.name for side in same.sides] == ["pretrained", "tfidf"]
     for folders, models, said in (
-        ([one, two], ["majority"], "--model majority: .*one has predictions of pretrained, tfidf"),
+        ([one, two], ["majority"], "model majority: .*one has predictions of pretrained, tfidf"),
         ([one, two, two], ["tfidf", "tfidf"], "--model: 2 names for 3 folders"),
         ([one, one], ["tfidf"], "one: its model tfidf is named twice: name another folder or --model"),
     ):
