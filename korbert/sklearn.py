@@ -71,6 +71,8 @@ class _Learning(_OfTexts):
         """Fine-tunes `model_`; its scores on the rows that selected the epoch are `scores_`."""
         rows = _rows(X)
         check_consistent_length(rows, targets)
+        if len(rows[0]) == 2 and all(str(target) in row for row, target in zip(rows, targets, strict=True)):
+            raise SettingsError("X holds y in one of its columns: give the column of texts alone")
         names = ("text", "pair", self._target) if len(rows[0]) == 2 else ("text", self._target)
         made = [dict(zip(names, (*row, target), strict=True)) for row, target in zip(rows, targets, strict=True)]
         asked: dict[str, Any] = {"epochs": self.epochs, "learning_rates": self.learning_rate, "features": self.features}

@@ -138,6 +138,11 @@ def test_what_is_no_text_is_refused(start):
         (lambda own, start: own.fit(TEXTS, ["가"] * 12), ValueError, r"y has 1 class \('가'\): give 2 or more"),
         (lambda own, start: own.fit(TEXTS, MOODS[:4]), ValueError, "inconsistent numbers of samples"),
         (
+            lambda own, start: own.fit(pd.DataFrame({"후기": TEXTS, "감정": MOODS}), MOODS),
+            SettingsError,
+            "X holds y in one of its columns: give the column of texts alone",
+        ),
+        (
             lambda own, start: TextClassifier(start, settings={"epoch": 2}).fit(TEXTS, MOODS),
             SettingsError,
             "epoch: no such key",
