@@ -137,7 +137,7 @@ def without_torn_spaces(text: str, units: list[Unit]) -> str:
 def eojeols_after(text: str, units: list[Unit] | None = None) -> list[int]:
     """Where each eojeol but the first begins, so that bisect_right(.., place) is the eojeol of a place, from 0.
 
-    units: those of the text, if they are known.
+    units: those of the text, if they are known; an empty list splits by white space alone, whatever it tears apart.
     """
     text = without_torn_spaces(text, list(units_of(text)) if units is None else units)
     return [word.start() for word in _WORD.finditer(text)][1:]

@@ -113,7 +113,7 @@ def owners_of(texts: Sequence[str], encoding: Encoding, unit: Unit) -> list[int]
 
     eojeol: split by white space. morpheme: those of the tokenizer; for one of `transformers`, its words.
     """
-    later = [eojeols_after(text) for text in texts]
+    later = [eojeols_after(text, []) for text in texts]  # by white space, torn words or not
     numbers: dict[object, int] = {}
     owners = []
     for index, special in enumerate(encoding.special_tokens_mask):

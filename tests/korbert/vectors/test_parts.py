@@ -5,7 +5,7 @@ import unicodedata
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import korbert
@@ -55,6 +55,7 @@ def test_the_vector_of_several_morphemes_is_their_mean(encoder):
 
 
 @given(texts=st.lists(st.text(alphabet="가나다 .\n한글a👍", max_size=40), max_size=5))
+@example(texts=["가 가"])
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_eojeols_are_those_of_the_text(encoder, texts):
     for text, found in zip(texts, encoder.parts(texts, "eojeol"), strict=True):
