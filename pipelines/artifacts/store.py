@@ -73,7 +73,7 @@ class _Begun(BaseModel, strict=True):
     inputs: dict[Literal["artifacts", "files"], Json]
     versions: dict[str, str] = {}
     sittings: list[Json] = []
-    failed: str = ""
+    failed: dict[str, Any] = Field(default_factory=dict)
 
 
 class _Record(_Begun):

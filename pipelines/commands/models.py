@@ -328,7 +328,7 @@ def list_models(folder: Path) -> None:
         task = {"kind": config["kind"], **config["task"]}
         what = _USES.get(task["kind"]) or kind_of_task(task, name).about()
         size = sum(path.stat().st_size for path in model_folder(name).rglob("*") if path.is_file())
-        say(joined((name, f"{task['kind']}:", what, megabytes(size)), "  "))
+        say(joined((name, joined((f"{task['kind']}:", what), " "), megabytes(size)), "  "))
 
 
 COMMANDS = [tokenize, predict, fill, look, export, import_, pack, list_models]

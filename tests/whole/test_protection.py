@@ -219,4 +219,4 @@ def test_bad_rows_are_told_by_their_reason_and_the_run_goes_on(made):
     said = made.run("clean", "--workers", "1", "--set", "clean.part_bytes=1000000").err  # one part: quicker
     counts = made.record("clean")["counts"]
     assert counts["dropped.bad_json"] == 99
-    assert f"dropped {counts['dropped']} (99 bad json" in said
+    assert f"dropped {counts['dropped']} (99 bad JSON" in said

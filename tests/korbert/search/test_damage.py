@@ -143,6 +143,6 @@ def test_the_hub_is_not_asked_for_the_model_of_an_index(filled, encoder, monkeyp
     monkeypatch.setattr(hub, "downloaded", lambda repo: pytest.fail("the Hub was asked"))
     with database.writing(filled.folder) as file:
         database.write_meta(file, model={"digest": encoder.digest, "folder": "hf:someone/model"})
-    with pytest.raises(ArtifactError, match=r"which is asked only if you say so: --model hf:someone/model"):
+    with pytest.raises(ArtifactError, match=r"which is asked only if you say so: model hf:someone/model"):
         Index.load(filled.folder)
     assert len(Index.load(filled.folder, encoder)) == len(TEXTS)

@@ -75,7 +75,7 @@ def test_another_kiwi_is_refused_with_the_ways_out(saved, monkeypatch):
         Tokenizer.load(saved)
     said = str(refused.value)
     assert "made with kiwipiepy 0.24.1, kiwipiepy_model 0.24.0, installed is kiwipiepy 9.9.9" in said
-    for way in (f"`korbert tokenize {saved} --check`", "kiwipiepy==0.24.1", "another vocabulary", "--accept-kiwi"):
+    for way in (f"`korbert tokenize {saved} --check`", "kiwipiepy==0.24.1", "another vocabulary", "accept_kiwi"):
         assert way in said
 
 
