@@ -33,13 +33,13 @@ from typing import Any
 import torch
 
 from korbert.modeling import ClassificationModel, load_model
+from korbert.system.ranks import World
 from korbert.tasks.finetuning.seen import learning_seen
 from korbert.training import OptimizerSettings, choose_device
 from korbert.training.devices import memory_kept
 from korbert.training.examples import Batches, Examples
 from korbert.training.plan import TrainingPlan
 from korbert.training.updates import Updates
-from korbert.world import World
 
 WAYS = ("ours", "Trainer padded to 128", "Trainer grouped by length")
 BATCH = 32

@@ -36,10 +36,10 @@ import torch
 
 from korbert.modeling import EncoderConfig, PretrainingModel
 from korbert.pretraining import MaskingSettings, PairSettings, PretrainingLoss, PretrainingRows, SpecialIds
+from korbert.system.ranks import World
 from korbert.training import OptimizerSettings, choose_device
 from korbert.training.devices import memory_kept
 from korbert.training.updates import Updates
-from korbert.world import World
 
 Step = Callable[[], int]
 """Makes a step; returns its pieces."""

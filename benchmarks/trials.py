@@ -48,14 +48,14 @@ from choices import heldout_chars, record
 from pydantic import BaseModel, Field, model_validator
 from trials_table import picture, table
 
-from korbert.durable import read_json, write_json, write_whole
 from korbert.modeling import PretrainingModel, load_model, save_model
 from korbert.pipelines.recipes import loading
 from korbert.pipelines.stages.pretrain import ShardRows, piece_counts
 from korbert.pipelines.stages.settings import PretrainStage
 from korbert.pretraining import PretrainingLoss, SpecialIds, evaluate, heldout_batches
-from korbert.processes import die_with
-from korbert.processor import processor_name
+from korbert.system.durable import read_json, write_json, write_whole
+from korbert.system.processes import die_with
+from korbert.system.processor import processor_name
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.vocabulary import FIRST_PIECE
 

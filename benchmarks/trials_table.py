@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import matplotlib
 from matplotlib.figure import Figure
 
-from korbert.durable import read_json
 from korbert.pipelines.experiments.compare_tasks import PREDICTIONS, read_predictions
 from korbert.pipelines.experiments.scores import compared
+from korbert.system.durable import read_json
 from korbert.tasks.kinds import kind_of_task
 
 if TYPE_CHECKING:

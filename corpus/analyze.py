@@ -21,8 +21,7 @@ from korbert.corpus.execution.parts import Counts, Part
 from korbert.corpus.execution.workers import Outcome, RecordUnit, Workers, run_units
 from korbert.corpus.morphemes import SCHEMA, Ints
 from korbert.corpus.settings import AnalyzeSettings
-from korbert.durable import sha256_of
-from korbert.progress import track
+from korbert.system import sha256_of, track
 from korbert.tokenization import Analyzer, AnalyzerOptions, changes
 
 _VERSION = 1  # raise it when the same input gives different bytes

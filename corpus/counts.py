@@ -14,8 +14,8 @@ from korbert.corpus.execution.database import connect, result_tables, write_quer
 from korbert.corpus.execution.parts import Counts, Part, key_of, part_files, write_parquet
 from korbert.corpus.execution.workers import Workers, local_threads, run_parts
 from korbert.corpus.morphemes import Codes, read_morphemes
-from korbert.durable import sha256_of
 from korbert.errors import CorpusError
+from korbert.system import sha256_of
 from korbert.tokenization import FIRST_BYTE, FIRST_PIECE, Tokenizer, VocabularySettings, is_form, marked
 
 _VERSION = 1  # raise it when the same input gives different bytes

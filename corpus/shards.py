@@ -19,8 +19,8 @@ from korbert.corpus.execution.parts import Counts, Part
 from korbert.corpus.execution.workers import Workers, run_parts
 from korbert.corpus.morphemes import Bools, Morphemes, read_morphemes
 from korbert.corpus.settings import ShardSettings
-from korbert.durable import sha256_of
 from korbert.errors import CorpusError
+from korbert.system import sha256_of
 from korbert.tokenization import CONTINUATION, EOJEOL, MORPHEME, SENTENCE, Tokenizer
 
 _VERSION = 1  # raise it when the same input gives different bytes

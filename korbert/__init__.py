@@ -11,8 +11,8 @@ model.py is a model in use: `korbert.load(folder)` opens one; its vectors are th
 finds texts, sklearn.py has estimators of scikit-learn, and workflows.py has what the package offers of `pipelines`:
 `korbert.finetune`, `korbert.run`, ..
 
-Used by all: errors.py, durable.py (files), seeds.py, versions.py and processor.py (what bytes depend on), folders.py
-and hub.py (find model folders), interruption.py (signals), progress.py, terminal.py and notebook.py (output).
+Used by all: errors.py, messages/ (what people read, in English and Korean), system/ (files, processes, signals,
+terminals), folders.py and hub.py (model folders), names.py, seeds.py, and notebook.py (tables in notebooks).
 """
 
 import lazy_loader

@@ -16,7 +16,7 @@ are failures: 1.
 from typing import Any
 
 from korbert.messages import Message
-from korbert.terminal import shortened
+from korbert.system import shortened
 
 
 class KorbertError(Exception):

@@ -7,12 +7,12 @@ import difflib
 from contextlib import suppress
 from pathlib import Path
 
-from korbert.durable import read_object
 from korbert.errors import ModelError
+from korbert.system import read_object
 
 _HUB = "hf:"
 _DEEPEST = 4  # artifacts/demo/pretrain/model
-_BOX = Path(__file__).parent / "box"  # bundled models, packed (korbert.modeling.packing); README.md is their card
+_BOX = Path(__file__).parent / "box"  # bundled models, packed (korbert.modeling.files.packing); README.md is their card
 
 
 def models_in_the_box() -> list[str]:

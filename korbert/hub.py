@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from korbert.errors import ModelError, ModelFailed
-from korbert.extras import package
+from korbert.system import package
 
 _FILES = ["config.json", "model.safetensors", "encoder.onnx", "tokenizer/*"]
 _CARD = """---

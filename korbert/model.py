@@ -15,9 +15,8 @@ from korbert.folders import lasting
 from korbert.messages import Message
 from korbert.modeling import OnnxEncoder, load_model, models, read_config, save_model
 from korbert.notebook import as_html
-from korbert.processor import cores
-from korbert.progress import Advance, track, untracked
 from korbert.records import is_empty, listed
+from korbert.system import Advance, cores, track, untracked
 from korbert.tasks.files import ROLES, Row, row_of, text_or_empty
 from korbert.tasks.filling import Candidate, Expected, encode_gaps, expect, fill_gaps
 from korbert.tasks.kinds import kind_of_task

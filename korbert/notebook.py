@@ -4,7 +4,7 @@ import html
 import sys
 from collections.abc import Mapping, Sequence
 
-from korbert.terminal import printable
+from korbert.system import printable
 
 
 def as_html(title: str, facts: Mapping[str, object]) -> str:

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from korbert.errors import SettingsError
-from korbert.extras import needed_for
 from korbert.model import Model
+from korbert.system import needed_for
 from korbert.tasks.files import label
 from korbert.tasks.kinds.texts import lack_text
 from korbert.vectors import PoolingName

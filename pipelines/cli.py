@@ -15,14 +15,10 @@ import click
 
 from korbert import __version__
 from korbert.errors import EndedElsewhere, KorbertError
-from korbert.extras import needed_for
-from korbert.interruption import Interrupted, handled_signals
 from korbert.messages import LOCALES, NAMES, VARIABLE, Message, in_language, language
 from korbert.pipelines.commands import models, scoring, serving, stages, tasks, vectors
 from korbert.pipelines.stages.table import STAGES
-from korbert.processor import bound_spinning
-from korbert.terminal import in_one_line, say
-from korbert.world import is_silent, world
+from korbert.system import Interrupted, bound_spinning, handled_signals, in_one_line, is_silent, needed_for, say, world
 
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -16,7 +16,6 @@ from typing import Any, Literal
 import torch
 
 from korbert.errors import KorbertError, SettingsError
-from korbert.extras import needed_for
 from korbert.folders import model_folder
 from korbert.model import Model
 from korbert.names import on_disk
@@ -24,11 +23,9 @@ from korbert.pipelines import artifacts, experiments, recipes, reports, runs
 from korbert.pipelines.artifacts.record import Artifact
 from korbert.pipelines.experiments.evaluating import Evaluation
 from korbert.pipelines.results import Comparison, Finetuned, Run, figures_of
-from korbert.processor import cores
 from korbert.records import Form, write_rows
-from korbert.scratch import claim, remove
+from korbert.system import claim, cores, needed_for, remove, world
 from korbert.tasks.files import ROLES
-from korbert.world import world
 
 __all__ = ["Comparison", "Evaluation", "Finetuned", "Run", "compare", "evaluate", "finetune", "pretrain", "run"]
 

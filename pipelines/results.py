@@ -12,9 +12,9 @@ from korbert.model import Model
 from korbert.notebook import as_html
 from korbert.pipelines import artifacts, reports
 from korbert.pipelines.artifacts.record import Artifact, drawing
-from korbert.pipelines.reports.compare import Shown
-from korbert.pipelines.reports.task_scores import mean
-from korbert.terminal import console
+from korbert.pipelines.reports.artifacts.task_scores import mean
+from korbert.pipelines.reports.pages.compare import Shown
+from korbert.system import console
 
 
 @dataclass(frozen=True, repr=False)

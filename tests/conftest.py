@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 
 from korbert.messages import Message, in_language
-from korbert.processor import bound_spinning
+from korbert.system.processor import bound_spinning
 
 ROOT = Path(__file__).resolve().parent.parent
 OFFLINE = Path(__file__).resolve().parent / "offline"
@@ -160,8 +160,8 @@ def foreign(tmp_path_factory):
     import transformers
     from foreign_folders import CONFIGS, TOKENIZERS, foreign_tokenizer
 
-    from korbert._transformers import quietly
-    from korbert.modeling.transformers_config import CLASSES
+    from korbert.modeling.adapters.transformers_config import CLASSES
+    from korbert.modeling.adapters.transformers_package import quietly
 
     made: dict[str, Path] = {}
 

@@ -9,7 +9,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from korbert.extras import EXTRAS, MissingPackage, needed_for, package
+from korbert.system.extras import EXTRAS, MissingPackage, needed_for, package
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -15,10 +15,10 @@ import pytest
 import korbert
 from korbert.corpus.readers import chunks, rows
 from korbert.corpus.settings import CleanSettings, SourceSettings
-from korbert.durable import sha256_of
 from korbert.pipelines.cli import cli
 from korbert.pipelines.recipes import loading
 from korbert.pipelines.stages.table import STAGES
+from korbert.system.durable import sha256_of
 from korbert.tasks.kinds.sections import KorquadSection
 from tests.pipelines.service.started import started
 

@@ -25,11 +25,10 @@ from korbert.corpus.execution.parts import ROW_GROUP_ROWS, Counts, Part, key_of,
 from korbert.corpus.execution.workers import Lost, Outcome, RecordUnit, Workers, local_threads, run_units
 from korbert.corpus.readers import Chunk, SourceRow, chunks, count_records, rows
 from korbert.corpus.settings import MIB, CleanSettings
-from korbert.durable import sha256_of
 from korbert.errors import CorpusError
 from korbert.messages import argument
-from korbert.progress import track
 from korbert.records import File
+from korbert.system import sha256_of, track
 
 _VERSION = 4  # raise it when the same input gives different bytes
 _LIBRARIES = ("numpy", "pyarrow", "duckdb", "mwparserfromhell")

@@ -22,7 +22,7 @@ from korbert.corpus.cleaning.hashing import repeats
 from korbert.corpus.execution.database import Database, connect, write_query
 from korbert.corpus.execution.parts import Part, key_of
 from korbert.corpus.settings import CleanSettings, DuplicateSettings
-from korbert.progress import track
+from korbert.system import track
 
 # Templates share 5-grams of terms, with all numbers taken as equal. One n-gram in four is sampled by its hash: ten of a
 # document of forty terms, enough to tell a filled-in form from prose.

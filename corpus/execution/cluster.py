@@ -15,8 +15,8 @@ from pebble import ProcessExpired
 
 from korbert.corpus.execution.processes import prepare
 from korbert.errors import KorbertError
-from korbert.extras import needed_for
 from korbert.messages import argument
+from korbert.system import needed_for
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # before Ray is imported: nothing calls home
 

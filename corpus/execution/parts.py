@@ -20,9 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel
 
-from korbert.durable import read_object, sha256_of, sync, write_aside, write_whole
 from korbert.errors import ArtifactError, CorpusError
-from korbert.versions import installed_version
+from korbert.system import installed_version, read_object, sha256_of, sync, write_aside, write_whole
 
 Counts = dict[str, int]
 

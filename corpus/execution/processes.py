@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pebble import ProcessPool
 
-from korbert.processes import Spawning, die_with, starting
+from korbert.system import Spawning, die_with, starting
 
 U = TypeVar("U")
 R = TypeVar("R")

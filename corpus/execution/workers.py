@@ -18,7 +18,7 @@ from pebble import ProcessExpired
 from korbert.corpus.execution.parts import Counts, Part, unfinished
 from korbert.errors import KorbertError
 from korbert.messages import argument
-from korbert.progress import track
+from korbert.system import track
 
 U = TypeVar("U")
 R = TypeVar("R")

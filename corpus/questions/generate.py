@@ -16,9 +16,8 @@ from korbert.corpus.execution.workers import Outcome, RecordUnit, Workers, run_u
 from korbert.corpus.questions.making import Made, Maker, paragraphs
 from korbert.corpus.readers import Chunk, chunks, count_records, rows
 from korbert.corpus.settings import MIB, SourceSettings
-from korbert.durable import read_object, write_whole
-from korbert.progress import track
 from korbert.records import File
+from korbert.system import read_object, track, write_whole
 from korbert.tokenization import Analyzer
 
 _PART_BYTES = MIB // 4

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from korbert.durable import write_json
 from korbert.errors import ModelError
 from korbert.huggingface.configs import config_to_transformers
 from korbert.huggingface.conversion import to_transformers
@@ -22,7 +21,7 @@ from korbert.modeling import (
     read_config,
     serialize,
 )
-from korbert.scratch import new_folder
+from korbert.system import new_folder, write_json
 from korbert.tokenization import Tokenizer, morphemes, pieces, repair, spans, vocabulary
 
 _TOKENIZER_FILE = "tokenization_korbert.py"

@@ -5,8 +5,6 @@ Nothing is downloaded, no code in a folder is run, and weights are read from saf
 
 from pathlib import Path
 
-from korbert._transformers import quietly, reason_of
-from korbert.durable import read_json, read_object
 from korbert.errors import ModelError
 from korbert.modeling import (
     EncoderModel,
@@ -18,8 +16,9 @@ from korbert.modeling import (
     save_model,
     their_config,
 )
-from korbert.modeling.transformers_config import CLASSES
-from korbert.scratch import check_folder
+from korbert.modeling.adapters.transformers_config import CLASSES
+from korbert.modeling.adapters.transformers_package import quietly, reason_of
+from korbert.system import check_folder, read_json, read_object
 from korbert.tokenization import TransformersTokenizer
 
 

@@ -4,13 +4,11 @@
 2. embeddings.py  ids (B, T) -> vectors (B, T, D): pieces, positions, token types, boundaries.
 3. attention.py   masks, rotary positions and self-attention, used by the layers of encoder.py.
 4. encoder.py     all layers: (B, T, D) -> (B, T, D).
-   transformers_encoder.py  wraps an encoder of `transformers` instead; transformers_config.py converts its config.
+   adapters/      takes an encoder of `transformers` or of ONNX Runtime instead.
 5. heads.py       vectors -> scores: vocabulary, next sentence, classifiers; weight initialization.
 6. models.py      an encoder with its heads: pretraining, classification, .., tagging; or text embedding.
    features.py    a head on layers of a frozen encoder; feature_settings.py configures it.
-7. storage.py     saves and loads model folders, tokenizer included.
-8. growing.py     initializes a model from such a folder, also for an extended tokenizer.
-9. onnx_export.py exports the encoder of such a folder to ONNX; onnx_encoder.py runs it.
+7. files/         saves and loads model folders, packs them, and begins a model from another one.
 """
 
 import lazy_loader

@@ -7,10 +7,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from korbert.modeling.adapters.transformers_encoder import encoder_of
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.feature_settings import HeadName, chosen_layers
 from korbert.modeling.heads import initialize, mean_of_pieces
-from korbert.modeling.transformers_encoder import encoder_of
 
 
 class FeatureModel(nn.Module):

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from korbert.errors import ModelError
 from korbert.modeling import heads
+from korbert.modeling.adapters.transformers_encoder import TransformersEncoder, encoder_of
 from korbert.modeling.config import AnyConfig, EncoderConfig
 from korbert.modeling.embeddings import OVERLAP, scaled_overlap
 from korbert.modeling.encoder import Encoder
 from korbert.modeling.features import FeatureModel
-from korbert.modeling.transformers_encoder import TransformersEncoder, encoder_of
 
 Pooling = Literal["mean", "first"]
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]

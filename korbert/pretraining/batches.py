@@ -24,8 +24,8 @@ from korbert.pretraining.objectives.vocabulary import Negatives
 from korbert.pretraining.settings import MaskingSettings, ObjectiveName, PairSettings
 from korbert.pretraining.shards import Shards
 from korbert.seeds import derived_seed
+from korbert.system import World, connected, require_rows
 from korbert.training import Batch
-from korbert.world import World, connected, require_rows
 
 Row = dict[str, NDArray[Any]]
 

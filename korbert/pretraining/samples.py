@@ -15,9 +15,9 @@ from korbert.modeling import PretrainingModel
 from korbert.pretraining.batches import PretrainingRows, Row
 from korbert.pretraining.mixing import permuted
 from korbert.seeds import derived_seed
+from korbert.system import world
 from korbert.tokenization import EOJEOL, AnyTokenizer
 from korbert.training import JsonLines
-from korbert.world import world
 
 _logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class Samples:
 
         model: in evaluation mode. Of several processes, the first one writes and the others return at once.
         """
-        if not world().writes:
+        if not world().is_main_process:
             return
         assert isinstance(model, PretrainingModel)
         shown = [self._line(model, step, sample) for sample in self._samples]

@@ -8,12 +8,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from korbert.durable import read_small
 from korbert.errors import CorpusError
 from korbert.records.compression import File, open_file
 from korbert.records.encodings import decoded
 from korbert.records.jsons import cell_of
 from korbert.records.table import Records, Table
+from korbert.system import read_small
 
 _BATCH_ROWS = 1_024  # held as Python objects: a row may be a book
 _NAME = re.compile(r"(?!\.\.?$)[^/\\\x00-\x1f]+")  # of a file or folder, not a path

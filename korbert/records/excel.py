@@ -14,11 +14,11 @@ from typing import Any
 from zipfile import ZipFile
 
 from korbert.errors import CorpusError, KorbertError
-from korbert.extras import package
 from korbert.messages import Message, argument
 from korbert.names import BLANK, did_you_mean, same_name
 from korbert.records.compression import File, open_file
 from korbert.records.table import Fault, Records, Table
+from korbert.system import package
 
 _LARGEST = 1 << 28  # bytes of XML in a workbook; Excel's own limits allow more, memory does not
 _MOST_ROWS = 1 << 20  # of a sheet, by Excel

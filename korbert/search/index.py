@@ -17,7 +17,6 @@ from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
 from korbert.folders import is_on_hub, lasting
 from korbert.messages import argument
 from korbert.model import Model
-from korbert.processor import cores
 from korbert.search import database as store
 from korbert.search.filters import numbers_where
 from korbert.search.hits import LETTERS_WEIGHT, SHORT_TERMS, USUAL_WEIGHT, Hit, Ranking, shared_letters
@@ -25,6 +24,7 @@ from korbert.search.nearest import VectorCache, best, cosines
 from korbert.search.postings import word_scores
 from korbert.search.terms import read_texts
 from korbert.search.texts import Fields, all_texts, delete, insert, replace_fields, rows_of, stored, text_of
+from korbert.system import cores
 from korbert.tasks.kinds.embedding import Embedding
 from korbert.tasks.kinds.rerank import Rerank
 from korbert.tasks.passages import MANY_TEXTS

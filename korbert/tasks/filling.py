@@ -12,7 +12,7 @@ from torch import Tensor
 
 from korbert.errors import ModelError
 from korbert.modeling import PretrainingModel
-from korbert.progress import track
+from korbert.system import track
 from korbert.tokenization import FIRST_PIECE, MARK, AnyTokenizer, Encoding, pad_batch
 from korbert.tokenization.pieces import Span
 from korbert.training import check_finite, device_of

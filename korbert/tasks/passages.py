@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from korbert.progress import track
+from korbert.system import track
 from korbert.tokenization import AnyTokenizer, Frame, Pieces, collection_paused, span_of, span_to_pieces
 
 MANY_TEXTS = 500  # above this Kiwi's threads pay off, although its model is loaded again

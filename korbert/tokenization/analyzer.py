@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
+from korbert.system import installed_version
 from korbert.tokenization.morphemes import (
     Analysis,
     Unit,
@@ -24,7 +25,6 @@ from korbert.tokenization.morphemes import (
     units_of,
 )
 from korbert.tokenization.settings import AnalyzerOptions
-from korbert.versions import installed_version
 
 if TYPE_CHECKING:
     from kiwipiepy import Kiwi

@@ -10,9 +10,9 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ValidationError
 
-from korbert.durable import check_output, read_object, sha256_of, write_whole
 from korbert.errors import ModelError
 from korbert.messages import argument
+from korbert.system import check_output, read_object, sha256_of, write_whole
 from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.vocabulary import SPECIAL, word_entries

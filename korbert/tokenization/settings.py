@@ -9,8 +9,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
 
-from korbert.durable import read_small
 from korbert.errors import CorpusError
+from korbert.system import read_small
 
 Mark = Literal["none", "eojeol", "morpheme"]
 

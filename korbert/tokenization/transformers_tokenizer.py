@@ -15,11 +15,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from korbert._transformers import quietly, reason_of
-from korbert.durable import read_object, read_small
 from korbert.errors import ModelError
-from korbert.extras import package
 from korbert.folders import tokenizer_folder
+from korbert.modeling.adapters.transformers_package import quietly, reason_of
+from korbert.system import package, read_object, read_small
 from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.base import AnyTokenizer
 from korbert.tokenization.encoding import Frame

@@ -16,10 +16,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from korbert import scratch
-from korbert.durable import checksummed, sha256_of, sync, verified
 from korbert.names import is_litter
-from korbert.world import connected, from_first
+from korbert.system import broadcast, checksummed, connected, scratch, sha256_of, sync, verified
 
 _logger = logging.getLogger(__name__)
 
@@ -125,9 +123,9 @@ def load(folder: Path, step: int) -> Checkpoint:
 def newest_of_all(folder: Path) -> Checkpoint | None:
     """As load_newest, in several processes: all read the checkpoint that rank 0 finds."""
     here = connected()
-    own = load_newest(folder) if here.writes else None
-    step = from_first(lambda: own.step if own else None)
-    return own if here.writes or step is None else load(folder, step)
+    own = load_newest(folder) if here.is_main_process else None
+    step = broadcast(lambda: own.step if own else None)
+    return own if here.is_main_process or step is None else load(folder, step)
 
 
 def newest_step(folder: Path) -> int | None:

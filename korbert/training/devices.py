@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from korbert.errors import SettingsError
 from korbert.messages import argument
-from korbert.processor import processor_name
+from korbert.system import processor_name
 from korbert.training.settings import PrecisionName
 
 Batch = Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""Connects the processes started by `torchrun` (korbert/world.py), and ends them together.
+"""Connects the processes started by `torchrun` (korbert/system/ranks.py), and ends them together.
 
 A process that fails reports the error; the others notice the closed connection and end silently.
 """
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined]  # public, but not marked so
 
 from korbert.errors import EndedElsewhere, ModelError, SettingsError
-from korbert.world import Connection, World, number_in, variables, world
+from korbert.system import Connection, World, number_in, variables, world
 
 WAIT = "KORBERT_WAIT_FOR_RANKS"  # seconds that the processes wait for each other when they start
 _WAIT_SECONDS = 300
@@ -66,7 +66,7 @@ def _met(here: World) -> Store:
             "torchrun, or run `unset RANK WORLD_SIZE LOCAL_RANK`",
             variables=variables(),
         )
-    hosts = here.writes and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+    hosts = here.is_main_process and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
     advice = f"look at how they were started, then start all anew ({WAIT}={seconds} is the time that is waited)"
     longest = timedelta(seconds=seconds)
     try:
@@ -105,12 +105,12 @@ def _said_once(error: Exception, here: World, store: Store) -> Exception:
     known = (torch.distributed.DistError, torch.distributed.DistBackendError, torch.distributed.DistNetworkError)
     marks = ("gloo", "Gloo", "NCCL", "Connection closed")
     closed = isinstance(error, known) or (type(error) is RuntimeError and any(mark in str(error) for mark in marks))
-    if not here.writes and not closed:
+    if not here.is_main_process and not closed:
         time.sleep(_SECONDS_FOR_FIRST)
     try:
         first = store.add("failed", 1) == 1
     except RuntimeError:  # the process that holds the store has ended
-        first = here.writes
+        first = here.is_main_process
     if not first:
         return EndedElsewhere("another process tells why")
     if closed:

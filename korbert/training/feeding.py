@@ -26,7 +26,7 @@ from torch import Tensor
 
 from korbert.errors import KorbertError
 from korbert.messages import argument
-from korbert.processes import die_with, starting
+from korbert.system import die_with, starting
 from korbert.training.devices import Batch, pinned
 
 _ALIGNMENT = 64  # bytes
@@ -38,7 +38,7 @@ Pure, and free of PyTorch's global generator: a thread makes those of the next u
 `row_workers` processes those of the next ones, for which it has to be something that can be pickled. The trained bytes
 do not depend on their number.
 
-Under torchrun: this process's part of the step (korbert.world.connected), at least one micro-batch, with weights as
+Under torchrun: this process's part of the step (`connected`), at least one micro-batch, with weights as
 shares of the whole step. Keys that end in `_count` are numbers of the part, added up before the loss sees them.
 """
 

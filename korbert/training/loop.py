@@ -16,8 +16,7 @@ from signal import Signals
 import torch
 from torch import nn
 
-from korbert.interruption import Interrupted, handled_signals
-from korbert.progress import track
+from korbert.system import Interrupted, World, all_reduce_max, handled_signals, track
 from korbert.training import checkpoints as storage
 from korbert.training.devices import Batch, autocast, choose_precision, memory_kept
 from korbert.training.distributed import joined
@@ -25,7 +24,6 @@ from korbert.training.feeding import Batches, fed
 from korbert.training.plan import TrainingOutput, TrainingPlan
 from korbert.training.records import Records, recorded
 from korbert.training.updates import Loss, Updates
-from korbert.world import World, greatest
 
 _RELEASE_EVERY = 50  # steps; see memory_kept
 
@@ -102,7 +100,7 @@ class _Run:
         release: of memory_kept. arrived: the number of a signal, if one came (handled_signals).
         """
         with ExitStack() as files:
-            if self._here.writes:
+            if self._here.is_main_process:
                 self._records = files.enter_context(recorded(self._output, self.done))
             advance = files.enter_context(track(self._description, self._plan.steps, "steps", done=self.done))
             number = 0
@@ -111,7 +109,7 @@ class _Run:
                 for step, micro_batches, waited in steps:
                     self._step(step, micro_batches, waited)
                     advance(1, self._figures)
-                    number = greatest(arrived() or 0)
+                    number = all_reduce_max(arrived() or 0)
                     if number:
                         break
                     if step % _RELEASE_EVERY == 0:
@@ -135,9 +133,9 @@ class _Run:
         log = done == 1 or self._due(self._plan.log_every)
         evaluated = self._evaluate is not None and self._due(self._plan.evaluate_every)
         kept = self._checkpoints
-        late = kept is not None and self._here.writes and kept.clock() - self._saved_at >= kept.every_seconds
+        late = kept is not None and self._here.is_main_process and kept.clock() - self._saved_at >= kept.every_seconds
         # The same in all processes, which check for finite values at the same steps; the clock of rank 0 counts.
-        save = bool(greatest(int(kept is not None and (self._due(kept.every_steps) or late))))
+        save = bool(all_reduce_max(int(kept is not None and (self._due(kept.every_steps) or late))))
         if log or evaluated or save:
             self._updates.check_finite(self._saved_step)  # waits for the device: the seconds are of finished work
         self._seconds += waited + time.perf_counter() - started
@@ -166,7 +164,7 @@ class _Run:
 
     def _save(self) -> None:
         assert self._checkpoints is not None
-        if self._here.writes:
+        if self._here.is_main_process:
             if self._records.metrics:
                 self._records.metrics.sync()
             checkpoint = self._updates.checkpoint(self.done, self.heldout)

@@ -10,8 +10,8 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from korbert.durable import write_whole
 from korbert.errors import ArtifactError
+from korbert.system import write_whole
 from korbert.training.plan import TrainingOutput
 
 _logger = logging.getLogger(__name__)

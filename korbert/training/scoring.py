@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from korbert.errors import ModelFailed
+from korbert.system import all_reduce_max, connected
 from korbert.training.devices import Batch, autocast, memory_kept, moved
 from korbert.training.distributed import add_over_world
 from korbert.training.examples import Examples, by_length
 from korbert.training.settings import PrecisionName
-from korbert.world import connected, greatest
 
 _RELEASE_EVERY = 16  # batches; see memory_kept
 
@@ -71,7 +71,7 @@ def outputs(
             advance(here.size * len(numbers))
     if was_training:
         model.train()
-    width = greatest(max((scores.shape[1] for _, scores in results), default=0))
+    width = all_reduce_max(max((scores.shape[1] for _, scores in results), default=0))
     result = np.zeros((len(examples), width), dtype=np.float32)
     for numbers, scores in results:
         result[numbers, : scores.shape[1]] = scores

@@ -9,13 +9,13 @@ from torch import Tensor, nn
 
 from korbert.errors import ArtifactError, ModelError
 from korbert.seeds import derived_seed
+from korbert.system import World, all_reduce, all_reduce_max
 from korbert.training.checkpoints import Checkpoint
 from korbert.training.devices import Batch, autocast, moved
 from korbert.training.distributed import add_over_world, wrap
 from korbert.training.optimizers import Optimizer
 from korbert.training.plan import TrainingPlan
 from korbert.training.schedules import rate_share
-from korbert.world import World, agreed, greatest
 
 Loss = Callable[[nn.Module, Batch], Mapping[str, Tensor]]
 """Scalars by name, "loss" among them.
@@ -112,7 +112,7 @@ class Updates:
         that attention computes for padding, which on a GPU is none. Pieces are counted."""
         pieces, slots = (sum(batch.get(name, 0) for batch in micro_batches) for name in ("pieces", "slots"))
         names = sorted(name for name in micro_batches[0] if name.endswith("_count"))  # one order in all processes
-        pieces, slots, *sums = agreed([pieces, slots, *(int(micro_batches[0][name]) for name in names)])
+        pieces, slots, *sums = all_reduce([pieces, slots, *(int(micro_batches[0][name]) for name in names)])
         self.pieces += pieces
         counts = dict(zip(names, map(torch.tensor, sums), strict=True)) if self._here.size > 1 else {}
         padding = {"padding": torch.tensor(1 - pieces / slots)} if slots and self.device.type == "cpu" else {}
@@ -123,7 +123,7 @@ class Updates:
 
         saved: step of the last checkpoint; 0: there is none. All processes call this at the same step.
         """
-        step = greatest(int(self._bad_step))
+        step = all_reduce_max(int(self._bad_step))
         if step >= 0:
             kept = f"the last good checkpoint is that of step {saved}" if saved else "there is no checkpoint before it"
             raise ModelError(

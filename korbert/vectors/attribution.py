@@ -8,8 +8,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from korbert.extras import package
 from korbert.modeling import ClassificationModel
+from korbert.system import package
 from korbert.tokenization import AnyTokenizer, Encoding
 from korbert.training import device_of
 from korbert.vectors.encoder import encode_whole

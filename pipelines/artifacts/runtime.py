@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from korbert import corpus
-from korbert.processor import cores
-from korbert.world import number_in
+from korbert.system import cores, number_in
 
 _ROW_WORKERS_OF_A_GPU = 4  # make a million pieces per second
 

@@ -24,12 +24,10 @@ from typing import Annotated, Any, Literal
 from filelock import lock_descriptor
 from pydantic import BaseModel, Field, ValidationError
 
-from korbert import durable
-from korbert.durable import is_aside, sha256_of, sync
 from korbert.errors import ArtifactError
 from korbert.messages import Message, argument
 from korbert.names import is_litter
-from korbert.scratch import MARK, claim, is_marked, remove, remove_listed, unlisted
+from korbert.system import MARK, claim, durable, is_aside, is_marked, remove, remove_listed, sha256_of, sync, unlisted
 
 FORMAT = 1
 RECORD = "stage.json"

@@ -12,17 +12,15 @@ import click
 
 import korbert
 from korbert import huggingface, modeling, tokenization, training
-from korbert.durable import check_output, write_whole
 from korbert.errors import CorpusError, ModelError, ModelFailed, SettingsError
 from korbert.folders import model_folder
 from korbert.messages import Message, joined, language
 from korbert.pipelines import inference, reports
 from korbert.pipelines.artifacts.formatting import megabytes
 from korbert.pipelines.commands import options
-from korbert.progress import track
 from korbert.records import Format, excel
+from korbert.system import check_output, console, say, track, write_whole
 from korbert.tasks.kinds import kind_of_task
-from korbert.terminal import console, say
 
 _FILE = options.PathType()
 _MOST_PLACES = 60  # of a word: so many rows and columns fit a page
@@ -259,7 +257,7 @@ def look(
     """
     of_word = {name: value for name, value in given.items() if value is not None}
     if html:
-        check_output(html, model, sentences and sentences.file, is_ours=reports.page.is_page)
+        check_output(html, model, sentences and sentences.file, is_ours=reports.drawing.is_page)
     if word and sentences and text is None:
         _compare(korbert.load(model, device), word, sentences, html, of_word)
         return
@@ -302,11 +300,11 @@ def _compare(loaded: "korbert.Model", word: str, sentences: options.Input, html:
     ]
     head = ("", Message("sentence"), *(row[0] for row in cells))
     reports.summary.show_tables(
-        [reports.elements.Table(about, head, cells, f"rk{'r' * count}")],
+        [reports.drawing.Table(about, head, cells, f"rk{'r' * count}")],
         out=console(width=60 + 9 * count, highlight=False),  # a row stays in a line, whatever the terminal's width
     )
     if html:
-        page = reports.page.write(html, "word.html", word=word, about=about, rows=rows)
+        page = reports.drawing.write(html, "word.html", word=word, about=about, rows=rows)
         say(Message("page: {path}", path=page))
 
 

@@ -19,9 +19,8 @@ from korbert.messages import Message, in_language, joined
 from korbert.names import did_you_mean, on_disk
 from korbert.pipelines import inference, recipes
 from korbert.records import FORMATS, FORMS, Format, Sheet
-from korbert.terminal import Messages, printable, say, shortened
+from korbert.system import Messages, is_silent, printable, say, shortened
 from korbert.vectors import Mix, PoolingName
-from korbert.world import is_silent
 
 if TYPE_CHECKING:
     from korbert.vectors import Asked

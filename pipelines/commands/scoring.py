@@ -6,11 +6,10 @@ from pathlib import Path
 
 import click
 
-from korbert.durable import check_output
 from korbert.messages import Message
 from korbert.pipelines import inference, reports, submission
 from korbert.pipelines.commands import options
-from korbert.terminal import say
+from korbert.system import check_output, say
 
 _FILE = options.PathType()
 
@@ -84,7 +83,7 @@ def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | Non
     section; the first is compared with each of the others on the same rows, with a significance test.
     """
     if page:
-        check_output(page, *folders, is_ours=reports.page.is_page)
+        check_output(page, *folders, is_ours=reports.drawing.is_page)
     shown, details = reports.compare.compared(folders, models)
     if as_json:
         click.echo(inference.lines.as_json(details))

@@ -12,10 +12,9 @@ import click
 from korbert import training
 from korbert.errors import SettingsError
 from korbert.folders import models_in_the_box
-from korbert.interruption import Interrupted
 from korbert.messages import Message
 from korbert.pipelines.commands import options
-from korbert.terminal import say
+from korbert.system import Interrupted, say
 
 _NAME = re.compile(r"[\w.-]+")
 

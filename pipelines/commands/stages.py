@@ -9,17 +9,14 @@ from typing import Any, Literal
 import click
 from click.core import ParameterSource
 
-from korbert.durable import check_output, write_whole
 from korbert.errors import KorbertError, SettingsError
 from korbert.messages import Message
 from korbert.pipelines import inference, planning, recipes, reports, runs
 from korbert.pipelines.artifacts.stage import Stage
 from korbert.pipelines.commands import options
 from korbert.pipelines.stages.table import STAGES, TASK, is_task
-from korbert.processor import cores
+from korbert.system import check_output, cores, in_one_line, is_silent, say, write_whole
 from korbert.tasks.sets import listing
-from korbert.terminal import in_one_line, say
-from korbert.world import is_silent
 
 
 def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...],

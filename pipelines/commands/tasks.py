@@ -15,18 +15,13 @@ import click
 import korbert
 from korbert.corpus.pairs import Source as PairSource
 from korbert.corpus.pairs import pairs_of
-from korbert.durable import check_output, write_aside, write_whole
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message, in_language
 from korbert.pipelines import artifacts, experiments, inference, recipes, reports, runs
 from korbert.pipelines.commands import options
 from korbert.pipelines.commands.stages import run_stages
-from korbert.processor import cores
-from korbert.progress import track
-from korbert.scratch import claim, remove
+from korbert.system import check_output, claim, cores, is_silent, remove, say, track, world, write_aside, write_whole
 from korbert.tasks.kinds import ALIASES, KINDS, kind_of_task
-from korbert.terminal import say
-from korbert.world import is_silent, world
 
 _FILE, _PLACE = options.PathType(), options.PlaceType()
 _rates = partial(click.option, "--learning-rate", "learning_rates", type=float, multiple=True)
@@ -119,7 +114,7 @@ def layers(as_json: bool, **given: Any) -> None:
     output.mkdir(parents=True, exist_ok=True)
     read = (given["model"], given["train"])
     check_output(output / "layers.json", *read)
-    check_output(output / "layers.html", *read, is_ours=reports.page.is_page)
+    check_output(output / "layers.html", *read, is_ours=reports.drawing.is_page)
     work = claim(output / ".korbert-layers")
     inputs = dataclasses.replace(pipeline.inputs(stage), encoded=work / "encoded")
     settings = pipeline.recipe.section(stage.name)
@@ -229,7 +224,7 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     if output:
         check_output(output, model, file)
     if html:
-        check_output(html, model, file, is_ours=reports.page.is_page)
+        check_output(html, model, file, is_ours=reports.drawing.is_page)
     columns, loaded = options.by_role(text, pair, label, others), korbert.load(model, device)
     result = experiments.evaluating.evaluated(loaded, file, columns, form, noise=noise or html is not None)
     for line in result.notes:

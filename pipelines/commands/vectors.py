@@ -14,15 +14,13 @@ import click
 
 import korbert
 from korbert import search
-from korbert.durable import check_output, check_outside, write_whole
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message
 from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options
-from korbert.progress import track
 from korbert.records import Form, Format, is_empty
 from korbert.search.database import FILE
-from korbert.terminal import say
+from korbert.system import check_output, check_outside, say, track, write_whole
 from korbert.vectors import Side, Unit, Way
 
 _SHOWN = 120  # characters of a found text
@@ -337,7 +335,7 @@ def search_eval(
     times 100, each with its 95 % interval over the queries.
     """
     if page:
-        check_output(page, model, queries, corpus, is_ours=reports.page.is_page)
+        check_output(page, model, queries, corpus, is_ours=reports.drawing.is_page)
     failed, failed_queries = options.Failed(str(corpus)), options.Failed(str(queries))
     if not (pairs := list(_judged(queries, query, relevant, failed_queries))):
         raise CorpusError(

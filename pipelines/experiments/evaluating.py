@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from korbert.durable import sha256_of
 from korbert.errors import SettingsError
 from korbert.folders import model_folder
 from korbert.messages import Message, argument
@@ -16,6 +15,7 @@ from korbert.pipelines.artifacts.store import RECORD, read_json
 from korbert.pipelines.experiments.preparing import few_rows, roles_of
 from korbert.pipelines.experiments.scores import interval_over_rows
 from korbert.records import Form
+from korbert.system import sha256_of
 from korbert.tasks.files import Row, read_rows, refuse_unseen_labels
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.noise import disturbing

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from korbert.durable import write_json
 from korbert.modeling import FeatureSettings
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.artifacts.stage import Inputs
 from korbert.pipelines.experiments.preparing import Ready, builds_of, kept_vectors, prepare
 from korbert.pipelines.experiments.scores import score_table
 from korbert.pipelines.experiments.search import ModelResult, baselines, learn
+from korbert.system import write_json
 from korbert.tasks.kinds.sections import TaskSection
 
 _SEEDS = 3  # if the settings have none

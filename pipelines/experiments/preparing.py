@@ -14,15 +14,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from korbert.durable import is_intact
 from korbert.errors import SettingsError
-from korbert.extras import package
 from korbert.messages import Message
 from korbert.modeling import EncoderConfig, FeatureModel, Model, chosen_layers, init_encoder_from, load_model
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.artifacts.stage import Inputs
 from korbert.records import open_table
-from korbert.scratch import claim
+from korbert.system import broadcast, claim, is_intact, package, require_rows
 from korbert.tasks.doubts import doubts
 from korbert.tasks.files import ROLES, Role, Rows, choose_columns, read_rows, refuse_unseen_labels, renamed
 from korbert.tasks.finetuning import EncodedTexts, Keeping, KeptVectors, keep_layers, keep_vectors
@@ -35,7 +33,6 @@ from korbert.tasks.sets.loading import load
 from korbert.tasks.splits import Parts, at_most, cut, split_by_article, usable
 from korbert.tokenization import AnyTokenizer
 from korbert.training import choose_device
-from korbert.world import from_first, require_rows
 
 _logger = logging.getLogger(__name__)
 
@@ -134,7 +131,7 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
         _logger.warning(line)
     folder = inputs.encoded or output / "work"
     if inputs.encoded:
-        from_first(lambda: claim(folder, is_whole=is_intact))
+        broadcast(lambda: claim(folder, is_whole=is_intact))
     encoded = EncodedTexts(folder, texts, tokenizer)
     encoded.make(runtime.workers, "analyze")
     passages = dict(zip(texts, encoded.passages(), strict=True))

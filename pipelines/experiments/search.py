@@ -19,14 +19,11 @@ from typing import Any
 
 from torch import nn
 
-from korbert.durable import checksummed, verified, write_whole
 from korbert.errors import CorpusError
-from korbert.extras import MissingPackage, needed_for
 from korbert.pipelines.experiments.preparing import Build, Ready
-from korbert.progress import track
+from korbert.system import MissingPackage, broadcast, checksummed, connected, needed_for, track, verified, write_whole
 from korbert.tasks.finetuning import WEIGHTS, Best, Way, finetune, load_best, read_best, training_name
 from korbert.training import Batches, remove_all
-from korbert.world import connected, from_first
 
 _logger = logging.getLogger(__name__)
 
@@ -81,7 +78,7 @@ class _Search:
         seeds = self.ready.settings.seeds
         trials = {way: self.trained(way, seeds[0]) for way in self.ready.settings.ways()}
         chosen = max(trials, key=lambda way: trials[way].score)  # the first one if scores are equal
-        if connected().writes:
+        if connected().is_main_process:
             for way in trials.keys() - {chosen}:  # large, and no longer needed
                 (self.folder(way, seeds[0]) / WEIGHTS).unlink(missing_ok=True)
         tried = [self.facts(way, best) for way, best in trials.items()]
@@ -118,14 +115,14 @@ class _Search:
             known = _read_record(path)
             return None if known is None or (with_weights and read_best(folder) is None) else Best(**known)
 
-        best = from_first(look_up)
+        best = broadcast(look_up)
         if best is None:
             ready, metrics = self.ready, self.ready.output / "metrics" / f"{folder.name}.jsonl"
             best = finetune(
                 self.build(seed), ready.parts["train"].examples, ready.task.loss, self.measure, ready.settings, way,
                 seed=seed, work=folder, metrics=metrics, device=ready.device, description=self.name,
             )  # fmt: skip
-            if connected().writes:
+            if connected().is_main_process:
                 write_whole(path, checksummed(asdict(best)))
                 remove_all(folder / "checkpoints")
         return best
@@ -140,14 +137,14 @@ class _Search:
     def predictions(self, seed: int, folder: Path) -> list[Any]:
         """The predictions of a finished training, looked up or made: one JSON value per test example."""
         path = folder / "predictions.json"
-        record = from_first(lambda: _read_record(path))
+        record = broadcast(lambda: _read_record(path))
         if record is None:
             ready, model = self.ready, self.build(seed).to(self.ready.device)
             load_best(folder, model)
             task = ready.task if ready.task.is_settled else ready.settled(model)[0]
             with track(f"score {self.name}", total=len(ready.scored.examples), unit="examples") as advance:
                 record = {"predictions": task.predict(model, ready.scored, advance=advance, device=ready.device)}
-            if connected().writes:
+            if connected().is_main_process:
                 write_whole(path, checksummed(record))
         return list(record["predictions"])
 

@@ -21,15 +21,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from korbert.corpus.readers import find_files
-from korbert.durable import content_digest, intact, write_aside, write_whole
 from korbert.errors import SettingsError
 from korbert.model import Model
 from korbert.pipelines.inference.predicting import Result, result_of, string
 from korbert.pipelines.inference.records import ID_NAMES, TEXT_NAMES, records
-from korbert.progress import Advance
 from korbert.records import Format, Source, form_of, holds_records
-from korbert.scratch import claim, remove
 from korbert.search.texts import is_utf8, json_of
+from korbert.system import Advance, claim, content_digest, intact, remove, write_aside, write_whole
 from korbert.tasks.files import ROLES, Role, column_for
 from korbert.vectors import Asked
 

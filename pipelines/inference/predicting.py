@@ -17,12 +17,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from korbert.durable import write_aside
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import argument
 from korbert.model import Model
 from korbert.pipelines.inference.records import ID_NAMES, Record, missing, option_of, records
 from korbert.records import Format, Source, open_plain, type_name
+from korbert.system import write_aside
 from korbert.tasks.files import ROLES, Given, Role, Row, column_for, row_of, text_or_empty
 from korbert.tasks.kinds.texts import NO_TEXT
 

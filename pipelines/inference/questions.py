@@ -13,9 +13,8 @@ from typing import IO, Any, Literal
 from korbert.corpus.questions.generate import Asked, QuestionSettings, generate, is_part
 from korbert.corpus.readers import find_files
 from korbert.corpus.settings import SourceSettings
-from korbert.durable import check_output, write_aside
 from korbert.errors import CorpusError, SettingsError
-from korbert.scratch import claim, remove
+from korbert.system import check_output, claim, remove, write_aside
 
 _GROUPS = {  # prefix of a count -> what it counts
     "question_": "questions by question word",

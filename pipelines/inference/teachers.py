@@ -24,15 +24,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from korbert.durable import read_object, sha256_of, write_whole
 from korbert.errors import CorpusError, ModelError, ModelFailed, SettingsError
-from korbert.extras import needed_for
 from korbert.folders import bundled
 from korbert.model import Model
 from korbert.names import is_litter
 from korbert.pipelines.inference.embedding import Embedding, Vectorizer, claim_parts, text_records, write_vectors
 from korbert.pipelines.inference.predicting import Result
-from korbert.progress import track
+from korbert.system import needed_for, read_object, sha256_of, track, write_whole
 from korbert.vectors import unit
 
 _Vectors = NDArray[np.float32]

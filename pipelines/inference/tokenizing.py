@@ -6,7 +6,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from korbert.terminal import console
+from korbert.system import console
 from korbert.tokenization import EOJEOL, Pieces, Tokenizer
 
 

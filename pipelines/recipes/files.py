@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from korbert.durable import read_small
 from korbert.errors import SettingsError
 from korbert.messages import argument
 from korbert.names import on_disk
 from korbert.pipelines.recipes.faults import near, short
+from korbert.system import read_small
 
 SHIPPED = Path(__file__).parent
 _MOST_BYTES, _MOST_DOTS = 1 << 19, 100  # of a recipe, of a line: tomllib's time grows with the square of a key's depth

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from korbert.durable import check_outside
 from korbert.errors import SettingsError
 from korbert.folders import lasting, model_folder
 from korbert.messages import Message, argument
 from korbert.pipelines.recipes.loading import Recipe, of_tables
 from korbert.records import Form
+from korbert.system import check_outside
 from korbert.tasks.kinds import ALIASES, KINDS
 
 Columns = Mapping[str, Sequence[str]]

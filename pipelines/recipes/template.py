@@ -40,7 +40,7 @@ def short_recipe(begin: str = "", folder: Path = Path()) -> str:
     if Path(begin).exists() or not bundled(begin):
         path, folder = Path(begin).resolve(), folder.resolve()
         name = (path.relative_to(folder) if path.is_relative_to(folder) else path).as_posix()
-    from korbert.modeling.growing import pretrained_encoder
+    from korbert.modeling.files.growing import pretrained_encoder
 
     config = pretrained_encoder(model_folder(begin))
     values = {"architecture": config.architecture, **config.model_dump(exclude_defaults=True, exclude={"vocab_size"})}

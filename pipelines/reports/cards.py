@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from korbert.durable import write_whole
 from korbert.folders import model_folder
 from korbert.messages import Message
 from korbert.modeling.models import CLASSES
@@ -17,10 +16,11 @@ from korbert.pipelines.artifacts.figures import OBJECTIVES, label, text
 from korbert.pipelines.artifacts.formatting import without_folders
 from korbert.pipelines.artifacts.record import Artifact, drawing
 from korbert.pipelines.artifacts.store import RECORD, Json
-from korbert.pipelines.reports.page import filled
-from korbert.pipelines.reports.task import score_table
-from korbert.pipelines.reports.task_scores import has_result, result_of, table
+from korbert.pipelines.reports.artifacts.task import score_table
+from korbert.pipelines.reports.artifacts.task_scores import has_result, result_of, table
+from korbert.pipelines.reports.drawing import filled
 from korbert.pipelines.stages.table import TASK
+from korbert.system import write_whole
 
 CARD = "README.md"
 

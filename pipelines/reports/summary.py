@@ -11,13 +11,13 @@ from korbert.messages import Message, in_language, joined
 from korbert.pipelines.artifacts import formatting, store
 from korbert.pipelines.runs.pipeline import Pipeline, Status
 from korbert.pipelines.submission.check import Verdict
+from korbert.system import console, say
 from korbert.tasks.sets import listing
-from korbert.terminal import console, say
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from korbert.pipelines.reports.elements import Table as Shown
+    from korbert.pipelines.reports.drawing import Table as Shown
     from korbert.search.evaluation import Measured
 
 _STYLES = {"fresh": "green", "stale": "red", "partial": "yellow", "absent": "dim", "unused": "dim"}
@@ -50,7 +50,7 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
     only: names of stages; empty: all.
     """
     from korbert.pipelines.artifacts.record import Artifact
-    from korbert.pipelines.reports.stage_page import figures_of
+    from korbert.pipelines.reports.artifacts.stage_page import figures_of
 
     table = Table(title=escape(f"korbert {pipeline.recipe.name}"), title_justify="left", show_header=False)
     table.add_column("stage")
@@ -121,7 +121,7 @@ def show_tables(tables: "Iterable[Shown]", sentences: Iterable[str] = (), out: "
 
 def show_search(ways: "Mapping[str, Measured]") -> None:
     """Prints the figures of each way of searching, times 100, with their intervals."""
-    from korbert.pipelines.reports.searching import WAYS
+    from korbert.pipelines.reports.pages.searching import WAYS
 
     table = Table("", *(in_language(WAYS.get(way, way)) for way in ways), box=None, pad_edge=False)
     for metric in next(iter(ways.values())).figures:

@@ -16,8 +16,7 @@ from korbert.pipelines.artifacts.store import Json, Plan
 from korbert.pipelines.recipes.files import find
 from korbert.pipelines.recipes.loading import Recipe, load
 from korbert.pipelines.runs.sources import Sources
-from korbert.processor import processor_name
-from korbert.versions import installed_version
+from korbert.system import installed_version, processor_name
 
 STATES = {
     "fresh": Message("fresh"),

@@ -21,9 +21,7 @@ from korbert.pipelines.artifacts.figures import label
 from korbert.pipelines.artifacts.stage import Stage
 from korbert.pipelines.artifacts.store import Json, Plan
 from korbert.pipelines.runs.pipeline import Pipeline
-from korbert.processor import peak_memory, processor_name
-from korbert.scratch import MARK
-from korbert.world import connected, from_first, is_silent, world
+from korbert.system import MARK, broadcast, connected, is_silent, peak_memory, processor_name, world
 
 _logger = logging.getLogger(__name__)
 
@@ -60,7 +58,7 @@ def make_all(pipeline: Pipeline, stages: Sequence[Stage], *, rebuild: bool = Fal
     if trains and world().size > 1:
         together = training.joined(training.choose_device(pipeline.runtime.device))
     with together:
-        anew = from_first(prepared)
+        anew = broadcast(prepared)
         for stage in stages:
             make(pipeline, stage, rebuild=stage.name in anew, draw=draw)
 
@@ -87,12 +85,12 @@ def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False, draw: Draw 
     """Runs the stage unless its artifact is fresh. Returns whether work was done.
 
     rebuild: run it even if fresh or drifted. Raises ArtifactError on drift, or while another run is writing it.
-    With several processes (korbert.world), rank 0 decides, holds the lock and writes. The others take part in training,
-    and wait during stages that do not train.
+    With several processes (system/ranks.py), rank 0 decides, holds the lock and writes. The others take part in
+    training, and wait during stages that do not train.
     """
-    final, writes = pipeline.artifact(stage.name), connected().writes
+    final, writes = pipeline.artifact(stage.name), connected().is_main_process
     with store.locked(final) if writes else nullcontext():
-        decision = from_first(lambda: _begin(pipeline, stage, rebuild=rebuild))
+        decision = broadcast(lambda: _begin(pipeline, stage, rebuild=rebuild))
         if decision == "work" and writes:
             _work(pipeline, stage)
         elif decision == "work" and stage.trains:
@@ -104,7 +102,7 @@ def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False, draw: Draw 
                 again = pipeline.command() if pipeline.place is None else "the next run"
                 _logger.warning("%s: its page could not be drawn (%r): %s tries again", stage.name, error, again)
                 _logger.debug("where", exc_info=True)
-        from_first(lambda: None)  # the next stage reads the artifact
+        broadcast(lambda: None)  # the next stage reads the artifact
     return decision != "skip"
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from korbert.corpus.documents import SAMPLE_FOLDER
 from korbert.corpus.readers import find_files, is_address, remote_version
-from korbert.durable import sha256_of
 from korbert.errors import ArtifactError, CorpusError, ModelError
 from korbert.folders import bundled, is_on_hub
 from korbert.messages import argument
@@ -15,6 +14,7 @@ from korbert.pipelines.artifacts.stage import Finder
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.recipes.loading import Recipe
 from korbert.records import File
+from korbert.system import sha256_of
 
 SAMPLE = "sample:"
 

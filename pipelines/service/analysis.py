@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from korbert.errors import ModelError
-from korbert.processes import starting
+from korbert.system import starting
 from korbert.tokenization import Analyses, Analysis, Analyzer, AnalyzerOptions, Tokenizer
 
 

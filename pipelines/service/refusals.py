@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from korbert.messages import in_language, language
-from korbert.terminal import shortened
+from korbert.system import shortened
 
 CODES = {
     400: "The body is not JSON.",

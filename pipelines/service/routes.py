@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 
 from korbert.errors import SettingsError
 from korbert.messages import Message, language
-from korbert.pipelines.reports.page import filled
+from korbert.pipelines.reports.drawing import filled
 from korbert.pipelines.service import schemas
 from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.refusals import CODES, Error, Refusal

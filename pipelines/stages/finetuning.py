@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.corpus.overlap import found_in
-from korbert.durable import write_json, write_whole
 from korbert.modeling import FeatureModel, Model, save_model
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.artifacts.stage import Counts, Inputs
@@ -30,13 +29,11 @@ from korbert.pipelines.experiments.preparing import Build, Ready, builds_of, pre
 from korbert.pipelines.experiments.scores import score_table
 from korbert.pipelines.experiments.search import ModelResult, baselines, learn
 from korbert.pipelines.submission.writing import write_submission
-from korbert.progress import track
-from korbert.scratch import remove
+from korbert.system import connected, remove, track, write_json, write_whole
 from korbert.tasks.doubts import seen_in
 from korbert.tasks.files import Row
 from korbert.tasks.finetuning import Way, finetune, load_best
 from korbert.tasks.kinds.sections import TaskSection
-from korbert.world import connected
 
 
 def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
@@ -59,7 +56,7 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
         for name, build in builds.items():
             predictions = task.predict(build(settings.seeds[0]).to(ready.device), scored, device=ready.device)
             results.append(ModelResult({"name": f"{name}-untuned", "seed": None}, predictions, output))
-    if not connected().writes:
+    if not connected().is_main_process:
         return {}
     if settings.baselines:
         results += baselines(ready)

@@ -43,9 +43,9 @@ from korbert.pretraining import (
     SpecialIds,
     take_layers,
 )
+from korbert.system import broadcast, connected, require_rows
 from korbert.tokenization import RECORD, AnyTokenizer, Tokenizer, piece_vectors
 from korbert.training import FitResult, TrainingOutput, TrainingPlan, autocast, choose_device, fit, load_newest
-from korbert.world import connected, from_first, require_rows
 
 
 def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
@@ -85,7 +85,7 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
         description="pretrain",
         row_workers=runtime.rows_by(device.type),
     )
-    return _written(output, model, tokenizer, phases, result, before) if connected().writes else {}
+    return _written(output, model, tokenizer, phases, result, before) if connected().is_main_process else {}
 
 
 def _initial_model(
@@ -98,7 +98,7 @@ def _initial_model(
         teacher, its_tokenizer = load_model(folder, "pretraining")
         _check_teacher(tokenizer, its_tokenizer, folder)
     model, loss = model_and_loss(settings, tokenizer.vocab_size, teacher)
-    if settings.embeddings == "kiwi" and not from_first(lambda: load_newest(output / "checkpoints") is not None):
+    if settings.embeddings == "kiwi" and not broadcast(lambda: load_newest(output / "checkpoints") is not None):
         # Skipped if there is a checkpoint, as that replaces all weights.
         table = pq.read_table(inputs.artifacts["vocab"] / "counts.parquet", columns=["form", "tag", "count"])
         counted = zip(*(column.to_pylist() for column in table.columns), strict=True)

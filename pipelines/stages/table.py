@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LIBRARIES = ("torch", "numpy", "kiwipiepy", "kiwipiepy_model", "sentencepiece", "scikit-learn", "scipy")
 TASK = "tasks."  # prefix of the stage names of sections [tasks.NAME]
 TASK_RUN = "korbert.pipelines.stages.finetuning:run"
-TASK_PAGE = "korbert.pipelines.reports.task"
+TASK_PAGE = "korbert.pipelines.reports.artifacts.task"
 
 
 def _without_pairs(section: dict[str, Any], others: Mapping[str, Any]) -> None:
@@ -130,8 +130,8 @@ STAGES: dict[str, Stage] = {
             Message("Cleaned documents"),
             libraries=("pyarrow", "duckdb"),
             patterns=lambda settings: dict(settings.patterns),
-            page="korbert.pipelines.reports.clean",
-            preview="korbert.pipelines.reports.preview:preview_stage",
+            page="korbert.pipelines.reports.artifacts.clean",
+            preview="korbert.pipelines.reports.pages.preview:preview_stage",
         ),
         Stage(
             "analyze",
@@ -148,7 +148,7 @@ STAGES: dict[str, Stage] = {
             reads=("clean",),
             libraries=("kiwipiepy", "kiwipiepy_model", "pyarrow"),
             patterns=lambda settings: {"user_words": settings.user_words} if settings.user_words else {},
-            page="korbert.pipelines.reports.analyze",
+            page="korbert.pipelines.reports.artifacts.analyze",
         ),
         Stage(
             "vocab",
@@ -168,7 +168,7 @@ STAGES: dict[str, Stage] = {
                 {"tokenizer": (settings.tokenizer, tokenizer_folder)} if settings.tokenizer else {}
             ),
             inspect="korbert.pipelines.stages.vocab:inspect",
-            page="korbert.pipelines.reports.vocab",
+            page="korbert.pipelines.reports.artifacts.vocab",
         ),
         Stage(
             "shard",
@@ -185,7 +185,7 @@ STAGES: dict[str, Stage] = {
             reads=("analyze", "vocab"),
             libraries=("sentencepiece", "pyarrow"),
             check=_same_documents_held_out,
-            page="korbert.pipelines.reports.shard",
+            page="korbert.pipelines.reports.artifacts.shard",
         ),
         Stage(
             "pretrain",
@@ -213,7 +213,7 @@ STAGES: dict[str, Stage] = {
             derive=_without_pairs,
             check=_sample_is_one,
             inspect="korbert.pipelines.stages.pretrain:inspect",
-            page="korbert.pipelines.reports.pretrain",
+            page="korbert.pipelines.reports.artifacts.pretrain",
         ),
         task_stage(
             "nsmc", "korbert.tasks.kinds.sections:NsmcSection", title="NSMC", asks=Message("Sentiment of movie reviews")

@@ -9,15 +9,13 @@ from pydantic import ValidationError
 
 from korbert.corpus.counts import count, coverage, form_counts, frequent_cut_forms, usage
 from korbert.corpus.settings import AnalyzeSettings
-from korbert.durable import write_json
 from korbert.errors import CorpusError, SettingsError
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.artifacts.stage import Chain, Counts, Inputs
 from korbert.pipelines.stages.analyze import USER_WORDS, check_versions, options_of
 from korbert.pipelines.stages.settings import VocabStage
-from korbert.progress import track
-from korbert.scratch import remove
+from korbert.system import remove, track, write_json
 from korbert.tokenization import RECORD, Analyzer, AnalyzerOptions, Tokenizer, extended, learn, other_options
 
 

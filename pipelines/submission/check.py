@@ -18,7 +18,7 @@ from pathlib import Path
 from korbert.corpus.documents import SAMPLE_FOLDER
 from korbert.errors import ArtifactError, CorpusError, ModelFailed
 from korbert.pipelines.artifacts import formatting
-from korbert.processor import peak_memory
+from korbert.system import peak_memory
 from korbert.tasks import korquad
 
 _PROGRAM, _OUTPUT = "predict.py", "predictions.json"

@@ -18,8 +18,8 @@ def main() -> int:
         print(__doc__, file=sys.stderr)
         return 2
     import korbert
-    from korbert.durable import write_json
     from korbert.errors import KorbertError
+    from korbert.system.durable import write_json
     from korbert.tasks import korquad
 
     try:

@@ -4,9 +4,8 @@ import shutil
 from pathlib import Path
 
 import korbert
-from korbert.durable import check_output, read_object, write_json
+from korbert.system import check_output, installed_version, read_object, write_json
 from korbert.tasks import korquad
-from korbert.versions import installed_version
 
 _NEEDS = (
     "kiwipiepy", "kiwipiepy_model", "lazy_loader", "numpy", "pydantic", "rich", "safetensors", "sentencepiece", "torch"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from korbert.scratch import MARK
+from korbert.system.scratch import MARK
 from tests.hostile.faults import fail, faults_of
 from tests.hostile.inputs import MODELS, SEED
 from tests.hostile.mutations import flip, zeros

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korbert.messages import Message, argument, in_language, joined, language, translated
-from korbert.particles import with_particle
+from korbert.messages.particles import with_particle
 
 MISSING = Message("{path} is missing", path="a.parquet")
 PARTS = Message("{work}: {done:,} of {total:,} parts done", work="analyze-1", done=3, total=1200)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from korbert.durable import sha256_of
 from korbert.errors import ArtifactError
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.store import Plan
 from korbert.pipelines.runs.pipeline import progress
-from korbert.scratch import remove_listed
+from korbert.system.durable import sha256_of
+from korbert.system.scratch import remove_listed
 
 
 def _plan(version="2.0.0", **settings):

@@ -6,7 +6,7 @@ import pytest
 
 from korbert.errors import ArtifactError, SettingsError
 from korbert.pipelines.experiments.compare_pretraining import difference, open_runs
-from korbert.pipelines.reports.compare import of_runs, write_page
+from korbert.pipelines.reports.pages.compare import of_runs, write_page
 from tests.pipelines.reports.conftest import write_json, write_lines
 
 

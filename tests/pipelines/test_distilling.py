@@ -11,7 +11,7 @@ from foreign_folders import CONFIGS, foreign_tokenizer
 
 import korbert
 from korbert.errors import ModelError, SettingsError
-from korbert.modeling.transformers_config import class_of
+from korbert.modeling.adapters.transformers_config import class_of
 from korbert.pipelines.experiments.evaluating import evaluated
 from korbert.pipelines.inference.teachers import Cut, principal_axes, teacher_of
 from korbert.vectors.encoder import unit

@@ -13,7 +13,7 @@ import korbert
 from korbert.errors import SettingsError
 from korbert.modeling import Encoder, FeatureModel, load_model
 from korbert.pipelines.experiments.layers import combinations, layer_table
-from korbert.pipelines.reports.layers import score_table
+from korbert.pipelines.reports.pages.layers import score_table
 from korbert.pipelines.reports.summary import show_tables
 from korbert.pipelines.stages.finetuning import run
 from korbert.tasks.kinds import KINDS

@@ -10,7 +10,7 @@ import korbert
 from korbert.errors import SettingsError
 from korbert.huggingface.importing import import_folder
 from korbert.modeling import load_model
-from korbert.modeling.transformers_config import CLASSES
+from korbert.modeling.adapters.transformers_config import CLASSES
 from tests.korbert.tiny import json_lines
 from tests.pipelines.small_tasks import PARTS, fine_tune, scores_of, write_table
 

@@ -6,7 +6,7 @@ from collections import Counter
 from korbert.corpus.cleaning.preview import Preview, Shown
 from korbert.pipelines.recipes.files import SHIPPED
 from korbert.pipelines.reports import index
-from korbert.pipelines.reports.preview import write_page
+from korbert.pipelines.reports.pages.preview import write_page
 from korbert.pipelines.stages.table import STAGES
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from korbert.errors import SettingsError
 from korbert.folders import bundled, model_folder
-from korbert.modeling.growing import check_encoder
+from korbert.modeling.files.growing import check_encoder
 from korbert.pipelines.recipes import faults, files, loading
 from korbert.pipelines.stages.table import STAGES
 

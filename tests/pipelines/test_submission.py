@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from korbert.durable import read_json
 from korbert.errors import ArtifactError, CorpusError, ModelError
 from korbert.pipelines import cli
 from korbert.pipelines.submission.check import check
 from korbert.pipelines.submission.writing import score, submit, write_submission
+from korbert.system.durable import read_json
 
 CONTEXT = "한강은 강원도에서 시작해 서울을 지나 황해로 흐른다."
 QUESTIONS = {"6548850-0-0": ("한강은 어디에서 시작하는가?", "강원도"), "가": ("어디를 지나는가?", "서울")}

@@ -8,7 +8,7 @@ from scipy import stats
 
 from korbert.errors import ArtifactError, SettingsError
 from korbert.pipelines.experiments.compare_tasks import compare_tasks
-from korbert.pipelines.reports.compare import of_tasks, write_page
+from korbert.pipelines.reports.pages.compare import of_tasks, write_page
 from korbert.tasks.kinds import KINDS
 from tests.pipelines.small_tasks import PARTS, fine_tune, write_table
 

@@ -10,7 +10,7 @@ from korbert.errors import SettingsError
 from korbert.pipelines.artifacts import Runtime, store
 from korbert.pipelines.recipes import loading
 from korbert.pipelines.recipes.loading import Recipe
-from korbert.pipelines.reports import task_scores
+from korbert.pipelines.reports.artifacts import task_scores
 from korbert.pipelines.runs import Pipeline
 from korbert.pipelines.runs.runner import make
 from korbert.pipelines.stages import table

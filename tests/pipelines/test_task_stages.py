@@ -13,7 +13,6 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from korbert.durable import read_json
 from korbert.errors import CorpusError, SettingsError
 from korbert.model import Model
 from korbert.modeling import PretrainingModel, save_model
@@ -21,6 +20,7 @@ from korbert.pipelines.artifacts import Runtime, store
 from korbert.pipelines.artifacts.stage import Inputs
 from korbert.pipelines.stages.finetuning import run
 from korbert.pipelines.submission.writing import submit
+from korbert.system.durable import read_json
 from korbert.tasks import korquad
 from korbert.tasks.kinds.sections import KorquadSection, NsmcSection, QuestionAnsweringSection
 from korbert.tokenization import Tokenizer

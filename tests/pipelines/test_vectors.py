@@ -13,8 +13,8 @@ import pytest
 import korbert
 from korbert.modeling import PretrainingModel, save_model
 from korbert.pipelines.inference import embedding
-from korbert.scratch import claim
 from korbert.search import Index
+from korbert.system.scratch import claim
 
 TEXTS = ["대출을 신청하고 싶어요", "영화가 정말 재미있다", "카드를 잃어버렸어요", "내일 비가 온다", ""]
 

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from korbert import load
-from korbert.modeling.storage import load_model, read_config
+from korbert.modeling.files.storage import load_model, read_config
 from korbert.tokenization import Tokenizer
 from tests.korbert.tiny import json_lines
 from tests.whole.conftest import MODEL, Whole

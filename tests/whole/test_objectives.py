@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import korbert
-from korbert.modeling.storage import load_model, read_config
+from korbert.modeling.files.storage import load_model, read_config
 from korbert.pipelines.artifacts.figures import OBJECTIVES
 from korbert.tokenization.kiwi_vectors import piece_vectors
 from tests.whole.conftest import STAGES

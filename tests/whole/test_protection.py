@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from korbert.scratch import claim
+from korbert.system.scratch import claim
 from tests.running import wait_until
 from tests.whole.conftest import STAGES, Whole
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from korbert.modeling.storage import load_model
+from korbert.modeling.files.storage import load_model
 from tests.korbert.huggingface.exported import differences
 from tests.running import left_of, run_here, wait_until
 from tests.whole.conftest import STAGES, Whole

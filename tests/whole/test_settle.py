@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from korbert.pipelines.artifacts import store
-from korbert.scratch import MARK
+from korbert.system.scratch import MARK
 from tests.whole.conftest import Whole
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from korbert.durable import read_json
 from korbert.pipelines.recipes import loading
+from korbert.system.durable import read_json
 from tests.running import run_here
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"

@@ -14,8 +14,8 @@ from korbert.pretraining.objectives.distillation import Distillation
 from korbert.pretraining.objectives.spans import SpanSelection
 from korbert.pretraining.objectives.vocabulary import looked_up
 from korbert.pretraining.settings import ObjectiveName
+from korbert.system import connected
 from korbert.training import Batch, add_over_world, moved
-from korbert.world import connected
 
 Part = tuple[Objective, Any, Tensor]
 """An objective, the model with its head, and the vectors that it needs."""

@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multiclass import OneVsRestClassifier
 
 from korbert.errors import CorpusError
-from korbert.progress import track
+from korbert.system import track
 from korbert.tasks.baselines.features import Matrix, Pairs, Texts, tfidf_features
 
 VALUES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # of C or alpha

@@ -9,9 +9,9 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import nn
 
-from korbert.durable import write_whole
 from korbert.errors import ModelError
 from korbert.modeling import digest_of
+from korbert.system import write_whole
 
 _logger = logging.getLogger(__name__)
 

@@ -12,12 +12,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from korbert.durable import content_digest, intact, write_whole
 from korbert.errors import ArtifactError
-from korbert.progress import track
+from korbert.system import broadcast, content_digest, intact, track, write_whole
 from korbert.tasks.passages import MANY_TEXTS, Passage
 from korbert.tokenization import AnyTokenizer
-from korbert.world import from_first
 
 _PART_CHARS, _PART_TEXTS = 500_000, 10_000  # most that an interrupted run analyses again
 _SCHEMA = pa.schema(
@@ -69,7 +67,7 @@ class EncodedTexts:
                     write_whole(self._folder / f"{name}-{content_digest(data)}.parquet", data)
                     advance(len(texts))
 
-        from_first(analyze)
+        broadcast(analyze)
 
     def morphemes(self) -> Iterator[list[str]]:
         """Morpheme forms of each text, in order."""

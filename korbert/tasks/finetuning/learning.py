@@ -9,6 +9,7 @@ from torch import nn
 
 from korbert.errors import SettingsError
 from korbert.modeling import Encoder
+from korbert.system import broadcast
 from korbert.tasks.finetuning.best_epoch import Best, keep_best, load_best, read_best
 from korbert.tasks.finetuning.layerwise import decayed, freeze
 from korbert.tasks.finetuning.seen import learning_seen
@@ -24,7 +25,6 @@ from korbert.training import (
     newest_step,
     remove_all,
 )
-from korbert.world import from_first
 
 _logger = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ def finetune(
     With several connected processes all train, and rank 0 writes.
     """
     batches = Batches(examples, way.batch_size, seed)
-    from_first(lambda: _remove_checkpoints_without_the_best(work, batches.steps_per_epoch))
+    broadcast(lambda: _remove_checkpoints_without_the_best(work, batches.steps_per_epoch))
     if settings.piece_dropout:  # word dropout (Iyyer et al. 2015, 3.1)
         encoder = model.encoder
         if not isinstance(encoder, Encoder):
@@ -67,7 +67,7 @@ def finetune(
     def evaluate(model: nn.Module, step: int) -> dict[str, float]:
         epoch = step // batches.steps_per_epoch
         score, figures = (float(epoch), {}) if measure is None else measure(model)
-        from_first(lambda: keep_best(work, model, Best(epoch, score)))
+        broadcast(lambda: keep_best(work, model, Best(epoch, score)))
         return {"epoch": epoch, **figures}
 
     output = TrainingOutput(

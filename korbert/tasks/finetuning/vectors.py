@@ -19,12 +19,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from korbert.durable import intact, sha256_of, sync
 from korbert.errors import ModelError
 from korbert.modeling import AnyConfig, digest_of, mean_of_pieces
-from korbert.progress import track
+from korbert.system import broadcast, intact, sha256_of, sync, track
 from korbert.training import Examples, autocast, by_length, model_inputs, moved, numerics
-from korbert.world import from_first
 
 _BATCH_SIZE = 64
 _ROWS_AT_ONCE = 128  # for their mean and deviation
@@ -125,7 +123,7 @@ def keep_vectors(
             found[layer] = aside.replace(keeping.folder / f"{name}{layer}-{sha256_of(aside)[:16]}.npy")
         return {layer: path for layer, path in found.items() if path}
 
-    layers = {layer: np.load(path, mmap_mode="r") for layer, path in from_first(make).items()}
+    layers = {layer: np.load(path, mmap_mode="r") for layer, path in broadcast(make).items()}
     return KeptVectors(encoder, layers, dict(zip(distinct, places, strict=True)))
 
 

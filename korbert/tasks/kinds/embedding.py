@@ -32,9 +32,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.extras import package
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, EmbeddingModel, EncoderConfig, Pooling
+from korbert.system import connected, package
 from korbert.tasks import retrieval
 from korbert.tasks.embedding import contrastive_loss, distillation_loss, in_chunks, ranking_loss
 from korbert.tasks.files import ROLES, Role, Row, Rows
@@ -49,7 +49,6 @@ from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.training import Batch, Scoring, model_inputs, outputs
 from korbert.vectors import Side
-from korbert.world import connected
 
 _logger = logging.getLogger(__name__)
 

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from korbert.extras import package
 from korbert.messages import Message
+from korbert.system import package
 
 Rows = NDArray[Any]
 Counts = NDArray[np.int64]

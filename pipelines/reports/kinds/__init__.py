@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.reports.elements import Section
+from korbert.pipelines.reports.drawing import Section
 from korbert.pipelines.reports.kinds.common import Scored
 
 __all__ = ["sections_of"]

@@ -10,7 +10,7 @@ import numpy as np
 from korbert.messages import Message, joined
 from korbert.pipelines.artifacts import formatting
 from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.reports.elements import Element, Folded, Matrix, Section
+from korbert.pipelines.reports.drawing import Element, Folded, Matrix, Section
 from korbert.pipelines.reports.kinds.common import Scored, calibration, label_scores
 from korbert.tasks.metrics.classification import confusion
 

@@ -8,10 +8,20 @@ import numpy as np
 
 from korbert.messages import Message, joined
 from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.reports.distributions import number_and_share, ranked_bars
-from korbert.pipelines.reports.elements import Bars, Element, Entry, Folded, Section, Table
-from korbert.pipelines.reports.examples import beginning, in_words
-from korbert.pipelines.reports.pictures import Line, curves
+from korbert.pipelines.reports.drawing import (
+    Bars,
+    Element,
+    Entry,
+    Folded,
+    Line,
+    Section,
+    Table,
+    beginning,
+    curves,
+    in_words,
+    number_and_share,
+    ranked_bars,
+)
 from korbert.tasks.files import Row
 
 _BINS = 10  # of the predicted probability

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from korbert.messages import Message
 from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.reports.elements import Section
+from korbert.pipelines.reports.drawing import Section
 from korbert.pipelines.reports.kinds.common import Scored
 
 

@@ -7,8 +7,7 @@ from korbert.messages import Message
 from korbert.pipelines.artifacts import formatting
 from korbert.pipelines.artifacts.figures import label
 from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.reports.elements import Entry, Folded, Marked, Section, Table
-from korbert.pipelines.reports.examples import marked
+from korbert.pipelines.reports.drawing import Entry, Folded, Marked, Section, Table, marked
 from korbert.pipelines.reports.kinds.common import Cause, Scored, cause_bars
 
 _CAUSES = {

@@ -6,9 +6,8 @@ import numpy as np
 
 from korbert.messages import Message
 from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.reports.elements import Section
+from korbert.pipelines.reports.drawing import Section, scatter
 from korbert.pipelines.reports.kinds.common import Scored
-from korbert.pipelines.reports.pictures import scatter
 
 
 def sections(scored: Scored, details: Json) -> Iterator[Section]:

@@ -7,8 +7,7 @@ from typing import Any
 from korbert.messages import Message
 from korbert.pipelines.artifacts import formatting
 from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.reports.elements import Element, Entry, Folded, Section, Table
-from korbert.pipelines.reports.examples import marked
+from korbert.pipelines.reports.drawing import Element, Entry, Folded, Section, Table, marked
 from korbert.pipelines.reports.kinds.common import Cause, Scored, cause_bars, label_scores
 from korbert.tasks.token_classification import is_bio, spans_of_words
 

@@ -14,7 +14,7 @@ from typing import Any
 from markupsafe import Markup
 
 from korbert.messages import Message, in_language, language, translated, translations
-from korbert.pipelines.reports.page import filled
+from korbert.pipelines.reports.drawing import filled
 
 # Files of templates/look/, in the order in which they run.
 _SCRIPTS = ("data", "attention", "strips", "matrix", "neurons", "guesses", "texts", "prediction", "page")

@@ -121,7 +121,7 @@ def _run_program(folder, *lines):
         "import faults, os, signal, sys, threading, time",
         "from multiprocessing import util",
         "from korbert.corpus.execution.workers import run_units",
-        "from korbert.interruption import Interrupted, handled_signals",
+        "from korbert.system.interruption import Interrupted, handled_signals",
         "",
         "def run(function, unit):",
         "    try:",

@@ -10,7 +10,7 @@ import transformers
 
 from korbert.huggingface.exporting import export
 from korbert.modeling import EmbeddingModel, EncoderConfig, Model, PretrainingModel, QuestionAnsweringModel, save_model
-from korbert.modeling.onnx_export import TEXTS
+from korbert.modeling.adapters.onnx_export import TEXTS
 from korbert.tokenization import Tokenizer, pad_batch
 from tests.korbert.tiny import stirred
 

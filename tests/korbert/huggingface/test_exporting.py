@@ -6,8 +6,8 @@ from exported import compared, differences, saved, small, tokenizer_of
 from korbert.errors import ModelError, SettingsError
 from korbert.huggingface.exporting import export
 from korbert.modeling import DetectionModel, PretrainingModel, save_model
-from korbert.modeling.growing import take_weights
-from korbert.modeling.onnx_export import TEXTS
+from korbert.modeling.adapters.onnx_export import TEXTS
+from korbert.modeling.files.growing import take_weights
 from korbert.tokenization import AnalyzerOptions
 from korbert.tokenization.extending import extended
 

@@ -14,7 +14,7 @@ from korbert.errors import ModelError
 from korbert.huggingface.exporting import export
 from korbert.huggingface.importing import import_folder, load_encoder, read_folder
 from korbert.modeling import TransformersConfig, load_model, read_config, save_model
-from korbert.modeling.transformers_config import CLASSES
+from korbert.modeling.adapters.transformers_config import CLASSES
 from korbert.tokenization import TransformersTokenizer
 from tests.korbert.tiny import same_weights
 

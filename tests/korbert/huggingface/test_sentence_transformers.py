@@ -10,7 +10,7 @@ from exported import FAMILIES, TOLERANCE, differences, small
 from korbert.huggingface.exporting import export
 from korbert.model import Model
 from korbert.modeling import EmbeddingModel, save_model
-from korbert.modeling.onnx_export import TEXTS
+from korbert.modeling.adapters.onnx_export import TEXTS
 from korbert.tasks.kinds.embedding import Embedding
 
 

@@ -6,7 +6,7 @@ import torch
 
 from korbert.errors import ModelError
 from korbert.modeling import EncoderConfig, PretrainingModel, QuestionAnsweringModel, save_model
-from korbert.modeling.growing import grown, take_vectors, take_weights
+from korbert.modeling.files.growing import grown, take_vectors, take_weights
 from korbert.tokenization import AnalyzerOptions, Tokenizer
 from korbert.tokenization.extending import extended
 from tests.korbert.tiny import same_weights, tiny_config

@@ -26,15 +26,15 @@ from korbert.modeling import (
     read_config,
     save_model,
 )
-from korbert.modeling.onnx_export import TOLERANCE
-from korbert.modeling.storage import write_files
+from korbert.modeling.adapters.onnx_export import TOLERANCE
+from korbert.modeling.files.storage import write_files
 from korbert.tasks.kinds.classification import Classification
 from tests.korbert.tiny import tiny_config
 
 for name in ("onnx", "onnxruntime"):
     pytest.importorskip(name)
 
-from korbert.modeling.onnx_encoder import _groups  # noqa: E402
+from korbert.modeling.adapters.onnx_encoder import _groups  # noqa: E402
 
 TEXTS = ["영화가 정말 재미있다.", "", "나는 어제 학교에 갔다. " * 60, "별로", "아버지가 방에 들어가신다. " * 8]
 ENCODERS = {
@@ -104,7 +104,7 @@ def test_every_row_is_in_one_group(lengths, most):
 
 
 def test_many_long_rows_are_computed_in_parts(folders, monkeypatch):
-    monkeypatch.setattr("korbert.modeling.onnx_encoder._PLACES_AT_ONCE", 40)
+    monkeypatch.setattr("korbert.modeling.adapters.onnx_encoder._PLACES_AT_ONCE", 40)
     ours, theirs = (korbert.load(folder, "cpu").embed(TEXTS * 3, batch_size=15) for folder in folders)
     np.testing.assert_allclose(theirs, ours, atol=1e-4)
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 import korbert
 from korbert import folders
 from korbert.errors import ModelError, SettingsError
-from korbert.modeling import ClassificationModel, PretrainingModel, init_encoder_from, load_model, packing, save_model
-from korbert.modeling.packing import pack, packed
-from korbert.modeling.storage import read_config, unpacked, write_files
+from korbert.modeling import ClassificationModel, PretrainingModel, init_encoder_from, load_model, save_model
+from korbert.modeling.files import packing
+from korbert.modeling.files.packing import pack, packed
+from korbert.modeling.files.storage import read_config, unpacked, write_files
 from tests.korbert.tiny import same_weights, tiny_config
 
 

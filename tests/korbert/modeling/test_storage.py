@@ -12,7 +12,7 @@ import torch
 
 from korbert.errors import ModelError
 from korbert.modeling.config import EncoderConfig
-from korbert.modeling.storage import _own_digest, load_model, read_config, save_model
+from korbert.modeling.files.storage import _own_digest, load_model, read_config, save_model
 from tests.korbert.tiny import HEADS, LABELS, model_with, tiny_config
 
 IDS = torch.tensor([[2, 400, 401, 402, 3]])
@@ -211,7 +211,7 @@ def near(value):
 @pytest.mark.parametrize("file", ["config.json", "tokenizer/korbert_tokenizer.json"])
 def test_every_altered_entry_is_refused(copy, tiny_tokenizer, monkeypatch, file):
     if file == "config.json":  # its tokenizer is as it was
-        monkeypatch.setattr("korbert.modeling.storage.load_tokenizer", lambda folder: tiny_tokenizer)
+        monkeypatch.setattr("korbert.modeling.files.storage.load_tokenizer", lambda folder: tiny_tokenizer)
     record = json.loads((copy / file).read_text(encoding="utf-8"))
     for number, place in enumerate(leaves(record)):
         for value in (near, ODD[number % len(ODD)]):

@@ -7,8 +7,8 @@ import transformers
 from korbert.errors import ModelError
 from korbert.huggingface.importing import load_encoder, read_folder
 from korbert.modeling import ClassificationModel, Encoder, TransformersConfig, TransformersEncoder
+from korbert.modeling.adapters.transformers_config import CLASSES
 from korbert.modeling.rows import Rows
-from korbert.modeling.transformers_config import CLASSES
 from tests.korbert.tiny import same_weights, tiny_config
 
 TEXTS = ["나는 어제 학교에 갔다가 친구를 만났는데", "서울", "학교에 간다. 👍🏻 뷁"]

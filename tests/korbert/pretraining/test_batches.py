@@ -6,7 +6,7 @@ from korbert.errors import SettingsError
 from korbert.pretraining import MaskingSettings, Phase, PretrainingRows, heldout_batches, in_phases
 from korbert.pretraining.objectives import pairs
 from korbert.pretraining.objectives.vocabulary import Negatives
-from korbert.world import World
+from korbert.system.ranks import World
 from tests.korbert.pretraining.conftest import rows_of
 
 KEYS = ["boundaries", "input_ids", "label_places", "labels", "pair_label", "token_type_ids"]
@@ -129,7 +129,7 @@ def test_processes_share_the_rows_of_a_step(rows, micro_batches, size):
 def test_each_process_makes_its_own_part(corpus, rows, monkeypatch):
     made = []
     monkeypatch.setattr("korbert.pretraining.batches.connected", lambda: World(1, 2))
-    monkeypatch.setattr("korbert.world.connected", lambda: World(1, 2))
+    monkeypatch.setattr("korbert.system.ranks.connected", lambda: World(1, 2))
     make = PretrainingRows.example
     monkeypatch.setattr(PretrainingRows, "example", lambda self, *key: made.append(key) or make(self, *key))
     in_phases([Phase(rows, 3, 8)])(0)

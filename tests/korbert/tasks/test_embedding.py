@@ -9,7 +9,7 @@ from scipy.special import softmax
 from scipy.stats import entropy
 
 from korbert.huggingface.importing import read_folder
-from korbert.modeling.transformers_config import CLASSES, adapted_config
+from korbert.modeling.adapters.transformers_config import CLASSES, adapted_config
 from korbert.tasks.embedding import contrastive_loss, distillation_loss, in_chunks, ranking_loss
 from korbert.tasks.kinds.embedding import Embedding
 from korbert.tasks.passages import encode_passages

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from korbert.modeling.transformers_config import CLASSES
+from korbert.modeling.adapters.transformers_config import CLASSES
 from korbert.tasks.kinds.texts import examples_of
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.question_answering.settings import WindowSettings

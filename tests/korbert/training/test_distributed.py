@@ -4,8 +4,8 @@ from torch import nn
 from torch.distributed import HashStore
 
 from korbert.errors import EndedElsewhere, ModelError, SettingsError
+from korbert.system.ranks import World, all_reduce, all_reduce_max, broadcast, connected, is_silent, require_rows, world
 from korbert.training.distributed import WAIT, _said_once, add_over_world, joined, wrap
-from korbert.world import World, agreed, connected, from_first, greatest, is_silent, require_rows, world
 
 CPU = torch.device("cpu")
 
@@ -16,11 +16,11 @@ def test_without_torchrun_there_is_one_process(monkeypatch):
     module = nn.Linear(2, 2)
     with joined(CPU) as here:
         assert here == world() == World(rank=0, size=1)
-        assert here.writes
+        assert here.is_main_process
         assert wrap(module, here) is module
         assert add_over_world(torch.tensor(3.0), here) == 3.0
         assert not torch.distributed.is_initialized()
-        assert (from_first(lambda: 5), agreed([2, 3]), greatest(7)) == (5, [2, 3], 7)
+        assert (broadcast(lambda: 5), all_reduce([2, 3]), all_reduce_max(7)) == (5, [2, 3], 7)
         assert connected() == here
         require_rows("batch_size", 1)
     assert not is_silent()
@@ -30,7 +30,7 @@ def test_ranks_are_read_from_the_environment(monkeypatch):
     monkeypatch.setenv("RANK", "3")
     monkeypatch.setenv("WORLD_SIZE", "4")
     assert world() == World(rank=3, size=4)
-    assert not world().writes
+    assert not world().is_main_process
     assert is_silent()
     assert connected() == World()  # nobody has connected them
     assert list(range(10))[world().share] == [3, 7]

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from korbert.system.ranks import World
 from korbert.training.examples import Batches, Examples, bucketed, by_length
-from korbert.world import World
 
 
 def _examples(lengths):

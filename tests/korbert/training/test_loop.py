@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from korbert.errors import ArtifactError, ModelError
-from korbert.interruption import Interrupted
+from korbert.system.interruption import Interrupted
 from korbert.training import Checkpointing, OptimizerSettings, TrainingOutput, TrainingPlan, fit
 from tests.korbert.tiny import json_lines as lines
 from tests.korbert.tiny import same_weights
@@ -141,7 +141,7 @@ def test_checkpoints_are_written_by_time_as_well_as_by_steps(tmp_path):
 
 
 def test_progress_shows_the_last_logged_figures(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("korbert.progress._SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("korbert.system.progress._SECONDS_BETWEEN_LINES", 0.0)
     with caplog.at_level(logging.INFO):
         fitted(toy.network(), steps=5, log_every=2, description="toy", tensorboard=tmp_path / "두 곡선")
     assert caplog.messages[0] == f"curves: tensorboard --logdir '{tmp_path / '두 곡선'}'"

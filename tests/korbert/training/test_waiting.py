@@ -9,6 +9,7 @@ import torch
 
 from korbert.modeling import ClassificationModel, PretrainingModel, QuestionAnsweringModel
 from korbert.pretraining import PretrainingLoss
+from korbert.system.ranks import World
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.question_answering.settings import WindowSettings
 from korbert.tasks.question_answering.windows import WindowExamples, cut_windows, reading_loss
@@ -17,7 +18,6 @@ from korbert.training import OptimizerSettings
 from korbert.training.examples import Batches, Examples
 from korbert.training.plan import TrainingPlan
 from korbert.training.updates import Updates
-from korbert.world import World
 from tests.korbert.pretraining.conftest import IDS, like_a_corpus, rows_of, write_shards
 from tests.korbert.tasks.test_windows import letters
 from tests.korbert.tiny import tiny_config

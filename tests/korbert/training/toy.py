@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import nn
 
+from korbert.system.ranks import connected
 from korbert.training import Batch, FitResult, OptimizerSettings, TrainingOutput, TrainingPlan, checkpoints, fit
-from korbert.world import connected
 
 STEPS = 40
 

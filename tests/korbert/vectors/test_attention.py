@@ -11,7 +11,7 @@ from korbert.errors import ModelError
 from korbert.huggingface import export
 from korbert.huggingface.importing import load_encoder, read_folder
 from korbert.modeling import EncoderConfig, EncoderModel, PretrainingModel, save_model
-from korbert.modeling.transformers_config import CLASSES
+from korbert.modeling.adapters.transformers_config import CLASSES
 from korbert.tokenization.transformers_tokenizer import TransformersTokenizer
 from korbert.vectors.attention import UNITS, attention
 

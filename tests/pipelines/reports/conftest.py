@@ -15,7 +15,7 @@ import pytest
 
 from korbert.messages import Message
 from korbert.pipelines.artifacts.record import Artifact
-from korbert.pipelines.reports.elements import Story
+from korbert.pipelines.reports.drawing.elements import Story
 from korbert.pipelines.stages.table import STAGES
 
 Rows = list[dict[str, Any]]

@@ -3,7 +3,7 @@
 import pytest
 
 from korbert.pipelines.experiments.evaluating import Evaluation
-from korbert.pipelines.reports import noise, searching
+from korbert.pipelines.reports.pages import noise, searching
 from korbert.search.evaluation import METRICS, Figure, Measured
 from korbert.tasks.kinds import KINDS
 

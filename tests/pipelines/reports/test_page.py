@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from korbert.durable import is_aside
 from korbert.errors import ArtifactError
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.reports import index, render
-from korbert.pipelines.reports.page import is_page
+from korbert.pipelines.reports.drawing.page import is_page
 from korbert.pipelines.stages.table import STAGES
+from korbert.system.durable import is_aside
 from tests.pipelines.reports.conftest import MAKERS, Reader, change, plain, write_json, write_parquet
 from tests.pipelines.reports.task_artifacts import KINDS, write_task
 

@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 
 from korbert.pipelines.artifacts import formatting
 from korbert.pipelines.artifacts.record import stream
-from korbert.pipelines.reports import analyze, clean, pretrain, render, shard, task, vocab
+from korbert.pipelines.reports import render
+from korbert.pipelines.reports.artifacts import analyze, clean, pretrain, shard, task, vocab
 from tests.pipelines.reports.conftest import change, elements, plain, write_lines, write_parquet
 
 

@@ -11,7 +11,8 @@ from seqeval.metrics import classification_report
 from sklearn.metrics import f1_score, precision_recall_fscore_support
 
 from korbert.pipelines.artifacts.record import Artifact
-from korbert.pipelines.reports import index, render, task
+from korbert.pipelines.reports import index, render
+from korbert.pipelines.reports.artifacts import task
 from korbert.tasks.token_classification.bio import write_bio
 from tests.pipelines.reports.conftest import Reader, change, elements, plain
 from tests.pipelines.reports.task_artifacts import KINDS, labelled, several, tagged, write_task

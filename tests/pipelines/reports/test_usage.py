@@ -10,7 +10,7 @@ import pytest
 
 from korbert.pipelines.cli import cli
 from korbert.pipelines.reports import index, render
-from korbert.pipelines.reports.stage_page import shown
+from korbert.pipelines.reports.artifacts.stage_page import shown
 from korbert.pipelines.stages.table import STAGES
 
 

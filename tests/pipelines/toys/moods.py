@@ -4,9 +4,9 @@ import os
 
 from pydantic import BaseModel, Field
 
-from korbert.durable import write_json
 from korbert.pipelines.artifacts.figures import Figure
-from korbert.pipelines.reports.elements import Story
+from korbert.pipelines.reports.drawing.elements import Story
+from korbert.system.durable import write_json
 
 
 class Rate(BaseModel, frozen=True, extra="forbid"):

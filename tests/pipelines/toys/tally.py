@@ -6,10 +6,10 @@ import signal
 import pyarrow.parquet as pq
 from pydantic import BaseModel, Field
 
-from korbert.durable import write_json
 from korbert.pipelines.artifacts.figures import Figure
 from korbert.pipelines.artifacts.store import read_json
-from korbert.pipelines.reports.elements import Story
+from korbert.pipelines.reports.drawing.elements import Story
+from korbert.system.durable import write_json
 
 
 class Settings(BaseModel, frozen=True, extra="forbid"):

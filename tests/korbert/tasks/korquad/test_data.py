@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from korbert.durable import write_json
 from korbert.errors import CorpusError
+from korbert.system.durable import write_json
 from korbert.tasks import korquad
 from korbert.tasks.files import Answer
 from korbert.tasks.splits import split_by_article

@@ -12,6 +12,7 @@ import korbert
 from korbert.errors import ModelError
 from korbert.model import Model
 from korbert.modeling import TokenClassificationModel
+from korbert.system.ranks import World
 from korbert.tasks.kinds.token_classification import TokenClassification
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.token_classification.bio import bio_labels, read_bio, write_bio
@@ -20,7 +21,6 @@ from korbert.tasks.token_classification.labels import piece_tags
 from korbert.tasks.token_classification.tagger import best_path, best_spans, log_probabilities, tagging_loss
 from korbert.training import OptimizerSettings, TrainingPlan, fit, scoring
 from korbert.training.examples import Batches
-from korbert.world import World
 from tests.korbert.tasks.token_classification.helpers import marked
 from tests.korbert.tiny import tiny_config
 
@@ -163,7 +163,7 @@ def test_processes_share_the_rows(tiny_tokenizer, monkeypatch):
     assert model.training  # as it was
     assert sum(told) == len(examples)
     monkeypatch.setattr(scoring, "add_over_world", lambda tensor, here: None)
-    monkeypatch.setattr(scoring, "greatest", lambda width: whole.shape[1])
+    monkeypatch.setattr(scoring, "all_reduce_max", lambda width: whole.shape[1])
     parts = []
     for rank in range(3):
         monkeypatch.setattr(scoring, "connected", lambda rank=rank: World(rank, 3))

@@ -1,0 +1,80 @@
+"""Packed model folders: large matrices in 8 bits, the rest in 16, and no copy of tensors that a base folder holds.
+
+A packed folder is read like any other (storage.load_model); in memory its weights are float32.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from korbert.errors import ModelError
+from korbert.folders import base_folder, model_folder
+from korbert.modeling.files.storage import SCALE, load_model, read_config, write_files
+from korbert.system import new_folder
+
+_LARGE = 1 << 16  # matrices of at least this many numbers are stored in 8 bits
+
+
+def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Converts tensors to float16, and large matrices to int8 with one float32 scale per row.
+
+    A row's largest magnitude becomes 127, so the error of a number is at most 1/254 of it.
+    """
+    small = {name: tensor.to(torch.float16) for name, tensor in tensors.items()}
+    for name, tensor in tensors.items():
+        if tensor.ndim == 2 and tensor.numel() >= _LARGE:
+            scale = (tensor.abs().amax(dim=1) / 127).clamp(min=torch.finfo(torch.float32).tiny)
+            small |= {name: (tensor / scale[:, None]).round().to(torch.int8), name + SCALE: scale}
+    return small
+
+
+def pack(source: str | Path, folder: str | Path, base: str | Path | None = None) -> int:
+    """Packs the model in `source` into a new `folder`. Returns its size in bytes.
+
+    base: a packed folder next to `folder`, or the name of a bundled model; the tokenizer and tensors that are equal in
+    both are stored only there. SettingsError for a folder that holds anything or lies in the source. ModelError if the
+    base lies elsewhere, is not packed, or has another tokenizer, and for a weight that float16 cannot hold.
+    """
+    source, folder = model_folder(source), Path(folder)
+    with new_folder(folder, source) as new:
+        model, tokenizer = load_model(source)
+        config, tensors = read_config(source), packed(model.state_dict())
+        for name, tensor in tensors.items():
+            if not torch.isfinite(tensor.float()).all():
+                raise ModelError(
+                    "{source}: {name} has numbers beyond 65,504, the float16 maximum: use the model unpacked",
+                    source=source,
+                    name=name,
+                )
+        if base is not None:
+            base = model_folder(base)
+            base_config = read_config(base)
+            is_known = os.path.realpath(base_folder(folder, base.name)) == os.path.realpath(base)
+            if not is_known or "packed" not in base_config or base_config["packed"]["base"]:
+                where = f"next to {folder}, or the name of a bundled model"
+                raise ModelError(
+                    "{base}: a base must be a packed folder without a base of its own, {where}", base=base, where=where
+                )
+            if base_config["tokenizer_digest"] != config["tokenizer_digest"]:
+                raise ModelError(
+                    "{base}: has another tokenizer than {source}: pack without this base", base=base, source=source
+                )
+            record = {"base": base.name, "base_sha256": base_config["weights_sha256"]}
+            write_files(new, config | {"packed": record}, _without_shared(tensors, base))
+        else:
+            tokenizer.save(new / "tokenizer")
+            write_files(new, config | {"packed": {"base": None}}, tensors)
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def _without_shared(tensors: Mapping[str, Tensor], base: Path) -> dict[str, Tensor]:
+    """The tensors that differ from those of the base; a matrix in 8 bits goes with its scale."""
+    of_base = safetensors.torch.load_file(base / "model.safetensors")
+    shared = {name for name in tensors.keys() & of_base.keys() if torch.equal(tensors[name], of_base[name])}
+    shared -= {name for name in shared if name + SCALE in tensors and name + SCALE not in shared}
+    shared -= {name for name in shared if name.endswith(SCALE) and name.removesuffix(SCALE) not in shared}
+    return {name: tensor for name, tensor in tensors.items() if name not in shared}

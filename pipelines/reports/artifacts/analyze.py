@@ -1,0 +1,101 @@
+"""The page of `analyze`: speed and failures of Kiwi, document lengths."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from korbert.messages import Message, joined
+from korbert.pipelines.artifacts import formatting
+from korbert.pipelines.artifacts.figures import Figure, label
+from korbert.pipelines.artifacts.record import Artifact, batches, sampled
+from korbert.pipelines.reports.drawing import Entry, Folded, Section, Story, Use, length_table
+
+_SAMPLES = 20  # failed documents shown for each reason
+
+
+def use(_folder: Path) -> Use:
+    """Usage: the morphemes of documents as a table; no command reads them."""
+    return Use("morphemes", "", "import pandas as pd\nprint(pd.read_parquet({})[['id', 'form', 'tag']])")
+
+
+def figures(artifact: Artifact) -> Sequence[Figure]:
+    counts = artifact.record["counts"]
+    shown = [
+        Figure(formatting.compact(counts["documents"]), Message("documents analysed")),
+        Figure(formatting.compact(counts["morphemes"]), Message("morphemes")),
+    ]
+    if seconds := _seconds(artifact):
+        shown.append(Figure(formatting.compact(counts["documents"] / seconds), Message("documents/s")))
+    return *shown, Figure(_failed(counts), Message("failed"))
+
+
+def _failed(counts: Mapping[str, int]) -> str:
+    return formatting.count(counts["failed"]) if counts["failed"] else Message("none")
+
+
+def _seconds(artifact: Artifact) -> float | None:
+    """Duration of the whole stage; None if unknown, as after a resumed run."""
+    return None if artifact.run.get("resumed") else artifact.seconds
+
+
+def story(artifact: Artifact) -> Story:
+    parts, note = sampled(artifact.parts("morphemes/*.parquet"))
+    morphemes = batches(parts, ["source", "tag"])
+    lengths = ((batch.column("source"), pc.list_value_length(batch.column("tag"))) for batch in morphemes)
+    return Story(
+        headline(artifact.record["counts"]),
+        speed(artifact),
+        (
+            Section(Message("Lengths"), list(length_table(lengths, Message("morphemes"), note))),
+            Section(Message("Failures"), list(failure_elements(artifact))),
+        ),
+    )
+
+
+def headline(counts: Mapping[str, int]) -> Message:
+    documents = counts["documents"]
+    if failed := counts["failed"]:
+        return Message(
+            "{count:,} document analysed, {failed:,} failed", "{count:,} documents analysed, {failed:,} failed",
+            count=documents, failed=failed,
+        )  # fmt: skip
+    return Message(
+        "{count:,} document analysed, none failed", "{count:,} documents analysed, none failed", count=documents
+    )
+
+
+def speed(artifact: Artifact) -> Message:
+    """How long Kiwi took, and the morphemes per second."""
+    seconds = _seconds(artifact)
+    if not seconds:
+        return Message("Total duration unknown: run.json is missing, or the run was resumed.")
+    duration = formatting.duration(seconds)
+    per_second = formatting.compact(artifact.record["counts"]["morphemes"] / seconds)
+    workers = artifact.run.get("workers")
+    if not workers:
+        return Message(
+            "Kiwi took {duration}: {per_second} morphemes/s, startup included.",
+            duration=duration,
+            per_second=per_second,
+        )
+    return Message(
+        "Kiwi took {duration} with {count} worker: {per_second} morphemes/s, startup included.",
+        "Kiwi took {duration} with {count} workers: {per_second} morphemes/s, startup included.",
+        duration=duration, count=workers, per_second=per_second,
+    )  # fmt: skip
+
+
+def failure_elements(artifact: Artifact) -> Iterator[Folded]:
+    totals: Counter[str] = Counter()
+    samples: dict[str, list[Entry]] = {}
+    for batch in batches(artifact.parts("failed/*.parquet"), ["id", "source", "reason", "detail"]):
+        for row in batch.to_pylist():
+            totals[row["reason"]] += 1
+            if totals[row["reason"]] <= _SAMPLES:
+                facts = [(Message("source"), row["source"]), (Message("detail"), row["detail"] or "")]
+                samples.setdefault(row["reason"], []).append(Entry(row["id"], facts=facts))
+    for reason, number in totals.most_common():
+        sizes = Message("{number:,}, {shown} shown", number=number, shown=len(samples[reason]))
+        yield Folded(joined([label(reason), sizes], " · "), samples[reason])

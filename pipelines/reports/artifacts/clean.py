@@ -1,0 +1,218 @@
+"""The page of `clean`: documents kept, drop reasons, and examples of dropped documents."""
+
+import hashlib
+from bisect import insort
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from korbert.messages import Message, joined
+from korbert.pipelines.artifacts import formatting
+from korbert.pipelines.artifacts.figures import Figure, label
+from korbert.pipelines.artifacts.record import Artifact, batches, num_rows, sampled
+from korbert.pipelines.reports.drawing import (
+    Bars,
+    Element,
+    Entry,
+    Folded,
+    Section,
+    Story,
+    Table,
+    Use,
+    length_table,
+    ranked_bars,
+)
+
+_FREQUENT_LINES = 20  # frequent lines listed
+_SAMPLES = 20  # dropped documents shown for each reason
+_EXCERPT_CHARS = 320
+_DUPLICATE = "_duplicate"  # suffix of the reasons whose detail is the id of the kept document
+_CONTAMINATION = Message("Documents with text of an evaluation set were dropped, or the matching lines removed.")
+_EXAMPLES = Message("Up to 20 per reason, sampled by hash of the id; duplicates with the document that was kept.")
+
+_Samples = dict[str, list[tuple[bytes, dict[str, Any]]]]
+"""Reason -> rows, each with the hash of its id, by which it was drawn."""
+
+
+_DETAILS = {  # reason -> what its detail, a measure, says
+    "too_short": Message("{measure} visible characters"),
+    "too_long": Message("{measure} characters"),
+    "too_little_hangul": Message("Hangul share {measure}"),
+    "too_many_symbols": Message("{measure} of the visible characters are symbols"),
+    "mixed_languages": Message("{measure} of the visible characters are neither Hangul nor Latin"),
+    "too_long_words": Message("words have {measure} characters on average"),
+    "repeated_lines": Message("{measure} of the characters are in lines that repeat an earlier one"),
+    "repeated_words": Message("the top n-gram of 2 to 4 words takes {measure} of its limit"),
+    "repeated_passages": Message("repeated n-grams of 5 to 10 words take {measure} of their limit"),
+    "boilerplate": Message("{measure} of the characters are in boilerplate"),
+    "list_like": Message("{measure} of the lines end like a sentence"),
+    "bullets": Message("{measure} of the lines begin with a bullet"),
+    "frequent_lines": Message("lines removed: {measure}"),
+    "template_made": Message("{measure} of its n-grams are in many documents"),
+}
+
+
+def detail_of(reason: str, detail: str) -> str:
+    """The detail of a dropped document, in words where it is a measure."""
+    is_measure = detail.replace(".", "").isdigit()
+    if reason in _DETAILS and is_measure:
+        return Message(_DETAILS[reason].template, measure=detail)
+    return detail
+
+
+def use(_folder: Path) -> Use:
+    """Usage: questions from the documents, and the documents as a table."""
+    python = "import pandas as pd\nprint(pd.read_parquet({})[['id', 'source', 'text']])"
+    return Use("documents", "korbert questions {} --output questions.json", python)
+
+
+def figures(artifact: Artifact) -> Sequence[Figure]:
+    kept, dropped = (artifact.record["counts"][key] for key in ("documents", "dropped"))
+    return (
+        Figure(formatting.count(kept), Message("documents kept")),
+        Figure(_kept_share(kept, dropped), Message("of documents read")),
+        Figure(formatting.count(dropped), Message("documents dropped")),
+    )
+
+
+def _kept_share(kept: int, dropped: int) -> str:
+    return formatting.percent(formatting.ratio(kept, kept + dropped))
+
+
+def story(artifact: Artifact) -> Story:
+    counts = artifact.record["counts"]
+    drops = Counter[tuple[str, str]]()  # (reason, source) -> documents
+    for batch in batches(artifact.parts("dropped/*.parquet"), ["reason", "source"]):
+        drops.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    by_reason = Counter[str]()
+    for (reason, _), number in drops.items():
+        by_reason[reason] += number
+    reasons = dict(by_reason.most_common())
+    parts, note = sampled(artifact.parts("documents/*.parquet"))
+    texts = batches(parts, ["source", "text"])
+    lengths = ((batch.column("source"), pc.utf8_length(batch.column("text"))) for batch in texts)
+    read = counts["documents"] + counts["dropped"]
+    most_common = Message("Nothing was dropped.")
+    if reasons:
+        most_common = Message("Most common drop reason: {reason}.", reason=label(next(iter(reasons))))
+    return Story(
+        title=Message("{share} of documents kept", share=_kept_share(counts["documents"], counts["dropped"])),
+        lede=joined([Message("{count:,} document read.", "{count:,} documents read.", count=read), most_common], " "),
+        sections=(
+            Section(Message("Dropped documents"), list(drop_elements(_by_name(counts, "kept"), drops, reasons))),
+            Section(Message("Frequent lines"), list(frequent_lines(artifact))),
+            Section(Message("Contamination"), list(contamination(counts)), _CONTAMINATION),
+            Section(Message("Personal data"), list(personal_data(_by_name(counts, "masked")))),
+            Section(Message("Examples of dropped documents"), examples(artifact, reasons), _EXAMPLES),
+            Section(Message("Kept documents"), list(length_table(lengths, Message("characters"), note))),
+        ),
+    )
+
+
+def _by_name(counts: Mapping[str, int], prefix: str) -> Counter[str]:
+    """Counts with a prefix, without it: dropped.too_short -> too_short."""
+    dotted = f"{prefix}."
+    return Counter({key.removeprefix(dotted): number for key, number in counts.items() if key.startswith(dotted)})
+
+
+def drop_elements(kept: Counter[str], drops: Counter[tuple[str, str]], reasons: Mapping[str, int]) -> Iterator[Element]:
+    """A chart of the drop reasons and, with several sources, a table of both."""
+    if reasons:
+        named = ((label(reason), number) for reason, number in reasons.items())
+        yield ranked_bars(Message("Drop reasons"), named, formatting.count)
+    sources = sorted(kept | Counter(source for _, source in drops))
+    if len(sources) < 2:
+        return
+
+    rows = [(label(reason), *(formatting.count(drops[reason, source]) for source in sources)) for reason in reasons]
+    rows.append((Message("kept"), *(formatting.count(kept[source]) for source in sources)))
+    lost = {source: sum(drops[reason, source] for reason in reasons) for source in sources}
+    rows.append((Message("share kept"), *(_kept_share(kept[source], lost[source]) for source in sources)))
+    title = Message("Documents by reason and source")
+    yield Table(title, (Message("reason"), *sources), rows, "l" + "r" * len(sources))
+
+
+def frequent_lines(artifact: Artifact) -> Iterator[Table]:
+    parts = artifact.parts("frequent/*.parquet")  # the most frequent line first
+    if first := next(batches(parts, ["text", "documents"]), None):
+        lines = first.slice(0, _FREQUENT_LINES).to_pylist()
+        rows = [(excerpt(line["text"]), formatting.count(line["documents"])) for line in lines]
+        more = num_rows(parts) - len(rows)
+        note = Message("{more:,} more in the folder `frequent`.", more=more) if more else ""
+        head = (Message("line"), Message("documents"))
+        yield Table(Message("Frequent lines removed"), head, rows, "kr", note=note)
+
+
+def contamination(counts: Mapping[str, int]) -> Iterator[Table]:
+    rows = []
+    for name in (key.split(".")[1] for key in counts if key.startswith("evaluation.") and key.endswith(".texts")):
+        texts, searched, matched = (counts[f"evaluation.{name}.{kind}"] for kind in ("texts", "looked_for", "found"))
+        share = formatting.percent(formatting.ratio(matched, searched))
+        documents = formatting.count(counts.get(f"contaminated.{name}", 0))
+        rows.append((name, *map(formatting.count, (texts, searched, matched)), share, documents))
+    if rows:
+        head = (
+            Message("evaluation set"), Message("texts"), Message("searched for"), Message("found"),
+            Message("share found"), Message("documents"),
+        )  # fmt: skip
+        note = Message(
+            "Texts that are too short or too repetitive are not searched for. Documents: number with a match."
+        )
+        yield Table(Message("Evaluation texts found in the corpus"), head, rows, "nrrrrr", note=note)
+
+
+def personal_data(masked: Counter[str]) -> Iterator[Bars]:
+    if masked:
+        named = ((label(kind), number) for kind, number in masked.most_common())
+        note = Message("Over all rows read, including dropped ones.")
+        yield ranked_bars(Message("Occurrences masked, by kind"), named, formatting.count, note=note)
+
+
+def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:
+    """At most 20 documents per reason, duplicates next to the original."""
+    dropped: _Samples = {}
+    for batch in batches(artifact.parts("dropped/*.parquet"), ["id", "source", "reason", "detail", "text"]):
+        _draw(batch, dropped)
+    duplicates = {row["detail"] for name in dropped if name.endswith(_DUPLICATE) for _, row in dropped[name]}
+    originals: dict[str, str] = {}  # id -> excerpt; only then are all documents read
+    for batch in batches(artifact.parts("documents/*.parquet"), ["id", "text"]) if duplicates else ():
+        matching = batch.filter(pc.is_in(batch.column("id"), pa.array(sorted(duplicates), pa.string()))).to_pylist()
+        originals.update((row["id"], excerpt(row["text"])) for row in matching)
+    elements = []
+    for reason in reasons:
+        entries = []
+        for _, row in dropped[reason]:
+            text = excerpt(row["text"])
+            size = "" if text == row["text"] else formatting.count(len(row["text"]))
+            facts = [
+                (Message("source"), row["source"]),
+                (Message("detail"), detail_of(reason, row["detail"])),
+                (Message("characters"), size),
+                (Message("kept instead"), originals.get(row["detail"], "")),
+            ]
+            entries.append(Entry(row["id"], text, [fact for fact in facts if fact[1]]))
+        shown = Message("{shown} shown", shown=len(entries))
+        elements.append(Folded(joined([label(reason), shown], " · "), entries))
+    return elements
+
+
+def _draw(batch: pa.RecordBatch, samples: _Samples) -> None:
+    """Keeps the 20 rows with the lowest hashes of their ids for each reason."""
+    columns = (batch.column(name).to_pylist() for name in ("id", "reason"))
+    for index, (id, reason) in enumerate(zip(*columns, strict=True)):
+        drawn = samples.setdefault(reason, [])
+        id_hash = hashlib.blake2b(str(id).encode(), digest_size=8).digest()
+        if len(drawn) < _SAMPLES or id_hash < drawn[-1][0]:
+            (row,) = batch.slice(index, 1).to_pylist()
+            row = {name: value or "" for name, value in row.items()}  # a bad record has no id
+            insort(drawn, (id_hash, row), key=lambda sample: sample[0])
+            del drawn[_SAMPLES:]
+
+
+def excerpt(text: str) -> str:
+    """The first 320 characters, with an ellipsis if there are more."""
+    return text if len(text) <= _EXCERPT_CHARS else text[:_EXCERPT_CHARS].rstrip() + " …"

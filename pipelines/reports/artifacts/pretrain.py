@@ -1,0 +1,200 @@
+"""The page of `pretrain`: held-out loss and accuracy against the unigram baseline, and the learning curves."""
+
+import math
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from korbert.messages import Message, joined
+from korbert.pipelines.artifacts import formatting
+from korbert.pipelines.artifacts.figures import OBJECTIVES, Figure, label, text
+from korbert.pipelines.artifacts.record import Artifact
+from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.experiments.training_log import TrainingLog
+from korbert.pipelines.reports.drawing import Element, Gap, Gapped, Guess, Line, Section, Story, Use, curves
+
+_GAPS = Message(
+    "The model's predictions for each gap, most likely first, at the first, a middle and the last evaluation. The "
+    "original piece is marked, and listed below the top five if it is not among them. A slash separates the two "
+    "segments of a row."
+)
+_LETTERS = {  # final consonants as letters, ᆫ as ㄴ: alone, most fonts draw them tiny
+    code: unicodedata.lookup(unicodedata.name(chr(code)).replace("JONGSEONG", "LETTER"))
+    for code in range(0x11A8, 0x11C3)
+}
+
+
+def use(folder: Path) -> Use:
+    """Usage: filling gaps with the model or its generator."""
+    return Use(
+        "generator" if (folder / "generator").is_dir() else "model",
+        "korbert fill {} '오늘 [MASK] 정말 좋다'",
+        "import korbert\nfiller = korbert.load({})\nprint(filler.fill('오늘 [MASK] 정말 좋다')[0][0].piece)",
+    )
+
+
+def figures(artifact: Artifact) -> Sequence[Figure]:
+    scores = artifact.json("scores.json")
+    unigram = text("unigram_loss", scores["unigram_loss"])
+    compared = Message("unigram {unigram}", unigram=unigram)
+    if (before := scores.get("init_mlm_loss")) is not None:
+        compared = Message(
+            "before training {before}, unigram {unigram}", before=text("mlm_loss", before), unigram=unigram
+        )
+    name = Message("nats, held-out {figure}", figure=label("mlm_loss"))
+    shown = [Figure(text("mlm_loss", scores["mlm_loss"]), name, compared)]
+    for objective in OBJECTIVES:
+        if f"{objective}_count" in scores:
+            key, number = f"{objective}_accuracy", scores[f"{objective}_count"]
+            note: str = Message("none in the held-out text")
+            if number:  # with the binomial standard error: ± 0.6 %, n = 3,945
+                error = math.sqrt(max(0.0, scores[key] * (1 - scores[key])) / number)
+                note = f"± {formatting.percent(error)}, n = {formatting.count(number)}"
+            shown.append(Figure(text(key, scores[key]), label(key), note))
+    return shown
+
+
+def story(artifact: Artifact) -> Story:
+    scores = artifact.json("scores.json")
+    log = TrainingLog.of(list(artifact.lines("metrics.jsonl")), artifact.lines("timing.jsonl"))
+    # The initial model, if training began with one, is an evaluation at step 0, on the same held-out rows.
+    if initial := {key.removeprefix("init_"): value for key, value in scores.items() if key.startswith("init_")}:
+        first = {"step": 0, "pieces": 0, "unigram_loss": scores["unigram_loss"], **initial}
+        log = replace(log, heldout=[first, *log.heldout])
+    return Story(
+        title=headline(scores),
+        lede=lede(scores, log, artifact.record["settings"].get("init")),
+        sections=(
+            Section(
+                Message("Filling gaps in held-out rows"),
+                list(gapped_samples(artifact.lines("samples.jsonl"))),
+                _GAPS,
+            ),
+            Section(Message("Held-out evaluation"), list(heldout_elements(log, scores["unigram_loss"]))),
+            Section(Message("Training"), list(training_elements(log))),
+        ),
+    )
+
+
+def headline(scores: Json) -> Message:
+    """0.12 nats better than before training, or of a new model, worse than the unigram baseline.
+
+    Losses are in nats; None, of no masked piece, cannot be compared.
+    """
+    loss = scores["mlm_loss"]
+    before = scores.get("init_mlm_loss")
+    other = scores["unigram_loss"] if before is None else before
+    than = Message("the unigram baseline") if before is None else Message("before training")
+    if loss is None or other is None:
+        return Message("Not comparable with {than}", than=than)
+    gain = other - loss
+    if abs(gain) < 0.005:
+        return Message("No better than {than}", than=than)
+    if gain > 0:
+        return Message("{nats:.2f} nats better than {than}", nats=gain, than=than)
+    return Message("{nats:.2f} nats worse than {than}", nats=-gain, than=than)
+
+
+def lede(scores: Json, log: TrainingLog, init: str | None) -> Message:
+    parameters, steps, rows = (formatting.compact(scores[key]) for key in ("parameters", "steps", "rows"))
+    sentences = [
+        Message(
+            "Masked-piece prediction on held-out text by a model with {parameters} parameters after {steps} steps, "
+            "{rows} rows, {epochs} epochs.",
+            parameters=parameters, steps=steps, rows=rows, epochs=formatting.decimal(scores["epochs"]),
+        ),
+        Message("The unigram baseline predicts from piece frequencies only."),
+    ]  # fmt: skip
+    if init:
+        sentences.append(Message("Training started from the weights of {init}.", init=init))
+    if log.waiting is not None:
+        share = formatting.percent(log.waiting)
+        sentences.append(Message("The device waited {share} of the time for rows.", share=share))
+    return joined(sentences, " ")
+
+
+def gapped_samples(lines: Iterable[Json]) -> Iterator[Gapped]:
+    """The samples with predictions for their gaps at the first, a middle and the last evaluation."""
+    by_row: dict[int, list[Json]] = {}  # in the order of their evaluations
+    for line in lines:
+        by_row.setdefault(line["row"], []).append(line)
+    for row, samples in by_row.items():
+        samples = [samples[index] for index in sorted({0, len(samples) // 2, len(samples) - 1})]
+        gaps = [
+            Gap(gaps[0]["piece"].translate(_LETTERS), [_guesses(gap) for gap in gaps])
+            for gaps in zip(*(sample["gaps"] for sample in samples), strict=True)
+        ]
+        stretches = [stretch.translate(_LETTERS) for stretch in samples[-1]["text"]]
+        head = [Message("step {step:,}", step=sample["step"]) for sample in samples]
+        title = Message("{source}, row {row:,}", source=samples[-1]["source"], row=row)
+        yield Gapped(title, stretches, gaps, head)
+
+
+def _guesses(gap: Json) -> list[Guess]:
+    """The most likely pieces, followed by the original one if it is not among them."""
+    right: str = gap["piece"]
+    missing = [] if right in [guess["piece"] for guess in gap["guesses"]] else [gap]
+    return [
+        Guess(guess["piece"].translate(_LETTERS), formatting.percent(guess["probability"]), guess["piece"] == right)
+        for guess in (*gap["guesses"], *missing)
+    ]
+
+
+def heldout_elements(log: TrainingLog, unigram: float) -> Iterator[Element]:
+    title = Message("Held-out {figure}", figure=label("mlm_loss"))
+    losses: dict[str, str] = {Message("model"): "mlm_loss"}
+    note = Message(
+        "Fixed masks; every selected piece becomes [MASK]. Unigram: piece frequencies of the training shards."
+    )
+    yield from chart(title, log, log.heldout, losses, y=Message("nats"), level=unigram, note=note)
+    counts = {name: log.heldout[-1][f"{name}_count"] for name in OBJECTIVES if log.heldout[-1].get(f"{name}_count")}
+    accuracies: dict[str, str] = {OBJECTIVES[name]: f"{name}_accuracy" for name in counts}
+    title = Message("Held-out accuracy")
+    y = Message("accuracy")
+    note = joined([_counted(name, number) for name, number in counts.items()], " ")
+    yield from chart(title, log, log.heldout, accuracies, y=y, percent=True, floor=0, note=note)
+
+
+def _counted(name: str, number: int) -> Message:
+    """What the accuracy of an objective is counted over."""
+    objective = OBJECTIVES[name]
+    match name:
+        case "nsp" | "sop":
+            return Message("{objective}: {pairs:,} pairs, chance level about 50 %.", objective=objective, pairs=number)
+        case "spans":
+            return Message("{objective}: {rows:,} rows, both ends correct.", objective=objective, rows=number)
+        case "rtd":
+            return Message("{objective}: {pieces:,} pieces, most of them original.", objective=objective, pieces=number)
+        case "distill":
+            return Message(
+                "{objective}: {pieces:,} pieces, correct where the teacher's top prediction is the same.",
+                objective=objective, pieces=number,
+            )  # fmt: skip
+    return Message("{objective}: {pieces:,} pieces.", objective=objective, pieces=number)
+
+
+def training_elements(log: TrainingLog) -> Iterator[Element]:
+    for name, objective in OBJECTIVES.items():
+        title = Message("{objective} training loss", objective=objective)
+        yield from chart(title, log, log.train, {"": f"{name}_loss"}, y=Message("nats"))
+    norm = Message("Gradient norm")
+    yield from chart(norm, log, log.train, {"": "grad_norm"}, y=Message("before clipping"), floor=0)
+    speed = Message("Throughput")
+    yield from chart(speed, log, log.timing, {"": "pieces_per_second"}, y=Message("pieces/s"), floor=0)
+
+
+def chart(
+    title: str, log: TrainingLog, lines: Sequence[Json], keys: Mapping[str, str], *, level: float | None = None,
+    **options: Any,
+) -> Iterator[Element]:  # fmt: skip
+    """A chart with a curve per name and key, against pieces; empty without the keys. options: of `pictures.curves`.
+
+    level: of the unigram baseline.
+    """
+    positions = log.pieces(lines)
+    drawn = [Line.through(name, positions, [line.get(key) for line in lines]) for name, key in keys.items()]
+    if level is not None and len(drawn[0].x):
+        drawn.append(Line(Message("unigram"), [min(drawn[0].x), max(drawn[0].x)], [level] * 2, reference=True))
+    yield from curves(title, drawn, x=Message("pieces"), **options)

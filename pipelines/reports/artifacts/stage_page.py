@@ -1,0 +1,148 @@
+"""The page of an artifact: what the module of its stage says, how to use it, and the record.
+
+The record is the end of every page: run time, machine, counts, settings, inputs and versions, as tables.
+"""
+
+import json
+import pkgutil
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from korbert.messages import Message, joined
+from korbert.pipelines.artifacts import formatting
+from korbert.pipelines.artifacts.figures import Figure, label
+from korbert.pipelines.artifacts.record import Artifact, drawing
+from korbert.pipelines.artifacts.store import PAGE
+from korbert.pipelines.reports.drawing import Code, Section, Story, Table, write
+from korbert.pipelines.stages.table import stage_named
+
+_DIGEST_CHARS = 12  # enough to tell digests apart by eye
+_RUN = {  # of run.json
+    "started": Message("started"),
+    "machine": Message("machine"),
+    "workers": Message("workers"),
+    "command": Message("command"),
+}
+_DEFAULT = SimpleNamespace(
+    figures=lambda artifact: (),
+    story=lambda artifact: Story(Message("Run record"), Message("This stage has no page of its own."), ()),
+)
+
+
+def page_of(stage: str) -> Any:
+    """The page module of a stage: `figures(artifact)`, `story(artifact)` and, where there is a use, `use(folder)`.
+
+    Without a module, the page is the record alone.
+    """
+    entry = stage_named(stage)
+    return pkgutil.resolve_name(entry.page) if entry is not None and entry.page else _DEFAULT
+
+
+def figures_of(artifact: Artifact) -> Sequence[Figure]:
+    """The main figures of an artifact. ArtifactError if its files hold other values than the stage writes."""
+    with drawing(artifact):
+        figures: Sequence[Figure] = page_of(artifact.stage).figures(artifact)
+        return figures
+
+
+def render(folder: Path) -> Path:
+    """Writes `report.html` into a finished artifact's folder and returns its path.
+
+    The same artifact (run.json included) gives the same bytes. Raises ArtifactError, naming the file, if the folder
+    holds no finished artifact, or if a file is unreadable or incomplete.
+    """
+    artifact = Artifact.open(folder)
+    resolved = folder.resolve()
+    with drawing(artifact):
+        story = page_of(artifact.stage).story(artifact)
+        # A figure in the title is not repeated below it. A no-break space keeps "92.4 %" one word.
+        in_title = [word.rstrip(",") for word in story.title.split(" ")]
+        return write(
+            folder / PAGE,
+            "report.html",
+            scratch=resolved.parent,  # a killed run leaves nothing in the artifact
+            artifact=artifact,
+            indexed=resolved.name == artifact.stage,  # else the artifact lies outside a recipe
+            figures=[figure for figure in figures_of(artifact) if figure.value not in in_title],
+            story=story,
+            sections=[*story.sections, usage({artifact.stage: folder})],
+            facts=facts(artifact),
+            origins=origins(artifact),
+        )
+
+
+def shown(folder: Path) -> str:
+    """The folder for display: a relative path as given, else its last three parts, artifacts/RECIPE/STAGE."""
+    return "/".join(folder.parts[-3:]) if folder.is_absolute() else folder.as_posix()
+
+
+def usage(artifacts: Mapping[str, Path]) -> Section:
+    """A command for each artifact that can be used, and Python for the last of them; empty if none can.
+
+    artifacts: stage -> its folder.
+    """
+    commands, python = [], ""
+    for stage, folder in artifacts.items():
+        if hasattr(page_of(stage), "use"):
+            use = page_of(stage).use(folder)
+            path = f"{shown(folder)}/{use.folder}"
+            commands += [use.command.replace("{}", shlex.quote(path))] if use.command else []
+            python = use.python.replace("{}", json.dumps(path, ensure_ascii=False))
+    codes = [Code(Message("Command line"), "\n".join(commands))] if commands else []
+    return Section(Message("Usage"), [*codes, Code(Message("Python"), python)] if python else ())
+
+
+def facts(artifact: Artifact) -> Table:
+    """Run time and machine, always visible."""
+    run = artifact.run
+    rows: list[tuple[str, str]] = []
+    if artifact.seconds is not None:
+        duration = formatting.duration(artifact.seconds)
+        if run.get("resumed"):
+            duration = Message("{duration} (last session of a resumed run)", duration=duration)
+        rows.append((Message("duration"), duration))
+    if isinstance(run.get("memory_peak_bytes"), int | float):
+        memory = formatting.megabytes(run["memory_peak_bytes"])
+        rows.append((Message("peak memory of the largest process"), memory))
+    rows += [(name, formatting.value(run[key])) for key, name in _RUN.items() if run.get(key) is not None]
+    return Table(Message("Time and machine"), ("", ""), rows, "ll")
+
+
+def origins(artifact: Artifact) -> list[Table]:
+    """Counts, settings, inputs, versions and numerics, collapsed on the page. Empty tables are left out."""
+    record = artifact.record
+    artifacts = [(stage, digest[:_DIGEST_CHARS]) for stage, digest in record["inputs"]["artifacts"].items()]
+    files = []
+    for role, of_role in record["inputs"]["files"].items():
+        for file in of_role:
+            digest = str(file["version"] if "version" in file else file["sha256"])  # a version if remote
+            files.append((role, str(file["name"]), formatting.megabytes(file["size"]), digest[:_DIGEST_CHARS]))
+    counts, numerics = ([(label(key), text) for key, text in _flat(record[part])] for part in ("counts", "numerics"))
+    head = (Message("role"), Message("file"), Message("size"), Message("SHA-256 or version"))
+    tables = (
+        Table(Message("Counts"), ("", ""), counts, "lr"),
+        Table(Message("Settings"), (Message("setting"), Message("value")), list(_flat(record["settings"])), "nk"),
+        Table(Message("Input artifacts"), (Message("stage"), Message("digest")), artifacts, "nn"),
+        Table(Message("Input files"), head, files, "nkrn"),
+        Table(
+            Message("Library versions"), (Message("library"), Message("version")), list(_flat(record["versions"])), "nn"
+        ),
+        Table(Message("Numerical environment"), ("", ""), numerics, "nn"),
+    )
+    return [table for table in tables if table.rows]
+
+
+def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Nested values by their dotted names, in the order of the record; lists of plain values on one line."""
+    if isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value):
+        value = {f"[{index}]": inner for index, inner in enumerate(value)}
+    if isinstance(value, dict) and (value or not name):
+        for key, inner in value.items():
+            yield from _flat(inner, f"{name}.{key}".lstrip(".").replace(".[", "["))
+    elif isinstance(value, dict | list):
+        yield name, joined(map(formatting.value, value), ", ") or Message("none")
+    else:
+        yield name, formatting.value(value)

@@ -1,0 +1,261 @@
+"""The page of a section [tasks.NAME] or of `korbert finetune`: scores with baselines, training, error analysis."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from korbert.messages import Message, joined
+from korbert.pipelines.artifacts import formatting
+from korbert.pipelines.artifacts.figures import Figure, in_percent, interval, known, label, model_name, text
+from korbert.pipelines.artifacts.formatting import without_folders
+from korbert.pipelines.artifacts.record import Artifact
+from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.reports.artifacts.task_scores import best_baseline, deviation, example_interval, mean, sentences
+from korbert.pipelines.reports.drawing import Element, Interval, Intervals, Line, Section, Story, Table, Use, curves
+from korbert.pipelines.reports.kinds import sections_of
+from korbert.pipelines.reports.kinds.common import Scored
+from korbert.pipelines.stages.table import TASK
+from korbert.tasks.finetuning import training_name
+from korbert.tasks.kinds import KINDS, kind_of_task
+
+_OPTIMISTIC = Message(
+    "There are no test rows: the scores are those of the validation rows, which also chose the epoch, so they are "
+    "optimistic for the trained models."
+)
+_KIND_NAMES = {  # as a sentence begins
+    "classification": Message("Classification"),
+    "regression": Message("Regression"),
+    "multiple-choice": Message("Multiple choice"),
+    "token-classification": Message("Token classification"),
+    "question-answering": Message("Question answering"),
+    "slots": Message("Slots"),
+    "embedding": Message("Embedding"),
+    "rerank": Message("Reranking"),
+}
+_COLOURS = {"pretrained": 1, "scratch": 2, "tfidf": 3, "words": 1, "vectors": 2, "both": 3}  # 4: all others
+_LEARNED = ("learning_rate", "batch_size", "epochs", "c", "alpha", "epoch")
+
+
+def use(folder: Path) -> Use:
+    """How to use the artifact's model, with an example for its kind. Raises ArtifactError if scores cannot be read."""
+    task = Artifact.open(folder).json("scores.json")["task"]
+    kind = kind_of_task(task, str(folder / "scores.json"))
+    file, example = kind.example
+    command = f"korbert {kind.command} {{}} {file}"
+    if (folder / "submission").is_dir():
+        command = "korbert submit {} KorQuAD_v1.0_dev.json predictions.json"
+    python = f"import korbert\nmodel = korbert.load({{}})\nprint(model.{kind.operation}({example}))"
+    return Use("model", command, python)
+
+
+def figures(artifact: Artifact) -> Sequence[Figure]:
+    """The first metric of every model, the main one first, with its other metrics."""
+    scores = artifact.json("scores.json")
+    metric, *more = scores["metrics"]
+    shown = []
+    for model in scores["models"]:
+        spread = deviation(metric, model)
+        note = Message("{deviation} over {seeds} seeds", deviation=spread, seeds=model["seeds"]) if spread else ""
+        shown.append(Figure(text(metric, mean(metric, model)), model_name(model["name"]), note))
+    main = scores["models"][0]
+    name = label(metric)
+    if scores["scored_on"] != "test":
+        name = Message("{metric} (validation)", metric=name)
+    number = scores["counts"].get(scores["scored_on"], 0)
+    over_examples = example_interval(metric, main)
+    notes = [
+        shown[0].note,
+        Message("95 % interval over examples: {interval}", interval=over_examples) if over_examples else "",
+        *(joined([label(other), text(other, mean(other, main))], " ") for other in more if main[other]),
+        Message("{count:,} row", "{count:,} rows", count=number),
+    ]
+    return Figure(shown[0].value, joined([name, shown[0].label], ", "), joined(notes)), *shown[1:]
+
+
+def story(artifact: Artifact) -> Story:
+    scores = artifact.json("scores.json")
+    by_kind: list[Section] = []
+    about = ""
+    if scores["task"]["kind"] in KINDS:
+        main = scores["models"][0]
+        lines = list(artifact.lines("predictions.jsonl"))
+        predictions = [line.pop("predictions")[main["name"]][0] for line in lines]  # of its first seed
+        kind = kind_of_task(scores["task"], str(artifact.folder))
+        about = Message("{kind}: {about}.", kind=_KIND_NAMES.get(kind.name, kind.name), about=kind.about())
+        by_kind += sections_of(Scored(kind, lines, predictions), scores["details"])
+        if by_kind and main["name"] in ("pretrained", "scratch"):
+            by_kind[0] = by_kind[0]._replace(text=joined([by_kind[0].text, source_of(scores)], " "))
+    files = [(Message.from_json(line).changed(without_folders),) for line in scores["said"][1:]]
+    data = [Table(Message("Files and rows read"), ("",), files, "l")] if files else []
+    sections = (
+        Section(Message("Scores"), list(score_elements(scores))),
+        Section(Message("Trainings and baselines"), [score_table(scores), *trial_tables(scores)]),
+        Section(Message("Training"), list(training_curves(artifact, scores))),
+        *by_kind,
+        Section(Message("Data"), data),
+    )
+    return Story(title_of(artifact.stage.removeprefix(TASK), scores), lede_of(scores, about), sections)
+
+
+def source_of(scores: Json) -> Message:
+    """Which model's predictions the page shows."""
+    main = scores["models"][0]
+    name = model_name(main["name"])
+    if main["seeds"] > 1:
+        seed = scores["rows"][0].get("seed")
+        return Message("Predictions of the first seed ({seed}) of the {model} model.", seed=seed, model=name)
+    return Message("Predictions of the {model} model.", model=name)
+
+
+def title_of(task: str, scores: Json) -> Message:
+    """The difference from the best baseline, in words."""
+    metric, baseline = scores["metrics"][0], best_baseline(scores)
+    compared = [pair for pair in scores["comparisons"] if baseline and pair["names"][1] == baseline["name"]]
+    if baseline is None or not compared or not known(compared[0]["difference"]):
+        return Message("Fine-tuned on {task}", task=task)
+    difference, name = compared[0]["difference"], model_name(baseline["name"])
+    if not compared[0]["more_than_chance"]:
+        return Message("{task}: no clear difference from the {model}", task=task, model=name)
+    amount = formatting.decimal(abs(difference), 3)
+    if in_percent(metric):
+        amount = Message("{points:,.1f} points", points=abs(100 * difference))
+    values = {"task": task, "metric": label(metric), "amount": amount, "model": name}
+    if difference > 0:
+        return Message("{task}: {metric} {amount} above the {model}", **values)
+    return Message("{task}: {metric} {amount} below the {model}", **values)
+
+
+def lede_of(scores: Json, about: str) -> Message:
+    """about: what the task predicts; "" if its kind is unknown."""
+    counts = scores["counts"]
+    sizes = [
+        Message("{count:,} training row", "{count:,} training rows", count=counts["train"]),
+        Message("{count:,} validation row", "{count:,} validation rows", count=counts["valid"]),
+    ]
+    if "test" in counts:
+        sizes.append(Message("{count:,} test row", "{count:,} test rows", count=counts["test"]))
+    sentences = [about, joined([joined(sizes, ", "), "."], "")]
+    if scores["scored_on"] != "test":
+        sentences.append(_OPTIMISTIC)
+    if overlap := counts.get("test_in_train"):
+        same = Message(
+            "{count:,} scored row has the same texts as a training row.",
+            "{count:,} scored rows have the same texts as a training row.",
+            count=overlap,
+        )
+        sentences.append(same)
+    sentences.append(Message(scores["note"]))  # that of a recipe of ours has a translation
+    return joined(sentences, " ")
+
+
+def score_elements(scores: Json) -> Iterator[Element]:
+    metric = scores["metrics"][0]
+    name = label(metric)
+    over_examples, over_seeds = [], []
+    for model in scores["models"]:
+        first = next(row["scores"][metric] for row in scores["rows"] if row["name"] == model["name"])
+        over_examples.append((model["name"], first, *(model["examples"] or (None, None))))
+        over_seeds.append((model["name"], *((model[metric] or {}).get(key) for key in ("mean", "low", "high"))))
+    note = Message(
+        "First seed, {count:,} row. Whiskers: 95 % bootstrap interval over examples.",
+        "First seed, {count:,} rows. Whiskers: 95 % bootstrap interval over examples.",
+        count=scores["counts"].get(scores["scored_on"], 0),
+    )
+    yield from on_one_scale(Message("Scores over examples: {metric}", metric=name), metric, over_examples, note)
+    note = Message("Means. Whiskers: 95 % interval of the mean over seeds.")
+    yield from on_one_scale(Message("Scores over seeds: {metric}", metric=name), metric, over_seeds, note)
+    if compared := [(sentence,) for sentence in sentences(scores)]:
+        yield Table(Message("On the same rows"), ("",), compared, "l")
+
+
+def on_one_scale(
+    title: str, metric: str, scores: Iterable[tuple[str, Any, Any, Any]], note: str
+) -> Iterator[Intervals]:
+    """Scores up to 1, on a scale that begins and ends at multiples of 0.05; nothing without any that is defined.
+
+    scores: name, score and the ends of its interval.
+    """
+    defined = [row for row in scores if all(map(known, row[1:]))]
+    if not defined:
+        return
+    lowest = 0.0 if in_percent(metric) else -1.0
+    left = max(lowest, min(math.floor(20 * min(low for _, _, low, _ in defined)) / 20, 0.95))
+    right = min(1.0, max(math.ceil(20 * max(high for *_, high in defined)) / 20, left + 0.05))
+    rows = []
+    for name, *numbers in defined:
+        at, low, high = (min(1.0, max(0.0, (number - left) / (right - left))) for number in numbers)
+        ends = interval(metric, numbers[1:], unit=False)
+        words = joined([text(metric, numbers[0]), " (", ends, ")"], "")
+        rows.append(Interval(model_name(name), at, low, high, words, _COLOURS.get(name, 4)))
+    yield Intervals(title, rows, text(metric, left, -1), text(metric, right, -1), note=note)
+
+
+def score_table(scores: Json) -> Table:
+    metrics = scores["metrics"]
+    validation = f"validation_{metrics[0]}"
+    keys = [key for key in _LEARNED if any(row.get(key) is not None for row in scores["rows"])]
+    unseen = metrics if any("unseen" in row for row in scores["rows"]) else ()
+    rows = []
+    for row in scores["rows"]:
+        seed = "" if row.get("seed") is None else str(row["seed"])
+        values = [text(metric, row["scores"].get(metric), 1) for metric in metrics]
+        values += (text(metric, row.get("unseen", {}).get(metric), 1) for metric in unseen)
+        chosen_by = text(metrics[0], row[validation], 1) if validation in row else ""
+        learned = ("" if row.get(key) is None else f"{row[key]:g}" for key in keys)
+        rows.append((model_name(row["name"]), seed, *values, chosen_by, *learned))
+    of_unseen = (Message("{metric}, unseen", metric=label(metric)) for metric in unseen)
+    scored = (*map(label, metrics), *of_unseen, Message("validation"))
+    head = (Message("model"), Message("seed"), *scored, *map(label, keys))
+    notes = [
+        Message("Scores on the validation rows."),
+        Message("Validation: {metric} on the validation rows, used for selection.", metric=label(metrics[0])),
+    ]
+    if scores["scored_on"] == "test":
+        notes[0] = Message("Scores on the test rows, scored once per seed.")
+    if unseen:
+        of_rows = Message(
+            "Unseen: the {rows:,} rows whose texts are neither in the training rows nor a document, or a line of one, "
+            "of the pretraining corpus, white space aside.",
+            rows=scores["counts"]["unseen"],
+        )
+        notes.append(of_rows)
+    return Table(Message("All scores"), head, rows, "l" + "r" * (len(head) - 1), note=joined(notes, " "))
+
+
+def trial_tables(scores: Json) -> Iterator[Table]:
+    validation = f"validation_{scores['metrics'][0]}"
+    for model in scores["models"]:
+        trials = next(row for row in scores["rows"] if row["name"] == model["name"]).get("trials") or []
+        if len(trials) > 1:
+            keys = [key for key in trials[0] if key != validation]
+            rows = [
+                (*(f"{trial[key]:g}" for key in keys), text(scores["metrics"][0], trial[validation], 1))
+                for trial in trials
+            ]
+            tried = Message("Hyperparameters tried, {model}", model=model_name(model["name"]))
+            title = joined([tried, str(len(trials))], " · ")
+            yield Table(title, (*map(label, keys), Message("validation")), rows, "r" * (len(keys) + 1), folded=True)
+
+
+def training_curves(artifact: Artifact, scores: Json) -> Iterator[Element]:
+    """Curves of the trainings in the table, without other hyperparameters that were tried."""
+    logs = {}
+    for row in scores["rows"]:
+        if row.get("seed") is not None and "learning_rate" in row:
+            name = Message(
+                "{model}, rate {rate:g}, seed {seed}",
+                model=model_name(row["name"]), rate=row["learning_rate"], seed=row["seed"],
+            )  # fmt: skip
+            logs[name] = list(artifact.lines(f"metrics/{training_name(row)}.jsonl"))
+    metric = scores["metrics"][0]
+    unit = KINDS[scores["task"]["kind"]].kind_class.loss_unit
+    for title, kind, key, y, percent in (
+        (Message("Validation {metric}", metric=label(metric)), "heldout", metric, label(metric), in_percent(metric)),
+        (Message("Training loss"), "train", "loss", unit, False),
+    ):
+        lines = []
+        for name, log in logs.items():
+            own = [line for line in log if line["kind"] == kind]
+            lines.append(Line.through(name, [line["step"] for line in own], [line.get(key) for line in own]))
+        yield from curves(title, lines, x=Message("step"), y=y, percent=percent)

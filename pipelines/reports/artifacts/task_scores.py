@@ -1,0 +1,115 @@
+"""The scores of tasks (scores.json): in words for their pages, as a table for the index page and model cards."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from korbert.messages import Message, joined
+from korbert.pipelines.artifacts import figures, formatting
+from korbert.pipelines.artifacts.figures import baseline_name, in_percent, known, label, model_name
+from korbert.pipelines.artifacts.record import Artifact
+from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.reports.drawing import Table
+from korbert.pipelines.stages.table import TASK, TASK_PAGE, stage_named
+from korbert.tasks.metrics.statistics import Comparison
+
+
+class Result(NamedTuple):
+    """A finished task. dataset: the known set, else the name of the task.
+
+    scores: the defined metrics of the first seed, the main one first. on_test: whether the test rows were scored, or
+    those of validation. cells: its row in the table of results.
+    """
+
+    dataset: str
+    scores: dict[str, float]
+    on_test: bool
+    cells: tuple[str, ...]
+
+
+def mean(metric: str, model: Json) -> float | None:
+    """The mean over seeds of a model of scores.json; None if undefined."""
+    value: float | None = (model[metric] or {}).get("mean")
+    return value if known(value) else None
+
+
+def deviation(metric: str, model: Json) -> str:
+    """The standard deviation over seeds, in points for shares: ± 1.8; empty for one seed."""
+    value: Any = (model[metric] or {}).get("deviation")
+    if not known(value):
+        return ""
+    return f"± {formatting.decimal(100 * value, 1) if in_percent(metric) else formatting.decimal(value, 3)}"
+
+
+def example_interval(metric: str, model: Json) -> str:
+    """The 95 % interval over examples, of the first seed; empty if undefined."""
+    ends = model.get("examples")
+    return figures.interval(metric, ends) if ends and all(map(known, ends)) else ""
+
+
+def sentences(scores: Json) -> list[Message]:
+    """What each comparison of scores.json says, with the display names of the models."""
+    models = {model["name"]: model for model in scores["models"]}
+    compared = []
+    for pair in scores["comparisons"]:
+        one, other = (models[name] for name in pair["names"])
+        metric = pair["metric"]
+        comparison = Comparison(
+            names=(model_name(one["name"]), model_name(other["name"])),
+            scores=(one[metric]["mean"], other[metric]["mean"]),
+            runs=(one["seeds"], other["seeds"]),
+            examples=scores["counts"].get(scores["scored_on"], 0),
+            low=pair["interval"][0],
+            high=pair["interval"][1],
+            p_value=pair["p_value"],
+        )
+        compared.append(comparison.sentence)
+    return compared
+
+
+def best_baseline(scores: Json) -> Json | None:
+    """The model without an encoder that scores highest in the first metric, from `models`; None without any."""
+    metric = scores["metrics"][0]
+    without = {row["name"] for row in scores["rows"] if row.get("seed") is None}
+    baselines = [model for model in scores["models"] if model["name"] in without and mean(metric, model) is not None]
+    return max(baselines, key=lambda model: mean(metric, model) or 0.0, default=None)
+
+
+def has_result(stage: str) -> bool:
+    entry = stage_named(stage)
+    return entry is not None and entry.page == TASK_PAGE
+
+
+def result_of(artifact: Artifact) -> Result:
+    """The result of a finished task. Raises ArtifactError if its scores are incomplete."""
+    scores = artifact.json("scores.json")
+    task = artifact.stage.removeprefix(TASK)
+    metric, main, baseline = scores["metrics"][0], scores["models"][0], best_baseline(scores)
+    score = figures.text(metric, mean(metric, main))
+    if spread := deviation(metric, main):
+        score = joined([score, spread, Message("({seeds} seeds)", seeds=main["seeds"])], " ")
+    best = ""
+    if baseline is not None:
+        best = joined([figures.text(metric, mean(metric, baseline)), " (", baseline_name(baseline["name"]), ")"], "")
+    on = scores["scored_on"]
+    rows = formatting.count(scores["counts"].get(on, 0))
+    if on != "test":
+        rows = Message("{rows} (validation)", rows=rows)
+    return Result(
+        dataset=artifact.record["settings"].get("set") or task,
+        scores={key: value for key, value in scores["rows"][0]["scores"].items() if known(value)},
+        on_test=on == "test",
+        cells=(task, label(metric), score, example_interval(metric, main), best, rows),
+    )
+
+
+def table(results: Sequence[Result]) -> Table:
+    """The table of all results."""
+    note = Message("Score: mean and standard deviation over seeds. Interval: over examples, first seed.")
+    if not all(result.on_test for result in results):
+        optimistic = Message("Validation scores are optimistic: the same rows chose the epoch.")
+        note = joined([note, optimistic], " ")
+    head = (
+        Message("task"), Message("metric"), Message("score"), Message("95 % interval"), Message("best baseline"),
+        Message("rows"),
+    )  # fmt: skip
+    return Table(Message("Tasks"), head, [result.cells for result in results], "nlrrrr", note=note)

@@ -1,0 +1,72 @@
+"""Examples of texts: a target or a prediction in words, beginnings, marked spans, and which rows to show."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from korbert.messages import Message, joined
+from korbert.pipelines.artifacts import formatting
+from korbert.pipelines.reports.drawing.elements import Marked
+from korbert.tasks.files import Row
+
+_SHOWN_CHARS = 600  # of a text
+
+
+def in_words(row: Row, value: Any) -> str:
+    """A target or a prediction of a row as short text."""
+    match value:
+        case {"choice": key} | {"label": key}:
+            name = str(row["choices"][key] if "choice" in value else key)
+            return f"{name} ({formatting.percent(value['probabilities'][key])})" if "probabilities" in value else name
+        case {"labels": labels}:
+            return ", ".join(labels) or Message("none")
+        case int():
+            return str(row["choices"][value])
+        case float():
+            return f"{value:.3f}"
+        case list():
+            texts = (
+                item if isinstance(item, str) else f"{row.get('text', '')[item[0] : item[1]]} {item[2]}"
+                for item in value
+            )
+            return ", ".join(texts) or Message("none")
+    return str(value)
+
+
+def differing(merits: Mapping[str, np.ndarray]) -> Iterator[tuple[str, str, list[int]]]:
+    """The first side and each other one, both ways: better side, worse side, rows with the largest difference first.
+
+    merits: side -> how right it is in each row, (N,). Pairs without a difference are left out.
+    """
+    first, *others = merits
+    for other in others:
+        for better, worse in ((first, other), (other, first)):
+            gain = merits[better] - merits[worse]
+            order = [int(row) for row in np.argsort(-gain, kind="stable") if gain[row] > 0]
+            if order:
+                yield better, worse, order
+
+
+def beginning(*texts: str) -> str:
+    """The texts of an example, each truncated if long."""
+    return joined(map(_beginning, texts), "\n")
+
+
+def _beginning(text: str) -> str:
+    if not text.strip():
+        return Message("(empty)")
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]} …"
+
+
+def marked(text: str, spans: Mapping[str, Sequence[Sequence[Any]]], start: int = 0) -> Iterator[Marked]:
+    """Splits a text where spans begin or end; each stretch comes with the names of the spans that cover it.
+
+    spans: name -> half-open spans. start: offset of the first character of the text.
+    """
+    ends = {end for of_name in spans.values() for span in of_name for end in span[:2]}
+    bounds = [start, *sorted(end for end in ends if start < end < start + len(text)), start + len(text)]
+    for low, high in itertools.pairwise(bounds):
+        names = [name for name, of_name in spans.items() if any(s[0] <= low and high <= s[1] for s in of_name)]
+        yield text[low - start : high - start], names

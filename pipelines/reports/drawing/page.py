@@ -1,0 +1,77 @@
+"""Fills the templates: each page is one self-contained HTML file, a model card a Markdown file."""
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from jinja2.runtime import Context
+from markupsafe import Markup
+
+from korbert.messages import Message, in_language, language
+from korbert.system import check_output, printable, write_whole
+
+_GENERATOR = b'<meta name="generator" content="korbert">'  # in base.html and look.html
+_HEAD_BYTES = 1_000
+
+
+def is_page(path: Path) -> bool:
+    """Whether a file is a page of korbert, which can be made again in seconds: the only files that are written over."""
+    with path.open("rb") as file:
+        return _GENERATOR in file.read(_HEAD_BYTES)
+
+
+def write(path: Path, template: str, *, scratch: Path | None = None, **values: Any) -> Path:
+    """Fills a template and writes the page atomically, over a page alone. Returns its path.
+
+    scratch: as of write_aside.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    check_output(path, is_ours=is_page)
+    write_whole(path, filled(template, **values).encode("utf-8", "backslashreplace"), scratch=scratch)
+    return path
+
+
+def filled(template: str, **values: Any) -> str:
+    """Fills a template and returns the text of the page, in the language of `lang`, by default that of the user.
+
+    Control and invisible characters, bidi marks included, and lone surrogates are shown as escapes.
+    """
+    return _environment().get_template(template).render({"lang": language(), **values})
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("korbert.pipelines.reports"),
+        autoescape=lambda name: name is not None and name.endswith(".html"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        finalize=_shown,
+    )
+    # Text in Markdown, cells of tables included, has neither markup nor HTML.
+    spaced = {"\u00a0": " ", "\n": " "}
+    environment.filters |= {
+        "json": lambda value: json.dumps(value, ensure_ascii=False),
+        "markdown": lambda text: re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", text.translate(str.maketrans(spaced))),
+    }
+    environment.filters["words"] = jinja2.pass_context(_words)
+    environment.globals |= {"_": Message, "counted": Message}
+    return environment
+
+
+@jinja2.pass_context
+def _shown(context: Context, value: Any) -> Any:
+    """What stands in a page for a value: messages in its language, and no text of the data as markup."""
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return printable(_words(context, value))
+
+
+def _words(context: Context, text: str) -> str:
+    """A message in the language of the page."""
+    return in_language(text, context["lang"])

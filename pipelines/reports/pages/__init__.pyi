@@ -1,0 +1,5 @@
+from . import compare as compare
+from . import layers as layers
+from . import noise as noise
+from . import preview as preview
+from . import searching as searching

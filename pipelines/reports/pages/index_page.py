@@ -1,0 +1,110 @@
+"""The index of a recipe: its stages in order as boxes, each with its state and its main figures."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from korbert.errors import ArtifactError
+from korbert.messages import Message
+from korbert.pipelines.artifacts import formatting
+from korbert.pipelines.artifacts.figures import Figure
+from korbert.pipelines.artifacts.record import Artifact, drawing
+from korbert.pipelines.artifacts.stage import Stage
+from korbert.pipelines.artifacts.store import PAGE, RECORD, read_json
+from korbert.pipelines.reports.artifacts.stage_page import figures_of, render, usage
+from korbert.pipelines.reports.artifacts.task_scores import Result, has_result, result_of, table
+from korbert.pipelines.reports.drawing import write
+from korbert.pipelines.runs.pipeline import Pipeline
+from korbert.pipelines.stages.table import STAGES, stage_named
+
+_STATES = {
+    "done": Message("done"),
+    "stale": Message("stale"),
+    "partial": Message("partial"),
+    "broken": Message("broken"),
+    "absent": Message("absent"),
+}
+
+
+@dataclass(frozen=True)
+class Box:
+    """A stage on the index.
+
+    state: "done", "stale" (an input has changed), "partial", "broken" (unreadable) or "absent". why: the reason for it.
+    page: whether there is one. result: of a finished task.
+    """
+
+    stage: str
+    state: str
+    why: str = ""
+    figures: Sequence[Figure] = ()
+    seconds: float | None = None
+    page: bool = False
+    result: Result | None = None
+
+    @property
+    def state_name(self) -> Message:
+        return _STATES[self.state]
+
+
+def draw(pipeline: Pipeline, stage: Stage) -> None:
+    """Writes the page of a finished artifact and, in a recipe, the index."""
+    render(pipeline.artifact(stage.name))
+    if pipeline.place is None:
+        index(pipeline.folder, [stage.name for stage in pipeline.stages()])
+
+
+def index(recipe_folder: Path, stages: Iterable[str]) -> Path:
+    """Writes `index.html` into `artifacts/<recipe>/` and returns its path.
+
+    stages: names of the recipe's stages, in order. Stages that have not run are shown too.
+    """
+    boxes = [box_of(recipe_folder, stage) for stage in stages]
+    done = [box for box in boxes if box.state in ("done", "stale")]
+    lede = Message("{done} of {stages} stages done.", done=len(done), stages=len(boxes))
+    if seconds := [box.seconds for box in done if box.seconds is not None]:
+        lede = Message(
+            "{done} of {stages} stages done; their last runs took {duration} in total.",
+            done=len(done), stages=len(boxes), duration=formatting.duration(sum(seconds)),
+        )  # fmt: skip
+
+    # Stages that no other stage reads stand side by side at the end.
+    read = {name for stage in STAGES.values() for name in stage.reads}
+    last = [box.stage for box in boxes if box.stage not in read]
+    preview = (recipe_folder / "preview.html").is_file()
+    results = [box.result for box in done if box.result is not None]
+    return write(
+        recipe_folder / "index.html",
+        "index.html",
+        name=recipe_folder.resolve().name,
+        boxes=boxes,
+        stage_named=stage_named,
+        lede=lede,
+        usage=usage({box.stage: recipe_folder / box.stage for box in done}),
+        previewed=[stage.name for stage in STAGES.values() if stage.preview and preview],
+        beside=last if len(last) > 1 else [],
+        results=table(results) if results else None,
+        duration=formatting.duration,
+    )
+
+
+def box_of(recipe_folder: Path, stage: str) -> Box:
+    folder = recipe_folder / stage
+    if not (folder / RECORD).is_file():
+        started = (recipe_folder / f"{stage}.partial").is_dir()
+        if started:
+            return Box(stage, "partial", Message("started, not finished"))
+        return Box(stage, "absent", Message("not run yet"))
+    try:
+        artifact = Artifact.open(folder)
+        with drawing(artifact):
+            figures = figures_of(artifact)
+            result = result_of(artifact) if has_result(stage) else None
+            made_from = artifact.record["inputs"]["artifacts"]
+            digests = {name: (read_json(recipe_folder / name / RECORD) or {}).get("digest") for name in made_from}
+            changed = [name for name, digest in made_from.items() if digests[name] != digest]
+    except ArtifactError as error:
+        return Box(stage, "broken", error.message)
+    state = "stale" if changed else "done"
+    why = Message("{names} changed since", names=", ".join(changed)) if changed else ""
+    return Box(stage, state, why, figures, artifact.seconds, (folder / PAGE).is_file(), result)

@@ -1,0 +1,88 @@
+"""The page of `korbert evaluate --html`: scores under each kind of noise, and rows whose prediction it changes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from korbert.messages import Message, joined
+from korbert.pipelines.artifacts import figures
+from korbert.pipelines.artifacts.figures import known, label
+from korbert.pipelines.experiments.evaluating import Evaluation
+from korbert.pipelines.reports.artifacts.task import on_one_scale
+from korbert.pipelines.reports.drawing import (
+    Element,
+    Entry,
+    Folded,
+    Section,
+    Table,
+    beginning,
+    differing,
+    in_words,
+    write,
+)
+from korbert.tasks.kinds.base import Kind
+from korbert.tasks.noise import NOISE
+
+_EXAMPLES = 5  # of each kind of noise, made wrong and made right
+
+
+def write_page(path: Path, name: str, kind: Kind, found: Evaluation) -> Path:
+    """Writes the page and returns its path. name: of the model. found: with the evaluations of the disturbed rows."""
+    note = Message("Whiskers: 95 % bootstrap interval over rows.")
+    if len(kind.noise) < len(NOISE):
+        others = Message("Other noise changes letters, and with them what is labelled: it is for classifiers.")
+        note = joined([note, others], " ")
+    sections = (
+        Section(Message("Scores"), list(scores(found)), note),
+        Section(Message("Where predictions change"), list(changes(kind, found))),
+    )
+    about = Message(
+        "{name}: {count:,} row as it is, and with its text disturbed.",
+        "{name}: {count:,} rows as they are, and with their texts disturbed.",
+        name=name, count=len(found.rows),
+    )  # fmt: skip
+    return write(path, "noise.html", about=about, sections=sections)
+
+
+def scores(found: Evaluation) -> Iterator[Element]:
+    """The first score on one scale, and a table of all, with their intervals."""
+    first, of_first, rows = next(iter(found.scores)), [], []
+    disturbed = {label(noise): one for noise, one in found.disturbed.items()}
+    for name, one in {Message("as they are"): found, **disturbed}.items():
+        cells = []
+        for metric, score in one.scores.items():
+            ends = one.intervals[metric] or (score, score)
+            cell = figures.text(metric, score)
+            if known(score):
+                cell = Message("{score} ({interval})", score=cell, interval=figures.interval(metric, ends))
+            cells.append(cell)
+            if metric == first:
+                of_first.append((name, score, *ends))
+        rows.append((name, *cells))
+    yield from on_one_scale(label(first), first, of_first, "")
+    head = (Message("texts"), *map(label, found.scores))
+    yield Table(Message("All scores"), head, rows, "l" + "r" * len(found.scores), folded=True)
+
+
+def changes(kind: Kind, found: Evaluation) -> Iterator[Folded]:
+    """Rows that a kind of noise makes wrong, and rows that it makes right; of graded predictions, worse and better."""
+    verdicts = {"before": Message("wrong here alone"), "after": Message("right here alone")}
+    if kind.is_graded:
+        verdicts = {"before": Message("nearer as they are"), "after": Message("nearer here")}
+    before = kind.merits(found.rows, [row["prediction"] for row in found.rows])
+    for noise, disturbed in found.disturbed.items():
+        after = kind.merits(disturbed.rows, [row["prediction"] for row in disturbed.rows])
+        for better, _, order in differing({"before": before, "after": after}):
+            entries = []
+            for number in order[:_EXAMPLES]:
+                given, changed = (
+                    {**one.rows[number], "text": kind.texts(one.rows[number])[0]} for one in (found, disturbed)
+                )
+                facts = [
+                    (Message("text as given"), beginning(*kind.texts(given))),
+                    (Message("true"), in_words(given, kind.target(given))),
+                    (Message("predicted from it"), in_words(given, given["prediction"])),
+                    (Message("predicted here"), in_words(changed, changed["prediction"])),
+                ]
+                entries.append(Entry("", beginning(*kind.texts(changed)), facts))
+            share = Message("{differing:,} of {rows:,} rows", differing=len(order), rows=len(found.rows))
+            yield Folded(joined([label(noise), verdicts[better], share], " · "), entries)

@@ -1,0 +1,76 @@
+"""The page of `korbert search-eval`: the figures of each way of searching, and the queries on which the ways differ."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from korbert.messages import Message, joined
+from korbert.pipelines.reports.artifacts.task import on_one_scale
+from korbert.pipelines.reports.drawing import Element, Entry, Folded, Section, beginning, differing, write
+from korbert.search.evaluation import DEPTH, METRICS, Measured
+
+_EXAMPLES = 20  # for each side of a pair
+WAYS = {
+    "words": Message("words"),
+    "vectors": Message("vectors"),
+    "both": Message("both"),
+    "reranked": Message("reranked"),
+}
+"""Display names of the ways of searching."""
+
+_TITLES = {
+    "recall@1": Message("Recall at 1"),
+    "recall@10": Message("Recall at 10"),
+    "recall@100": Message("Recall at 100"),
+    "MRR": Message("Mean reciprocal rank"),
+    "nDCG@10": Message("Normalized DCG at 10"),
+}
+
+
+def write_page(
+    path: Path, about: str, pairs: Sequence[tuple[str, Sequence[str]]], right: Mapping[str, str],
+    ways: Mapping[str, Measured],
+) -> Path:  # fmt: skip
+    """Writes the page and returns its path.
+
+    pairs: each query with the ids of the texts that answer it. right: these texts, by their ids.
+    """
+    figures: list[Element] = []
+    for metric in METRICS:
+        rows = []
+        for way, measured in ways.items():
+            value, low, high = measured.figures[metric]
+            rows.append((WAYS.get(way, way), value, value if low is None else low, value if high is None else high))
+        figures += on_one_scale(_TITLES[metric], metric, rows, "")
+    sections = (
+        Section(Message("Figures"), figures, Message("Whiskers: 95 % bootstrap interval over the queries.")),
+        Section(Message("Where the ways differ"), list(differences(pairs, right, ways))),
+    )
+    return write(path, "searching.html", about=about, sections=sections)
+
+
+def differences(
+    pairs: Sequence[tuple[str, Sequence[str]]], right: Mapping[str, str], ways: Mapping[str, Measured]
+) -> Iterator[Folded]:
+    """Queries that one way of a pair answers at an earlier rank than the other, largest difference of 1 / rank first.
+
+    Pairs are the first way with each of the others.
+    """
+    merits = {way: np.array([1 / rank if rank else 0.0 for rank in of_way.ranks]) for way, of_way in ways.items()}
+    for better, worse, order in differing(merits):
+        entries = []
+        for number in order[:_EXAMPLES]:
+            query, ids = pairs[number]
+            facts = [(WAYS.get(way, way), rank_in_words(of_way.ranks[number])) for way, of_way in ways.items()]
+            texts = beginning(*(right[id] for id in ids if id in right))
+            entries.append(Entry(", ".join(ids), beginning(query), facts, [(texts, ())]))
+        verdict = Message("{better} better than {worse}", better=WAYS.get(better, better), worse=WAYS.get(worse, worse))
+        queries = Message("{number:,} of {total:,} queries", number=len(order), total=len(pairs))
+        yield Folded(joined([verdict, queries], " · "), entries)
+
+
+def rank_in_words(rank: int | None) -> Message:
+    if rank is None:
+        return Message("not among the first {depth}", depth=DEPTH)
+    return Message("rank {rank}", rank=rank)
