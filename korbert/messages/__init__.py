@@ -15,7 +15,7 @@ from typing import Any
 from korbert.messages.particles import with_particle
 
 VARIABLE = "KORBERT_LANG"  # `--lang`, in the environment, since worker processes have to know it
-LOCALES = Path(__file__).parent / "locale"
+LOCALES = Path(__file__).parent.parent / "locale"
 _PARSER = string.Formatter()
 
 
@@ -97,6 +97,12 @@ def argument(name: str) -> str:
     if os.environ.get(NAMES) == "options":
         return f"--{name.replace('_', '-')}"
     return _ARGUMENTS.get(name, name)
+
+
+def reason(error: BaseException) -> str:
+    """What an error says: its message if it was raised with one, which can still be translated, else its words."""
+    first = error.args[0] if error.args else None
+    return first if isinstance(first, Message) else str(error)
 
 
 def joined(parts: Iterable[str], separator: str = "; ") -> Message:

@@ -8,7 +8,7 @@ import pytest
 from korbert.errors import ArtifactError
 from korbert.system.scratch import MARK, claim, is_marked, remove
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_a_claimed_folder_is_used_again_and_removed_with_its_files(tmp_path):

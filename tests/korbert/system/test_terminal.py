@@ -10,7 +10,7 @@ from rich.table import Table
 
 from korbert.system.terminal import Messages, console, in_one_line, printable, say
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 ODD = "a\x1b[31mb\u202ec\x9bd\x00e\ud800"
 SHOWN = r"a\x1b[31mb\u202ec\x9bd\x00e\ud800"
 
