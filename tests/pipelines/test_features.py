@@ -13,7 +13,7 @@ import korbert
 from korbert.errors import SettingsError
 from korbert.modeling import Encoder, FeatureModel, load_model
 from korbert.pipelines.experiments.layers import combinations, layer_table
-from korbert.pipelines.reports.pages.layers import score_table
+from korbert.pipelines.reports.pages.layers import score_table, write_page
 from korbert.pipelines.reports.summary import show_tables
 from korbert.pipelines.stages.finetuning import run
 from korbert.tasks.kinds import KINDS
@@ -137,7 +137,7 @@ def test_a_table_of_layers(learn, tmp_path, capsys):
     show_tables([score_table(record)])
     printed = capsys.readouterr().out
     assert [name for name in (*names, "TF-IDF baseline") if name not in printed] == []
-    page = (folder / "layers.html").read_text(encoding="utf-8")
+    page = write_page(tmp_path / "layers.html", "mood", record).read_text(encoding="utf-8")
     assert "<svg" in page
     assert "BiLSTM heads on the 2 layers" in page
     assert "concat of last 2" in page

@@ -194,10 +194,10 @@ def test_rows_and_pieces_beyond_a_limit_are_left_out_and_said(learn, caplog):
     folder = learn(*moods(("문장", "감정")), train_rows=4, max_length=4, epochs=1)
     record = json.loads((folder / "scores.json").read_text())
     assert record["counts"] == {"train": 4, "valid": 10, "test": 10, "test_in_train": 4}
-    said = map(Message.from_json, record["said"])
+    said = list(map(Message.from_json, record["said"]))
     assert "4 of the 10 training rows, by a hash of their texts, are used" in said
     assert record["task"]["labels"] == ["긍정", "부정"]
-    cut = record["said"][-1]
+    cut = said[-1]
     assert re.fullmatch(r"\d+ texts \([0-9.]+ %\) are cut at 4 pieces: --set max_length=N reads up to \d+", cut)
     assert cut in caplog.messages
 

@@ -6,6 +6,7 @@ import pytest
 
 import korbert
 from korbert.errors import CorpusError
+from korbert.messages import Message
 from korbert.modeling import read_config
 from korbert.pipelines.experiments.compare_tasks import compare_tasks
 from korbert.pipelines.submission.writing import submit
@@ -140,7 +141,7 @@ def test_the_threshold_is_chosen_on_validation_alone(learn, tmp_path):
 def test_rows_that_cannot_be_learned(learn, tmp_path):
     wrong = table(tmp_path / "mine.csv", [*QUESTIONS, (KING, "누가 만들었나?", "장영실")])
     folder = learn({"train": wrong}, epochs=1)
-    said = json.loads((folder / "scores.json").read_text())["said"]
+    said = map(Message.from_json, json.loads((folder / "scores.json").read_text())["said"])
     assert f"dropped 1 as bad_row: {wrong.name}, line 12: the context has no '장영실'" in said
     silent = [one[:2] for one in QUESTIONS]
     for files, said in (

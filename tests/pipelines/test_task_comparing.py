@@ -144,8 +144,8 @@ def test_other_models_than_the_first(tmp_path):
     assert [side.name for side in same.sides] == ["pretrained", "tfidf"]
     for folders, models, said in (
         ([one, two], ["majority"], "model majority: .*one has predictions of pretrained, tfidf"),
-        ([one, two, two], ["tfidf", "tfidf"], "--model: 2 names for 3 folders"),
-        ([one, one], ["tfidf"], "one: its model tfidf is named twice: name another folder or --model"),
+        ([one, two, two], ["tfidf", "tfidf"], "model: 2 names for 3 folders"),
+        ([one, one], ["tfidf"], "one: its model tfidf is named twice: name another folder or model"),
     ):
         with pytest.raises(SettingsError, match=said):
             compare_tasks(folders, models)

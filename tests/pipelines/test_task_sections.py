@@ -10,7 +10,7 @@ from korbert.errors import SettingsError
 from korbert.pipelines.artifacts import Runtime, store
 from korbert.pipelines.recipes import loading
 from korbert.pipelines.recipes.loading import Recipe
-from korbert.pipelines.reports.artifacts import task_scores
+from korbert.pipelines.reports import draw, task_scores
 from korbert.pipelines.runs import Pipeline
 from korbert.pipelines.runs.runner import make
 from korbert.pipelines.stages import table
@@ -205,7 +205,7 @@ def _make(pipeline):
     (stage,) = pipeline.stages()
     pipeline.require_fresh_before([stage])
     pipeline.require_sources([stage])
-    return make(pipeline, stage, rebuild=False)
+    return make(pipeline, stage, rebuild=False, draw=draw)
 
 
 def test_a_stage_makes_one_artifact_exactly_where_it_is_wanted(folder, monkeypatch):

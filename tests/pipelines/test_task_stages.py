@@ -14,6 +14,7 @@ import torch
 from pydantic import ValidationError
 
 from korbert.errors import CorpusError, SettingsError
+from korbert.messages import Message
 from korbert.model import Model
 from korbert.modeling import PretrainingModel, save_model
 from korbert.pipelines.artifacts import Runtime, store
@@ -257,7 +258,8 @@ def test_one_file_split_by_article(root, tmp_path):
     held = [a for a in articles if int(hashlib.sha256(a[0].encode()).hexdigest(), 16) % 5 == 0]
     assert counts["test"] == sum(len(a) - 2 for a in held) > 0
     assert counts["train"] + counts["valid"] == sum(len(a) - 2 for a in articles) - counts["test"]
-    assert any("not comparable with published scores" in line for line in read_json(tmp_path / "scores.json")["said"])
+    said = map(Message.from_json, read_json(tmp_path / "scores.json")["said"])
+    assert any("not comparable with published scores" in line for line in said)
 
     (root / "one.json").write_text(json.dumps(document(ARTICLES[:1]), ensure_ascii=False), encoding="utf-8")
     with pytest.raises(CorpusError, match=r"one\.json: split_by_article leaves \d rows to train on and \d to score"):
