@@ -90,8 +90,10 @@ class Embedder:
     """A network with its tokenizer; korbert.Model explains the rest."""
 
     def __init__(self, network: Network, tokenizer: AnyTokenizer, name: str, precision: InferencePrecision) -> None:
-        self.network, self.tokenizer = network.eval(), tokenizer
-        self.name, self.precision = name, inference_precision(network, precision)
+        self.network = network.eval()
+        self.tokenizer = tokenizer
+        self.name = name
+        self.precision = inference_precision(network, precision)
 
     @property
     def device(self) -> torch.device:
@@ -155,7 +157,8 @@ class Embedder:
         prompts = [self.prompt(side) for side in get_args(Side)]
         facts = [self.network.config.model_dump(mode="json"), self.tokenizer.digest, self.max_length]
         facts += prompts if any(prompts) else []
-        made_from, encoder = json.dumps(facts, sort_keys=True), self.network.encoder
+        made_from = json.dumps(facts, sort_keys=True)
+        encoder = self.network.encoder
         if isinstance(encoder, OnnxEncoder):
             return hashlib.sha256(f"{made_from}{encoder.sha256}".encode()).hexdigest()
         return digest_of(made_from.encode(), encoder.state_dict())
@@ -182,7 +185,8 @@ class Embedder:
             ModelError: A vector is not finite.
         """
         listed, single = as_texts(texts, "texts")
-        settings, parts = self.vector_settings(**asked), []
+        settings = self.vector_settings(**asked)
+        parts = []
         for start in range(0, max(1, len(listed)), TEXTS_AT_ONCE):
             part = listed[start : start + TEXTS_AT_ONCE]
             workers = cores() if len(part) > MANY_TEXTS else 0
@@ -193,7 +197,8 @@ class Embedder:
 
     def pooled(self, encodings: Sequence[Encoding], settings: VectorSettings, batch_size: int = 64) -> _Vectors:
         """As embed, for texts already encoded, truncated to `max_length`: (N, D), computed shortest first."""
-        pooling, last = POOLINGS[settings.pooling], self.network.config.num_hidden_layers
+        pooling = POOLINGS[settings.pooling]
+        last = self.network.config.num_hidden_layers
         if prompt := self.prompt(settings.side):
             pieces = self.tokenizer.encode_pieces(prompt)
             encodings = [behind(pieces, encoding, self.max_length) for encoding in encodings]

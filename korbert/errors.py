@@ -13,8 +13,6 @@ The code is 2 for what the user can mend before anything begins. Once a stage ha
 are failures: 1.
 """
 
-from typing import Any
-
 from korbert.messages import Message
 from korbert.system import shortened
 
@@ -32,7 +30,7 @@ class KorbertError(Exception):
 
     exit_code = 2
 
-    def __init__(self, template: str, /, **values: Any) -> None:
+    def __init__(self, template: str, /, **values: object) -> None:
         """template, values: those of a message. A template that is a message already is taken as it is."""
         self.message = template if isinstance(template, Message) else Message(template, **values)
         super().__init__(self.message)

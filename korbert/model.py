@@ -12,7 +12,7 @@ from korbert import hub
 from korbert.embedder import Embedder, as_texts
 from korbert.errors import ModelError, SettingsError
 from korbert.folders import lasting
-from korbert.messages import Message
+from korbert.messages import Message, reason
 from korbert.modeling import OnnxEncoder, load_model, models, read_config, save_model
 from korbert.notebook import as_html
 from korbert.records import is_empty, listed
@@ -144,7 +144,8 @@ class Model(Embedder):
 
     @property
     def _size(self) -> str:
-        config, count = self.network.config, sum(weights.numel() for weights in self.network.parameters())
+        config = self.network.config
+        count = sum(weights.numel() for weights in self.network.parameters())
         layers = f"{config.num_hidden_layers} layers of {config.hidden_size}"
         return f"{layers}, {config.vocab_size:,} pieces, {count / 1e6:,.1f} million parameters"
 
@@ -190,7 +191,7 @@ class Model(Embedder):
 
     # --- predictions ---
 
-    def predict(self, inputs: Any) -> Any:
+    def predict(self, inputs: object) -> Any:
         """Predicts one text, pair of texts or row, or a list for many, in order.
 
         Args:
@@ -278,15 +279,17 @@ class Model(Embedder):
                 row = self._by_role({str(name): cell for name, cell in value.items()})
             elif _is_pair(value):
                 if "pair" not in kind.needs:
-                    raise ValueError("is a pair of texts")
+                    raise ValueError(Message("is a pair of texts"))
                 row = {"text": value[0], "pair": value[1]}
             elif isinstance(value, str) or is_empty(value):
                 row = {"text": _text_as_given(value)}
             texts = kind.texts(row)
             if not texts or not all(isinstance(text, str) for text in texts):
-                raise ValueError("is not a row of texts")
+                raise ValueError(Message("is not a row of texts"))
         except (ValueError, KeyError, TypeError) as error:
-            why = f"has no {error.args[0]}" if isinstance(error, KeyError) else str(error)
+            why = reason(error)
+            if isinstance(error, KeyError):
+                why = Message("has no {column}", column=error.args[0])
             raise SettingsError(
                 "{value!r:.40}{position}: {why}: this model takes {about}",
                 value=value,
@@ -296,12 +299,13 @@ class Model(Embedder):
             ) from None
         return row
 
-    def _by_role(self, given: Mapping[str, Any]) -> Row:
+    def _by_role(self, given: Mapping[str, object]) -> Row:
         """What the task needs: the columns of training if all are given, else those named by role, or usually.
 
         ValueError for a role without a column, for two roles in one column, and for a cell that the role cannot have.
         """
-        needs, present = self.task.needs, set(given)
+        needs = self.task.needs
+        present = set(given)
         trained = {role: tuple(self.columns.get(role, ())) for role in (*needs, *self.task.takes)}
         if present.issuperset(needs) and not present.issuperset(chain.from_iterable(trained.values())):
             trained = {role: (role,) for role in trained}
@@ -317,7 +321,8 @@ class Model(Embedder):
 
         ValueError for a row without its texts, ModelError if the model's scores are NaN.
         """
-        kind, predictions = self.task, list[Prediction]()
+        kind = self.task
+        predictions = list[Prediction]()
         with self._named():
             for part in self._parts(rows):
                 predictions += kind.predict(self.fast_network, part, **self.scoring)
@@ -428,14 +433,15 @@ def _unpickled(
             (Path(aside) / path).parent.mkdir(exist_ok=True)
             (Path(aside) / path).write_bytes(content)
         model = kind.load(aside, precision=precision)
-    model.name, model.folder = name, folder
+    model.name = name
+    model.folder = folder
     return model
 
 
-def _text_as_given(cell: Any) -> str:
+def _text_as_given(cell: object) -> str:
     """A text as it is, whatever its characters are; of another cell, as in files."""
     return cell if isinstance(cell, str) else text_or_empty(cell)
 
 
-def _is_pair(value: Any) -> bool:
+def _is_pair(value: object) -> bool:
     return isinstance(value, tuple) and len(value) == 2 and all(isinstance(text, str) for text in value)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from korbert.errors import SettingsError
+from korbert.messages import Message
 from korbert.model import Model
 from korbert.system import needed_for
 from korbert.tasks.files import label
@@ -43,7 +44,8 @@ class _OfTexts(base.BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array, tags.input_tags.string = False, True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
         return tags
 
 
@@ -55,8 +57,8 @@ class _Learning(_OfTexts):
 
     def __init__(
         self, model: _Model = "korbert-mini", *, epochs: int | None = None, learning_rate: float | None = None,
-        features: str | None = None, validation_share: float = 0.1, settings: Mapping[str, Any] | None = None,
-        random_state: Any = 0, device: str = "auto",
+        features: str | None = None, validation_share: float = 0.1, settings: Mapping[str, object] | None = None,
+        random_state: object = 0, device: str = "auto",
     ) -> None:  # fmt: skip
         self.model = model
         self.epochs = epochs
@@ -67,7 +69,7 @@ class _Learning(_OfTexts):
         self.random_state = random_state
         self.device = device
 
-    def _learn(self, X: Any, targets: Sequence[Any]) -> None:
+    def _learn(self, X: object, targets: Sequence[object]) -> None:
         """Fine-tunes `model_`; its scores on the rows that selected the epoch are `scores_`."""
         rows = _rows(X)
         check_consistent_length(rows, targets)
@@ -83,9 +85,10 @@ class _Learning(_OfTexts):
         result = finetune(self.model, made, kind=self._kind, device=self.device, seeds=seeds, **settings)
         self.scores_ = dict(result.scores)
         self.model_ = Model.load(result.folder, self.device)
-        self.model_.name, self.model_.folder = type(self).__name__, None  # the folder goes with the result
+        self.model_.name = type(self).__name__
+        self.model_.folder = None  # the folder goes with the result
 
-    def _results(self, X: Any) -> list[Any]:
+    def _results(self, X: object) -> list[Any]:
         check_is_fitted(self)
         rows = _rows(X)
         if (empty := next((place for place, row in enumerate(rows) if lack_text(row)), None)) is not None:
@@ -119,9 +122,10 @@ class TextClassifier(base.ClassifierMixin, _Learning):
         scores_: Metric -> score on the rows that selected the epoch.
     """
 
-    _kind, _target = "classification", "label"
+    _kind = "classification"
+    _target = "label"
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def fit(self, X: object, y: ArrayLike) -> Self:
         """Learns the labels y, numbers or texts, of X. ValueError for fewer than two labels."""
         y = column_or_1d(y, warn=True)
         assert_all_finite(y)
@@ -129,18 +133,19 @@ class TextClassifier(base.ClassifierMixin, _Learning):
         self.classes_, places = np.unique(y, return_inverse=True)
         self._names = [label(str(name)) for name in self.classes_]
         if not 1 < len(self._names) == len(set(self._names)):
-            count, known = len(self._names), ", ".join(map(repr, self._names))
+            count = len(self._names)
+            known = ", ".join(map(repr, self._names))
             classes = "1 class" if count == 1 else f"{count} classes"
             raise ValueError(f"y has {classes} ({known}): give 2 or more that differ when written")
         self._learn(X, [self._names[place] for place in places])
         return self
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: object) -> NDArray[np.float64]:
         """(N, classes): the probability of each label, in the order of classes_."""
         probabilities = (result.probabilities for result in self._results(X))
         return np.array([[row[name] for name in self._names] for row in probabilities], dtype=np.float64)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: object) -> NDArray[Any]:
         """(N,): the most probable label of each."""
         best = self.predict_proba(X).argmax(axis=1)  # first, as it refuses what is not fitted
         return np.asarray(self.classes_[best])
@@ -159,16 +164,17 @@ class TextRegressor(base.RegressorMixin, _Learning):
         scores_: Metric -> score on the rows that selected the epoch.
     """
 
-    _kind, _target = "regression", "score"
+    _kind = "regression"
+    _target = "score"
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def fit(self, X: object, y: ArrayLike) -> Self:
         """Learns the numbers y of X."""
         numbers: NDArray[np.float64] = column_or_1d(y, dtype=np.float64, warn=True)
         assert_all_finite(numbers)
         self._learn(X, numbers.tolist())
         return self
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: object) -> NDArray[np.float64]:
         """(N,): the number of each."""
         return np.array(self._results(X), dtype=np.float64)
 
@@ -210,14 +216,14 @@ class TextVectorizer(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin
         tags.transformer_tags.preserves_dtype = []  # vectors are float32
         return tags
 
-    def fit(self, X: Any = None, y: Any = None) -> Self:
+    def fit(self, X: object = None, y: object = None) -> Self:
         """Loads the model, which learns nothing from X."""
         self.model_ = self.model if isinstance(self.model, Model) else Model.load(self.model, self.device)
         settings = self.model_.vector_settings(**self._asked())
         self._n_features_out = settings.size or self.model_.width(settings)
         return self
 
-    def transform(self, X: Any) -> NDArray[np.float32]:
+    def transform(self, X: object) -> NDArray[np.float32]:
         """(N, D): the vector of each text."""
         check_is_fitted(self)
         texts = [row[0] for row in _rows(X, width=1)]
@@ -234,18 +240,12 @@ def _rows(X: Any, width: int = 2) -> list[tuple[str, ...]]:
     rows = [(cell,) if isinstance(cell, str) else cell for cell in cells]
     for place, row in enumerate(rows):
         if not isinstance(row, Sequence | np.ndarray) or not all(isinstance(cell, str) for cell in row):
-            raise SettingsError(
-                "X[{place}] is {row!r:.40}: give a text{value}",
-                place=place,
-                row=row,
-                value=" or a pair of texts" * (width == 2),
-            )
+            what = Message("a text or a pair of texts") if width == 2 else Message("a text")
+            raise SettingsError("X[{place}] is {row!r:.40}: give {what}", place=place, row=row, what=what)
         if not len(rows[0]) == len(row) <= width:
+            what = Message("1 or 2") if width == 2 else Message("only 1")
             raise SettingsError(
-                "X[{place}] has {num_row} texts: give {value}, in all rows alike",
-                place=place,
-                num_row=len(row),
-                value=" or ".join("12"[:width]),
+                "X[{place}] has {texts} texts: give {what}, in all rows alike", place=place, texts=len(row), what=what
             )
     if not rows:
         raise SettingsError("X is empty: give at least one text")

@@ -15,7 +15,7 @@ import click
 
 from korbert import __version__
 from korbert.errors import EndedElsewhere, KorbertError
-from korbert.messages import LOCALES, NAMES, VARIABLE, Message, in_language, language
+from korbert.messages import LOCALES, NAMES, VARIABLE, Message, in_language, joined, language
 from korbert.pipelines.commands import models, scoring, serving, stages, tasks, vectors
 from korbert.pipelines.stages.table import STAGES
 from korbert.system import Interrupted, bound_spinning, handled_signals, in_one_line, is_silent, needed_for, say, world
@@ -109,15 +109,18 @@ def _leave_interrupted(error: BaseException, number: signal.Signals, command: st
     """Reports the signal and returns the exit code that shells use: 130 after Ctrl-C, 143 after SIGTERM."""
     if is_silent():
         return 128 + number
-    number, saved = (error.number, error.saved) if isinstance(error, Interrupted) else (number, "")
-    how = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
+    saved = ""
+    if isinstance(error, Interrupted):
+        number = error.number
+        saved = error.saved
+    how = Message("interrupted") if number == signal.SIGINT else Message("ended by {signal}", signal=number.name)
     if saved:
-        what = f"{saved}; the same command resumes there"
+        what = Message("{saved}; the same command resumes there", saved=saved)
     elif command in _RESUMING:
-        what = "finished work is kept; the same command resumes"
+        what = Message("finished work is kept; the same command resumes")
     else:
-        what = "the same command starts over"
-    say(f"korbert: {how}: {what}", err=True)
+        what = Message("the same command starts over")
+    say(joined(["korbert", how, what], ": "), err=True)
     return 128 + number
 
 
@@ -127,12 +130,19 @@ def _leave_failed(error: BaseException, command: str) -> int:
     if isinstance(error, KorbertError):
         what, code = in_language(error.message), error.exit_code
     elif isinstance(error, OSError):
-        what = f"{error.filename or 'the disk'}: {error.strerror or error}"
-        if error.errno in _FULL:
-            what += f": make room, then run the same command: it {'resumes' if command in _RESUMING else 'starts over'}"
+        parts = [str(error.filename or Message("the disk")), error.strerror or str(error)]
+        if error.errno in _FULL and command in _RESUMING:
+            parts.append(Message("make room, then run the same command: it resumes"))
+        elif error.errno in _FULL:
+            parts.append(Message("make room, then run the same command: it starts over"))
+        what = in_language(joined(parts, ": "))
     else:
         words = " ".join(str(error).split())
-        what = f"{type(error).__name__}: {words}: the same command with --debug shows where"
+        what = in_language(
+            Message(
+                "{kind}: {words}: the same command with --debug shows where", kind=type(error).__name__, words=words
+            )
+        )
     say(f"korbert: {in_one_line(what)}", err=True)
     return code
 

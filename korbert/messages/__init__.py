@@ -37,7 +37,7 @@ class Message(str):
     plural: str
     values: Mapping[str, Any]
 
-    def __new__(cls, template: str, plural: str = "", /, **values: Any) -> "Message":
+    def __new__(cls, template: str, plural: str = "", /, **values: object) -> "Message":
         chosen = plural if plural and values["count"] != 1 else template
         message = super().__new__(cls, _filled(chosen, values, "en") if values else chosen)
         message.template = template
@@ -68,13 +68,13 @@ class Message(str):
         return cls(record["template"], record["plural"], **values)
 
 
-def _as_json(value: Any) -> Any:
+def _as_json(value: object) -> Any:
     if isinstance(value, Message):
         return value.as_json()
     return value if isinstance(value, str | int | float) else str(value)
 
 
-def _changed(value: Any, change: Callable[[str], str]) -> Any:
+def _changed(value: object, change: Callable[[str], str]) -> Any:
     if isinstance(value, Message):
         return value.changed(change)
     return change(str(value)) if isinstance(value, str | Path) else value
@@ -133,7 +133,7 @@ def in_language(text: str, lang: str | None = None) -> str:
     return _filled(template, text.values, lang) if text.values else template
 
 
-def translated(data: Any, lang: str) -> Any:
+def translated(data: object, lang: str) -> Any:
     """The data, JSON's kinds, with each message in the language."""
     if isinstance(data, Mapping):
         return {key: translated(value, lang) for key, value in data.items()}
@@ -154,7 +154,7 @@ def _catalogue(lang: str, domain: str = "korbert") -> gettext.NullTranslations:
     return gettext.translation(domain, LOCALES, [lang], fallback=True)
 
 
-def _filled(template: str, values: Mapping[str, Any], lang: str) -> str:
+def _filled(template: str, values: Mapping[str, object], lang: str) -> str:
     """The template with its values in the language. Korean particles follow the last letter of the value before."""
     filled = ""
     follows_value = False

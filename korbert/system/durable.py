@@ -20,17 +20,18 @@ from pathlib import Path
 from typing import IO, Any
 
 from korbert.errors import SettingsError
+from korbert.messages import Message
 
 _ASIDE = re.compile(r"\.korbert-[0-9a-f]{16}")
 _CHECKSUM = "record_sha256"
 _SMALL = 16 << 20  # bytes of a record; as Python objects it takes some twenty times as many
 _KINDS = {
-    stat.S_IFDIR: "a folder",
-    stat.S_IFLNK: "a symbolic link",
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: Message("a folder"),
+    stat.S_IFLNK: Message("a symbolic link"),
+    stat.S_IFIFO: Message("a named pipe"),
+    stat.S_IFSOCK: Message("a socket"),
+    stat.S_IFCHR: Message("a device"),
+    stat.S_IFBLK: Message("a device"),
 }
 
 
@@ -58,7 +59,7 @@ def check_output(path: Path, *inputs: object, is_ours: Callable[[Path], bool] = 
         ) from None
     present = path.lstat() if os.path.lexists(path) else None
     if present is not None and not stat.S_ISREG(present.st_mode):
-        kind = _KINDS.get(stat.S_IFMT(present.st_mode), "not a regular file")
+        kind = _KINDS.get(stat.S_IFMT(present.st_mode), Message("not a regular file"))
         raise SettingsError("{path}: is {kind}, which is not written over: name a file", path=path, kind=kind)
     for source in (source for source in inputs if isinstance(source, Path)):
         if present is not None and source.exists() and path.samefile(source):
@@ -131,7 +132,8 @@ def sync(path: Path) -> None:
     """Syncs the file's bytes, or the names in the folder, to disk. On Windows, which opens no folders, files alone."""
     if os.name == "nt" and path.is_dir():
         return
-    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+    mode = os.O_RDWR if os.name == "nt" else os.O_RDONLY
+    descriptor = os.open(path, mode)
     try:
         os.fsync(descriptor)
     finally:
@@ -142,8 +144,9 @@ def check_regular(path: Path) -> None:
     """OSError for anything but a regular file, or a link to one: a pipe may block, and a device never end."""
     kind = stat.S_IFMT(path.stat().st_mode)
     if kind != stat.S_IFREG:
-        what = f"is {_KINDS.get(kind, 'something else')}, not a file"
-        raise OSError(errno.EISDIR if kind == stat.S_IFDIR else errno.EINVAL, what, str(path))
+        code = errno.EISDIR if kind == stat.S_IFDIR else errno.EINVAL
+        what = Message("is {kind}, not a file", kind=_KINDS.get(kind, Message("something else")))
+        raise OSError(code, what, str(path))
 
 
 def read_small(path: Path, most: int = _SMALL) -> bytes:
@@ -152,7 +155,7 @@ def read_small(path: Path, most: int = _SMALL) -> bytes:
     with path.open("rb") as file:
         data = file.read(most + 1)
     if len(data) > most:
-        raise OSError(errno.EINVAL, f"has more than {most:,} bytes", str(path))
+        raise OSError(errno.EINVAL, Message("has more than {most:,} bytes", most=most), str(path))
     return data
 
 
@@ -182,7 +185,7 @@ def is_intact(path: Path) -> bool:
     return path.is_file() and not path.is_symlink() and path.stem.endswith(f"-{sha256_of(path)[:16]}")
 
 
-def write_json(path: Path, value: Any, *, sort_keys: bool = False) -> None:
+def write_json(path: Path, value: object, *, sort_keys: bool = False) -> None:
     """Writes indented JSON in UTF-8, as `write_whole` does.
 
     A lone surrogate, which UTF-8 cannot hold, is written as its escape. ValueError for NaN and infinities, which JSON
@@ -200,7 +203,7 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(read_small(path).decode(), parse_float=_finite, parse_constant=_finite)
     except RecursionError:
-        raise ValueError("is nested too deeply") from None
+        raise ValueError(Message("is nested too deeply")) from None
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -212,11 +215,11 @@ def read_object(path: Path) -> dict[str, Any]:
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text} is not a finite number")
+        raise ValueError(Message("{text} is not a finite number", text=text))
     return number
 
 
-def checksummed(record: Mapping[str, Any]) -> bytes:
+def checksummed(record: Mapping[str, object]) -> bytes:
     """JSON bytes whose last entry is the SHA-256 of everything before it. Equal records give equal bytes."""
     return _indented({**record, _CHECKSUM: hashlib.sha256(_indented(record)).hexdigest()})
 
@@ -226,14 +229,16 @@ def verified(data: bytes) -> dict[str, Any]:
     try:
         record = json.loads(data)
     except RecursionError:
-        raise ValueError("is nested too deeply") from None
+        raise ValueError(Message("is nested too deeply")) from None
     if not isinstance(record, dict) or _CHECKSUM not in record:
-        raise ValueError(f"has no {_CHECKSUM}: it is not a record, or was written by an older korbert")
+        raise ValueError(
+            Message("has no {field}: it is not a record, or was written by an older korbert", field=_CHECKSUM)
+        )
     del record[_CHECKSUM]
     if data != checksummed(record):
-        raise ValueError("is not as it was written")
+        raise ValueError(Message("is not as it was written"))
     return record
 
 
-def _indented(record: Mapping[str, Any]) -> bytes:
+def _indented(record: Mapping[str, object]) -> bytes:
     return json.dumps(record, ensure_ascii=False, indent=1).encode()

@@ -19,7 +19,8 @@ class Interrupted(KeyboardInterrupt):
 
     def __init__(self, number: signal.Signals, saved: str = "") -> None:
         super().__init__(saved)
-        self.number, self.saved = number, saved
+        self.number = number
+        self.saved = saved
 
 
 @contextmanager

@@ -28,7 +28,8 @@ class _Process(SpawnProcess):
     @staticmethod
     def _Popen(process_obj: Any) -> Any:
         with _replacing:
-            script, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+            script = sys.modules["__main__"]
+            sys.modules["__main__"] = ModuleType("__main__")
             try:
                 return SpawnProcess._Popen(process_obj)
             finally:

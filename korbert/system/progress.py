@@ -46,7 +46,8 @@ def _bar(description: str, total: int | None, unit: str, done: int) -> Iterator[
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
-    counts, times = (BarColumn(), MofNCompleteColumn(), unit), (TimeElapsedColumn(), TimeRemainingColumn())
+    counts = (BarColumn(), MofNCompleteColumn(), unit)
+    times = (TimeElapsedColumn(), TimeRemainingColumn())
     columns = ("{task.description:<12}", *counts, "{task.fields[figures]}", *times)
     with Progress(*columns, console=Console(stderr=True), transient=False) as progress:
         task = progress.add_task(description, total=total, completed=done, figures="")
@@ -75,8 +76,10 @@ def _cell(description: str, total: int | None, unit: str, done: int) -> Iterator
 
 @contextmanager
 def _lines(description: str, total: int | None, unit: str, done: int) -> Iterator[Advance]:
-    first, started = done, time.monotonic()
-    last, shown = started, ""
+    first = done
+    started = time.monotonic()
+    last = started
+    shown = ""
 
     def advance(count: int, figures: str = "") -> None:
         nonlocal done, last, shown

@@ -139,7 +139,8 @@ def new_folder(folder: Path, *inputs: object, is_ours: Callable[[Path], bool] = 
     inputs, is_ours, SettingsError: as of check_folder.
     """
     with TemporaryDirectory(prefix=".korbert-", dir=check_folder(folder, *inputs, is_ours=is_ours)) as aside:
-        new, old = claim(Path(aside)) / "new", Path(aside, "old")
+        new = claim(Path(aside)) / "new"
+        old = Path(aside, "old")
         new.mkdir()
         yield new
         for path in filter(Path.is_file, new.rglob("*")):
