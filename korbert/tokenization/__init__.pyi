@@ -1,6 +1,4 @@
-from .analyzer import Analyses as Analyses
 from .analyzer import Analyzer as Analyzer
-from .analyzer import changes as changes
 from .base import AnyTokenizer as AnyTokenizer
 from .base import collection_paused as collection_paused
 from .base import encode_beginnings as encode_beginnings

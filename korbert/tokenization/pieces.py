@@ -55,8 +55,7 @@ class Pieces:
 
 
 def pieces_of(analysis: Analysis, text: str, vocabulary: Vocabulary) -> Pieces:
-    """The pieces of an analyzed text. tokenizer.py does the same to many texts, in columns."""
-    mark, names = vocabulary.mark, vocabulary.pieces
+    """The pieces of an analyzed text."""
     ids: list[int] = []
     pieces: list[str] = []
     levels: list[int] = []
@@ -68,7 +67,7 @@ def pieces_of(analysis: Analysis, text: str, vocabulary: Vocabulary) -> Pieces:
     for number, (form, tag, start, end, sentence, eojeol) in enumerate(zip(analysis.forms, *columns, strict=True)):
         initial = eojeol != last_eojeol
         level = SENTENCE if sentence != last_sentence else EOJEOL if initial else MORPHEME
-        key = form if mark == "none" else marked(form, initial, mark)
+        key = form if vocabulary.mark == "none" else marked(form, initial, vocabulary.mark)
         own = vocabulary.ids[key]
         if len(own) == 1:
             spans.append((start, end))
@@ -76,7 +75,7 @@ def pieces_of(analysis: Analysis, text: str, vocabulary: Vocabulary) -> Pieces:
             spans += vocabulary.spans(key, form, start, end, text)
         for id in own:
             ids.append(id)
-            pieces.append(names[id])
+            pieces.append(vocabulary.pieces[id])
             levels.append(level)
             morphemes.append(number)
             tags.append(tag)
