@@ -4,7 +4,7 @@ table       one row for
 meta        each fact about the index: model, settings, identity, version (counts the changes), numbers of rows
 texts       each text: its number and id; the document that it is of, from begin to end; fields (JSON), terms (JSON)
 vectors     each text: its vector, float32
-postings    each term and 65,536 numbers of texts: see postings.py
+postings    each term and 65,536 numbers of texts: see words.py
 
 The last column of each row is a checksum of the others, which is compared whenever the row is read. `verify` finds
 lost rows when an index is opened, and `check` reads all.

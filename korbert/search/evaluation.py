@@ -9,7 +9,7 @@ import numpy as np
 from korbert.model import Model
 from korbert.search.index import Index
 from korbert.tasks.metrics.statistics import bootstrap_interval
-from korbert.vectors import Way
+from korbert.vectors import SearchWay
 
 METRICS = ("recall@1", "recall@10", "recall@100", "MRR", "nDCG@10")
 DEPTH = 100  # texts behind the first 100 count as not found
@@ -36,7 +36,7 @@ def evaluate(
     index: Index,
     queries: Sequence[str],
     relevant: Sequence[Collection[str]],
-    ways: Sequence[Way] = get_args(Way),
+    ways: Sequence[SearchWay] = get_args(SearchWay),
     reranker: Model | None = None,
 ) -> dict[str, Measured]:
     """What each way of searching finds. relevant: for each query the ids, one at least, of the texts that answer.
@@ -45,7 +45,7 @@ def evaluate(
 
     Texts behind the first 100 count as not found. All relevant texts of a query are alike (nDCG with gains 0 and 1).
     """
-    asked: dict[str, tuple[Way | None, Model | None]] = {way: (way, None) for way in ways}
+    asked: dict[str, tuple[SearchWay | None, Model | None]] = {way: (way, None) for way in ways}
     if reranker:
         asked["reranked"] = None, reranker
     parts = [queries[start : start + _AT_ONCE] for start in range(0, len(queries), _AT_ONCE)]

@@ -21,16 +21,16 @@ from korbert.search import database as store
 from korbert.search.filters import numbers_where
 from korbert.search.hits import LETTERS_WEIGHT, SHORT_TERMS, USUAL_WEIGHT, Hit, Ranking, shared_letters
 from korbert.search.nearest import VectorCache, best, cosines
-from korbert.search.postings import word_scores
 from korbert.search.terms import read_texts
 from korbert.search.texts import Fields, all_texts, delete, insert, replace_fields, rows_of, stored, text_of
+from korbert.search.words import word_scores
 from korbert.system import cores
 from korbert.tasks.kinds.embedding import Embedding
 from korbert.tasks.kinds.rerank import Rerank
 from korbert.tasks.passages import MANY_TEXTS
 from korbert.tasks.retrieval import fused, weight_among
 from korbert.tokenization import Encoding
-from korbert.vectors import Asked, Side, VectorSettings, Way
+from korbert.vectors import SearchWay, Side, VectorArgs, VectorSettings
 
 _DEPTH = 100  # at least this many ranks of each ranking are fused
 _RERANKED = _REORDERED = 50  # hits that a reranker reads; that shared letters reorder
@@ -95,7 +95,7 @@ class Index:
             yield database
 
     @classmethod
-    def create(cls, folder: str | Path, model: Model, *, words_only: bool = False, **asked: Unpack[Asked]) -> Self:
+    def create(cls, folder: str | Path, model: Model, *, words_only: bool = False, **asked: Unpack[VectorArgs]) -> Self:
         """Creates an empty index, or opens the one in the folder if model and settings match.
 
         Args:
@@ -138,7 +138,7 @@ class Index:
             model = next((one for one in model if one.digest == digest), model[0])  # that one is refused
         return cls(Path(folder), model)
 
-    def matching(self, **asked: Unpack[Asked]) -> Self:
+    def matching(self, **asked: Unpack[VectorArgs]) -> Self:
         """This index. ArtifactError if it has another value of one of these settings."""
         settings = self.model.vector_settings(**asked)
         for name in asked:
@@ -248,7 +248,7 @@ class Index:
         self,
         texts: str | Iterable[str],
         top: int = 10,
-        way: Way | None = None,
+        way: SearchWay | None = None,
         where: str | None = None,
         reranker: Model | None = None,
     ) -> list[list[Hit]]:
@@ -267,12 +267,12 @@ class Index:
             ModelError: The reranker is a model of another kind.
         """
         queries, _ = as_texts(texts, "texts")
-        if way not in (None, *get_args(Way)) or top < 1:
+        if way not in (None, *get_args(SearchWay)) or top < 1:
             raise SettingsError(
                 "way {way!r}, top {top}: use one of {get_args}, and at least 1",
                 way=way,
                 top=top,
-                get_args=", ".join(get_args(Way)),
+                get_args=", ".join(get_args(SearchWay)),
             )
         read = list(read_texts(self.model.tokenizer, queries, self.model.max_length))
         with self._reading() as database:
@@ -303,7 +303,7 @@ class Index:
     def _search(
         self,
         database: Connection,
-        way: Way,
+        way: SearchWay,
         query: str,
         terms: list[str],
         vector: NDArray[np.float32],
@@ -372,7 +372,7 @@ def model_of(folder: str | Path) -> str:
     return name
 
 
-def default_way(model: Model) -> tuple[Way, str]:
+def default_way(model: Model) -> tuple[SearchWay, str]:
     """How a search ranks texts unless it is told, and why: by words, and by vectors, too, where these help.
 
     The vectors of models that were not trained for search find less than half as many as words do, and both together

@@ -27,7 +27,7 @@ _ROUNDING = 2.0**-8  # of bfloat16, relative
 
 
 @dataclass(frozen=True)
-class Vectors:
+class VectorCodes:
     """Codes of the vectors of all texts at one version of the index. A vector is mean + code x scale, or nearly.
 
     identity: of the index, which another one in its place does not have.
@@ -80,7 +80,7 @@ class VectorCache:
         self._kept = _without_texts(torch.zeros(size))
         self._lock = Lock()
 
-    def read(self, database: sqlite3.Connection) -> Vectors:
+    def read(self, database: sqlite3.Connection) -> VectorCodes:
         """The vectors of the texts in the database."""
         with self._lock:
             kept = self._kept
@@ -122,13 +122,13 @@ class VectorCache:
                     error = max(error, float((centred - whole * scale).norm(dim=1).max()))
                     length = max(length, float(centred.norm(dim=1).max()))
                     row = rows.stop
-            self._kept = Vectors(identity, version, numbers, kept.mean, codes, scales, products, error, length)
+            self._kept = VectorCodes(identity, version, numbers, kept.mean, codes, scales, products, error, length)
             return self._kept
 
 
-def _without_texts(mean: Tensor) -> Vectors:
+def _without_texts(mean: Tensor) -> VectorCodes:
     codes = torch.zeros((0, -(-len(mean) // _BLOCK) * _BLOCK), dtype=torch.int8)
-    return Vectors(
+    return VectorCodes(
         "", -1, np.zeros(0, np.int64), mean, codes, torch.zeros(0, dtype=torch.bfloat16), torch.zeros(0), 0.0, 0.0
     )
 

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from korbert.search.index import Index
 from korbert.tasks.files import Row
 from korbert.tasks.retrieval import Retrieval
-from korbert.vectors import Way
+from korbert.vectors import SearchWay
 
 _AT_ONCE = 256
 
 
 def hard_negatives(
-    index: Index, rows: Sequence[Row], count: int, way: Way, *, depth: int = 100, most: float = 0.95
+    index: Index, rows: Sequence[Row], count: int, way: SearchWay, *, depth: int = 100, most: float = 0.95
 ) -> Iterator[list[str]]:
     """For each row, the up to `count` best passages of the index that do not answer its `text`.
 

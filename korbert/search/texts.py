@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from korbert.errors import CorpusError, SettingsError
 from korbert.records import listed
 from korbert.search.database import Damage, checked_row, checksum, read_meta
-from korbert.search.postings import add_postings, remove_postings
+from korbert.search.words import add_postings, remove_postings
 from korbert.tasks.files import ROLES, column_for
 
 Fields = Mapping[str, Any]

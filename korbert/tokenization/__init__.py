@@ -11,10 +11,11 @@ How one text becomes ids, `Tokenizer.encode`:
 Many texts, `Tokenizer.encode_batch`, take the same steps; analyzer.py gives Kiwi threads for step 2. Exported folders
 include the code of steps 1 to 4.
 
-Also here: settings.py (options, a user's dictionary), learning.py (morpheme counts to a vocabulary), folder.py (files,
-record and digest of a tokenizer), extending.py (adds words to a tokenizer), kiwi_vectors.py (vectors of morphemes).
+Also here: tokenizer_settings.py (options, a user's dictionary), learning.py (morpheme counts to a vocabulary),
+folder.py (files, record and digest of a tokenizer), extending.py (adds words to a tokenizer), kiwi_vectors.py (vectors
+of morphemes).
 
-Tokenizers of `transformers`: transformers_tokenizer.py has the same interface, base.py.
+Tokenizers of `transformers`: transformers_tokenizer.py has the same interface, tokenizer_base.py.
 """
 
 import lazy_loader

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from korbert.errors import SettingsError
 from korbert.system import installed_version
 from korbert.tokenization.morphemes import Analysis, analysis_of, analyze, call_options, load_kiwi, stretches_of
-from korbert.tokenization.settings import AnalyzerOptions
+from korbert.tokenization.tokenizer_settings import AnalyzerOptions
 
 if TYPE_CHECKING:
     from kiwipiepy import Kiwi

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pydantic import ValidationError
 
 from korbert.errors import SettingsError
-from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.tokenizer import Tokenizer
+from korbert.tokenization.tokenizer_settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.vocabulary import word_entries
 
 

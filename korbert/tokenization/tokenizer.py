@@ -15,12 +15,12 @@ from korbert.errors import ModelError
 from korbert.folders import tokenizer_folder
 from korbert.tokenization import folder as folders
 from korbert.tokenization.analyzer import Analyzer
-from korbert.tokenization.base import AnyTokenizer
 from korbert.tokenization.encoding import Frame
 from korbert.tokenization.learning import processor_of
 from korbert.tokenization.morphemes import Analysis
 from korbert.tokenization.pieces import CONTINUATION, EOJEOL, Pieces, encode_with_special, pieces_of
-from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
+from korbert.tokenization.tokenizer_base import AnyTokenizer
+from korbert.tokenization.tokenizer_settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.vocabulary import FIRST_BYTE, MARK, SPECIAL, Vocabulary, marked
 
 PROBE_TEXTS = tuple(Path(__file__).with_name("probe.txt").read_text(encoding="utf-8").splitlines())

@@ -6,12 +6,12 @@ from .encoder import hidden_of as hidden_of
 from .encoder import unit as unit
 from .names import Mix as Mix
 from .names import PoolingName as PoolingName
+from .names import SearchWay as SearchWay
 from .names import Side as Side
 from .names import Unit as Unit
-from .names import Way as Way
-from .parts import Parts as Parts
+from .parts import TextParts as TextParts
 from .parts import parts_of as parts_of
 from .pooling import POOLINGS as POOLINGS
 from .pooling import weights_of as weights_of
-from .settings import Asked as Asked
-from .settings import VectorSettings as VectorSettings
+from .vector_settings import VectorArgs as VectorArgs
+from .vector_settings import VectorSettings as VectorSettings

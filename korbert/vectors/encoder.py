@@ -11,7 +11,7 @@ from korbert.errors import ModelError
 from korbert.modeling import Model as Network
 from korbert.tokenization import AnyTokenizer, Encoding
 from korbert.training import Batch, model_inputs
-from korbert.vectors.settings import VectorSettings
+from korbert.vectors.vector_settings import VectorSettings
 
 _Vectors = NDArray[np.float32]
 

@@ -10,7 +10,7 @@ from korbert.modeling import mean_of_pieces
 from korbert.vectors.names import PoolingName
 
 
-class Pooling(NamedTuple):
+class PoolingFunction(NamedTuple):
     """pool: (vectors of pieces (B, T, D), 0 at padding; weights (B, T), some above 0 in each row) -> (B, width x D)."""
 
     pool: Callable[[Tensor, Tensor], Tensor]
@@ -26,11 +26,11 @@ def _max(hidden: Tensor, weights: Tensor) -> Tensor:
     return hidden.masked_fill(weights[:, :, None] <= 0, float("-inf")).amax(dim=1)
 
 
-POOLINGS: Mapping[PoolingName, Pooling] = {
-    "mean": Pooling(mean_of_pieces),
-    "first": Pooling(_first),  # [CLS], unless special tokens are left out
-    "max": Pooling(_max),
-    "mean-max": Pooling(lambda *states: torch.cat([mean_of_pieces(*states), _max(*states)], dim=-1), width=2),
+POOLINGS: Mapping[PoolingName, PoolingFunction] = {
+    "mean": PoolingFunction(mean_of_pieces),
+    "first": PoolingFunction(_first),  # [CLS], unless special tokens are left out
+    "max": PoolingFunction(_max),
+    "mean-max": PoolingFunction(lambda *states: torch.cat([mean_of_pieces(*states), _max(*states)], dim=-1), width=2),
 }
 
 
