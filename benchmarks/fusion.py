@@ -21,7 +21,7 @@ from vectors import SEARCHES
 import korbert
 from korbert.search import Index
 from korbert.search.database import reading
-from korbert.search.terms import read_texts
+from korbert.search.words import read_texts
 from korbert.search.words import word_scores
 
 Scores = NDArray[Any]

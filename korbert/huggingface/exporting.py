@@ -22,11 +22,11 @@ from korbert.modeling import (
     serialize,
 )
 from korbert.system import new_folder, write_json
-from korbert.tokenization import Tokenizer, morphemes, pieces, repair, spans, vocabulary
+from korbert.tokenization import Tokenizer, morphemes, pieces, repair, vocabulary
 
 _TOKENIZER_FILE = "tokenization_korbert.py"
 _MODEL_FILE = "modeling_korbert.py"  # only of encoders with embeddings that ModernBERT lacks
-_INLINED = (repair, spans, morphemes, vocabulary, pieces)  # each imports only those before it
+_INLINED = (repair, morphemes, vocabulary, pieces)  # each imports only those before it
 Json = dict[str, Any]
 _OWN_IMPORT = re.compile(r"^from korbert\.tokenization\.\w+ import .*\n", re.MULTILINE)
 

@@ -4,7 +4,7 @@ How one text becomes ids, `Tokenizer.encode`:
 
 1. repair.py cuts long lines and removes what Kiwi cannot handle, keeping offsets into the original text.
 2. morphemes.py gives Kiwi line after line and returns an Analysis: forms, tags, spans, sentences, eojeols.
-3. vocabulary.py turns forms into ids, and spans.py finds the characters that each piece stands for.
+3. vocabulary.py turns forms into ids, and finds the characters that each piece stands for.
 4. pieces.py makes both into Pieces, also where "[MASK]" in the text is the mask.
 5. encoding.py adds [CLS] and [SEP], truncates or cuts into windows, pads batches, and maps back to characters.
 

@@ -1,6 +1,6 @@
 """One text to morphemes: Kiwi with its options, the stretches of the text that it gets, and its tokens as an Analysis.
 
-The text of this module is part of every exported folder, as are repair, spans, vocabulary and pieces: they import
+The text of this module is part of every exported folder, as are repair, vocabulary and pieces: they import
 one another, the standard library, and kiwipiepy where they use it.
 """
 
@@ -85,7 +85,8 @@ def stretches_of(text: str) -> Iterator[Stretch]:
         return
     offset = 0
     for line in text.split("\n"):
-        continues, torn = False, is_torn(line)
+        continues = False
+        torn = is_torn(line)
         for begin, part in cut_torn(line) if torn else cut(line):
             if part and not part.isspace():
                 repaired = unspaced(part) if torn else repair(part)
@@ -118,7 +119,8 @@ def analysis_of(text: str, stretches: list[Stretch], tokens: Iterable[list["Toke
     for (_, offset, repaired, continues, _), own in zip(stretches, tokens, strict=True):
         first = sentences[-1] + (not continues) if sentences else 0
         for token in own:
-            start, end = token.start, token.end
+            start: int = token.start
+            end: int = token.end
             if repaired is not None:
                 start, end = repaired.span(start, end)
             forms.append(token.form)

@@ -107,7 +107,9 @@ class Tokenizer(AnyTokenizer):
         """How the installed Kiwi changes the pieces of these sentences; None for a tokenizer saved without them."""
         if self.parts.probe is None:
             return None
-        rows, changed, texts = json.loads(self.parts.probe), 0, []
+        rows = json.loads(self.parts.probe)
+        changed = 0
+        texts = []
         for row in rows:
             ids = self.encode_pieces(row["text"]).ids
             same = SequenceMatcher(None, row["ids"], ids, autojunk=False).get_matching_blocks()
@@ -146,7 +148,8 @@ class Tokenizer(AnyTokenizer):
         return [marked(form, initial, mark) for form, initial in zip(forms, eojeol_initial, strict=True)]
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        names, ids = self._vocabulary.pieces, list(ids)
+        names = self._vocabulary.pieces
+        ids = list(ids)
         if wrong := [id for id in ids if not 0 <= id < len(names)]:
             raise ModelError(
                 "id {wrong} is not in the vocabulary of {num_names}: of another tokenizer",

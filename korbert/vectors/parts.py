@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from korbert.errors import SettingsError
 from korbert.modeling import Model as Network
 from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer, eojeols_after, span_of
-from korbert.tokenization.encoding import Span
+from korbert.tokenization.pieces import Span
 from korbert.training import Examples, NotFinite, by_length, device_of, moved
 from korbert.vectors.encoder import hidden_of
 from korbert.vectors.names import Unit

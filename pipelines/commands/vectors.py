@@ -427,7 +427,7 @@ def negatives(
             index.add(_advancing(((str(number), text) for number, text in passages), advance))
         results = []
         with track("search", len(rows), "queries") as advance:
-            found = search.negatives.hard_negatives(index, rows.rows, count, way, most=most)
+            found = search.evaluation.hard_negatives(index, rows.rows, count, way, most=most)
             for row, own in zip(rows, found, strict=True):
                 results.append({"query": row["text"], "passage": row["pair"], "negatives": own})
                 advance(1)

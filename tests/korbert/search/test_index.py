@@ -28,7 +28,7 @@ from korbert.model import Model
 from korbert.modeling import EmbeddingModel, PretrainingModel, save_model
 from korbert.search import Index, database, index, nearest, words
 from korbert.search.hits import shared_letters
-from korbert.search.terms import read_texts, terms_of_tags
+from korbert.search.words import read_texts, terms_of_tags
 from korbert.vectors.names import SearchWay
 
 TEXTS = ["대출을 신청하고 싶어요", "신용 대출 신청은 어떻게 하나요?", "카드를 잃어버렸어요", "영화가 정말 재미있다"]
