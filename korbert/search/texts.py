@@ -17,8 +17,7 @@ from korbert.search.database import Damage, checked_row, checksum, read_meta
 from korbert.search.words import add_postings, remove_postings
 from korbert.tasks.files import ROLES, column_for
 
-Fields = Mapping[str, Any]
-"""What else is known about a text: any JSON."""
+Fields = Mapping[str, Any]  # what else is known about a text: any JSON
 
 _TAKEN = Message(
     "give strings, (id, text) or (id, text, fields), dicts with a text, a frame of pandas or polars, or a Dataset"

@@ -16,8 +16,7 @@ from korbert.tokenization.repair import MAX_RUN, Repaired, cut, cut_torn, is_tor
 if TYPE_CHECKING:
     from kiwipiepy import Kiwi, Token
 
-KiwiOptions = Mapping[str, Any]
-"""AnalyzerOptions as a tokenizer's record has them, without some defaults."""
+KiwiOptions = Mapping[str, Any]  # AnalyzerOptions as a tokenizer's record has them, without some defaults
 
 _LOADING = ("model_type", "load_default_dict", "load_multi_dict", "integrate_allomorph")
 _CALLING = ("split_complex", "z_coda", "typos")

@@ -139,13 +139,10 @@ class Tokenizer(AnyTokenizer):
 
     def encode_forms(self, forms: Sequence[str], eojeol_initial: Sequence[bool]) -> list[tuple[int, ...]]:
         """The ids of each form. eojeol_initial: which forms begin an eojeol."""
-        return list(map(self._vocabulary.ids.__getitem__, self._keys(forms, eojeol_initial)))
-
-    def _keys(self, forms: Sequence[str], eojeol_initial: Sequence[bool]) -> Sequence[str]:
-        mark = self.settings.mark
-        if mark == "none":
-            return forms
-        return [marked(form, initial, mark) for form, initial in zip(forms, eojeol_initial, strict=True)]
+        keys = forms
+        if (mark := self.settings.mark) != "none":
+            keys = [marked(form, initial, mark) for form, initial in zip(forms, eojeol_initial, strict=True)]
+        return list(map(self._vocabulary.ids.__getitem__, keys))
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         names = self._vocabulary.pieces

@@ -1,9 +1,11 @@
 from .attention import UNITS as UNITS
 from .attention import Attention as Attention
 from .attribution import attribute as attribute
+from .encoder import POOLINGS as POOLINGS
 from .encoder import encode_whole as encode_whole
 from .encoder import hidden_of as hidden_of
 from .encoder import unit as unit
+from .encoder import weights_of as weights_of
 from .names import Mix as Mix
 from .names import PoolingName as PoolingName
 from .names import SearchWay as SearchWay
@@ -11,7 +13,5 @@ from .names import Side as Side
 from .names import Unit as Unit
 from .parts import TextParts as TextParts
 from .parts import parts_of as parts_of
-from .pooling import POOLINGS as POOLINGS
-from .pooling import weights_of as weights_of
 from .vector_settings import VectorArgs as VectorArgs
 from .vector_settings import VectorSettings as VectorSettings
