@@ -29,7 +29,7 @@ from korbert.corpus import analyze as stage
 from korbert.corpus.cleaning.normalize import normalize
 from korbert.corpus.execution.parts import write_parquet
 from korbert.corpus.settings import AnalyzeSettings, NormalizeSettings
-from korbert.tokenization.settings import AnalyzerOptions
+from korbert.tokenization.tokenizer_settings import AnalyzerOptions
 
 PART_BYTES = 256 * 1024  # small, so that the last part does not decide; the bare processes get as much at a time
 ROW_GROUP_ROWS = 64  # of the documents: as much smaller than those of `clean` as the parts are than the usual ones

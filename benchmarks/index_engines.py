@@ -21,8 +21,8 @@ import numpy as np
 
 from korbert.search import database as store
 from korbert.search.nearest import VectorCache, best
-from korbert.search.postings import word_scores
 from korbert.search.texts import delete, insert
+from korbert.search.words import word_scores
 
 BATCH, QUERIES = 4_096, 10
 

@@ -9,6 +9,7 @@ import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +20,14 @@ import pyarrow.parquet as pq
 from korbert.corpus.execution import parts
 from korbert.corpus.execution.parts import Counts, Part
 from korbert.corpus.execution.workers import Outcome, RecordUnit, Workers, run_units
-from korbert.corpus.morphemes import SCHEMA, Ints
+from korbert.corpus.morphemes import SCHEMA, changes
 from korbert.corpus.settings import AnalyzeSettings
 from korbert.system import sha256_of, track
-from korbert.tokenization import Analyzer, AnalyzerOptions, changes
+from korbert.tokenization import Analyzer, AnalyzerOptions
 
 _VERSION = 1  # raise it when the same input gives different bytes
 _LIBRARIES = ("kiwipiepy", "kiwipiepy_model", "numpy", "pyarrow")
+_DOCUMENTS_AT_ONCE = 400  # as Python lists; then they become arrays
 _MIN_DEADLINE_SHARE = 1 / 32  # of the deadline of a part, for the smallest slice
 
 _FAILED = pa.schema(dict.fromkeys(("id", "source", "reason", "detail"), pa.string()))
@@ -129,17 +131,13 @@ def _analyze(unit: _Slice) -> Counts | pa.Table:
     assert _analyzer is not None
     gc.collect()
     documents = unit.read()
-    types = [field.type.value_type for field in SCHEMA if pa.types.is_list(field.type)]
-    columns: list[list[pa.Array]] = [[pa.array([], type)] for type in types]
-    lengths: list[Ints] = []  # of the lists
-    for batch in _analyzer.analyze_batches(documents["text"].to_pylist()):
-        # Convert to Arrow right away, while the strings are still in the CPU caches.
-        fields = batch.forms, batch.tags, batch.starts, batch.ends, batch.sentences, batch.eojeols
-        for column, values, type in zip(columns, fields, types, strict=True):
-            column.append(pa.array(values, type))
-        lengths.append(np.diff(batch.bounds))
-    bounds = pa.array(np.cumsum(np.concatenate([[0], *lengths])), pa.int32())
-    lists = [pa.ListArray.from_arrays(bounds, pa.concat_arrays(column)) for column in columns]
+    fields = [field for field in SCHEMA if pa.types.is_list(field.type)]
+    columns: list[list[pa.Array]] = [[pa.array([], field.type)] for field in fields]
+    analyses = _analyzer.analyze_many(documents["text"].to_pylist())
+    while some := list(islice(analyses, _DOCUMENTS_AT_ONCE)):
+        for column, field in zip(columns, fields, strict=True):
+            column.append(pa.array([getattr(analysis, f"{field.name}s") for analysis in some], field.type))
+    lists = [pa.concat_arrays(column) for column in columns]
     table = pa.table([documents["id"], documents["source"], *lists], schema=SCHEMA)
     return table if unit.is_piece else unit.finish(table, _FAILED.empty_table())
 

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from korbert.corpus.documents import is_heldout
 from korbert.corpus.execution.parts import read_table
-from korbert.tokenization import changes
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -70,3 +69,12 @@ def read_morphemes(path: Path, *, seed: int, heldout_share: float) -> Morphemes:
         begins_sentence=changes(sentence, bounds),
         begins_eojeol=changes(eojeol, bounds),
     )
+
+
+def changes(numbers: Ints, bounds: Ints) -> Bools:
+    """(M,) bool: where a number differs from the one before, or is the first of its text. bounds: (N + 1,)."""
+    begins = np.ones(len(numbers), bool)
+    begins[1:] = numbers[1:] != numbers[:-1]
+    firsts = bounds[:-1]
+    begins[firsts[firsts < bounds[1:]]] = True
+    return begins

@@ -30,7 +30,18 @@ from korbert.training import (
     has_instructions,
     outputs,
 )
-from korbert.vectors import POOLINGS, Asked, Parts, Side, Unit, VectorSettings, hidden_of, parts_of, unit, weights_of
+from korbert.vectors import (
+    POOLINGS,
+    Side,
+    TextParts,
+    Unit,
+    VectorArgs,
+    VectorSettings,
+    hidden_of,
+    parts_of,
+    unit,
+    weights_of,
+)
 
 TEXTS_AT_ONCE = 4_096  # texts to embed whose pieces are in memory
 
@@ -123,13 +134,13 @@ class Embedder:
             raise NotFinite(what or error.what, self.name) from None
 
     @property
-    def vector_defaults(self) -> Asked:
+    def vector_defaults(self) -> VectorArgs:
         """The `embed` settings that the model was trained with, as far as they differ from VectorSettings."""
         if isinstance(self.network, EmbeddingModel):
             return {"pooling": self.network.pooling}
         return {}
 
-    def vector_settings(self, **asked: Unpack[Asked]) -> VectorSettings:
+    def vector_settings(self, **asked: Unpack[VectorArgs]) -> VectorSettings:
         """Merges settings with the model's defaults. SettingsError for values that the model does not support."""
         settings = VectorSettings.of({**self.vector_defaults, **asked})
         last = self.network.config.num_hidden_layers
@@ -167,7 +178,7 @@ class Embedder:
         """The prompt before texts of that side of a search; empty if there is none."""
         return ""
 
-    def embed(self, texts: str | Iterable[str], batch_size: int = 64, **asked: Unpack[Asked]) -> _Vectors:
+    def embed(self, texts: str | Iterable[str], batch_size: int = 64, **asked: Unpack[VectorArgs]) -> _Vectors:
         """The vector of a text, (D,), or of many texts, (N, D), in order. Any text is valid, even an empty one.
 
         Vectors have length 1, after any cut to `size`; normalize=False leaves them as they are pooled.
@@ -220,10 +231,12 @@ class Embedder:
         return unit(vectors) if settings.normalize else vectors
 
     @overload
-    def similarity(self, a: str, b: str, **asked: Unpack[Asked]) -> float: ...  # type: ignore[overload-overlap]
+    def similarity(self, a: str, b: str, **asked: Unpack[VectorArgs]) -> float: ...  # type: ignore[overload-overlap]
     @overload
-    def similarity(self, a: str | Iterable[str], b: str | Iterable[str], **asked: Unpack[Asked]) -> _Vectors: ...
-    def similarity(self, a: str | Iterable[str], b: str | Iterable[str], **asked: Unpack[Asked]) -> float | _Vectors:
+    def similarity(self, a: str | Iterable[str], b: str | Iterable[str], **asked: Unpack[VectorArgs]) -> _Vectors: ...
+    def similarity(
+        self, a: str | Iterable[str], b: str | Iterable[str], **asked: Unpack[VectorArgs]
+    ) -> float | _Vectors:
         """Cosine of the vectors of a and b, -1 to 1; of lists, (N, M): that of each text of a with each of b.
 
         A single text and a list give (M,) or (N,).
@@ -236,10 +249,12 @@ class Embedder:
         return float(cosines) if isinstance(a, str) and isinstance(b, str) else np.asarray(cosines)
 
     @overload
-    def parts(self, texts: str, unit: Unit = "morpheme", **asked: Unpack[Asked]) -> Parts: ...  # type: ignore[overload-overlap]
+    def parts(self, texts: str, unit: Unit = "morpheme", **asked: Unpack[VectorArgs]) -> TextParts: ...  # type: ignore[overload-overlap]
     @overload
-    def parts(self, texts: Iterable[str], unit: Unit = "morpheme", **asked: Unpack[Asked]) -> list[Parts]: ...
-    def parts(self, texts: str | Iterable[str], unit: Unit = "morpheme", **asked: Unpack[Asked]) -> Parts | list[Parts]:
+    def parts(self, texts: Iterable[str], unit: Unit = "morpheme", **asked: Unpack[VectorArgs]) -> list[TextParts]: ...
+    def parts(
+        self, texts: str | Iterable[str], unit: Unit = "morpheme", **asked: Unpack[VectorArgs]
+    ) -> TextParts | list[TextParts]:
         """The vectors of the pieces, morphemes or eojeols of a text, with their spans; a list for many texts.
 
         asked: layer and mix, as in `embed`. Parts beyond max_length are missing; one cut by max_length has the mean of

@@ -3,7 +3,7 @@
 Export, `export`:
 
 1. exporting.py checks the folder, and writes to a temporary folder before anything is replaced.
-2. configs.py converts our config to theirs, or refuses; conversion.py renames the weights.
+2. conversion.py converts our config to theirs, or refuses, and renames the weights.
 3. tokenization_korbert.py becomes the tokenizer's code, with modules of korbert.tokenization in place of its imports;
    modeling_korbert.py is the code of encoders with embeddings that ModernBERT lacks.
 

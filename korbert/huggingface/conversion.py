@@ -1,4 +1,4 @@
-"""The names of our weights in `transformers`."""
+"""Our config and weights as those of `transformers`; refuses what these cannot express."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -6,13 +6,15 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from korbert.errors import ModelError
 from korbert.modeling import EncoderConfig, models
+from korbert.system import JsonObject
+from korbert.tokenization import FIRST_PIECE
 
 Family = Literal["bert", "modern", "albert", "electra"]
 """Naming scheme of weights. ALBERT is a `bert` with shared layers; ELECTRA may have narrow embeddings, too."""
 
-Names = Mapping[str, tuple[str, ...]]
-"""Our module -> theirs. Several of theirs are concatenated by rows."""
+Names = Mapping[str, tuple[str, ...]]  # our module -> theirs; several of theirs are concatenated by rows
 
 
 def _below(encoder: str) -> dict[str, tuple[str, ...]]:
@@ -134,7 +136,7 @@ _HEADS: Mapping[Family, Mapping[str, Names]] = {
 
 _ENDINGS = {cls.kind: cls.exported for cls in models.CLASSES.values() if cls.exported and not cls.not_exported}
 _PREFIXES: Mapping[Family, str] = {"bert": "Bert", "albert": "Albert", "modern": "ModernBert"}
-CLASSES: Mapping[tuple[Family, str], str] = {
+CLASSES: Mapping[tuple[Family, str], str] = {  # (family, kind of model) -> their class that is exported
     ("bert", "pretraining"): "BertForPreTraining",
     ("albert", "pretraining"): "AlbertForPreTraining",
     ("electra", "detection"): "ElectraForPreTraining",
@@ -143,7 +145,6 @@ CLASSES: Mapping[tuple[Family, str], str] = {
         (family, kind): f"{prefix}{ending}" for family, prefix in _PREFIXES.items() for kind, ending in _ENDINGS.items()
     },
 }
-"""(family, kind of model) -> the class of `transformers` that is exported."""
 
 
 def family_of(config: EncoderConfig, kind: str) -> Family:
@@ -155,13 +156,127 @@ def family_of(config: EncoderConfig, kind: str) -> Family:
     return config.architecture
 
 
+# Entries of the same name on both sides.
+_SHARED = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "max_position_embeddings",
+    "initializer_range",
+    "pad_token_id",
+)
+_OURS = {  # of modeling_korbert.py -> how to have a `bert` without it, which has no such class
+    "boundary_embedding": "train one without",
+    "overlap_embedding": "fine-tune with overlap = false",
+    "piece_weights": "fine-tune with piece_weights = false",
+}
+_HEAD_NAMES = (  # of modeling_korbert.py: an encoder is fine-tuned under any of them
+    "ForMaskedLM",
+    "ForMultipleChoice",
+    "ForQuestionAnswering",
+    "ForSequenceClassification",
+    "ForTokenClassification",
+)
+_OF_BERT = ("type_vocab_size", "hidden_dropout_prob", "attention_probs_dropout_prob", "layer_norm_eps")
+
+
+def config_to_transformers(config: EncoderConfig, kind: str) -> JsonObject:
+    """config.json for a model of that kind. ModelError if nothing in `transformers` computes the same."""
+    for name, remedy in _OURS.items():
+        if getattr(config, name) and config.architecture == "bert":
+            raise ModelError(
+                "export: this `bert` has {name} = true, only a `modern` is exported with that: {remedy}, or "
+                "use the model with korbert",
+                name=name,
+                remedy=remedy,
+            )
+    shared = {name: getattr(config, name) for name in _SHARED}
+    shared |= {"tie_word_embeddings": True, "dtype": "float32"}
+    own = _bert_config(config, kind) if config.architecture == "bert" else _modern_config(config)
+    name = CLASSES[family_of(config, kind), kind]
+    if not any(getattr(config, name) for name in _OURS):
+        return shared | own | {"architectures": [name]}
+    named = {f"Auto{part}": f"modeling_korbert.KorbertModernBert{part}" for part in ("Config", "Model")}
+    named |= {f"AutoModel{head}": f"modeling_korbert.KorbertModernBert{head}" for head in _HEAD_NAMES}
+    return shared | own | {"architectures": [f"Korbert{name}"], "auto_map": named}
+
+
+def _bert_config(config: EncoderConfig, kind: str) -> JsonObject:
+    if not config.type_vocab_size:
+        raise ModelError("export: this `bert` has no token types, BertModel has: train one with type_vocab_size = 2")
+    narrow: JsonObject = {}
+    if family_of(config, kind) == "electra":
+        if config.layer_groups:
+            raise ModelError(
+                "export: the layers of this `bert` share their weights (layer_groups = {layer_groups}), and no "
+                "class of transformers with such layers finds replaced pieces: fine-tune it, and export that",
+                layer_groups=config.layer_groups,
+            )
+        narrow = {"embedding_size": config.embedding_width}
+    if family_of(config, kind) == "albert":  # one group a layer: no weights are shared
+        narrow = {
+            "embedding_size": config.embedding_width,
+            "num_hidden_groups": config.distinct_layers,
+            "inner_group_num": 1,
+            "classifier_dropout_prob": config.hidden_dropout_prob,
+            "bos_token_id": 2,
+            "eos_token_id": 3,
+        }
+    return narrow | {
+        "model_type": family_of(config, kind),
+        "hidden_act": "gelu",
+        **{name: getattr(config, name) for name in _OF_BERT},
+    }
+
+
+def _modern_config(config: EncoderConfig) -> JsonObject:
+    lacking = {"layer_groups": config.layer_groups, "type_vocab_size": config.type_vocab_size}
+    if config.embedding_width != config.hidden_size:
+        lacking["embedding_size"] = config.embedding_size
+    for name, value in lacking.items():
+        if value:
+            raise ModelError(
+                "export: this `modern` has {name} = {value}, ModernBERT has no such thing: train one without, "
+                "or use the model with korbert",
+                name=name,
+                value=value,
+            )
+    own = {name: getattr(config, name) for name in _OURS}
+    named: JsonObject = {"model_type": "modernbert"}
+    if any(own.values()):
+        named = {"model_type": "korbert-modernbert", "first_piece_id": FIRST_PIECE, **own}
+    return named | {
+        "norm_eps": config.layer_norm_eps,
+        "embedding_dropout": config.hidden_dropout_prob,
+        "mlp_dropout": config.hidden_dropout_prob,
+        "classifier_dropout": config.hidden_dropout_prob,
+        "attention_dropout": config.attention_probs_dropout_prob,
+        "local_attention": config.local_attention,
+        "layer_types": [
+            "full_attention" if config.is_global(layer) else "sliding_attention"
+            for layer in range(config.num_hidden_layers)
+        ],
+        "rope_parameters": {
+            "full_attention": {"rope_type": "default", "rope_theta": config.global_rope_theta},
+            "sliding_attention": {"rope_type": "default", "rope_theta": config.local_rope_theta},
+        },
+        "bos_token_id": None,  # the defaults are ids of another vocabulary
+        "eos_token_id": None,
+        "cls_token_id": 2,
+        "sep_token_id": 3,
+    }
+
+
 def to_transformers(tensors: Mapping[str, Tensor], config: EncoderConfig, kind: str) -> dict[str, Tensor]:
     """Our weights under the names of `transformers`. Tied ones appear once, as in its files.
 
     AlbertModel always projects its embeddings; if ours are as wide as the encoder, the projection is the identity.
     The names of an encoder alone (kind "embedding") have no prefix.
     """
-    family, width = family_of(config, kind), config.hidden_size
+    family = family_of(config, kind)
+    width = config.hidden_size
     # Our module -> theirs, layer by layer.
     span_head: Names = {"reader.head.dense": (), "reader.head.norm": (), "reader.classifier": ()}
     names = {**_ENCODER[family], **_HEADS[family][kind], **span_head}

@@ -3,11 +3,9 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from korbert.errors import ModelError
-from korbert.huggingface.configs import config_to_transformers
-from korbert.huggingface.conversion import to_transformers
+from korbert.huggingface.conversion import config_to_transformers, to_transformers
 from korbert.modeling import (
     ClassificationModel,
     DetectionModel,
@@ -21,13 +19,12 @@ from korbert.modeling import (
     read_config,
     serialize,
 )
-from korbert.system import new_folder, write_json
-from korbert.tokenization import Tokenizer, morphemes, pieces, repair, spans, vocabulary
+from korbert.system import JsonObject, new_folder, write_json
+from korbert.tokenization import Tokenizer, morphemes, pieces, repair, vocabulary
 
 _TOKENIZER_FILE = "tokenization_korbert.py"
 _MODEL_FILE = "modeling_korbert.py"  # only of encoders with embeddings that ModernBERT lacks
-_INLINED = (repair, spans, morphemes, vocabulary, pieces)  # each imports only those before it
-Json = dict[str, Any]
+_INLINED = (repair, morphemes, vocabulary, pieces)  # each imports only those before it
 _OWN_IMPORT = re.compile(r"^from korbert\.tokenization\.\w+ import .*\n", re.MULTILINE)
 
 
@@ -72,7 +69,7 @@ def export(model_folder: str | Path, folder: str | Path) -> None:
             inputs.append("token_type_ids")
         if own.boundary_embedding:
             inputs.append("boundaries")
-        tokenizer_config: Json = {
+        tokenizer_config: JsonObject = {
             "tokenizer_class": "KorbertTokenizer",
             "auto_map": {"AutoTokenizer": ["tokenization_korbert.KorbertTokenizer", None]},
             "model_max_length": length,
@@ -83,7 +80,7 @@ def export(model_folder: str | Path, folder: str | Path) -> None:
         write_json(new / "tokenizer_config.json", tokenizer_config)
 
 
-def sentence_files(model: EmbeddingModel, max_length: int, task: Json) -> Mapping[str, object]:
+def sentence_files(model: EmbeddingModel, max_length: int, task: JsonObject) -> Mapping[str, object]:
     """The files that make it a model of sentence-transformers: path in the folder -> its JSON.
 
     The modules are encoder, pooling and normalization. max_length: pieces of a text, special
@@ -111,7 +108,7 @@ def sentence_files(model: EmbeddingModel, max_length: int, task: Json) -> Mappin
     }
 
 
-def _config(model: Model, own: EncoderConfig) -> Json:
+def _config(model: Model, own: EncoderConfig) -> JsonObject:
     """config.json. ModelError if nothing in `transformers` computes the same as the model."""
     if model.not_exported:
         raise ModelError("export: {not_exported}", not_exported=model.not_exported)

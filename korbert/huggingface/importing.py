@@ -28,8 +28,7 @@ def import_folder(folder: str | Path, target: str | Path) -> tuple[EncoderModel,
     SettingsError for a target that holds anything, or lies in `folder`. ModelError for an unusable folder: see
     read_folder, load_encoder and TransformersTokenizer.
     """
-    folder, target = Path(folder), Path(target)
-    check_folder(target, folder)
+    check_folder(Path(target), Path(folder))
     config = read_folder(folder)
     tokenizer = TransformersTokenizer.of_folder(folder)
     limit = tokenizer.max_length or config.max_position_embeddings
@@ -76,7 +75,7 @@ def read_folder(folder: str | Path) -> TransformersConfig:
 
 
 def _check_index(path: Path) -> None:
-    """ModelError if an index of weights names anything but safetensors files beside it."""
+    """ModelError if an index of weights names anything but safetensors files next to it."""
     try:
         names = sorted(set(read_object(path)["weight_map"].values()))
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
@@ -86,7 +85,7 @@ def _check_index(path: Path) -> None:
     for name in names:
         if not isinstance(name, str) or Path(name).name != name or not name.endswith(".safetensors"):
             raise ModelError(
-                "{path}: weight_map: {name!r:.60} is no safetensors file beside it: save the model again",
+                "{path}: weight_map: {name!r:.60} is not a safetensors file next to it: save the model again",
                 path=path,
                 name=name,
             )

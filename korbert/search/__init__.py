@@ -1,8 +1,8 @@
 """Search among texts: by BM25 of morphemes, by vectors of any model, or by both.
 
-index.py is the interface, `Index`. database.py opens the SQLite file, and texts.py writes it. terms.py gives the
-morphemes of a text, and postings.py ranks by them; nearest.py ranks by vectors; hits.py is what a search returns, with
-the weights that join both rankings; filters.py has conditions on fields.
+index.py is the interface, `Index`. database.py opens the SQLite file, and texts.py writes it. words.py ranks by words,
+nearest.py by vectors; hits.py is what a search returns, with the weights that join both rankings; filters.py has
+conditions on fields; evaluation.py needs queries with known answers.
 """
 
 import lazy_loader

@@ -1,5 +1,4 @@
 from . import evaluation as evaluation
-from . import negatives as negatives
 from .database import check as check
 from .database import is_index as is_index
 from .hits import Hit as Hit

@@ -4,12 +4,12 @@ table       one row for
 meta        each fact about the index: model, settings, identity, version (counts the changes), numbers of rows
 texts       each text: its number and id; the document that it is of, from begin to end; fields (JSON), terms (JSON)
 vectors     each text: its vector, float32
-postings    each term and 65,536 numbers of texts: see postings.py
+postings    each term and 65,536 numbers of texts: see words.py
 
 The last column of each row is a checksum of the others, which is compared whenever the row is read. `verify` finds
 lost rows when an index is opened, and `check` reads all.
 
-The file is in WAL mode: a reader sees the last committed state when it began, whatever a writer beside it does, and
+The file is in WAL mode: a reader sees the state last committed when it began, whatever a writer does meanwhile, and
 writers wait for each other. What a killed process has not committed is gone, and nothing else.
 """
 
@@ -25,27 +25,20 @@ from typing import Any, Literal
 from zlib import crc32
 
 from korbert.errors import ArtifactError
+from korbert.messages import Message, reason
 from korbert.names import is_litter
+from korbert.system import JsonObject
 
 FILE = "index.sqlite"
 FORMAT = 3  # the user_version of the file
 _APPLICATION = 0x6B6F7262  # "korb", the application_id of the file
 _EARLIER = "index.json"  # the record of format 1, which had files of its own
-_ANEW = "make it anew in a new folder, with `korbert index MODEL CORPUS --output FOLDER`"
+_ANEW = Message("make it anew in a new folder, with `korbert index MODEL CORPUS --output FOLDER`")
 _WAIT_S = 60.0  # for another writer, which holds the lock for a second or so at a time
 _QUICK_BYTES = 256 * 2**20  # larger files take SQLite more than half a second to check
-_FACTS = (
-    "model",
-    "settings",
-    "size",
-    "identity",
-    "version",
-    "texts",
-    "length",
-    "keys",
-    "fields",
-    "numbered",
-)  # in meta
+_FACTS = (  # in meta
+    "model", "settings", "size", "identity", "version", "texts", "length", "keys", "fields", "numbered",
+)  # fmt: skip
 _TABLES = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID",
     "CREATE TABLE texts (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, document TEXT NOT NULL,"
@@ -70,11 +63,11 @@ def checksum(*values: object) -> int:
     return crc
 
 
-def checked_row(what: str, *row: Any) -> tuple[Any, ...]:
+def checked_row(what: str, *row: object) -> tuple[Any, ...]:
     """The row without its checksum, which is its last value. Damage if it does not agree with the others."""
     values = row[:-1]
     if checksum(*values) != row[-1]:
-        raise Damage(f"{what} is not as it was written")
+        raise Damage(Message("{what} is not as it was written", what=what))
     return values
 
 
@@ -89,17 +82,17 @@ def is_index(folder: Path) -> bool:
             return _has_schema(database)
     is_free = folder.is_dir() and all(is_litter(path.name) for path in folder.iterdir())
     if (folder.is_symlink() or folder.exists()) and not is_free:
-        raise _no_index(folder, "exists and is not an index: name a new folder")
+        raise _no_index(folder, Message("exists and is not an index: name a new folder"))
     return False
 
 
-def _no_index(folder: Path, what: str) -> ArtifactError:
+def _no_index(folder: Path, what: Message) -> ArtifactError:
     if (folder / _EARLIER).is_file():
-        what = f"is an index of an earlier version of korbert: {_ANEW}"
+        what = Message("is an index of an earlier version of korbert: {anew}", anew=_ANEW)
     return ArtifactError("{folder}: {what}", folder=folder, what=what)
 
 
-def create(folder: Path, meta: dict[str, Any]) -> None:
+def create(folder: Path, meta: JsonObject) -> None:
     """Creates an empty index, unless another process has just done so."""
     folder.mkdir(parents=True, exist_ok=True)
     with _connected(folder, "rwc") as database:
@@ -142,11 +135,11 @@ def read_meta(database: sqlite3.Connection, key: str) -> Any:
     """A fact about the index."""
     row = database.execute("SELECT value, checksum FROM meta WHERE key = ?", (key,)).fetchone()
     if row is None:
-        raise Damage(f"{key} is missing")
+        raise Damage(Message("{key} is missing", key=key))
     return json.loads(checked_row(key, key, *row)[1])
 
 
-def write_meta(database: sqlite3.Connection, **facts: Any) -> None:
+def write_meta(database: sqlite3.Connection, **facts: object) -> None:
     """Writes facts about the index."""
     rows = [(key, json.dumps(value, ensure_ascii=False)) for key, value in facts.items()]
     database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", [(*row, checksum(*row)) for row in rows])
@@ -170,14 +163,17 @@ def verify(database: sqlite3.Connection) -> None:
     if pages * page_bytes <= _QUICK_BYTES:
         _verify_pages(database, "quick_check")
         tables.append("vectors")
+    written = read_meta(database, "texts")
     for table in tables:
         (rows,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()
-        if rows != (expected := read_meta(database, "texts")):
-            raise Damage(f"{rows:,} rows of {table}, {expected:,} were written")
+        if rows != written:
+            raise Damage(
+                Message("{rows:,} rows of {table}, {written:,} were written", rows=rows, table=table, written=written)
+            )
     # Read from the index of (term, bucket): a term that it has lost is found nowhere, and nothing else would say so.
     keys = sum(checksum(*key) for key in database.execute("SELECT term, bucket FROM postings"))
     if keys != read_meta(database, "keys"):
-        raise Damage("the index of terms is not as it was written")
+        raise Damage(Message("the index of terms is not as it was written"))
 
 
 def check(folder: Path) -> int:
@@ -201,31 +197,26 @@ def _has_schema(database: sqlite3.Connection) -> bool:
     """Whether the process that created the file got as far as its first commit. Damage if its tables are others."""
     there = {statement for (statement,) in database.execute("SELECT sql FROM sqlite_master")}
     if there and not there.issuperset(_TABLES):
-        raise Damage("its tables are not as they were made")
+        raise Damage(Message("its tables are not as they were made"))
     return bool(there)
 
 
 def _check_header(folder: Path) -> None:
-    """Reads whose database it is, from the file itself: SQLite would write beside it. ArtifactError if not ours."""
+    """Reads whose database it is, from the file itself: SQLite would write next to it. ArtifactError if not ours."""
     path = folder / FILE
     with path.open("rb") as file:
         header = file.read(72)
     if not header and not path.is_symlink():  # another process is creating it, or was killed
         return
-    version, application = (int.from_bytes(header[at : at + 4], "big") for at in (60, 68))
+    version = int.from_bytes(header[60:64], "big")
     if header[:16] != b"SQLite format 3\0":
-        raise Damage("it does not begin as a database does")
-    if application != _APPLICATION:
+        raise Damage(Message("it does not begin as a database does"))
+    if int.from_bytes(header[68:72], "big") != _APPLICATION:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
             names = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
-        if {"meta", "texts", "fields", "vectors", "postings"} <= names:
-            raise ArtifactError(
-                "{path}: is an index of format 2, this version reads {format}: {anew}",
-                path=path,
-                format=FORMAT,
-                anew=_ANEW,
-            )
-        raise ArtifactError("{path}: is a database of another program: name a new folder", path=path)
+        if not {"meta", "texts", "fields", "vectors", "postings"} <= names:
+            raise ArtifactError("{path}: is a database of another program: name a new folder", path=path)
+        version = 2
     if version != FORMAT:
         raise ArtifactError(
             "{path}: is an index of format {version}, this version reads {format}: {anew}",
@@ -241,8 +232,8 @@ def _connected(folder: Path, mode: Literal["ro", "rw", "rwc"]) -> Iterator[sqlit
     """A connection to read (ro), to write (rw), or to create the file if need be (rwc)."""
     path = folder / FILE
     if mode != "rwc" and not path.is_file():
-        raise _no_index(folder, "is not an index: make one with `korbert index`")
-    # SQLite writes beside the file even to read it, unless nobody can change it.
+        raise _no_index(folder, Message("is not an index: make one with `korbert index`"))
+    # SQLite writes next to the file even to read it, unless nobody can change it.
     is_fixed = mode == "ro" and not os.access(folder, os.W_OK) and not path.with_name(f"{FILE}-wal").exists()
     how = "ro&immutable=1" if is_fixed else "rwc" if mode == "rwc" else "rw"
     try:
@@ -252,7 +243,8 @@ def _connected(folder: Path, mode: Literal["ro", "rw", "rwc"]) -> Iterator[sqlit
         with closing(sqlite3.connect(address, timeout=_WAIT_S, isolation_level=None, uri=True)) as database:
             yield database  # an open transaction is undone by closing
     except Damage as error:
-        raise ArtifactError("{path}: is damaged ({error}): make the index again", path=path, error=error) from None
+        what = reason(error)
+        raise ArtifactError("{path}: is damaged ({error}): make the index again", path=path, error=what) from None
     except sqlite3.DatabaseError as error:
         raise _reported(error, path) from None
 
@@ -274,7 +266,8 @@ def _reported(error: sqlite3.DatabaseError, path: Path) -> Exception:
             "{path}: is damaged ({split:.200}): make the index again", path=path, split=" ".join(str(error).split())
         )
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-        return OSError(errno.ENOSPC if code == sqlite3.SQLITE_FULL else errno.EIO, str(error), str(path))
+        number = errno.ENOSPC if code == sqlite3.SQLITE_FULL else errno.EIO
+        return OSError(number, str(error), str(path))
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
         return ArtifactError("{path}: {error}: check the rights to the folder and its files", path=path, error=error)
     return error

@@ -1,6 +1,6 @@
-"""How well an index finds the texts that are known to answer queries."""
+"""Searches with known answers: how well an index finds them, and which hard negatives it finds with them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple, get_args
 
@@ -8,11 +8,13 @@ import numpy as np
 
 from korbert.model import Model
 from korbert.search.index import Index
+from korbert.tasks.files import Row
 from korbert.tasks.metrics.statistics import bootstrap_interval
-from korbert.vectors import Way
+from korbert.tasks.retrieval import Retrieval
+from korbert.vectors import SearchWay
 
 METRICS = ("recall@1", "recall@10", "recall@100", "MRR", "nDCG@10")
-DEPTH = 100  # texts behind the first 100 count as not found
+DEPTH = 100  # texts after the first 100 count as not found
 _AT_ONCE = 256
 
 
@@ -36,23 +38,24 @@ def evaluate(
     index: Index,
     queries: Sequence[str],
     relevant: Sequence[Collection[str]],
-    ways: Sequence[Way] = get_args(Way),
+    ways: Sequence[SearchWay] = get_args(SearchWay),
     reranker: Model | None = None,
 ) -> dict[str, Measured]:
     """What each way of searching finds. relevant: for each query the ids, one at least, of the texts that answer.
 
     reranker: a model of kind "rerank"; adds "reranked", its order of what the index finds by its default way.
 
-    Texts behind the first 100 count as not found. All relevant texts of a query are alike (nDCG with gains 0 and 1).
+    Texts after the first 100 count as not found. All relevant texts of a query are alike (nDCG with gains 0 and 1).
     """
-    asked: dict[str, tuple[Way | None, Model | None]] = {way: (way, None) for way in ways}
+    asked: dict[str, tuple[SearchWay | None, Model | None]] = {way: (way, None) for way in ways}
     if reranker:
-        asked["reranked"] = None, reranker
+        asked["reranked"] = (None, reranker)
     parts = [queries[start : start + _AT_ONCE] for start in range(0, len(queries), _AT_ONCE)]
     gains = 1 / np.log2(np.arange(2, 12))
     measured: dict[str, Measured] = {}
     for name, (way, reader) in asked.items():
-        rows, firsts = [], list[int | None]()  # the METRICS of each query, and the rank of its first right text
+        rows: list[list[float]] = []  # the METRICS of each query
+        firsts: list[int | None] = []  # the rank of its first right text
         results = chain.from_iterable(index.search(part, DEPTH, way, reranker=reader) for part in parts)
         for hits, ids in zip(results, relevant, strict=True):
             ranks = np.array([rank for rank, hit in enumerate(hits, 1) if hit.id in ids], np.int64)
@@ -68,3 +71,23 @@ def evaluate(
             figures[metric] = Figure(float(values.mean()), low, high)
         measured[name] = Measured(figures, firsts)
     return measured
+
+
+def hard_negatives(
+    index: Index, rows: Sequence[Row], count: int, way: SearchWay, *, depth: int = 100, most: float = 0.95
+) -> Iterator[list[str]]:
+    """For each row, the up to `count` best passages of the index that do not answer its `text`.
+
+    index: holds the passage of every row, its `pair`. Passages that answer the same text in another row are left out,
+    and so are those that score more than `most` of what the right passage scores, as these often answer it, too, though
+    no row says so (Moreira et al. 2024, 3.2: "TopK-PercPos", 95 %). depth: of the search; a row whose right passage is
+    not found within it gets none.
+    """
+    searched = Retrieval.of(rows)
+    for start in range(0, len(rows), _AT_ONCE):
+        queries = searched.queries[start : start + _AT_ONCE]
+        for number, hits in enumerate(index.search(queries, depth, way), start):
+            own = searched.passages[searched.own[number]]
+            right = {own, *(searched.passages[fit] for fit in searched.fits.get(number, ()))}
+            limit = next((most * hit.score for hit in hits if hit.text == own), float("-inf"))
+            yield [hit.text for hit in hits if hit.text not in right and hit.score <= limit][:count]

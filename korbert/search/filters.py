@@ -1,4 +1,4 @@
-"""Conditions on the fields of texts. Each token is known before SQLite reads the expression, and values stand apart."""
+"""Conditions on the fields of texts. Only known tokens reach SQLite, and values only as parameters."""
 
 import re
 import sqlite3
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
+from korbert.messages import Message, reason
 from korbert.search.database import read_meta
 from korbert.search.texts import all_texts
 
@@ -41,7 +42,7 @@ def numbers_where(database: sqlite3.Connection, where: str) -> NDArray[np.int64]
         raise SettingsError(
             "where {where!r:.80}: {error}: write a condition such as \"kind = '민사'\" over the fields {names}",
             where=where,
-            error=error,
+            error=reason(error),
             names=names,
         ) from None
 
@@ -58,12 +59,16 @@ def _as_sql(where: str, known: Collection[str]) -> tuple[str, list[str | float]]
         upper = token.upper()
         depth += (match["sign"] == "(") - (match["sign"] == ")")
         if kind == "other" or depth < 0:
-            raise ValueError(f"cannot be read at {where[match.start() :]!r:.40}")
+            raise ValueError(Message("cannot be read at {rest!r:.40}", rest=where[match.start() :]))
         if kind in ("space", "sign") or (kind == "function" and upper in _FUNCTIONS):
             parts.append(token)
-        elif kind in ("text", "number"):
+        elif kind == "text":
             parts.append("?")
-            values.append(token.replace("''", "'") if kind == "text" else _number(token))
+            values.append(token.replace("''", "'"))
+        elif kind == "number":
+            is_whole = token.lstrip("+-").isdigit() and len(token) < 19
+            parts.append("?")
+            values.append(int(token) if is_whole else float(token))
         elif kind != "quoted" and upper in _KEYWORDS:
             parts.append(f" {upper} ")
         elif token in ("id", "text"):
@@ -71,14 +76,9 @@ def _as_sql(where: str, known: Collection[str]) -> tuple[str, list[str | float]]
         else:
             name = token.replace('""', '"')
             if name not in known:
-                raise ValueError(f"no such column: {name}")
+                raise ValueError(Message("no such column: {name}", name=name))
             parts.append("(SELECT value FROM json_each(fields) WHERE key = ?)")
             values.append(name)
     if depth:
-        raise ValueError("a parenthesis is not closed")
+        raise ValueError(Message("a parenthesis is not closed"))
     return f"{''.join(parts)})", values
-
-
-def _number(token: str) -> float:
-    is_whole = token.lstrip("+-").isdigit() and len(token) < 19
-    return int(token) if is_whole else float(token)

@@ -1,27 +1,22 @@
-"""Results of a search, the weights of vectors and of shared letters beside BM25, and the score of shared letters."""
+"""Results of a search, the weights of vectors and of shared letters, and the score of shared letters."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
-Ranking = list[tuple[int, float]]
-"""Numbers of texts and their scores, best first."""
+from korbert.system import JsonObject
 
+Ranking = list[tuple[int, float]]  # numbers of texts and their scores, best first
+
+# Weight of cosines, added to BM25, for models whose validation chose none. Vectors that tell texts apart badly have
+# cosines that differ little, and so leave the order of the words nearly as it is. The weight was chosen on half of the
+# queries of four sets; on the others, recall at 1 is 0.2 points below words alone at most, and 1 above at most, with
+# vectors that were not trained for search. Reciprocal rank fusion, which counts each way alike, loses up to 35 points:
+# see "Search" in benchmarks/RESULTS.md.
 USUAL_WEIGHT = 2.0
-"""Of cosines beside BM25, for models whose validation chose none.
-
-Vectors that tell texts apart badly have cosines that differ little, and so leave the order of the words nearly as it
-is. The weight was chosen on half of the queries of four sets; on the others, recall at 1 is 0.2 points below words
-alone at most, and 1 above at most, with vectors that were not trained for search. Reciprocal rank fusion, which counts
-each way alike, loses up to 35 points: see "Search" in benchmarks/RESULTS.md.
-"""
-
-
+# Weight of shared_letters, for texts of 100 terms (korbert.tasks.retrieval.weight_among).
 LETTERS_WEIGHT = 0.3
-"""Weight of shared_letters beside BM25, for texts of 100 terms (korbert.tasks.retrieval.weight_among)."""
-
+# Shared letters count in indexes whose texts have fewer terms on average; longer texts share some with any query.
 SHORT_TERMS = 100
-"""Shared letters count in indexes whose texts have fewer terms on average; longer texts share some with any query."""
 
 _LETTERS_AT_MOST = 2_000
 
@@ -53,4 +48,4 @@ class Hit:
     rank_words: int | None
     score_vectors: float | None
     score_words: float | None
-    fields: dict[str, Any] = field(default_factory=dict)
+    fields: JsonObject = field(default_factory=dict)

@@ -21,16 +21,15 @@ from korbert.search import database as store
 from korbert.search.filters import numbers_where
 from korbert.search.hits import LETTERS_WEIGHT, SHORT_TERMS, USUAL_WEIGHT, Hit, Ranking, shared_letters
 from korbert.search.nearest import VectorCache, best, cosines
-from korbert.search.postings import word_scores
-from korbert.search.terms import read_texts
 from korbert.search.texts import Fields, all_texts, delete, insert, replace_fields, rows_of, stored, text_of
+from korbert.search.words import read_texts, word_scores
 from korbert.system import cores
 from korbert.tasks.kinds.embedding import Embedding
 from korbert.tasks.kinds.rerank import Rerank
 from korbert.tasks.passages import MANY_TEXTS
 from korbert.tasks.retrieval import fused, weight_among
 from korbert.tokenization import Encoding
-from korbert.vectors import Asked, Side, VectorSettings, Way
+from korbert.vectors import SearchWay, Side, VectorArgs, VectorSettings
 
 _DEPTH = 100  # at least this many ranks of each ranking are fused
 _RERANKED = _REORDERED = 50  # hits that a reranker reads; that shared letters reorder
@@ -67,24 +66,23 @@ class Index:
 
     def _open(self, database: Connection) -> None:
         """Reads what is known about the index, and checks that it is whole and of this model."""
-        folder, model = self.folder, self.model
         store.verify(database)
         facts = {key: store.read_meta(database, key) for key in ("model", "settings", "size", "identity")}
-        if model.digest != facts["model"]["digest"]:
+        if self.model.digest != facts["model"]["digest"]:
             raise ArtifactError(
                 "{folder}: is an index of another model: {facts} ({facts2}), but {model} is {digest}: give the "
                 "model that it was made with, or make the index again",
-                folder=folder,
+                folder=self.folder,
                 facts=facts["model"]["digest"][:12],
                 facts2=facts["model"]["folder"],
-                model=model.name,
-                digest=model.digest[:12],
+                model=self.model.name,
+                digest=self.model.digest[:12],
             )
         self.settings = VectorSettings.of(facts["settings"])
         self._size: int = facts["size"]
         self._identity: str = facts["identity"]
         self._cache = VectorCache(self._size)
-        self.way, self.why = default_way(model) if self._size else ("words", "the index has no vectors")
+        self.way, self.why = default_way(self.model) if self._size else ("words", "the index has no vectors")
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
@@ -95,7 +93,7 @@ class Index:
             yield database
 
     @classmethod
-    def create(cls, folder: str | Path, model: Model, *, words_only: bool = False, **asked: Unpack[Asked]) -> Self:
+    def create(cls, folder: str | Path, model: Model, *, words_only: bool = False, **asked: Unpack[VectorArgs]) -> Self:
         """Creates an empty index, or opens the one in the folder if model and settings match.
 
         Args:
@@ -138,7 +136,7 @@ class Index:
             model = next((one for one in model if one.digest == digest), model[0])  # that one is refused
         return cls(Path(folder), model)
 
-    def matching(self, **asked: Unpack[Asked]) -> Self:
+    def matching(self, **asked: Unpack[VectorArgs]) -> Self:
         """This index. ArtifactError if it has another value of one of these settings."""
         settings = self.model.vector_settings(**asked)
         for name in asked:
@@ -179,7 +177,9 @@ class Index:
             SettingsError: The texts are something else.
             CorpusError: An id is given twice, or a text is not UTF-8.
         """
-        added, ids, left = Added(), set[str](), rows_of(texts)
+        added = Added()
+        ids: set[str] = set()
+        left = rows_of(texts)
         while part := list(islice(left, TEXTS_AT_ONCE)):
             numbers = iter(self._free_numbers(sum(id is None for id, *_ in part)))
             rows = [(next(numbers) if id is None else id, text, fields) for id, text, fields in part]
@@ -192,7 +192,7 @@ class Index:
         return added
 
     def _free_numbers(self, count: int) -> list[str]:
-        """The next numbers that are no ids, and that no other process gets."""
+        """The next numbers that are not used as ids, and that no other process gets."""
         numbers: list[str] = []
         if count:
             with store.writing(self.folder) as database:
@@ -221,8 +221,10 @@ class Index:
         vectors = self._vectors([encoding for encoding, _ in read], "passage")
         made = {id: (terms, vector) for id, (_, terms), vector in zip(new, read, vectors, strict=True)}
         again = []
+        gone = []
+        rows = []
         with store.writing(self.folder) as database:
-            there, gone, rows = stored(database, (id for id, _, _ in texts)), [], []
+            there = stored(database, (id for id, _, _ in texts))
             for id, text, fields in texts:
                 before = there.get(id)
                 if before and (before.text, before.fields) == (text, fields):
@@ -233,22 +235,25 @@ class Index:
                 elif id not in made:
                     again.append((id, text, fields))
                 else:
-                    added.new += before is None
-                    added.replaced += before is not None
-                    gone += [] if before is None else [before.number]
                     rows.append((id, fields, text, *made[id]))
+                    if before is None:
+                        added.new += 1
+                    else:
+                        added.replaced += 1
+                        gone.append(before.number)
             delete(database, gone)
             insert(database, rows)
-            known = store.read_meta(database, "fields")
-            if new_names := {name for _, _, fields in texts for name in json.loads(fields)}.difference(known):
-                store.write_meta(database, fields=sorted([*known, *new_names]))
+            known = set(store.read_meta(database, "fields"))
+            names = known.union(*(json.loads(fields) for _, _, fields in texts))
+            if names > known:
+                store.write_meta(database, fields=sorted(names))
         return again
 
     def search(
         self,
         texts: str | Iterable[str],
         top: int = 10,
-        way: Way | None = None,
+        way: SearchWay | None = None,
         where: str | None = None,
         reranker: Model | None = None,
     ) -> list[list[Hit]]:
@@ -263,16 +268,16 @@ class Index:
                 sorted by its score plus the weighted search score (see reranked); the others follow unchanged.
 
         Raises:
-            SettingsError: The texts are no strings, or way or condition are no such thing.
+            SettingsError: The texts are not strings, or way or condition are not valid.
             ModelError: The reranker is a model of another kind.
         """
-        queries, _ = as_texts(texts, "texts")
-        if way not in (None, *get_args(Way)) or top < 1:
+        queries = as_texts(texts, "texts")[0]
+        if way not in (None, *get_args(SearchWay)) or top < 1:
             raise SettingsError(
                 "way {way!r}, top {top}: use one of {get_args}, and at least 1",
                 way=way,
                 top=top,
-                get_args=", ".join(get_args(Way)),
+                get_args=", ".join(get_args(SearchWay)),
             )
         read = list(read_texts(self.model.tokenizer, queries, self.model.max_length))
         with self._reading() as database:
@@ -281,15 +286,14 @@ class Index:
                 raise SettingsError(
                     "way {way!r}: this index has only words: search by words, or make one with vectors", way=way
                 )
+            among = None if where is None else numbers_where(database, where)
             vectors = np.zeros((len(read), 0), np.float32)
             if way != "words":
                 vectors = self._vectors([encoding for encoding, _ in read], "query")
-            among = None if where is None else numbers_where(database, where)
-            both = zip(read, vectors, strict=True)
             depth = max(top, _RERANKED) if reranker else top
             results = [
                 self._search(database, way, query, terms, vector, depth, among)
-                for query, ((_, terms), vector) in zip(queries, both, strict=True)
+                for query, (_, terms), vector in zip(queries, read, vectors, strict=True)
             ]
         if reranker:
             results = [hits[:top] for hits in reranked(reranker, queries, results)]
@@ -303,7 +307,7 @@ class Index:
     def _search(
         self,
         database: Connection,
-        way: Way,
+        way: SearchWay,
         query: str,
         terms: list[str],
         vector: NDArray[np.float32],
@@ -312,19 +316,22 @@ class Index:
     ) -> list[Hit]:
         """The best texts for a query with its terms and vector. among: numbers of texts; None: all."""
         depth = max(_DEPTH, top) if way == "both" else top
-        by_words, by_vectors = Ranking(), Ranking()
+        by_words: Ranking = []
+        by_vectors: Ranking = []
         if way != "vectors":
             words = word_scores(database, terms)
             numbers = np.flatnonzero(words > 0) if among is None else among[words[among] > 0]
             by_words = best(numbers, words[numbers], depth)
         if way != "words":
             by_vectors = self._cache.read(database).nearest(database, vector, depth, among)
-        ranking, letters = by_words or by_vectors, 0.0
+        ranking = by_words or by_vectors
+        letters = 0.0  # the weight of shared letters
         if way == "both":
             either = np.array(sorted({number for number, _ in by_words + by_vectors}), np.int64)
             weight, letters = self._weights(database)
             scores = fused(words[either], cosines(database, either, vector), weight)
-            ranking = best(either, scores, max(top, _REORDERED) if letters else top)
+            count = max(top, _REORDERED) if letters else top
+            ranking = best(either, scores, count)
         cosine_of, bm25_of = (
             {number: (rank, score) for rank, (number, score) in enumerate(own, 1)} for own in (by_vectors, by_words)
         )
@@ -340,7 +347,7 @@ class Index:
         return hits[:top]
 
     def _weights(self, database: Connection) -> tuple[float, float]:
-        """Weights of cosines and of shared letters beside BM25, by the mean length of the texts."""
+        """Weights of cosines and of shared letters, added to BM25, by the mean length of the texts."""
         if not isinstance(self.model.kind, Embedding) or not self.model.kind.cosine_weight:
             return USUAL_WEIGHT, 0.0
         terms = store.read_meta(database, "length") / max(store.read_meta(database, "texts"), 1)
@@ -372,7 +379,7 @@ def model_of(folder: str | Path) -> str:
     return name
 
 
-def default_way(model: Model) -> tuple[Way, str]:
+def default_way(model: Model) -> tuple[SearchWay, str]:
     """How a search ranks texts unless it is told, and why: by words, and by vectors, too, where these help.
 
     The vectors of models that were not trained for search find less than half as many as words do, and both together
@@ -402,7 +409,8 @@ def reranked(reranker: Model, queries: Sequence[str], results: Sequence[list[Hit
     """
     kind = rerank_kind(reranker)
     pairs = [(query, hit.text) for query, hits in zip(queries, results, strict=True) for hit in hits[:_RERANKED]]
-    scores, again = iter(reranker.predict(pairs)), []
+    scores = iter(reranker.predict(pairs))
+    again = []
     for hits in results:
         weight = kind.found_weight / (max((abs(hit.score) for hit in hits), default=0.0) or 1.0)
         again.append(_resorted(hits, [next(scores) + weight * hit.score for hit in hits[:_RERANKED]]))

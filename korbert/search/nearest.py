@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from korbert.messages import Message
 from korbert.modeling import int8_products
 from korbert.search.database import Damage, checked_row, read_meta
 from korbert.search.hits import Ranking
@@ -27,7 +28,7 @@ _ROUNDING = 2.0**-8  # of bfloat16, relative
 
 
 @dataclass(frozen=True)
-class Vectors:
+class VectorCodes:
     """Codes of the vectors of all texts at one version of the index. A vector is mean + code x scale, or nearly.
 
     identity: of the index, which another one in its place does not have.
@@ -80,7 +81,7 @@ class VectorCache:
         self._kept = _without_texts(torch.zeros(size))
         self._lock = Lock()
 
-    def read(self, database: sqlite3.Connection) -> Vectors:
+    def read(self, database: sqlite3.Connection) -> VectorCodes:
         """The vectors of the texts in the database."""
         with self._lock:
             kept = self._kept
@@ -94,7 +95,7 @@ class VectorCache:
             numbers = np.array([number for (number,) in database.execute("SELECT number FROM texts")], np.int64)
             numbers.sort()
             if len(numbers) != read_meta(database, "texts"):
-                raise Damage("texts are missing")
+                raise Damage(Message("texts are missing"))
             if len(numbers) > 2 * len(kept.numbers):  # the mean, too, is another one
                 sample = _read(database, numbers[:: -(-len(numbers) // _SAMPLE)])
                 kept = _without_texts(torch.from_numpy(np.concatenate(list(sample)).mean(axis=0)))
@@ -106,7 +107,8 @@ class VectorCache:
             )
             for own, before in ((codes, kept.codes), (scales, kept.scales), (products, kept.products)):
                 own[is_known] = before[known]
-            error, length = kept.error, kept.length
+            error = kept.error
+            length = kept.length
             if len(new := np.flatnonzero(~is_known)):
                 between = "SELECT * FROM vectors WHERE number BETWEEN ? AND ? ORDER BY number"
                 read = database.execute(between, (int(numbers[new[0]]), int(numbers[new[-1]])))
@@ -122,13 +124,13 @@ class VectorCache:
                     error = max(error, float((centred - whole * scale).norm(dim=1).max()))
                     length = max(length, float(centred.norm(dim=1).max()))
                     row = rows.stop
-            self._kept = Vectors(identity, version, numbers, kept.mean, codes, scales, products, error, length)
+            self._kept = VectorCodes(identity, version, numbers, kept.mean, codes, scales, products, error, length)
             return self._kept
 
 
-def _without_texts(mean: Tensor) -> Vectors:
+def _without_texts(mean: Tensor) -> VectorCodes:
     codes = torch.zeros((0, -(-len(mean) // _BLOCK) * _BLOCK), dtype=torch.int8)
-    return Vectors(
+    return VectorCodes(
         "", -1, np.zeros(0, np.int64), mean, codes, torch.zeros(0, dtype=torch.bfloat16), torch.zeros(0), 0.0, 0.0
     )
 
@@ -159,7 +161,7 @@ def _parts(read: sqlite3.Cursor, numbers: NDArray[np.int64]) -> Iterator[NDArray
         # From a bytearray, as torch wants memory that may be written.
         yield np.frombuffer(bytearray().join(blob for _, blob in vectors), np.float32).reshape(len(rows), -1)
     if at < len(numbers):
-        raise Damage(f"vector {numbers[at]} is missing")
+        raise Damage(Message("vector {number} is missing", number=numbers[at]))
 
 
 def best(numbers: NDArray[np.int64], scores: NDArray[np.float32], top: int) -> Ranking:

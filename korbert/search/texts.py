@@ -11,15 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import CorpusError, SettingsError
+from korbert.messages import Message
 from korbert.records import listed
 from korbert.search.database import Damage, checked_row, checksum, read_meta
-from korbert.search.postings import add_postings, remove_postings
+from korbert.search.words import add_postings, remove_postings
 from korbert.tasks.files import ROLES, column_for
 
-Fields = Mapping[str, Any]
-"""What else is known about a text: any JSON."""
+Fields = Mapping[str, Any]  # what else is known about a text: any JSON
 
-_TAKEN = "give strings, (id, text) or (id, text, fields), dicts with a text, a frame of pandas or polars, or a Dataset"
+_TAKEN = Message(
+    "give strings, (id, text) or (id, text, fields), dicts with a text, a frame of pandas or polars, or a Dataset"
+)
 
 
 class StoredText(NamedTuple):
@@ -41,7 +43,7 @@ def is_utf8(text: str) -> bool:
     return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
 
 
-def rows_of(texts: Any) -> Iterator[tuple[str | None, str, str]]:
+def rows_of(texts: object) -> Iterator[tuple[str | None, str, str]]:
     """Id, text and fields as JSON of each of the texts that a caller of Python gives. Id None: the next free number.
 
     texts: strings, (id, text) or (id, text, fields), dicts of id, text and fields, a frame or a data set. All but an
@@ -55,7 +57,7 @@ def rows_of(texts: Any) -> Iterator[tuple[str | None, str, str]]:
     return rows if isinstance(texts, Iterator) else iter(list(rows))
 
 
-def _row(one: Any, place: str) -> tuple[str | None, str, str]:
+def _row(one: object, place: str) -> tuple[str | None, str, str]:
     row: Any = (None, one) if isinstance(one, str) else one
     if isinstance(one, Mapping):
         column = column_for(ROLES["text"].names, tuple(one))
@@ -100,20 +102,20 @@ def text_of(database: Connection, number: int) -> StoredText:
     """The text with a number. Damage if there is none."""
     row = database.execute("SELECT * FROM texts WHERE number = ?", (number,)).fetchone()
     if row is None:
-        raise Damage(f"text {number} is missing")
+        raise Damage(Message("text {number} is missing", number=number))
     return StoredText(*checked_row(f"text {number}", *row))
 
 
 def all_texts(
     database: Connection, condition: str = "NULL", values: Sequence[object] = ()
-) -> Iterator[tuple[StoredText, Any]]:
+) -> Iterator[tuple[StoredText, object]]:
     """Each text, in the order of adding, with the value of an SQL expression over its row. Damage if some are lost."""
     left = read_meta(database, "texts")
     for met, *row in database.execute(f"SELECT {condition}, * FROM texts ORDER BY number", values):
         left -= 1
         yield StoredText(*checked_row(f"text {row[0]}", *row)), met
     if left:
-        raise Damage(f"{left:,} texts are missing")
+        raise Damage(Message("{left:,} texts are missing", left=left))
 
 
 def insert(database: Connection, rows: list[tuple[str, str, str, list[str], NDArray[np.float32]]]) -> None:

@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
-from korbert.tokenization.pieces import CONTINUATION, Pieces
-from korbert.tokenization.pieces import Span as Span
+from korbert.tokenization.pieces import CONTINUATION, Pieces, Span
+
+_T = TypeVar("_T")
 
 
 class Frame(NamedTuple):
@@ -57,16 +58,18 @@ def assemble(first: Pieces, second: Pieces | None, frame: Frame, max_length: int
     if max_length is not None and second is None:
         first = first[: _room(max_length, 2)]
     elif max_length is not None and second is not None:
-        kept = fitted(len(first), len(second), frame, max_length)
-        first, second = first[: kept[0]], second[: kept[1]]
+        kept_first, kept_second = fitted(len(first), len(second), frame, max_length)
+        first = first[:kept_first]
+        second = second[:kept_second]
 
-    def framed(name: str, cls: object, sep: object) -> list[Any]:
+    def framed(name: str, cls: _T, sep: _T) -> list[_T]:
         """A column of the pieces with its entries for [CLS] and [SEP]."""
         if second is None:
             return [cls, *getattr(first, name), sep]
         return [cls, *getattr(first, name), *[sep] * frame.between, *getattr(second, name), sep]
 
-    ids, in_second = framed("ids", frame.cls_id, frame.sep_id), 0 if second is None else len(second) + 1
+    ids = framed("ids", frame.cls_id, frame.sep_id)
+    in_second = 0 if second is None else len(second) + 1
     middle = [] if second is None else [*[1] * frame.between, *[0] * len(second)]
     return Encoding(
         input_ids=ids,
@@ -111,7 +114,9 @@ def windows(first: Pieces, second: Pieces | None, frame: Frame, max_length: int,
     Neighbours share `stride` pieces. Raises SettingsError if a window would add nothing new.
     """
     long = first if second is None else second
-    room = _room(max_length, 2 if second is None else frame.special) - (0 if second is None else len(first))
+    special = 2 if second is None else frame.special
+    taken = 0 if second is None else len(first)
+    room = _room(max_length, special) - taken
     if room <= 0:
         raise SettingsError(
             "max_length {max_length} leaves no room for the second segment: the first takes {num_first} "
@@ -167,7 +172,8 @@ def span_to_pieces(spans: Sequence[Span], start: int, end: int) -> tuple[int, in
     touching = [index for index, span in enumerate(spans) if span[0] < end and span[1] > start]
     if not touching:
         return None
-    first, last = touching[0], touching[-1]
+    first = touching[0]
+    last = touching[-1]
     low, high = span_of(spans, first, last)
     while last > first and span_of(spans, first, last - 1) == (low, high):
         last -= 1

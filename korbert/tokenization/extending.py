@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pydantic import ValidationError
 
 from korbert.errors import SettingsError
-from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.tokenizer import Tokenizer
+from korbert.tokenization.tokenizer_settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.vocabulary import word_entries
 
 
@@ -42,10 +42,11 @@ def extended(base: Tokenizer, words: Iterable[str], options: AnalyzerOptions) ->
 def other_options(base: AnalyzerOptions, options: AnalyzerOptions) -> str:
     """The first option that differs from `base`, as "typos: 'basic', not 'none'"; "" if there is none.
 
-    User words may be more, behind those of `base`: Kiwi cuts texts without the new ones as before.
+    There may be more user words, after those of `base`: Kiwi cuts texts without the new ones as before.
     """
     for name in AnalyzerOptions.model_fields:
-        here, there = getattr(options, name), getattr(base, name)
+        here = getattr(options, name)
+        there = getattr(base, name)
         if here != there and name != "user_words":
             return f"{name}: {here!r}, not {there!r}"
     for number, there in enumerate(base.user_words, 1):
@@ -57,7 +58,8 @@ def other_options(base: AnalyzerOptions, options: AnalyzerOptions) -> str:
 
 def why_not_extended(tokenizer: Tokenizer, base: Tokenizer) -> str:
     """Why `tokenizer` is neither `base` nor an extension of it; "" if it is."""
-    ours, theirs = tokenizer.parts, base.parts
+    ours = tokenizer.parts
+    theirs = base.parts
     if ours.model != theirs.model:
         return "another vocabulary was learned"
     if ours.settings.mark != theirs.settings.mark:

@@ -14,7 +14,7 @@ from korbert.errors import ModelError
 from korbert.messages import argument
 from korbert.system import check_output, read_object, sha256_of, write_whole
 from korbert.tokenization.analyzer import Analyzer
-from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
+from korbert.tokenization.tokenizer_settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.vocabulary import SPECIAL, word_entries
 
 FORMAT = 1

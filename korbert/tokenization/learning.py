@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from korbert.errors import CorpusError, ModelError
-from korbert.tokenization.settings import VocabularySettings
+from korbert.tokenization.tokenizer_settings import VocabularySettings
 from korbert.tokenization.vocabulary import (
     FIRST_BYTE,
     FIRST_PIECE,

@@ -4,13 +4,13 @@ Part of exported folders, as morphemes.py says.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from itertools import chain, pairwise
-from typing import Any
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import accumulate, pairwise
 
 from korbert.tokenization.morphemes import Analysis
-from korbert.tokenization.spans import runs_within
+from korbert.tokenization.vocabulary import Span as Span
 from korbert.tokenization.vocabulary import Vocabulary, marked
 
 # What begins at a piece (uint8 in files). A level includes those below: a sentence begins an eojeol and a morpheme.
@@ -18,8 +18,6 @@ CONTINUATION = 0  # nothing: the morpheme goes on; special tokens too
 MORPHEME = 1
 EOJEOL = 2
 SENTENCE = 3
-
-Span = tuple[int, int]  # half-open, in code points of the text as given
 
 
 @dataclass(slots=True)
@@ -42,21 +40,19 @@ class Pieces:
 
     @classmethod
     def joined(cls, parts: Iterable["Pieces"]) -> "Pieces":
-        """The parts one behind the other. Numbers of morphemes stay as they are."""
-        nothing = cls([], [], [], [], [], [])
-        columns = zip(*(part._columns() for part in [nothing, *parts]), strict=True)
-        return cls(*(list(chain.from_iterable(column)) for column in columns))
+        """The parts one after the other. Numbers of morphemes stay as they are."""
+        joined = cls([], [], [], [], [], [])
+        for part in parts:
+            for column in fields(cls):
+                getattr(joined, column.name).extend(getattr(part, column.name))
+        return joined
 
     def __getitem__(self, part: slice) -> "Pieces":
-        return Pieces(*(column[part] for column in self._columns()))
-
-    def _columns(self) -> tuple[list[Any], ...]:
-        return self.ids, self.pieces, self.boundaries, self.spans, self.morphemes, self.tags
+        return Pieces(*(getattr(self, column.name)[part] for column in fields(Pieces)))
 
 
 def pieces_of(analysis: Analysis, text: str, vocabulary: Vocabulary) -> Pieces:
-    """The pieces of an analyzed text. tokenizer.py does the same to many texts, in columns."""
-    mark, names = vocabulary.mark, vocabulary.pieces
+    """The pieces of an analyzed text."""
     ids: list[int] = []
     pieces: list[str] = []
     levels: list[int] = []
@@ -68,7 +64,7 @@ def pieces_of(analysis: Analysis, text: str, vocabulary: Vocabulary) -> Pieces:
     for number, (form, tag, start, end, sentence, eojeol) in enumerate(zip(analysis.forms, *columns, strict=True)):
         initial = eojeol != last_eojeol
         level = SENTENCE if sentence != last_sentence else EOJEOL if initial else MORPHEME
-        key = form if mark == "none" else marked(form, initial, mark)
+        key = form if vocabulary.mark == "none" else marked(form, initial, vocabulary.mark)
         own = vocabulary.ids[key]
         if len(own) == 1:
             spans.append((start, end))
@@ -76,12 +72,13 @@ def pieces_of(analysis: Analysis, text: str, vocabulary: Vocabulary) -> Pieces:
             spans += vocabulary.spans(key, form, start, end, text)
         for id in own:
             ids.append(id)
-            pieces.append(names[id])
+            pieces.append(vocabulary.pieces[id])
             levels.append(level)
             morphemes.append(number)
             tags.append(tag)
             level = CONTINUATION
-        last_sentence, last_eojeol = sentence, eojeol
+        last_sentence = sentence
+        last_eojeol = eojeol
     return Pieces(ids, pieces, levels, spans, morphemes, tags)
 
 
@@ -97,17 +94,18 @@ def encode_with_special(text: str, encode: Callable[[str], Pieces], ids: Mapping
     whole = encode(text)
     # Runs of morphemes, not of pieces: the mark of the first one is a piece without characters, which must go, too.
     bounds = [*(index for index, level in enumerate(whole.boundaries) if level != CONTINUATION), len(whole)]
-    spans = [(whole.spans[first][0], whole.spans[behind - 1][1]) for first, behind in pairwise(bounds)]
+    spans = [(whole.spans[first][0], whole.spans[end - 1][1]) for first, end in pairwise(bounds)]
     runs = runs_within(spans, specials)
     parts: list[Pieces] = []
     if runs is not None:
         begin = 0
-        for span, (first, behind) in zip(specials, runs, strict=True):
+        for span, (first, after) in zip(specials, runs, strict=True):
             end = bounds[first]
             parts += whole[begin:end], _special(text, span, ids, whole.boundaries[end], whole.morphemes[end])
-            begin = bounds[behind]
+            begin = bounds[after]
         return Pieces.joined([*parts, whole[begin:]])
-    begin = morphemes = 0
+    begin = 0
+    morphemes = 0
     for start, end in [*specials, (len(text), len(text))]:
         if between := encode(text[begin:start]):
             between.spans = [(begin + low, begin + high) for low, high in between.spans]
@@ -124,11 +122,27 @@ def encode_with_special(text: str, encode: Callable[[str], Pieces], ids: Mapping
     return pieces
 
 
+def runs_within(spans: Sequence[Span], stretches: Sequence[Span]) -> list[Span] | None:
+    """The run of spans that makes up each stretch of the text: (first, last + 1). None where a span lies partly
+    in a stretch, or a stretch has no span. Both are in the order of the text, but spans step back in contractions.
+    """
+    starts = list(accumulate((start for start, _ in reversed(spans)), min))[::-1]  # of each or a later one
+    ends = list(accumulate((end for _, end in spans), max))  # of each or an earlier one
+    runs = []
+    for start, end in stretches:
+        first = bisect_right(ends, start)
+        last = bisect_left(starts, end)
+        if first >= last or starts[first] < start or ends[last - 1] > end:
+            return None
+        runs.append((first, last))
+    return runs
+
+
 def _special(text: str, span: Span, ids: Mapping[str, int], level: int, morpheme: int) -> Pieces:
     token = text[slice(*span)]
     return Pieces([ids[token]], [token], [level], [span], [morpheme], ["SW"])
 
 
 def _level(text: str, start: int) -> int:
-    """What begins at a character behind others, as far as the text tells."""
+    """What begins at a character that follows others, as far as the text tells."""
     return EOJEOL if text[start - 1].isspace() else MORPHEME

@@ -29,7 +29,8 @@ _TORN = re.compile(
     r"(?<!\S)(?![이수그더한잘중좀본때두및등왜또다후내큰볼할난것참첫전된꼭데약안아꽤넘각뒤몇될세해굿총줄알뭐와건게못즉딱별존말])"
     r"[가-힣](?!\S)"
 )
-_LEAST_TORN, _SHARE_TORN = 2, 0.2  # such syllables in a line, and their share of its eojeols
+_LEAST_TORN = 2  # such syllables in a line
+_SHARE_TORN = 0.2  # of its eojeols
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,29 +1,26 @@
 """Text to ids and back: Kiwi's morphemes, each cut into pieces of a vocabulary, each piece with its span.
 
-One text goes through morphemes.analyze and pieces.pieces_of, as in exported folders. Many texts go in columns, through
-Analyzer.analyze_batches and Tokenizer._pieces: the same, several times as fast.
+A text goes through morphemes.analyze and pieces.pieces_of, as in exported folders.
 """
 
 import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from itertools import chain, pairwise
+from itertools import tee
 from pathlib import Path
 from typing import NamedTuple
-
-import numpy as np
 
 from korbert.errors import ModelError
 from korbert.folders import tokenizer_folder
 from korbert.tokenization import folder as folders
-from korbert.tokenization.analyzer import Analyses, Analyzer, changes
-from korbert.tokenization.base import AnyTokenizer
+from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.encoding import Frame
 from korbert.tokenization.learning import processor_of
 from korbert.tokenization.morphemes import Analysis
-from korbert.tokenization.pieces import CONTINUATION, EOJEOL, MORPHEME, SENTENCE, Pieces, encode_with_special, pieces_of
-from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
+from korbert.tokenization.pieces import CONTINUATION, EOJEOL, Pieces, encode_with_special, pieces_of
+from korbert.tokenization.tokenizer_base import AnyTokenizer
+from korbert.tokenization.tokenizer_settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.vocabulary import FIRST_BYTE, MARK, SPECIAL, Vocabulary, marked
 
 PROBE_TEXTS = tuple(Path(__file__).with_name("probe.txt").read_text(encoding="utf-8").splitlines())
@@ -110,7 +107,9 @@ class Tokenizer(AnyTokenizer):
         """How the installed Kiwi changes the pieces of these sentences; None for a tokenizer saved without them."""
         if self.parts.probe is None:
             return None
-        rows, changed, texts = json.loads(self.parts.probe), 0, []
+        rows = json.loads(self.parts.probe)
+        changed = 0
+        texts = []
         for row in rows:
             ids = self.encode_pieces(row["text"]).ids
             same = SequenceMatcher(None, row["ids"], ids, autojunk=False).get_matching_blocks()
@@ -128,43 +127,11 @@ class Tokenizer(AnyTokenizer):
         return pieces_of(self.analyzer.analyze(text), text, self._vocabulary)
 
     def pieces_of_many(self, texts: Iterable[str], *, workers: int = 1) -> Iterator[Pieces]:
-        for analyses in self.analyzer.analyze_batches(texts, workers=workers):
-            pieces, bounds = self._pieces(analyses)
-            yield from (pieces[begin:end] for begin, end in pairwise(bounds))
+        ahead, texts = tee(texts)
+        return map(self.pieces, self.analyzer.analyze_many(ahead, workers=workers), texts)
 
     def pieces(self, analysis: Analysis, text: str) -> Pieces:
         return pieces_of(analysis, text, self._vocabulary)
-
-    def _pieces(self, analyses: Analyses) -> tuple[Pieces, list[int]]:
-        """pieces() of N texts, concatenated, and their N + 1 offsets."""
-        bounds, forms = analyses.bounds, analyses.forms
-        eojeols = changes(analyses.eojeols, bounds)
-        levels = np.where(eojeols, EOJEOL, MORPHEME)
-        levels[changes(analyses.sentences, bounds)] = SENTENCE
-        keys = self._keys(forms, eojeols.tolist())
-        by_morpheme = list(map(self._vocabulary.ids.__getitem__, keys))
-        lengths = np.fromiter(map(len, by_morpheme), np.int64, len(by_morpheme))
-        ends = np.append(0, np.cumsum(lengths))  # of the pieces of each morpheme
-        owners = np.repeat(np.arange(len(by_morpheme)), lengths)  # the morpheme of each piece
-        begins = np.append(True, owners[1:] != owners[:-1])[: len(owners)]
-        ids = list(chain.from_iterable(by_morpheme))
-        spans = list(zip(analyses.starts[owners].tolist(), analyses.ends[owners].tolist(), strict=True))
-        # Nearly all morphemes are one piece, with the span of the morpheme. The rest, one by one:
-        split = np.flatnonzero(lengths > 1)
-        texts = np.searchsorted(bounds, split, "right") - 1
-        for index, text in zip(split.tolist(), texts.tolist(), strict=True):
-            start, end = int(analyses.starts[index]), int(analyses.ends[index])
-            own = self._vocabulary.spans(keys[index], forms[index], start, end, analyses.texts[text])
-            spans[ends[index] : ends[index + 1]] = own
-        pieces = Pieces(
-            ids=ids,
-            pieces=list(map(self._vocabulary.pieces.__getitem__, ids)),
-            boundaries=np.where(begins, levels[owners], CONTINUATION).tolist(),
-            spans=spans,
-            morphemes=(owners - np.repeat(bounds[:-1], np.diff(ends[bounds]))).tolist(),
-            tags=list(map(analyses.tags.__getitem__, owners.tolist())),
-        )
-        return pieces, ends[bounds].tolist()
 
     def ids_of(self, key: str) -> tuple[int, ...]:
         """The ids of the key of a morpheme: `marked(form, ...)`, or the form itself with mark "none"."""
@@ -172,16 +139,14 @@ class Tokenizer(AnyTokenizer):
 
     def encode_forms(self, forms: Sequence[str], eojeol_initial: Sequence[bool]) -> list[tuple[int, ...]]:
         """The ids of each form. eojeol_initial: which forms begin an eojeol."""
-        return list(map(self._vocabulary.ids.__getitem__, self._keys(forms, eojeol_initial)))
-
-    def _keys(self, forms: Sequence[str], eojeol_initial: Sequence[bool]) -> Sequence[str]:
-        mark = self.settings.mark
-        if mark == "none":
-            return forms
-        return [marked(form, initial, mark) for form, initial in zip(forms, eojeol_initial, strict=True)]
+        keys = forms
+        if (mark := self.settings.mark) != "none":
+            keys = [marked(form, initial, mark) for form, initial in zip(forms, eojeol_initial, strict=True)]
+        return list(map(self._vocabulary.ids.__getitem__, keys))
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        names, ids = self._vocabulary.pieces, list(ids)
+        names = self._vocabulary.pieces
+        ids = list(ids)
         if wrong := [id for id in ids if not 0 <= id < len(names)]:
             raise ModelError(
                 "id {wrong} is not in the vocabulary of {num_names}: of another tokenizer",

@@ -20,12 +20,12 @@ from korbert.folders import tokenizer_folder
 from korbert.modeling.adapters.transformers_package import quietly, reason_of
 from korbert.system import package, read_object, read_small
 from korbert.tokenization.analyzer import Analyzer
-from korbert.tokenization.base import AnyTokenizer
 from korbert.tokenization.encoding import Frame
 from korbert.tokenization.folder import RECORD, write_files
 from korbert.tokenization.morphemes import Analysis
 from korbert.tokenization.pieces import CONTINUATION, MORPHEME, Pieces, Span
 from korbert.tokenization.tokenizer import Tokenizer
+from korbert.tokenization.tokenizer_base import AnyTokenizer
 
 FORMAT = 1
 KIND = "transformers"  # in the record of the folder

@@ -1,21 +1,23 @@
-"""The entries of a vocabulary: forms to ids, and ids to the characters that they stand for.
+"""The entries of a vocabulary: forms to ids, and the characters that each piece of a form stands for.
 
 Ids: 0 to 4 are SPECIAL, 5 to 127 reserved, 128 to 383 the bytes, 384 and up pieces, the last ones whole words. Special
 and reserved entries are control symbols, which no text matches. Part of exported folders, as morphemes.py says.
 """
 
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
-from korbert.tokenization.spans import piece_spans, slices
+from korbert.tokenization.repair import repair
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 RESERVED = 123  # entries for tasks to come
 FIRST_BYTE = len(SPECIAL) + RESERVED  # 128
 FIRST_PIECE = FIRST_BYTE + 256  # 384
-MARK = "▁"  # where a morpheme or an eojeol begins, as in SentencePiece; typed in a text it is spelt in bytes
+MARK = "▁"  # where a morpheme or an eojeol begins, as in SentencePiece; typed in a text it is spelled in bytes
 TYPED = "\uffff"  # a ▁ of the text in a key, so that it is no mark
+
+Span = tuple[int, int]  # half-open, in code points of the text as given
 
 _TYPED_IDS = tuple(FIRST_BYTE + byte for byte in MARK.encode())
 _REMEMBERED = 500_000  # forms; later ones are looked up each time, so that a corpus of any size fits into memory
@@ -38,15 +40,56 @@ def word_entries(words: Iterable[str], mark: str) -> list[str]:
     return list(dict.fromkeys(marked(word, initial, mark) for word in words for initial in (True, False)))
 
 
+def slices(form: str, sizes: Sequence[int]) -> list[Span]:
+    """The characters of a form that each of its pieces stands for. sizes: UTF-8 bytes of each piece.
+
+    Pieces that are bytes of one character all have that character. White space of the form has no piece, and a mark no
+    character.
+    """
+    owners = [index for index, char in enumerate(form) if not char.isspace() for _ in char.encode()]  # by byte
+    spans: list[Span] = []
+    begin = 0
+    for size in sizes:
+        end = begin + size
+        first = owners[begin] if begin < len(owners) else len(form)
+        stop = owners[end - 1] + 1 if end > begin else first
+        spans.append((first, stop))
+        begin = end
+    return spans
+
+
+def piece_spans(form: str, cuts: Sequence[Span], start: int, surface: str) -> list[Span]:
+    """The span of each piece in the text: its own characters, or the whole morpheme where its form is no slice of it.
+
+    cuts: as `slices` gives them. surface: the characters of the morpheme, which begin at `start`.
+    """
+    if surface == form:
+        return [(start + low, start + high) for low, high in cuts]
+    repaired = repair(surface)
+    if repaired is not None and repaired.text == form:
+        parts = (repaired.span(low, high) for low, high in cuts)
+        return [(start + low, start + high) for low, high in parts]
+    return [(start, start + len(surface))] * len(cuts)
+
+
+class Processor(Protocol):
+    """What is used of a SentencePieceProcessor."""
+
+    def vocab_size(self) -> int: ...
+    def id_to_piece(self, id: list[int]) -> list[str]: ...
+    def encode(self, input: str) -> list[int]: ...
+
+
 class Vocabulary:
     """A SentencePiece model and whole words. pieces: by id. ids: by key, which is the form, or `marked` of it."""
 
-    def __init__(self, processor: Any, mark: str, words: Iterable[str]) -> None:
-        learned, entries = processor.vocab_size(), word_entries(words, mark)
+    def __init__(self, processor: Processor, mark: str, words: Iterable[str]) -> None:
+        learned = processor.vocab_size()
+        entries = word_entries(words, mark)
         self.mark = mark
         self.pieces: list[str] = [*processor.id_to_piece(list(range(learned))), *entries]
         self.ids = _Ids(processor, {key: (id,) for id, key in enumerate(entries, learned)}, mark)
-        self._slices: dict[str, tuple[tuple[int, int], ...]] = {}
+        self._slices: dict[str, tuple[Span, ...]] = {}
 
     def bytes_of(self, id: int) -> bytes:
         """The UTF-8 that a piece stands for, its mark left out."""
@@ -54,7 +97,7 @@ class Vocabulary:
             return bytes([id - FIRST_BYTE])
         return unmarked(self.pieces[id]).encode()
 
-    def spans(self, key: str, form: str, start: int, end: int, text: str) -> list[tuple[int, int]]:
+    def spans(self, key: str, form: str, start: int, end: int, text: str) -> list[Span]:
         """The span of each piece of ids[key]. start, end: of the morpheme in the text."""
         cuts = self._slices.get(key)
         if cuts is None:
@@ -67,13 +110,14 @@ class Vocabulary:
 class _Ids(dict[str, tuple[int, ...]]):
     """The ids of each key, remembered."""
 
-    def __init__(self, processor: Any, words: dict[str, tuple[int, ...]], mark: str) -> None:
+    def __init__(self, processor: Processor, words: dict[str, tuple[int, ...]], mark: str) -> None:
         super().__init__(words)
         self._processor = processor
-        self._typed = re.compile(rf"([{TYPED}{MARK}])|\s+" if mark == "none" else rf"({TYPED})|\s+")
+        typed = f"{TYPED}{MARK}" if mark == "none" else TYPED
+        self._typed = re.compile(rf"([{typed}])|\s+")
 
     def __missing__(self, key: str) -> tuple[int, ...]:
-        # A ▁ of the text is spelt in bytes, and white space has no piece.
+        # A ▁ of the text is spelled in bytes, and white space has no piece.
         parts = filter(None, self._typed.split(key)) if self._typed.search(key) else [key]
         encode = self._processor.encode
         ids = tuple(id for part in parts for id in (_TYPED_IDS if self._typed.match(part) else encode(part)))

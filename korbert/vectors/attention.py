@@ -14,7 +14,7 @@ from torch import Tensor
 
 from korbert.modeling import Encoder, SelfAttention, TransformersEncoder, View
 from korbert.tokenization import AnyTokenizer, Encoding, span_of
-from korbert.tokenization.encoding import Span
+from korbert.tokenization.pieces import Span
 from korbert.training import NotFinite, device_of
 from korbert.vectors.encoder import encode_whole
 from korbert.vectors.names import Unit

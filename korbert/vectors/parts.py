@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 from korbert.errors import SettingsError
 from korbert.modeling import Model as Network
 from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer, eojeols_after, span_of
-from korbert.tokenization.encoding import Span
+from korbert.tokenization.pieces import Span
 from korbert.training import Examples, NotFinite, by_length, device_of, moved
 from korbert.vectors.encoder import hidden_of
 from korbert.vectors.names import Unit
-from korbert.vectors.settings import VectorSettings
+from korbert.vectors.vector_settings import VectorSettings
 
 _ROWS_AT_ONCE = 32
 
 
 @dataclass(frozen=True)
-class Parts:
+class TextParts:
     """The P parts of a text, without special tokens. names: the piece, the form of the morpheme, or the eojeol. spans:
     half-open, in code points of the text; vectors: (P, D) float32, means over pieces."""
 
@@ -37,7 +37,7 @@ class Parts:
     def __len__(self) -> int:
         return len(self.names)
 
-    def places(self, word: str) -> "Parts":
+    def places(self, word: str) -> "TextParts":
         """Where a word stands: neighbouring parts that spell it, spaces aside, each time as one part.
 
         Of morphemes: 사랑 stands in 사랑해, not in 짝사랑; 신용 대출 in 신용대출; the stem 듣 in 들었다.
@@ -65,7 +65,7 @@ def parts_of(
     unit: Unit,
     settings: VectorSettings,
     max_length: int,
-) -> list[Parts]:
+) -> list[TextParts]:
     """The parts of each text; of the settings, layer and mix are used. SettingsError for an unknown unit."""
     if unit not in get_args(Unit):
         raise SettingsError("unit {unit!r}: take {get_args}", unit=unit, get_args=", ".join(get_args(Unit)))
@@ -86,7 +86,9 @@ def parts_of(
             names.append(encoding.pieces[pieces[0]] if unit == "piece" else name)
             spans.append(span)
             rows.append(vectors[pieces].mean(axis=0))
-        parts.append(Parts(text, unit, names, spans, np.array(rows, np.float32).reshape(len(rows), vectors.shape[1])))
+        parts.append(
+            TextParts(text, unit, names, spans, np.array(rows, np.float32).reshape(len(rows), vectors.shape[1]))
+        )
     return parts
 
 

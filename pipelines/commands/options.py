@@ -23,7 +23,7 @@ from korbert.system import Messages, is_silent, printable, say, shortened
 from korbert.vectors import Mix, PoolingName
 
 if TYPE_CHECKING:
-    from korbert.vectors import Asked
+    from korbert.vectors import VectorArgs
 
 ACCEPT = "KORBERT_ACCEPT_KIWI"  # as in korbert.tokenization.folder, which costs more to import than `--help` may
 
@@ -321,10 +321,10 @@ def by_role(text: str | None, pair: str | None, label: str | None, others: Seque
     return columns_by_role
 
 
-def asked_for(given: dict[str, Any]) -> "Asked":
+def asked_for(given: dict[str, Any]) -> "VectorArgs":
     """The vector settings among the given options."""
     named = ("layer", "mix", "pooling", "side", "size")
-    asked = cast("Asked", {name: given[name] for name in named if given.get(name)})
+    asked = cast("VectorArgs", {name: given[name] for name in named if given.get(name)})
     if given["no_special_tokens"]:
         asked["special_tokens"] = False
     if given.get("raw"):

@@ -21,12 +21,12 @@ from korbert.pipelines.commands import options
 from korbert.records import Form, Format, is_empty
 from korbert.search.database import FILE
 from korbert.system import check_output, check_outside, say, track, write_whole
-from korbert.vectors import Side, Unit, Way
+from korbert.vectors import SearchWay, Side, Unit
 
 _SHOWN = 120  # characters of a found text
 _PATH = options.PathType()
 _PLACE = options.PlaceType()
-_way = partial(click.option, "--way", type=click.Choice(get_args(Way)))
+_way = partial(click.option, "--way", type=click.Choice(get_args(SearchWay)))
 _rerank = click.option(
     "--rerank", type=_PATH, metavar="MODEL", help="Sort the first 50 texts again by this model of kind rerank."
 )
@@ -229,7 +229,12 @@ def index(
 
 @contextmanager
 def _index_of(
-    model: Path, corpus: Path, device: str, given: dict[str, Any], way: Way | None, pairs: Iterable[tuple[Any, ...]]
+    model: Path,
+    corpus: Path,
+    device: str,
+    given: dict[str, Any],
+    way: SearchWay | None,
+    pairs: Iterable[tuple[Any, ...]],
 ) -> "Iterator[search.Index]":
     """The index in a folder, or one of the pairs for this time only, with vectors if this way of searching has them."""
     loaded, asked = options.loaded(model, device, given["precision"]), options.asked_for(given)
@@ -261,7 +266,7 @@ def _index_of(
 @options.records
 @options.on_models
 def similar(
-    places: tuple[str, ...], input: Any, model: Path | None, top: int, way: Way | None, where: str | None,
+    places: tuple[str, ...], input: Any, model: Path | None, top: int, way: SearchWay | None, where: str | None,
     rerank: Path | None, as_json: bool, text: str | None, form: Format, device: str, **given: Any,
 ) -> None:  # fmt: skip
     """Find the texts of CORPUS or INDEX most similar to TEXT.
@@ -325,8 +330,8 @@ def similar(
 @options.records
 @options.on_models
 def search_eval(
-    model: Path, queries: Path, corpus: Path, query: str | None, relevant: str, way: Way | None, rerank: Path | None,
-    page: Path | None, as_json: bool, text: str | None, form: Format, device: str, **given: Any,
+    model: Path, queries: Path, corpus: Path, query: str | None, relevant: str, way: SearchWay | None,
+    rerank: Path | None, page: Path | None, as_json: bool, text: str | None, form: Format, device: str, **given: Any,
 ) -> None:  # fmt: skip
     """Measure how well words, vectors, both, and --rerank find the texts that answer QUERIES.
 
@@ -356,7 +361,7 @@ def search_eval(
             )
         if unknown := len(wanted) - len(right):
             say(f"korbert: {queries}: {unknown:,} ids are of no text of {corpus}, and count as not found", err=True)
-        ways = [way] if way else get_args(Way)[::-1]
+        ways = [way] if way else get_args(SearchWay)[::-1]
         measured = search.evaluation.evaluate(made, texts, ids, ways, _reranker(rerank, device))
         facts = {"model": str(model), "queries": len(pairs), "texts": len(made)}
     counted = Message("{queries:,} queries, {texts:,} texts", queries=facts["queries"], texts=facts["texts"])
@@ -400,7 +405,7 @@ def _reranker(folder: Path | None, device: str) -> "korbert.Model | None":
 @options.form
 @options.on_models
 def negatives(
-    model: Path, pairs: Path, output: Path, count: int, way: Way, most: float, form: Form, device: str
+    model: Path, pairs: Path, output: Path, count: int, way: SearchWay, most: float, form: Form, device: str
 ) -> None:  # fmt: skip
     """Find hard negatives for the queries of PAIRS among its passages.
 
@@ -422,7 +427,7 @@ def negatives(
             index.add(_advancing(((str(number), text) for number, text in passages), advance))
         results = []
         with track("search", len(rows), "queries") as advance:
-            found = search.negatives.hard_negatives(index, rows.rows, count, way, most=most)
+            found = search.evaluation.hard_negatives(index, rows.rows, count, way, most=most)
             for row, own in zip(rows, found, strict=True):
                 results.append({"query": row["text"], "passage": row["pair"], "negatives": own})
                 advance(1)

@@ -29,7 +29,7 @@ from korbert.records import Format, Source, form_of, holds_records
 from korbert.search.texts import is_utf8, json_of
 from korbert.system import Advance, claim, content_digest, intact, remove, write_aside, write_whole
 from korbert.tasks.files import ROLES, Role, column_for
-from korbert.vectors import Asked
+from korbert.vectors import VectorArgs
 
 _NAMES = {"text": TEXT_NAMES, "query": ("query", *ROLES["question"].names)}
 _TEXT_FILES = (".txt", ".md")
@@ -44,7 +44,7 @@ class Embedding:
     """A model and the settings of its vectors, as in Model.embed."""
 
     model: Model
-    asked: Asked
+    asked: VectorArgs
 
     def __call__(self, texts: list[str]) -> NDArray[np.float32]:
         return self.model.embed(texts, **self.asked)

@@ -16,7 +16,7 @@ from typing import Any
 
 from korbert.errors import ModelError
 from korbert.system import starting
-from korbert.tokenization import Analyses, Analysis, Analyzer, AnalyzerOptions, Tokenizer
+from korbert.tokenization import Analysis, Analyzer, AnalyzerOptions, Tokenizer
 
 
 class AnalysisProcess:
@@ -39,7 +39,7 @@ class AnalysisProcess:
         child.close()
 
     def ask(self, options: AnalyzerOptions, texts: str | list[str]) -> Any:
-        """The Analysis of a text, or a list of Analyses for many. RuntimeError if the process dies meanwhile."""
+        """The Analysis of a text, or a list for many. RuntimeError if the process dies meanwhile."""
         with self._lock:
             if not self._process.is_alive():
                 self._start()
@@ -69,7 +69,7 @@ class RemoteAnalyzer(Analyzer):
         analysis: Analysis = self._process.ask(self.options, text)
         return analysis
 
-    def analyze_batches(self, texts: Iterable[str], *, workers: int = 0) -> Iterator[Analyses]:
+    def analyze_many(self, texts: Iterable[str], *, workers: int = 0) -> Iterator[Analysis]:
         """As in Analyzer, but all texts at once; `workers` has no effect."""
         yield from self._process.ask(self.options, list(texts))
 
@@ -99,7 +99,7 @@ def _answer(connection: Connection, preloaded: Sequence[AnalyzerOptions]) -> Non
             try:
                 analyzer = analyzer_of(options)
                 single = isinstance(texts, str)
-                result: Any = analyzer.analyze(texts) if single else list(analyzer.analyze_batches(texts))
+                result: Any = analyzer.analyze(texts) if single else list(analyzer.analyze_many(texts))
             except Exception as error:
                 result = error
             connection.send(result)

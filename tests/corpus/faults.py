@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from korbert.corpus import analyze
 from korbert.corpus.cleaning import clean
 from korbert.errors import CorpusError
-from korbert.tokenization.analyzer import Analyses, Analysis
+from korbert.tokenization import Analysis
 
 CRASH, HANG = "죽어라", "멈춰라"
 _READ = clean._read
@@ -96,11 +94,8 @@ class Whitespace:
     def __init__(self, seconds: float = 0.0) -> None:
         self._seconds = seconds
 
-    def analyze_batches(self, texts: Iterable[str]) -> Iterator[Analyses]:
-        for text in texts:
-            one = self.analyze(text)
-            numbers = (np.array(column, np.int32) for column in (one.starts, one.ends, one.sentences, one.eojeols))
-            yield Analyses([text], np.array([0, len(one)]), one.forms, one.tags, *numbers)
+    def analyze_many(self, texts: Iterable[str]) -> Iterator[Analysis]:
+        return map(self.analyze, texts)
 
     def analyze(self, text: str) -> Analysis:
         time.sleep(self._seconds)

@@ -10,7 +10,7 @@ import pytest
 from korbert.corpus.counts import count, coverage, form_counts, frequent_cut_forms, usage
 from korbert.corpus.documents import is_heldout
 from korbert.errors import CorpusError
-from korbert.tokenization.settings import VocabularySettings
+from korbert.tokenization.tokenizer_settings import VocabularySettings
 
 SEED, SHARE = 5, 0.3
 PARTS = [made_up.documents(part, 40, part) for part in range(3)]

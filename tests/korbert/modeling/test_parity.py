@@ -4,8 +4,7 @@ import pytest
 import torch
 import transformers
 
-from korbert.huggingface.configs import config_to_transformers
-from korbert.huggingface.conversion import to_transformers
+from korbert.huggingface.conversion import config_to_transformers, to_transformers
 from korbert.modeling import EncoderConfig, models
 
 VOCABULARY = 300

@@ -26,14 +26,14 @@ from sklearn.neighbors import NearestNeighbors
 from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.model import Model
 from korbert.modeling import EmbeddingModel, PretrainingModel, save_model
-from korbert.search import Index, database, index, nearest, postings
+from korbert.search import Index, database, index, nearest, words
 from korbert.search.hits import shared_letters
-from korbert.search.terms import read_texts, terms_of_tags
-from korbert.vectors.names import Way
+from korbert.search.words import read_texts, terms_of_tags
+from korbert.vectors.names import SearchWay
 
 TEXTS = ["대출을 신청하고 싶어요", "신용 대출 신청은 어떻게 하나요?", "카드를 잃어버렸어요", "영화가 정말 재미있다"]
 TEXTS += ["배우의 연기가 좋았다", "내일 비가 온다", "", "..."]
-WAYS = get_args(Way)
+WAYS = get_args(SearchWay)
 PAIRS = [(f"t{number}", text) for number, text in enumerate(TEXTS)]
 QUERIES = ["대출 신청", "비 오는 영화", "카드", ""]
 
@@ -103,7 +103,7 @@ def test_a_changed_index_finds_what_a_new_one_of_the_same_texts_finds(encoder, t
     there = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(index, "TEXTS_AT_ONCE", 2)
-        patch.setattr(postings, "_BUCKET", bucket)
+        patch.setattr(words, "_BUCKET", bucket)
         patch.setattr(nearest, "_ROWS_AT_ONCE", 3)
         changed = Index.create(tmp_path_factory.mktemp("steps") / "index", encoder)
         reader = Index.load(changed.folder, encoder)
@@ -517,7 +517,7 @@ def test_a_full_disk_loses_only_what_was_being_added(filled, monkeypatch):
         file.execute("INSERT INTO vectors VALUES (0, zeroblob(1000000), 0)")
         writing(file, **given)
 
-    monkeypatch.setattr(postings, "add_to_meta", filled_up)
+    monkeypatch.setattr(words, "add_to_meta", filled_up)
     with pytest.raises(OSError, match="database or disk is full") as error:
         filled.add([("x", "눈")])
     monkeypatch.undo()

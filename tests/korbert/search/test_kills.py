@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from korbert.search import database
-from korbert.search.postings import word_scores
+from korbert.search.words import word_scores
 
 SIZE, TEXTS = 64, 40
 

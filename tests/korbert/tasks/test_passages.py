@@ -2,7 +2,7 @@ import gc
 from contextlib import suppress
 
 from korbert.tasks.passages import encode_passages, pieces_of_span, span_of_pieces
-from korbert.tokenization.base import collection_paused
+from korbert.tokenization.tokenizer_base import collection_paused
 from tests.korbert.tasks.answering import passage
 
 FUSED = passage("이걸 봤다", [(0, 2), (1, 2), (3, 4), (3, 4), (4, 5)])  # 이거 ᆯ 보 았 다

@@ -6,7 +6,7 @@ import pytest
 from korbert.errors import SettingsError
 from korbert.tokenization import Analyzer, AnalyzerOptions, Tokenizer, VocabularySettings, learn, marked
 from korbert.tokenization.extending import extended, new_entries, other_options, why_not_extended
-from korbert.tokenization.settings import UserWord
+from korbert.tokenization.tokenizer_settings import UserWord
 
 NEW = "삐까뻔쩍체"
 TEXTS = ("학교에 간다", "정말 재미있는 영화였다.", "ㅋㅋㅋ 2020년作 👍", "")

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from korbert.errors import ModelError, SettingsError
 from korbert.tokenization import AnalyzerOptions, Tokenizer, marked
-from korbert.tokenization.base import encode_beginnings, first_pieces
 from korbert.tokenization.pieces import CONTINUATION, EOJEOL, MORPHEME, SENTENCE
+from korbert.tokenization.tokenizer_base import encode_beginnings, first_pieces
 from tests.korbert.learned import FRAGMENTS, MARKS, learned
 
 INVISIBLE = set("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u2800")

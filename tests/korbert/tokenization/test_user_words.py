@@ -5,7 +5,7 @@ import pytest
 
 from korbert.errors import CorpusError, ModelError
 from korbert.tokenization import Analyzer, AnalyzerOptions, Tokenizer, VocabularySettings, learn
-from korbert.tokenization.settings import UserWord, read_user_words
+from korbert.tokenization.tokenizer_settings import UserWord, read_user_words
 
 TEXT = "삐까뻔쩍체로 쓴 뽀글이는 맛있다"
 WORDS = (UserWord(form="삐까뻔쩍체"), UserWord(form="뽀글이", tag="NNG", score=1.5))

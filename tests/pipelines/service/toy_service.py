@@ -18,7 +18,7 @@ from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.running import run
 from korbert.pipelines.service.shared import Served
 from korbert.search import Hit
-from korbert.vectors.settings import VectorSettings
+from korbert.vectors.vector_settings import VectorSettings
 
 
 class Searcher:

@@ -51,7 +51,7 @@ class VectorSettings(BaseModel, frozen=True, extra="forbid"):
         return self.places(count) == (count,)
 
 
-class Asked(TypedDict, total=False):
+class VectorArgs(TypedDict, total=False):
     """The settings of VectorSettings as arguments; those left out are the model's defaults."""
 
     layer: int | Sequence[int]
