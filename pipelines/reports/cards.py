@@ -11,11 +11,17 @@ from typing import Any
 from korbert.folders import model_folder
 from korbert.messages import Message
 from korbert.modeling.models import CLASSES
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.figures import OBJECTIVES, label, text
-from korbert.pipelines.artifacts.formatting import without_folders
-from korbert.pipelines.artifacts.record import Artifact, drawing
-from korbert.pipelines.artifacts.store import RECORD, Json
+from korbert.pipelines.artifacts import (
+    OBJECTIVES,
+    RECORD,
+    Artifact,
+    Json,
+    drawing,
+    formatting,
+    label,
+    text,
+    without_folders,
+)
 from korbert.pipelines.reports.artifacts.task import score_table
 from korbert.pipelines.reports.artifacts.task_scores import has_result, result_of, table
 from korbert.pipelines.reports.drawing import filled

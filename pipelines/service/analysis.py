@@ -8,7 +8,7 @@ import multiprocessing
 import signal
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -22,11 +22,14 @@ from korbert.tokenization import Analyses, Analysis, Analyzer, AnalyzerOptions, 
 class AnalysisProcess:
     """The process. It ends with its parent; if it dies, the next request starts another.
 
-    options: loaded at the start; others at their first request.
+    models: those whose options of Kiwi are loaded at the start; others at their first request.
     """
 
-    def __init__(self, options: Sequence[AnalyzerOptions]) -> None:
-        self._options = options
+    def __init__(self, models: Iterable[Path]) -> None:
+        self._options: list[AnalyzerOptions] = []
+        for model in models:
+            with suppress(ModelError):  # without a Kiwi of its own, or broken: the loader of models refuses that
+                self._options.append(Tokenizer.load(model).analyzer_options)
         self._lock = threading.Lock()
         self._start()
 
@@ -53,7 +56,7 @@ class AnalysisProcess:
             raise result
         return result
 
-    def stop(self) -> None:
+    def close(self) -> None:
         self._process.kill()
         self._process.join()
 
@@ -72,20 +75,6 @@ class RemoteAnalyzer(Analyzer):
     def analyze_batches(self, texts: Iterable[str], *, workers: int = 0) -> Iterator[Analyses]:
         """As in Analyzer, but all texts at once; `workers` has no effect."""
         yield from self._process.ask(self.options, list(texts))
-
-
-@contextmanager
-def analysis_process(models: Iterable[Path]) -> Iterator[AnalysisProcess]:
-    """The process, which begins to load Kiwi with the options of these models."""
-    options = []
-    for model in models:
-        with suppress(ModelError):  # a tokenizer of transformers, or that of a base; broken ones are refused in loading
-            options.append(Tokenizer.load(model).analyzer_options)
-    process = AnalysisProcess(options)
-    try:
-        yield process
-    finally:
-        process.stop()
 
 
 def _answer(connection: Connection, preloaded: Sequence[AnalyzerOptions]) -> None:

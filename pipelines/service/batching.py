@@ -27,7 +27,8 @@ from korbert.pipelines.service.refusals import Refusal
 _logger = logging.getLogger(__name__)
 
 _ITEMS_PER_JOB = 16  # that are tokenized before those of the next job
-_AT_ONCE, _AT_ONCE_CHARS = 64, 8_000  # limits of items, and of characters, that are tokenized together
+_AT_ONCE = 64  # items, at most, that are tokenized together
+_AT_ONCE_CHARS = 8_000  # and their characters
 _AHEAD = 2  # batches' worth of pieces that are tokenized ahead
 _FRAMES = 6  # of a traceback in the log
 _LONGEST_PAUSE = 60  # seconds: the largest Retry-After
@@ -60,7 +61,8 @@ class Job:
     """
 
     def __init__(self, operation: Operation, items: Sequence[Any]) -> None:
-        self.operation, self.items = operation, items
+        self.operation = operation
+        self.items = items
         self.future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         self.answers: list[Any] = [None] * len(items)
         self.taken = 0  # items that the first thread has taken
@@ -109,9 +111,6 @@ class _Thread:
         self._calls.put(None)
 
 
-_Work = Callable[[Sequence[_Item]], Awaitable[None]]
-
-
 class Batcher:
     """`submit` and `give_up` are called in the event loop, after `start` and before `stop`.
 
@@ -122,7 +121,8 @@ class Batcher:
         self.waiting = 0
         self.metrics = Metrics(lambda: self.waiting)
         self._limits = limits
-        self._submitted, self._tokenized = asyncio.Event(), asyncio.Event()
+        self._submitted = asyncio.Event()
+        self._tokenized = asyncio.Event()
         self._jobs: dict[Operation, deque[Job]] = {}  # with items to tokenize
         self._ready: dict[Operation, deque[_Item]] = {}  # to compute
         self._ready_pieces = 0
@@ -130,10 +130,12 @@ class Batcher:
         self._last = 0.0  # when the last batch was done
 
     def start(self) -> None:
-        self._tokenizer, self._model = _Thread("tokenizer"), _Thread("model")
-        tokenizing = self._keep_running(self._tokenize_batch, self._next_items, self._submitted)
-        computing = self._keep_running(self._compute_batch, self._next_batch, self._tokenized)
-        self._tasks = [asyncio.create_task(tokenizing), asyncio.create_task(computing)]
+        self._tokenizer = _Thread("tokenizer")
+        self._model = _Thread("model")
+        self._tasks = [
+            asyncio.create_task(self._keep_running(self._tokenize_batch, self._next_items, self._submitted)),
+            asyncio.create_task(self._keep_running(self._compute_batch, self._next_batch, self._tokenized)),
+        ]
 
     def stop(self) -> None:
         """Items that still wait are dropped."""
@@ -146,7 +148,9 @@ class Batcher:
         """A job for these items. Refusal 429 if the queue has no room for all."""
         if self.waiting and self.waiting + len(items) > self._limits.queue:
             pause = min(max(1, math.ceil(self._pace * self.waiting)), _LONGEST_PAUSE)
-            message = f"{self.waiting:,} texts are waiting: try again in {pause} s"
+            message = Message(
+                "{waiting:,} texts are waiting: try again in {pause} s", waiting=self.waiting, pause=pause
+            )
             raise Refusal(429, message, headers={"retry-after": str(pause)})
         job = Job(operation, items)
         self.waiting += len(items)
@@ -161,15 +165,33 @@ class Batcher:
             job.future.cancel()
 
     async def _keep_running(
-        self, work: _Work, next_items: Callable[[], list[_Item] | None], more: asyncio.Event
+        self,
+        work: Callable[[list[_Item]], Awaitable[None]],
+        next_items: Callable[[], list[_Item] | None],
+        more: asyncio.Event,
     ) -> None:
-        """Runs what is next; where nothing is, waits for the event."""
+        """Runs what is next; where nothing is, waits for the event.
+
+        If a batch fails, its jobs run separately, so that none fails because of another's text. Only the traceback is
+        logged, as the text of an error may quote a request.
+        """
+        alone: list[list[_Item]] = []  # items of one job each, from a batch that failed
         while True:
-            while (items := next_items()) is not None:
+            items = alone.pop() if alone else next_items()
+            if items is None:
+                more.clear()
+                await more.wait()
+                continue
+            try:
                 if items:
-                    await self._run(work, items)
-            more.clear()
-            await more.wait()
+                    await work(items)
+            except Exception as error:
+                _logger.error("a batch of %d texts failed: %s", len(items), trace(error))
+                jobs = dict.fromkeys(item.job for item in items)
+                if len(jobs) > 1:
+                    alone += ([item for item in items if item.job is job] for job in jobs)
+                else:
+                    self._fail(items[0].job, Refusal(500, Message("the model failed on this request")))
 
     def _next_items(self) -> list[_Item] | None:
         """The next items of one operation, some of each job in turn; may be empty. None: no job, or enough is ready."""
@@ -199,9 +221,9 @@ class Batcher:
         return items
 
     async def _tokenize_batch(self, items: Sequence[_Item]) -> None:
-        operation, began = items[0].job.operation, time.monotonic()
-        texts = [item.job.items[item.number] for item in items]
-        rows = await self._tokenizer.run(operation.tokenize, texts)
+        operation = items[0].job.operation
+        began = time.monotonic()
+        rows = await self._tokenizer.run(operation.tokenize, [item.job.items[item.number] for item in items])
         self.metrics.tokenizing_seconds.observe(time.monotonic() - began)
         ready = []
         for item, row in zip(items, rows, strict=True):
@@ -236,10 +258,10 @@ class Batcher:
         return batch
 
     async def _compute_batch(self, batch: Sequence[_Item]) -> None:
-        forward, began = batch[0].job.operation.forward, time.monotonic()
+        forward = batch[0].job.operation.forward
         assert forward is not None
-        rows = [item.row.value for item in batch]
-        answers = await self._model.run(forward, rows)
+        began = time.monotonic()
+        answers = await self._model.run(forward, [item.row.value for item in batch])
         now = time.monotonic()
         self.metrics.model_seconds.observe(now - began)
         self.metrics.batch_pieces.observe(sum(item.row.pieces for item in batch))
@@ -263,22 +285,6 @@ class Batcher:
         if not job.future.done():
             self.waiting -= job.left
             job.future.set_exception(refusal)
-
-    async def _run(self, work: _Work, items: Sequence[_Item]) -> None:
-        """Runs a batch. If it fails, its jobs run separately, so that none fails because of another's text.
-
-        Only the traceback is logged, as the text of an error may quote a request.
-        """
-        try:
-            await work(items)
-        except Exception as error:
-            _logger.error("a batch of %d texts failed: %s", len(items), trace(error))
-            jobs = dict.fromkeys(item.job for item in items)
-            if len(jobs) == 1:
-                self._fail(items[0].job, Refusal(500, Message("the model failed on this request")))
-                return
-            for job in jobs:
-                await self._run(work, [item for item in items if item.job is job])
 
 
 def trace(error: BaseException) -> str:

@@ -80,16 +80,16 @@ def search_operation(index: Index, limits: Limits) -> Operation:
     """(text, (top, way, where)) -> {"hits": [hit, ..]}; runs on the model's thread, as the index embeds the text."""
 
     def row(item: tuple[str, tuple[int, str | None, str | None]]) -> Row:
-        if not item[0].strip():
+        text, (_, _, where) = item
+        if not text.strip():
             raise Refusal(422, Message("is blank: give words to search for"))
-        *_, where = item[1]
         if where is not None:
             try:
                 index.check_where(where)
             except SettingsError as error:
-                raise Refusal(422, str(error)) from None
-        _check_chars(item[0], limits.pieces)
-        return Row(len(item[0]) // CHARS_A_PIECE + 2, item)
+                raise Refusal(422, error.message) from None
+        _check_chars(text, limits.pieces)
+        return Row(len(text) // CHARS_A_PIECE + 2, item)
 
     def forward(rows: Sequence[tuple[str, tuple[int, Any, str | None]]]) -> list[dict[str, Any]]:
         return [{"hits": hits} for hits in _by_settings(rows, lambda texts, asked: index.search(texts, *asked))]
@@ -159,7 +159,11 @@ def predict_operation(model: Model, kind: Kind, limits: Limits) -> Operation:
                 passages[text] = _whole(model.tokenizer, text, limits)
             else:
                 passages[text] = Passage.of_pieces(text, first_pieces(model.tokenizer, text, kind.max_length))
-        pieces = int(kind.prepare([by_role], passages, model.tokenizer).examples.lengths.sum())
+        # A text alone, or with each of the others: a second text, choices, slots. Windows count as one example.
+        first, *others = (len(passages[text].ids) for text in kind.texts(by_role))
+        examples = [first + other + model.tokenizer.frame.special for other in others] or [first + 2]
+        longest = limits.pieces if kind.reads_all else kind.max_length
+        pieces = sum(min(longest, length) for length in examples)
         if not kind.reads_all and pieces > limits.pieces:
             raise Refusal(
                 413,

@@ -5,7 +5,7 @@ import base64
 import json
 from collections.abc import Callable, Coroutine, Sequence
 from functools import lru_cache, partial
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import HTMLResponse
@@ -96,6 +96,9 @@ def _too_large(limits: Limits) -> Refusal:
     )
 
 
+T = TypeVar("T")
+
+
 def _errors(*codes: int) -> dict[int | str, dict[str, Any]]:
     return {code: {"model": Error, "description": CODES[code]} for code in codes}
 
@@ -120,14 +123,15 @@ _asked = APIRouter(
 async def embeddings(body: schemas.Embeddings, request: Request) -> schemas.EmbeddingsAnswer:
     """Vectors of texts, in OpenAI format."""
     service = _service(request)
-    served, texts = service.model(body.model), _listed(body.input)
+    served = service.model(body.model)
     settings = _vector_settings(served, body)
-    operation = service.operation(served, "embed", "gives no vectors")
-    job = await service.ask(request, operation, [(text, settings) for text in texts], "input", body.input)
+    items = [(text, settings) for text in _listed(body.input)]
+    job = await service.ask(request, served.operations["embed"], items, body)
     data = []
     for index, vector in enumerate(job.answers):
-        packed = body.encoding_format == "base64"
-        shown = base64.b64encode(vector.astype("<f4").tobytes()).decode() if packed else vector.tolist()
+        shown = vector.tolist()
+        if body.encoding_format == "base64":
+            shown = base64.b64encode(vector.astype("<f4").tobytes()).decode()
         data.append(schemas.Embedding(index=index, embedding=shown))
     usage = schemas.Usage(prompt_tokens=job.pieces, total_tokens=job.pieces)
     return schemas.EmbeddingsAnswer(data=data, model=served.name, usage=usage)
@@ -139,11 +143,19 @@ def _vector_settings(served: Served, body: schemas.Embeddings) -> VectorSettings
     try:
         settings: VectorSettings = served.model.vector_settings(**asked)
     except SettingsError as error:  # the schema has checked the others
-        raise Refusal(422, str(error), "layer") from None
+        raise Refusal(422, error.message, "layer") from None
     if body.dimensions is not None:
         if body.dimensions > (width := served.model.width(settings)):
-            message = f"dimensions: {body.dimensions}, the vectors of {served.name} have {width:,}"
-            raise Refusal(422, message, "dimensions")
+            raise Refusal(
+                422,
+                Message(
+                    "dimensions: {dimensions}, the vectors of {model} have {width:,}",
+                    dimensions=body.dimensions,
+                    model=served.name,
+                    width=width,
+                ),
+                "dimensions",
+            )
         settings = settings.model_copy(update={"size": body.dimensions})
     return settings
 
@@ -156,7 +168,7 @@ async def similar(body: schemas.Similar, request: Request) -> schemas.Listed:
         service.model(None)  # refuses while the index is loading, too
         raise Refusal(404, Message("this service has no index: start it with --index"))
     items = [(text, (body.top, body.way, body.where)) for text in _listed(body.input)]
-    job = await service.ask(request, service.search, items, "input", body.input)
+    job = await service.ask(request, service.search, items, body)
     return schemas.Listed(data=job.answers)
 
 
@@ -164,56 +176,59 @@ async def similar(body: schemas.Similar, request: Request) -> schemas.Listed:
 async def tokenize(body: schemas.Tokenize, request: Request) -> schemas.Tokenized:
     """Pieces of texts with their spans and tags."""
     items = [(text, body.special_tokens) for text in _listed(body.input)]
-    return schemas.Tokenized(**await _answers(request, body, "tokenize", "has no tokenizer", items))
+    return schemas.Tokenized(**await _answers(request, body, "tokenize", items))
 
 
 @_asked.post("/fill")
 async def fill(body: schemas.Fill, request: Request) -> schemas.Filled:
     """The most probable pieces for each [MASK]."""
     items = [(text, body.top) for text in _listed(body.input)]
-    return schemas.Filled(**await _answers(request, body, "fill", "fills no gaps", items))
+    return schemas.Filled(**await _answers(request, body, "fill", items))
 
 
 @_asked.post("/predict")
 async def predict(body: schemas.Predict, request: Request) -> schemas.Predicted:
     """Predictions of a fine-tuned model: labels, numbers, spans."""
-    return schemas.Predicted(**await _answers(request, body, "predict", "predicts no labels", _listed(body.input)))
+    return schemas.Predicted(**await _answers(request, body, "predict", _listed(body.input)))
 
 
 @_asked.post("/answer", response_model_exclude_unset=True)
 async def answer(body: schemas.Answer, request: Request) -> schemas.Answers:
     """Answers to questions, as spans of texts."""
-    questions, contexts = _listed(body.question), _listed(body.context)
+    questions = _listed(body.question)
+    contexts = _listed(body.context)
     if isinstance(body.question, str) != isinstance(body.context, str) or len(questions) != len(contexts):
-        numbers = f"context: {len(contexts)} for {len(questions)} questions"
         raise Refusal(
-            422, Message("{numbers}: give two texts, or two lists of the same length", numbers=numbers), "context"
+            422,
+            Message(
+                "context: {contexts} for {questions} questions: give two texts, or two lists of the same length",
+                contexts=len(contexts),
+                questions=len(questions),
+            ),
+            "context",
         )
     items = list(zip(questions, contexts, strict=True))
-    return schemas.Answers(**await _answers(request, body, "answer", "answers no questions", items, "context"))
+    return schemas.Answers(**await _answers(request, body, "answer", items, "context"))
 
 
 @_asked.post("/attention")
 async def attention(body: schemas.Attention, request: Request) -> schemas.Seen:
     """Data of the page for a text or a pair."""
-    service = _service(request)
-    operation = service.operation(service.model(body.model, "attention"), "attention", "shows no attention")
-    job = await service.ask(request, operation, [(body.text, body.pair, body.attribution)], "text", body.text)
-    return schemas.Seen(**job.answers[0])
+    found = await _answers(request, body, "attention", [(body.text, body.pair, body.attribution)], "text")
+    return schemas.Seen(**found["data"][0])
 
 
 async def _answers(
-    request: Request, body: Any, name: str, lacks: str, items: Sequence[Any], param: str = "input"
+    request: Request, body: schemas.Body, operation: str, items: Sequence[object], param: str = "input"
 ) -> dict[str, Any]:
-    """The model's name, and as `data` its answer for each item. name, lacks: see Service.operation."""
+    """The model's name, and as `data` its answer for each item. param: as of Service.ask."""
     service = _service(request)
-    served = service.model(body.model, name)
-    operation = service.operation(served, name, lacks)
-    job = await service.ask(request, operation, items, param, getattr(body, param))
+    served = service.model(body.model, operation)
+    job = await service.ask(request, served.operations[operation], items, body, param)
     return {"model": served.name, "data": job.answers}
 
 
-def _listed(value: Any) -> list[Any]:
+def _listed(value: T | list[T]) -> list[T]:
     return value if isinstance(value, list) else [value]
 
 
@@ -272,9 +287,14 @@ async def openapi(request: Request) -> dict[str, Any]:
 
 @lru_cache(16)  # addresses by which the service is known, in each language
 def _described(app: FastAPI, address: str, lang: str) -> str:
-    written = partial(json.dumps, ensure_ascii=False)
-    document = app.openapi()
-    return filled("service.html", document=document, codes=CODES, address=address, written=written, lang=lang)
+    return filled(
+        "service.html",
+        document=app.openapi(),
+        codes=CODES,
+        address=address,
+        written=partial(json.dumps, ensure_ascii=False),
+        lang=lang,
+    )
 
 
 @_facts.get("/docs", response_class=Response, responses=_text("text/html"))

@@ -33,8 +33,7 @@ _SWITCH_SECONDS = 0.0005
 
 def run(
     load: Callable[[], tuple[Mapping[str, Served], Operation | None]], host: str, port: int, *,
-    limits: Limits | None = None, token: str | None = None, page: Callable[[str], str] | None = None,
-    said: Callable[[str], None] = lambda address: None,
+    limits: Limits, token: str | None, page: Callable[[str], str] | None = None, said: Callable[[str], None],
 ) -> None:  # fmt: skip
     """Serves models until a signal arrives; then requests in progress are answered and later ones refused.
 
@@ -42,7 +41,6 @@ def run(
     loading. page: Accept-Language -> the body of `GET /`. said: called with the address once the models are loaded.
     Raises SettingsError if the address cannot be bound, and the errors of `load`.
     """
-    limits = limits or Limits()
     listening = _bound(host, port)
     sys.setswitchinterval(_SWITCH_SECONDS)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
@@ -140,7 +138,10 @@ def _bound(host: str, port: int) -> socket.socket:
     return listening
 
 
-_UNROUTED = {404: "no such path: see /docs", 405: "this method is not allowed on this path: see /docs"}
+_UNROUTED = {
+    404: Message("no such path: see /docs"),
+    405: Message("this method is not allowed on this path: see /docs"),
+}
 
 
 class _Application(FastAPI):
@@ -182,8 +183,8 @@ async def _answered(request: Request, error: Exception) -> Response:
     if isinstance(error, Refusal):
         return refused(error, browser)
     if not isinstance(error, HTTPException):
-        return refused(Refusal(500, Message("the service failed on this request")))
-    response = refused(Refusal(error.status_code, _UNROUTED.get(error.status_code, error.detail)))
+        return refused(Refusal(500, Message("the service failed on this request")), browser)
+    response = refused(Refusal(error.status_code, _UNROUTED.get(error.status_code, error.detail)), browser)
     for name, value in (error.headers or {}).items():
         response.headers[name] = value.replace("GET", "GET, HEAD")  # which the gate makes a GET
     return response

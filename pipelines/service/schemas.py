@@ -1,12 +1,14 @@
 """The bodies of requests and responses."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, JsonValue, Tag, field_validator
 from pydantic_core import PydanticCustomError
 
 from korbert.search import Hit
 from korbert.vectors import PoolingName, Side
+
+T = TypeVar("T")
 
 
 def _whole(value: Any) -> Any:
@@ -113,6 +115,11 @@ class Attention(Body, json_schema_extra=_example(text="신용 대출을 신청�
     attribution: bool = Field(True, description="also what each piece adds to a label: 50 more passes of the model")
 
 
+class ModelAnswer(BaseModel, Generic[T]):
+    model: str
+    data: list[T]
+
+
 class Embedding(BaseModel):
     object: Literal["embedding"] = "embedding"
     index: int
@@ -143,9 +150,7 @@ class Pieces(BaseModel):
     pieces: list[Piece]
 
 
-class Tokenized(BaseModel):
-    model: str
-    data: list[Pieces]
+Tokenized = ModelAnswer[Pieces]
 
 
 class Candidate(BaseModel):
@@ -159,13 +164,10 @@ class Gaps(BaseModel):
     gaps: list[list[Candidate]]
 
 
-class Filled(BaseModel):
-    model: str
-    data: list[Gaps]
+Filled = ModelAnswer[Gaps]
 
 
-class Predicted(BaseModel):
-    model: str
+class Predicted(ModelAnswer[dict[str, Any]]):
     data: list[dict[str, Any]] = Field(description="label and probabilities, spans, or whatever else the task predicts")
 
 
@@ -177,9 +179,7 @@ class Reading(BaseModel):
     no_answer_score: float | None = Field(None, description="only of models that may decline")
 
 
-class Answers(BaseModel):
-    model: str
-    data: list[Reading]
+Answers = ModelAnswer[Reading]
 
 
 class Hits(BaseModel):

@@ -11,9 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from korbert.messages import Message, joined
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.figures import Figure, label
-from korbert.pipelines.artifacts.record import Artifact, batches, num_rows, sampled
+from korbert.pipelines.artifacts import Artifact, Figure, batches, formatting, label, num_rows
 from korbert.pipelines.reports.drawing import (
     Bars,
     Element,
@@ -92,9 +90,7 @@ def story(artifact: Artifact) -> Story:
     for (reason, _), number in drops.items():
         by_reason[reason] += number
     reasons = dict(by_reason.most_common())
-    parts, note = sampled(artifact.parts("documents/*.parquet"))
-    texts = batches(parts, ["source", "text"])
-    lengths = ((batch.column("source"), pc.utf8_length(batch.column("text"))) for batch in texts)
+    lengths = length_table(artifact.parts("documents/*.parquet"), "text", pc.utf8_length, Message("characters"))
     read = counts["documents"] + counts["dropped"]
     most_common = Message("Nothing was dropped.")
     if reasons:
@@ -108,7 +104,7 @@ def story(artifact: Artifact) -> Story:
             Section(Message("Contamination"), list(contamination(counts)), _CONTAMINATION),
             Section(Message("Personal data"), list(personal_data(_by_name(counts, "masked")))),
             Section(Message("Examples of dropped documents"), examples(artifact, reasons), _EXAMPLES),
-            Section(Message("Kept documents"), list(length_table(lengths, Message("characters"), note))),
+            Section(Message("Kept documents"), list(lengths)),
         ),
     )
 
@@ -122,8 +118,9 @@ def _by_name(counts: Mapping[str, int], prefix: str) -> Counter[str]:
 def drop_elements(kept: Counter[str], drops: Counter[tuple[str, str]], reasons: Mapping[str, int]) -> Iterator[Element]:
     """A chart of the drop reasons and, with several sources, a table of both."""
     if reasons:
-        named = ((label(reason), number) for reason, number in reasons.items())
-        yield ranked_bars(Message("Drop reasons"), named, formatting.count)
+        yield ranked_bars(
+            Message("Drop reasons"), ((label(reason), number) for reason, number in reasons.items()), formatting.count
+        )
     sources = sorted(kept | Counter(source for _, source in drops))
     if len(sources) < 2:
         return
@@ -132,8 +129,9 @@ def drop_elements(kept: Counter[str], drops: Counter[tuple[str, str]], reasons: 
     rows.append((Message("kept"), *(formatting.count(kept[source]) for source in sources)))
     lost = {source: sum(drops[reason, source] for reason in reasons) for source in sources}
     rows.append((Message("share kept"), *(_kept_share(kept[source], lost[source]) for source in sources)))
-    title = Message("Documents by reason and source")
-    yield Table(title, (Message("reason"), *sources), rows, "l" + "r" * len(sources))
+    yield Table(
+        Message("Documents by reason and source"), (Message("reason"), *sources), rows, "l" + "r" * len(sources)
+    )
 
 
 def frequent_lines(artifact: Artifact) -> Iterator[Table]:
@@ -143,8 +141,7 @@ def frequent_lines(artifact: Artifact) -> Iterator[Table]:
         rows = [(excerpt(line["text"]), formatting.count(line["documents"])) for line in lines]
         more = num_rows(parts) - len(rows)
         note = Message("{more:,} more in the folder `frequent`.", more=more) if more else ""
-        head = (Message("line"), Message("documents"))
-        yield Table(Message("Frequent lines removed"), head, rows, "kr", note=note)
+        yield Table(Message("Frequent lines removed"), (Message("line"), Message("documents")), rows, "kr", note=note)
 
 
 def contamination(counts: Mapping[str, int]) -> Iterator[Table]:
@@ -155,21 +152,28 @@ def contamination(counts: Mapping[str, int]) -> Iterator[Table]:
         documents = formatting.count(counts.get(f"contaminated.{name}", 0))
         rows.append((name, *map(formatting.count, (texts, searched, matched)), share, documents))
     if rows:
-        head = (
-            Message("evaluation set"), Message("texts"), Message("searched for"), Message("found"),
-            Message("share found"), Message("documents"),
+        yield Table(
+            Message("Evaluation texts found in the corpus"),
+            (
+                Message("evaluation set"), Message("texts"), Message("searched for"), Message("found"),
+                Message("share found"), Message("documents"),
+            ),
+            rows,
+            "nrrrrr",
+            note=Message(
+                "Texts that are too short or too repetitive are not searched for. Documents: number with a match."
+            ),
         )  # fmt: skip
-        note = Message(
-            "Texts that are too short or too repetitive are not searched for. Documents: number with a match."
-        )
-        yield Table(Message("Evaluation texts found in the corpus"), head, rows, "nrrrrr", note=note)
 
 
 def personal_data(masked: Counter[str]) -> Iterator[Bars]:
     if masked:
-        named = ((label(kind), number) for kind, number in masked.most_common())
-        note = Message("Over all rows read, including dropped ones.")
-        yield ranked_bars(Message("Occurrences masked, by kind"), named, formatting.count, note=note)
+        yield ranked_bars(
+            Message("Occurrences masked, by kind"),
+            ((label(kind), number) for kind, number in masked.most_common()),
+            formatting.count,
+            note=Message("Over all rows read, including dropped ones."),
+        )
 
 
 def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:

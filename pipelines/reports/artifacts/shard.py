@@ -9,9 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from korbert.messages import Message
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.figures import Figure
-from korbert.pipelines.artifacts.record import Artifact, sampled, stream
+from korbert.pipelines.artifacts import Artifact, Figure, formatting, stream
 from korbert.pipelines.reports.drawing import Section, Story, Table, Use, length_table
 
 
@@ -35,8 +33,7 @@ def story(artifact: Artifact) -> Story:
     counts = artifact.record["counts"]
     pieces, documents = (counts[key] - counts[f"heldout_{key}"] for key in ("pieces", "documents"))
     mean = formatting.decimal(formatting.ratio(pieces, documents), 1)
-    parts, note = sampled(artifact.parts("train/*.arrow"))
-    lengths = ((batch.column("source"), pc.list_value_length(batch.column("input_ids"))) for batch in stream(parts))
+    lengths = length_table(artifact.parts("train/*.arrow"), "input_ids", pc.list_value_length, Message("pieces"))
     heldout_share = formatting.percent(formatting.ratio(counts["heldout_pieces"], counts["pieces"]))
     return Story(
         title=Message("{pieces} training pieces", pieces=formatting.compact(pieces)),
@@ -45,7 +42,7 @@ def story(artifact: Artifact) -> Story:
         ),
         sections=(
             Section(Message("Sources"), [source_table(artifact)]),
-            Section(Message("Lengths"), list(length_table(lengths, Message("pieces"), note))),
+            Section(Message("Lengths"), list(lengths)),
         ),
     )
 
@@ -54,17 +51,22 @@ def source_table(artifact: Artifact) -> Table:
     """Documents and pieces of each split and source. Reads only the offsets of the documents, not their ids."""
     rows = []
     for split, name in (("train", Message("training")), ("heldout", Message("held out"))):
-        documents, pieces = Counter[str](), Counter[str]()
+        documents = Counter[str]()
+        pieces = Counter[str]()
         for batch in stream(artifact.parts(f"{split}/*.arrow")):
             sizes = pc.list_value_length(batch.column("input_ids"))
             table = pa.table({"source": batch.column("source"), "pieces": sizes})
             for row in table.group_by("source").aggregate([("pieces", "sum"), ("pieces", "count")]).to_pylist():
                 documents[row["source"]] += row["pieces_count"]
                 pieces[row["source"]] += row["pieces_sum"]
-        for source in sorted(documents):
-            counts = documents[source], pieces[source]
-            rows.append((name, source, *map(formatting.count, counts), formatting.decimal(counts[1] / counts[0], 1)))
-    head = (
-        Message("split"), Message("source"), Message("documents"), Message("pieces"), Message("pieces / document"),
+        for source, number in sorted(documents.items()):
+            mean = formatting.decimal(pieces[source] / number, 1)
+            rows.append((name, source, formatting.count(number), formatting.count(pieces[source]), mean))
+    return Table(
+        Message("Documents and pieces"),
+        (
+            Message("split"), Message("source"), Message("documents"), Message("pieces"), Message("pieces / document"),
+        ),
+        rows,
+        "lnrrr",
     )  # fmt: skip
-    return Table(Message("Documents and pieces"), head, rows, "lnrrr")

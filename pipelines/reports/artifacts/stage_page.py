@@ -12,10 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from korbert.messages import Message, joined
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.figures import Figure, label
-from korbert.pipelines.artifacts.record import Artifact, drawing
-from korbert.pipelines.artifacts.store import PAGE
+from korbert.pipelines.artifacts import PAGE, Artifact, Figure, drawing, formatting, label
 from korbert.pipelines.reports.drawing import Code, Section, Story, Table, write
 from korbert.pipelines.stages.table import stage_named
 
@@ -84,15 +81,19 @@ def usage(artifacts: Mapping[str, Path]) -> Section:
 
     artifacts: stage -> its folder.
     """
-    commands, python = [], ""
+    commands = []
+    python = ""
     for stage, folder in artifacts.items():
         if hasattr(page_of(stage), "use"):
             use = page_of(stage).use(folder)
             path = f"{shown(folder)}/{use.folder}"
-            commands += [use.command.replace("{}", shlex.quote(path))] if use.command else []
+            if use.command:
+                commands.append(use.command.replace("{}", shlex.quote(path)))
             python = use.python.replace("{}", json.dumps(path, ensure_ascii=False))
-    codes = [Code(Message("Command line"), "\n".join(commands))] if commands else []
-    return Section(Message("Usage"), [*codes, Code(Message("Python"), python)] if python else ())
+    elements = [Code(Message("Python"), python)] if python else []
+    if commands:
+        elements.insert(0, Code(Message("Command line"), "\n".join(commands)))
+    return Section(Message("Usage"), elements)
 
 
 def facts(artifact: Artifact) -> Table:
@@ -105,8 +106,7 @@ def facts(artifact: Artifact) -> Table:
             duration = Message("{duration} (last session of a resumed run)", duration=duration)
         rows.append((Message("duration"), duration))
     if isinstance(run.get("memory_peak_bytes"), int | float):
-        memory = formatting.megabytes(run["memory_peak_bytes"])
-        rows.append((Message("peak memory of the largest process"), memory))
+        rows.append((Message("peak memory of the largest process"), formatting.megabytes(run["memory_peak_bytes"])))
     rows += [(name, formatting.value(run[key])) for key, name in _RUN.items() if run.get(key) is not None]
     return Table(Message("Time and machine"), ("", ""), rows, "ll")
 

@@ -1,29 +1,39 @@
 """Distributions over documents, types and labels: lengths by source, ranked counts."""
 
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from korbert.messages import Message
-from korbert.pipelines.artifacts import formatting
+from korbert.pipelines.artifacts import batches, formatting, sampled, stream
 from korbert.pipelines.reports.drawing.elements import Bar, Bars, Table
 
 
-def length_table(batches: Iterable[tuple[pa.Array, pa.Array]], unit: str, note: str) -> Iterator[Table]:
-    """Quantiles of lengths by source, sorted by name; nothing without lengths.
+def length_table(
+    files: list[Path], column: str, length: Callable[[pa.Array], pa.Array], unit: Message
+) -> Iterator[Table]:
+    """Quantiles of lengths by source, sorted by name; nothing without documents.
 
-    batches: (N,) names of sources, (N,) lengths. unit: a message, in plural. Memory: that of the lengths, so callers
-    must limit what they read (`record.sampled`).
+    files: Parquet files or Arrow streams, of which a sample is read, as all lengths are held in memory. length: the
+    function of pyarrow.compute that measures the column. unit: in plural.
     """
-    tables = [pa.table({"source": sources, "length": lengths}) for sources, lengths in batches]
-    rows = []
+    read, note = sampled(files)
+    rows = stream(read) if read and read[0].suffix == ".arrow" else batches(read, ["source", column])
+    tables = [pa.table({"source": part.column("source"), "length": length(part.column(column))}) for part in rows]
+    shown = []
     for source, lengths in pa.concat_tables(tables).to_pandas().groupby("source")["length"] if tables else ():
         quantiles = np.quantile(lengths, (0.1, 0.5, 0.9), method="inverted_cdf")
-        rows.append((source, *map(formatting.count, (lengths.size, *quantiles, lengths.max()))))
-    if rows:
-        head = (Message("source"), Message("documents"), "10 %", Message("median"), "90 %", Message("longest"))
-        yield Table(Message("Length of documents in {unit}", unit=unit), head, rows, "nrrrrr", note=note)
+        shown.append((source, *map(formatting.count, (lengths.size, *quantiles, lengths.max()))))
+    if shown:
+        yield Table(
+            Message("Length of documents in {unit}", unit=unit),
+            (Message("source"), Message("documents"), "10 %", Message("median"), "90 %", Message("longest")),
+            shown,
+            "nrrrrr",
+            note=note,
+        )
 
 
 def ranked_bars(

@@ -15,8 +15,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from korbert.messages import Message, in_language, joined
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.figures import known
+from korbert.pipelines.artifacts import formatting, known
 from korbert.pipelines.reports.drawing.elements import Picture
 
 if find_spec("matplotlib") or TYPE_CHECKING:  # else pages say what their pictures need

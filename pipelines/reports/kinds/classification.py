@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from korbert.messages import Message, joined
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.artifacts import Json, formatting
 from korbert.pipelines.reports.drawing import Element, Folded, Matrix, Section
 from korbert.pipelines.reports.kinds.common import Scored, calibration, label_scores
 from korbert.tasks.metrics.classification import confusion
@@ -45,20 +44,22 @@ def confusion_elements(
     labels = scored.kind.labels
     cells = sorted(of_cell, key=lambda cell: (-len(of_cell[cell]), cell))[:_CELLS]
     if len(labels) <= _MATRIX_LABELS:
-        shares = [
-            [(formatting.count(number), formatting.ratio(number, sum(row))) for number in row]
-            for row in counts.tolist()
-        ]
-        note = Message("Rows: true labels. Columns: predictions. Shares are of the row.")
-        yield Matrix(Message("Confusion matrix"), labels, shares, note=note)
+        yield Matrix(
+            Message("Confusion matrix"),
+            labels,
+            [
+                [(formatting.count(number), formatting.ratio(number, sum(row))) for number in row]
+                for row in counts.tolist()
+            ],
+            note=Message("Rows: true labels. Columns: predictions. Shares are of the row."),
+        )
     for true, label in cells:
         errors = of_cell[true, label]
         title = Message("{true} predicted as {label}", true=labels[true], label=labels[label])
         number: str = formatting.count(len(errors))
         if len(errors) > _EXAMPLES:
             number = Message("{errors}, {shown} shown", errors=number, shown=_EXAMPLES)
-        entries = [scored.entry(index) for index in errors[:_EXAMPLES]]
-        yield Folded(joined([title, number], " · "), entries)
+        yield Folded(joined([title, number], " · "), [scored.entry(index) for index in errors[:_EXAMPLES]])
 
 
 def multi_label_sections(scored: Scored) -> Iterator[Section]:

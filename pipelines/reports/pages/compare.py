@@ -9,14 +9,21 @@ from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
 from korbert.messages import Message, argument, joined
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.figures import label, text
-from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.artifacts import Json, formatting, label, text
 from korbert.pipelines.experiments.compare_pretraining import Run, difference, open_runs
 from korbert.pipelines.experiments.compare_tasks import PREDICTIONS, Side, TaskComparison, compare_tasks
 from korbert.pipelines.experiments.training_log import time_axis
 from korbert.pipelines.reports.artifacts.task_scores import deviation, example_interval, mean
-from korbert.pipelines.reports.drawing import Element, Entry, Folded, Section, Table, differing, in_words, write
+from korbert.pipelines.reports.drawing import (
+    Element,
+    Entry,
+    Folded,
+    Section,
+    Table,
+    differing,
+    in_words,
+    write,
+)
 
 _EXAMPLES = 10  # for each side of a pair
 _LOSS, _ACCURACY = "mlm_loss", "mlm_accuracy"
@@ -51,9 +58,10 @@ def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown
             raise SettingsError("{folder}: no such folder: check its name", folder=folder)
     tasks = [(folder / PREDICTIONS).is_file() for folder in folders]
     if any(tasks) and not all(tasks):
-        task, run = folders[tasks.index(True)], folders[tasks.index(False)]
         raise SettingsError(
-            "{task} is an artifact of a task and {run} is none: compare tasks, or pretraining runs", task=task, run=run
+            "{task} is an artifact of a task and {run} is none: compare tasks, or pretraining runs",
+            task=folders[tasks.index(True)],
+            run=folders[tasks.index(False)],
         )
     if any(tasks):
         comparison = compare_tasks(folders, models)
@@ -81,8 +89,7 @@ def write_page(path: Path, shown: Shown) -> Path:
     paths = [(side.name, str(side.folder)) for side in shown.sides]
     folders = Table(Message("Folders"), (Message("name"), Message("folder")), paths, "nk")
     figures = Section(Message("Figures"), [*shown.tables, folders], joined(shown.sentences, " "))
-    sections = [*shown.sections(), figures]
-    return write(path, "compare.html", shown=shown, sections=sections)
+    return write(path, "compare.html", shown=shown, sections=[*shown.sections(), figures])
 
 
 def of_runs(runs: Sequence[Run]) -> Shown:
@@ -112,25 +119,31 @@ def _known(value: float | None, show: Callable[[float], str]) -> str:
 
 def run_tables(runs: Sequence[Run]) -> list[Table]:
     """Sizes and speed of the runs, and their last evaluations."""
-    sizes, last = [], []
+    sizes = []
+    last = []
     for run in runs:
-        parameters, vocabulary = _known(run.parameters, formatting.compact), _known(run.vocab_size, formatting.count)
+        parameters = _known(run.parameters, formatting.compact)
+        vocabulary = _known(run.vocab_size, formatting.count)
         state = Message("not finished") if run.parameters is None else Message("finished")
         speed = _known(run.log.pieces_per_second, formatting.count)
         sizes.append((run.name, parameters, vocabulary, speed, state))
         line = run.log.heldout[-1]
+        scores = (text(_LOSS, line[_LOSS], 1), text(_ACCURACY, line[_ACCURACY]))
         time = formatting.UNKNOWN if run.seconds is None else formatting.duration(run.seconds[-1])
-        steps, pieces = formatting.count(line["step"]), formatting.compact(run.pieces[-1])
-        last.append((run.name, steps, pieces, time, text(_LOSS, line[_LOSS], 1), text(_ACCURACY, line[_ACCURACY])))
-    of_sizes = (
-        Message("run"), Message("parameters"), Message("vocabulary"), Message("pieces/s"), Message("state")
-    )  # fmt: skip
-    of_last = (
-        Message("run"), Message("steps"), Message("pieces"), Message("time"), label(_LOSS), Message("accuracy")
-    )  # fmt: skip
+        last.append((run.name, formatting.count(line["step"]), formatting.compact(run.pieces[-1]), time, *scores))
     return [
-        Table(Message("Runs"), of_sizes, sizes, "nrrrl"),
-        Table(Message("Last evaluation of each run"), of_last, last, "nrrrrr"),
+        Table(
+            Message("Runs"),
+            (Message("run"), Message("parameters"), Message("vocabulary"), Message("pieces/s"), Message("state")),
+            sizes,
+            "nrrrl",
+        ),
+        Table(
+            Message("Last evaluation of each run"),
+            (Message("run"), Message("steps"), Message("pieces"), Message("time"), label(_LOSS), Message("accuracy")),
+            last,
+            "nrrrrr",
+        ),
     ]
 
 
@@ -144,13 +157,18 @@ def at_equal(title: str, runs: Sequence[Run], position: float, positions: _Posit
         row = (run.name, text(_LOSS, loss, 1), text(_ACCURACY, accuracy))
         scored.append((float("inf") if loss is None else loss, row))
     rows = [row for _, row in sorted(scored, key=lambda pair: pair[0])]
-    note = Message("Interpolated linearly between evaluations; a dash before the first one.")
-    return Table(title, (Message("run"), label(_LOSS), Message("accuracy")), rows, "nrr", note=note)
+    return Table(
+        title,
+        (Message("run"), label(_LOSS), Message("accuracy")),
+        rows,
+        "nrr",
+        note=Message("Interpolated linearly between evaluations; a dash before the first one."),
+    )
 
 
 def loss_curves(runs: Sequence[Run]) -> Iterator[Element]:
     """The held-out loss of all runs against time and against pieces, as far as measured."""
-    from korbert.pipelines.reports.drawing.pictures import Line, curves  # matplotlib, which tables do without
+    from korbert.pipelines.reports.drawing import Line, curves  # matplotlib, which tables do without
 
     losses = {run.name: [line[_LOSS] for line in run.log.heldout] for run in runs}
     y = Message("nats")
@@ -164,12 +182,15 @@ def loss_curves(runs: Sequence[Run]) -> Iterator[Element]:
 
 def of_tasks(comparison: TaskComparison) -> Shown:
     """All scores of the sides, and how the first differs from the others; the page also has examples."""
-    pairs, task, number = comparison.scores["comparisons"], comparison.task, len(comparison.rows)
     return Shown(
         sides=comparison.sides,
         tables=[scores_table(comparison)],
-        sentences=[*(pair["sentence"] for pair in pairs), *comparison.notes()],
-        lede=Message("Scores on the same {rows:,} rows of a task of kind {kind}.", rows=number, kind=task.name),
+        sentences=[*(pair["sentence"] for pair in comparison.scores["comparisons"]), *comparison.notes()],
+        lede=Message(
+            "Scores on the same {rows:,} rows of a task of kind {kind}.",
+            rows=len(comparison.rows),
+            kind=comparison.task.name,
+        ),
         remark=Message("Intervals are 95 % bootstrap intervals."),
         sections=lambda: (Section(Message("Where they differ"), list(example_elements(comparison))),),
     )
@@ -181,17 +202,20 @@ def scores_table(comparison: TaskComparison) -> Table:
     for side, model in zip(comparison.sides, comparison.scores["models"], strict=True):
         scores = (f"{text(key, mean(key, model), 1)} {deviation(key, model)}".rstrip() for key in metrics)
         rows.append((side.name, side.model, str(model["seeds"]), *scores, example_interval(metrics[0], model)))
-    head = (
-        Message("side"), Message("model"), Message("seeds"), *map(label, metrics), Message("95 % interval")
-    )  # fmt: skip
-    note = Message("Mean ± standard deviation over seeds; 95 % bootstrap interval over rows, first seed.")
-    title = Message("Scores on {count:,} row", "Scores on {count:,} rows", count=len(comparison.rows))
-    return Table(title, head, rows, "nn" + "r" * (len(head) - 2), note=note)
+    return Table(
+        Message("Scores on {count:,} row", "Scores on {count:,} rows", count=len(comparison.rows)),
+        (Message("side"), Message("model"), Message("seeds"), *map(label, metrics), Message("95 % interval")),
+        rows,
+        "nnr" + "r" * len(metrics) + "r",
+        note=Message("Mean ± standard deviation over seeds; 95 % bootstrap interval over rows, first seed."),
+    )
 
 
 def example_elements(comparison: TaskComparison) -> Iterator[Element]:
     """Rows that one side of a pair predicts better than the other, largest difference first."""
-    task, rows, sides = comparison.task, comparison.rows, {side.name: side for side in comparison.sides}
+    task = comparison.task
+    rows = comparison.rows
+    sides = {side.name: side for side in comparison.sides}
     merits = {
         name: np.mean([task.merits(rows, of_seed) for of_seed in side.predictions], axis=0)
         for name, side in sides.items()
@@ -208,7 +232,8 @@ def example_elements(comparison: TaskComparison) -> Iterator[Element]:
 
 
 def example(comparison: TaskComparison, number: int, sides: Sequence[Side]) -> Entry:
-    row, task = comparison.rows[number], comparison.task
+    row = comparison.rows[number]
+    task = comparison.task
     facts: list[tuple[str, str]] = [(Message("true"), in_words(row, task.target(row)))]
     for side in sides:
         predicted = [in_words(row, of_seed[number]) or Message("(nothing)") for of_seed in side.predictions]

@@ -6,11 +6,7 @@ from pathlib import Path
 
 from korbert.errors import ArtifactError
 from korbert.messages import Message
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.figures import Figure
-from korbert.pipelines.artifacts.record import Artifact, drawing
-from korbert.pipelines.artifacts.stage import Stage
-from korbert.pipelines.artifacts.store import PAGE, RECORD, read_json
+from korbert.pipelines.artifacts import PAGE, RECORD, Artifact, Figure, Stage, drawing, formatting, read_json
 from korbert.pipelines.reports.artifacts.stage_page import figures_of, render, usage
 from korbert.pipelines.reports.artifacts.task_scores import Result, has_result, result_of, table
 from korbert.pipelines.reports.drawing import write

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from korbert.messages import Message
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.figures import in_percent, interval, label, model_name, text
+from korbert.pipelines.artifacts import formatting, in_percent, interval, label, model_name, text
 from korbert.pipelines.reports.drawing import Element, Line, Table, curves, write
 
 _HEADS = {
@@ -29,32 +28,43 @@ _COMBINATIONS = {  # by their names in layers.json
 
 def write_page(path: Path, name: str, record: Mapping[str, Any]) -> Path:
     """Writes the page of scores by layer and returns its path. record: as in layers.json."""
-    about = Message(
-        "{heads} on the {layers} layers of a frozen encoder, and on the embeddings below them.",
-        heads=_HEADS[record["features"]["head"]], layers=record["num_layers"],
-    )  # fmt: skip
-    note = Message("The encoder is frozen; heads are trained on its vectors.")
-    return write(path, "layers.html", name=name, about=about, blocks=list(score_elements(record)), note=note)
+    return write(
+        path,
+        "layers.html",
+        name=name,
+        about=Message(
+            "{heads} on the {layers} layers of a frozen encoder, and on the embeddings below them.",
+            heads=_HEADS[record["features"]["head"]],
+            layers=record["num_layers"],
+        ),
+        blocks=list(score_elements(record)),
+        note=Message("The encoder is frozen; heads are trained on its vectors."),
+    )
 
 
 def score_elements(record: Mapping[str, Any]) -> Iterator[Element]:
     metric: str = record["metrics"][0]
     defined = [model for model in record["models"] if model[metric] is not None]
     single = [model for model in defined if model["name"].isdecimal()]
-    scores, ends = [model[metric] for model in single], (0.0, 1.0) if in_percent(metric) else (-np.inf, np.inf)
+    scores = [model[metric] for model in single]
+    ends = (0.0, 1.0) if in_percent(metric) else (-np.inf, np.inf)
     low, high = (  # the mean if there is a single seed
         np.clip([score["mean"] if score[end] is None else score[end] for score in scores], *ends)
         for end in ("low", "high")
     )
-    layers, means = [float(model["name"]) for model in single], [score["mean"] for score in scores]
-    lines = [Line(Message("one layer"), layers, means, band=(low, high))]
+    means = [score["mean"] for score in scores]
+    lines = [Line(Message("one layer"), [float(model["name"]) for model in single], means, band=(low, high))]
     for model in defined:
         if (name := model["name"]) in (record["best"], *record["baselines"]) and not name.isdecimal():
             at = [model[metric]["mean"]] * 2
             lines.append(Line(layer_name(name), [0, record["num_layers"]], at, reference=True))
-    note = Message("Means over seeds with their 95 % interval. Layer 0 is the embeddings.")
-    title = Message("{metric} by layer", metric=label(metric))
-    yield from curves(title, lines, x=Message("layer"), y=label(metric), note=note)
+    yield from curves(
+        Message("{metric} by layer", metric=label(metric)),
+        lines,
+        x=Message("layer"),
+        y=label(metric),
+        note=Message("Means over seeds with their 95 % interval. Layer 0 is the embeddings."),
+    )
     yield score_table(record)
 
 
@@ -77,5 +87,10 @@ def score_table(record: Mapping[str, Any]) -> Table:
         note = Message(
             "Scored on the validation rows, which also chose the epoch: scores are optimistic, the best one most."
         )
-    head = (Message("layers"), label(metric), Message("interval"), Message("validation"), Message("seeds"))
-    return Table(Message("Layers and combinations"), head, rows, "lrrrr", note=note)
+    return Table(
+        Message("Layers and combinations"),
+        (Message("layers"), label(metric), Message("interval"), Message("validation"), Message("seeds")),
+        rows,
+        "lrrrr",
+        note=note,
+    )

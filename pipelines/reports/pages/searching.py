@@ -43,11 +43,15 @@ def write_page(
             value, low, high = measured.figures[metric]
             rows.append((WAYS.get(way, way), value, value if low is None else low, value if high is None else high))
         figures += on_one_scale(_TITLES[metric], metric, rows, "")
-    sections = (
-        Section(Message("Figures"), figures, Message("Whiskers: 95 % bootstrap interval over the queries.")),
-        Section(Message("Where the ways differ"), list(differences(pairs, right, ways))),
+    return write(
+        path,
+        "searching.html",
+        about=about,
+        sections=(
+            Section(Message("Figures"), figures, Message("Whiskers: 95 % bootstrap interval over the queries.")),
+            Section(Message("Where the ways differ"), list(differences(pairs, right, ways))),
+        ),
     )
-    return write(path, "searching.html", about=about, sections=sections)
 
 
 def differences(
