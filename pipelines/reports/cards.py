@@ -3,10 +3,8 @@
 The YAML front matter has JSON values, as JSON is a subset of YAML. The licence is left to the user.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from korbert.folders import model_folder
 from korbert.messages import Message
@@ -26,7 +24,7 @@ from korbert.pipelines.reports.artifacts.task import score_table
 from korbert.pipelines.reports.artifacts.task_scores import has_result, result_of, table
 from korbert.pipelines.reports.drawing import filled
 from korbert.pipelines.stages.table import TASK
-from korbert.system import write_whole
+from korbert.system import read_object, write_whole
 
 CARD = "README.md"
 
@@ -34,12 +32,11 @@ CARD = "README.md"
 def write_card(model: Path, folder: Path) -> Path | None:
     """Writes the model card into the folder of an exported model and returns its path; None if the model is not part
     of an artifact."""
-    path = folder / CARD
     artifact = next((parent for parent in (model, model.absolute().parent) if (parent / RECORD).is_file()), None)
     if artifact is None:
         return None
-    folders = (model_folder(model), folder)
-    config, exported = (json.loads((of / "config.json").read_text(encoding="utf-8")) for of in folders)
+    config, exported = (read_object(of / "config.json") for of in (model_folder(model), folder))
+    path = folder / CARD
     write_whole(path, model_card(artifact, config, exported).encode("utf-8", "backslashreplace"))
     return path
 
@@ -54,7 +51,7 @@ def model_card(folder: Path, config: Json, exported: Json) -> str:
         return filled("card.md", **about_model(artifact, config, exported), **about_task(artifact))
 
 
-def about_model(artifact: Artifact, config: Json, exported: Json) -> dict[str, Any]:
+def about_model(artifact: Artifact, config: Json, exported: Json) -> Json:
     """What the template says of any model."""
     folder = artifact.folder.resolve()
     in_recipe = folder.name == artifact.stage
@@ -76,7 +73,7 @@ def about_model(artifact: Artifact, config: Json, exported: Json) -> dict[str, A
     }
 
 
-def about_task(artifact: Artifact) -> dict[str, Any]:
+def about_task(artifact: Artifact) -> Json:
     """What the template says of a task; nothing of a pretrained model."""
     result = result_of(artifact) if has_result(artifact.stage) else None
     scores: Json = {} if result is None else artifact.json("scores.json")

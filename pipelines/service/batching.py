@@ -60,7 +60,7 @@ class Job:
     future: the answers, one per item and in order, or a Refusal; that of an item has the item's number as `param`.
     """
 
-    def __init__(self, operation: Operation, items: Sequence[Any]) -> None:
+    def __init__(self, operation: Operation, items: Sequence[object]) -> None:
         self.operation = operation
         self.items = items
         self.future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
@@ -144,7 +144,7 @@ class Batcher:
         self._tokenizer.stop()
         self._model.stop()
 
-    def submit(self, operation: Operation, items: Sequence[Any]) -> Job:
+    def submit(self, operation: Operation, items: Sequence[object]) -> Job:
         """A job for these items. Refusal 429 if the queue has no room for all."""
         if self.waiting and self.waiting + len(items) > self._limits.queue:
             pause = min(max(1, math.ceil(self._pace * self.waiting)), _LONGEST_PAUSE)
@@ -269,7 +269,7 @@ class Batcher:
         self._last = now
         self._deliver(batch, answers)
 
-    def _deliver(self, items: Sequence[_Item], answers: Sequence[Any]) -> None:
+    def _deliver(self, items: Sequence[_Item], answers: Sequence[object]) -> None:
         """Stores the answers, and completes the jobs whose items all have one."""
         for (job, number, row), answer in zip(items, answers, strict=True):
             if job.future.done():

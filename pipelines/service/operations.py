@@ -5,15 +5,18 @@ Answers equal those of the model's own methods (`embed`, `fill`, `predict`, `tag
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 import korbert
 from korbert.errors import SettingsError
 from korbert.messages import Message
 from korbert.model import Model
 from korbert.modeling import OnnxEncoder
+from korbert.pipelines.artifacts import Json
 from korbert.pipelines.inference.predicting import json_of
 from korbert.pipelines.inference.tokenizing import token_rows
 from korbert.pipelines.reports.look.data import look_data
@@ -32,6 +35,8 @@ from korbert.training import InferencePrecision
 from korbert.vectors import VectorSettings
 
 _MOST_CANDIDATES = 1_000  # of a text: each is written out with the whole text
+T = TypeVar("T")
+
 _MOST_SEEN = 1_024  # pieces whose attention is computed, between each two of them
 
 
@@ -70,7 +75,7 @@ def embed_operation(model: Model) -> Operation:
             Row(len(encoding), (encoding, settings)) for encoding, (_, settings) in zip(encodings, items, strict=True)
         ]
 
-    def forward(rows: Sequence[tuple[Encoding, VectorSettings]]) -> list[Any]:
+    def forward(rows: Sequence[tuple[Encoding, VectorSettings]]) -> list[NDArray[np.float32]]:
         return _by_settings(rows, lambda alike, settings: model.pooled(alike, settings, batch_size=len(alike)))
 
     return Operation(tokenize, forward)
@@ -91,7 +96,7 @@ def search_operation(index: Index, limits: Limits) -> Operation:
         _check_chars(text, limits.pieces)
         return Row(len(text) // CHARS_A_PIECE + 2, item)
 
-    def forward(rows: Sequence[tuple[str, tuple[int, Any, str | None]]]) -> list[dict[str, Any]]:
+    def forward(rows: Sequence[tuple[str, tuple[int, str | None, str | None]]]) -> list[Json]:
         return [{"hits": hits} for hits in _by_settings(rows, lambda texts, asked: index.search(texts, *asked))]
 
     return Operation(_each(row), forward)
@@ -127,7 +132,7 @@ def fill_operation(model: Model) -> Operation:
             )
         return Row(len(encoding), (text, encoding, top))
 
-    def forward(rows: Sequence[tuple[str, Encoding, int]]) -> list[dict[str, Any]]:
+    def forward(rows: Sequence[tuple[str, Encoding, int]]) -> list[Json]:
         texts, encodings, tops = zip(*rows, strict=True)
         filled = model.fill_encoded(texts, encodings, max(tops))
         return [
@@ -141,7 +146,7 @@ def fill_operation(model: Model) -> Operation:
 def predict_operation(model: Model, kind: Kind, limits: Limits) -> Operation:
     """Text, or row by role -> its prediction: an object, {"prediction": value}, or {"spans": [span, ..]}."""
 
-    def row(item: Any) -> Row:
+    def row(item: str | Json) -> Row:
         if kind.operation == "tag" and not isinstance(item, str):
             raise Refusal(422, Message("is not a string: this model takes texts"))
         try:
@@ -191,10 +196,10 @@ def answer_operation(model: Model, kind: QuestionAnswering, limits: Limits) -> O
     return Operation(_each(row), _results(model, kind))
 
 
-def _results(model: Model, kind: Kind) -> Callable[[Sequence[tuple[RowByRole, Mapping[str, Passage]]]], list[Any]]:
+def _results(model: Model, kind: Kind) -> Callable[[Sequence[tuple[RowByRole, Mapping[str, Passage]]]], list[Json]]:
     """(row by role, the pieces of its texts) -> its result as a JSON object."""
 
-    def forward(rows: Sequence[tuple[RowByRole, Mapping[str, Passage]]]) -> list[Any]:
+    def forward(rows: Sequence[tuple[RowByRole, Mapping[str, Passage]]]) -> list[Json]:
         passages: dict[str, Passage] = {}
         for _, own in rows:
             for text, passage in own.items():  # a question of one row, cut, may be the whole context of another
@@ -232,10 +237,10 @@ def attention_operation(model: Model, limits: Limits) -> Operation:
     )
 
 
-def _each(row: Callable[[Any], Row]) -> Callable[[Sequence[Any]], list[Row | Refusal]]:
+def _each(row: Callable[[T], Row]) -> Callable[[Sequence[T]], list[Row | Refusal]]:
     """Tokenizes items one by one. row: item -> its Row; may raise Refusal."""
 
-    def tokenize(items: Sequence[Any]) -> list[Row | Refusal]:
+    def tokenize(items: Sequence[T]) -> list[Row | Refusal]:
         rows: list[Row | Refusal] = []
         for item in items:
             try:

@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 
 from korbert.errors import SettingsError
 from korbert.messages import Message, language
+from korbert.pipelines.artifacts import Json
 from korbert.pipelines.reports.drawing import filled
 from korbert.pipelines.service import schemas
 from korbert.pipelines.service.limits import Limits
@@ -99,11 +100,11 @@ def _too_large(limits: Limits) -> Refusal:
 T = TypeVar("T")
 
 
-def _errors(*codes: int) -> dict[int | str, dict[str, Any]]:
+def _errors(*codes: int) -> dict[int | str, Json]:
     return {code: {"model": Error, "description": CODES[code]} for code in codes}
 
 
-def _text(kind: str) -> dict[int | str, dict[str, Any]]:
+def _text(kind: str) -> dict[int | str, Json]:
     return {200: {"content": {kind: {"schema": {"type": "string"}}}}}
 
 
@@ -220,7 +221,7 @@ async def attention(body: schemas.Attention, request: Request) -> schemas.Seen:
 
 async def _answers(
     request: Request, body: schemas.Body, operation: str, items: Sequence[object], param: str = "input"
-) -> dict[str, Any]:
+) -> Json:
     """The model's name, and as `data` its answer for each item. param: as of Service.ask."""
     service = _service(request)
     served = service.model(body.model, operation)
@@ -279,9 +280,9 @@ async def metrics(request: Request) -> Response:
 
 
 @_facts.get("/openapi.json")
-async def openapi(request: Request) -> dict[str, Any]:
+async def openapi(request: Request) -> Json:
     """This document."""
-    document: dict[str, Any] = request.app.openapi()
+    document: Json = request.app.openapi()
     return document
 
 

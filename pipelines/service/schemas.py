@@ -11,7 +11,7 @@ from korbert.vectors import PoolingName, Side
 T = TypeVar("T")
 
 
-def _whole(value: Any) -> Any:
+def _whole(value: object) -> object:
     """8.0 -> 8: to JSON Schema both are integers."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -30,7 +30,7 @@ _Texts = Annotated[Annotated[str, Tag("one")] | Annotated[list[str], Tag("many")
 _Rows = Annotated[Annotated[_Row, Tag("one")] | Annotated[list[_Row], Tag("many"), Field(min_length=1)], _ONE_OR_MANY]
 
 
-def _example(**fields: Any) -> dict[str, Any]:
+def _example(**fields: JsonValue) -> dict[str, JsonValue]:
     return {"examples": [fields]}
 
 
@@ -65,7 +65,7 @@ class Embeddings(Body, json_schema_extra=_example(input=["신용 대출을 신�
 
     @field_validator("input", mode="before")
     @classmethod
-    def refuse_ids(cls, value: Any) -> Any:
+    def refuse_ids(cls, value: object) -> object:
         """Clients send ids of OpenAI's vocabulary: read as ours, they would stand for other texts."""
         if isinstance(value, list) and value and isinstance(value[0], int | list):
             raise PydanticCustomError(

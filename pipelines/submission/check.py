@@ -64,7 +64,8 @@ def check(bundle: Path, dataset: Path | None = None, *, limit_seconds: float = 3
         shutil.copyfile(path, cell / "work" / "questions.json")
         begun = time.monotonic()
         fault = _fault_of_run(cell, limit_seconds)
-        seconds, answers = time.monotonic() - begun, {}
+        seconds = time.monotonic() - begun
+        answers = {}
         if fault is None:
             try:
                 answers = korquad.read_predictions(cell / "work" / _OUTPUT)

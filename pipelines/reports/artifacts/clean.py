@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from korbert.messages import Message, joined
 from korbert.pipelines.artifacts import Artifact, Figure, batches, formatting, label, num_rows
 from korbert.pipelines.reports.drawing import (
-    Bars,
     Element,
     Entry,
     Folded,
@@ -84,13 +83,19 @@ def _kept_share(kept: int, dropped: int) -> str:
 def story(artifact: Artifact) -> Story:
     counts = artifact.record["counts"]
     drops = Counter[tuple[str, str]]()  # (reason, source) -> documents
-    for batch in batches(artifact.parts("dropped/*.parquet"), ["reason", "source"]):
-        drops.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))
     by_reason = Counter[str]()
-    for (reason, _), number in drops.items():
-        by_reason[reason] += number
+    for batch in batches(artifact.parts("dropped/*.parquet"), ["reason", "source"]):
+        of_rows = [column.to_pylist() for column in batch.columns]
+        drops.update(zip(*of_rows, strict=True))
+        by_reason.update(of_rows[0])
     reasons = dict(by_reason.most_common())
     lengths = length_table(artifact.parts("documents/*.parquet"), "text", pc.utf8_length, Message("characters"))
+    masked = ranked_bars(
+        Message("Occurrences masked, by kind"),
+        ((label(kind), number) for kind, number in _by_name(counts, "masked").most_common()),
+        formatting.count,
+        note=Message("Over all rows read, including dropped ones."),
+    )
     read = counts["documents"] + counts["dropped"]
     most_common = Message("Nothing was dropped.")
     if reasons:
@@ -102,7 +107,7 @@ def story(artifact: Artifact) -> Story:
             Section(Message("Dropped documents"), list(drop_elements(_by_name(counts, "kept"), drops, reasons))),
             Section(Message("Frequent lines"), list(frequent_lines(artifact))),
             Section(Message("Contamination"), list(contamination(counts)), _CONTAMINATION),
-            Section(Message("Personal data"), list(personal_data(_by_name(counts, "masked")))),
+            Section(Message("Personal data"), list(masked)),
             Section(Message("Examples of dropped documents"), examples(artifact, reasons), _EXAMPLES),
             Section(Message("Kept documents"), list(lengths)),
         ),
@@ -117,10 +122,9 @@ def _by_name(counts: Mapping[str, int], prefix: str) -> Counter[str]:
 
 def drop_elements(kept: Counter[str], drops: Counter[tuple[str, str]], reasons: Mapping[str, int]) -> Iterator[Element]:
     """A chart of the drop reasons and, with several sources, a table of both."""
-    if reasons:
-        yield ranked_bars(
-            Message("Drop reasons"), ((label(reason), number) for reason, number in reasons.items()), formatting.count
-        )
+    yield from ranked_bars(
+        Message("Drop reasons"), ((label(reason), number) for reason, number in reasons.items()), formatting.count
+    )
     sources = sorted(kept | Counter(source for _, source in drops))
     if len(sources) < 2:
         return
@@ -166,16 +170,6 @@ def contamination(counts: Mapping[str, int]) -> Iterator[Table]:
         )  # fmt: skip
 
 
-def personal_data(masked: Counter[str]) -> Iterator[Bars]:
-    if masked:
-        yield ranked_bars(
-            Message("Occurrences masked, by kind"),
-            ((label(kind), number) for kind, number in masked.most_common()),
-            formatting.count,
-            note=Message("Over all rows read, including dropped ones."),
-        )
-
-
 def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:
     """At most 20 documents per reason, duplicates next to the original."""
     dropped: _Samples = {}
@@ -206,8 +200,8 @@ def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:
 
 def _draw(batch: pa.RecordBatch, samples: _Samples) -> None:
     """Keeps the 20 rows with the lowest hashes of their ids for each reason."""
-    columns = (batch.column(name).to_pylist() for name in ("id", "reason"))
-    for index, (id, reason) in enumerate(zip(*columns, strict=True)):
+    ids = batch.column("id").to_pylist()
+    for index, (id, reason) in enumerate(zip(ids, batch.column("reason").to_pylist(), strict=True)):
         drawn = samples.setdefault(reason, [])
         id_hash = hashlib.blake2b(str(id).encode(), digest_size=8).digest()
         if len(drawn) < _SAMPLES or id_hash < drawn[-1][0]:

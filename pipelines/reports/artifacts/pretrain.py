@@ -5,12 +5,11 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from korbert.messages import Message, joined
 from korbert.pipelines.artifacts import OBJECTIVES, Artifact, Figure, Json, formatting, label, text
 from korbert.pipelines.experiments.training_log import TrainingLog
-from korbert.pipelines.reports.drawing import Element, Gap, Gapped, Guess, Line, Section, Story, Use, curves
+from korbert.pipelines.reports.drawing import Element, Gapped, Line, Section, Story, Use, curves
 
 _GAPS = Message(
     "The model's predictions for each gap, most likely first, at the first, a middle and the last evaluation. The "
@@ -131,7 +130,7 @@ def gapped_samples(lines: Iterable[Json]) -> Iterator[Gapped]:
     for row, samples in by_row.items():
         samples = [samples[index] for index in sorted({0, len(samples) // 2, len(samples) - 1})]
         gaps = [
-            Gap(gaps[0]["piece"].translate(_LETTERS), [_guesses(gap) for gap in gaps])
+            (gaps[0]["piece"].translate(_LETTERS), [_predictions(gap) for gap in gaps])
             for gaps in zip(*(sample["gaps"] for sample in samples), strict=True)
         ]
         yield Gapped(
@@ -142,12 +141,12 @@ def gapped_samples(lines: Iterable[Json]) -> Iterator[Gapped]:
         )
 
 
-def _guesses(gap: Json) -> list[Guess]:
+def _predictions(gap: Json) -> list[tuple[str, str, bool]]:
     """The most likely pieces, followed by the original one if it is not among them."""
     right: str = gap["piece"]
     missing = [] if right in [guess["piece"] for guess in gap["guesses"]] else [gap]
     return [
-        Guess(guess["piece"].translate(_LETTERS), formatting.percent(guess["probability"]), guess["piece"] == right)
+        (guess["piece"].translate(_LETTERS), formatting.percent(guess["probability"]), guess["piece"] == right)
         for guess in (*gap["guesses"], *missing)
     ]
 
@@ -192,15 +191,15 @@ def training_elements(log: TrainingLog) -> Iterator[Element]:
 
 
 def chart(
-    title: str, log: TrainingLog, lines: Sequence[Json], keys: Mapping[str, str], *, level: float | None = None,
-    **options: Any,
+    title: str, log: TrainingLog, lines: Sequence[Json], keys: Mapping[str, str], *, y: str,
+    level: float | None = None, percent: bool = False, floor: float | None = None, note: str = "",
 ) -> Iterator[Element]:  # fmt: skip
-    """A chart with a curve per name and key, against pieces; empty without the keys. options: of `pictures.curves`.
+    """A chart with a curve per name and key, against pieces; empty without the keys.
 
-    level: of the unigram baseline.
+    level: of the unigram baseline. y, percent, floor: as of `pictures.curves`.
     """
     positions = log.pieces(lines)
     drawn = [Line.through(name, positions, [line.get(key) for line in lines]) for name, key in keys.items()]
     if level is not None and len(drawn[0].x):
         drawn.append(Line(Message("unigram"), [min(drawn[0].x), max(drawn[0].x)], [level] * 2, reference=True))
-    yield from curves(title, drawn, x=Message("pieces"), **options)
+    yield from curves(title, drawn, x=Message("pieces"), y=y, percent=percent, floor=floor, note=note)

@@ -8,8 +8,7 @@ import pkgutil
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from types import ModuleType, SimpleNamespace
 
 from korbert.messages import Message, joined
 from korbert.pipelines.artifacts import PAGE, Artifact, Figure, drawing, formatting, label
@@ -29,13 +28,16 @@ _DEFAULT = SimpleNamespace(
 )
 
 
-def page_of(stage: str) -> Any:
+def page_of(stage: str) -> ModuleType | SimpleNamespace:
     """The page module of a stage: `figures(artifact)`, `story(artifact)` and, where there is a use, `use(folder)`.
 
     Without a module, the page is the record alone.
     """
     entry = stage_named(stage)
-    return pkgutil.resolve_name(entry.page) if entry is not None and entry.page else _DEFAULT
+    if entry is None or not entry.page:
+        return _DEFAULT
+    module: ModuleType = pkgutil.resolve_name(entry.page)
+    return module
 
 
 def figures_of(artifact: Artifact) -> Sequence[Figure]:
@@ -135,7 +137,7 @@ def origins(artifact: Artifact) -> list[Table]:
     return [table for table in tables if table.rows]
 
 
-def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+def _flat(value: object, name: str = "") -> Iterator[tuple[str, str]]:
     """Nested values by their dotted names, in the order of the record; lists of plain values on one line."""
     if isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value):
         value = {f"[{index}]": inner for index, inner in enumerate(value)}

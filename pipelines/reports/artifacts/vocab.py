@@ -75,7 +75,7 @@ def frequency_elements(artifact: Artifact) -> Iterator[Bars]:
     total = sum(pc.sum(batch.column("count")).as_py() for batch in batches(parts, ["count"]))
     if total:
         rows = next(batches(parts, ["form", "tag", "count"])).slice(0, _TOP).to_pylist()
-        yield ranked_bars(
+        yield from ranked_bars(
             Message("Most frequent morphemes"),
             ((f"{row['form']}/{row['tag']}", row["count"]) for row in rows),
             lambda count: formatting.percent(count / total, 2),

@@ -7,9 +7,7 @@ from .elements import Code as Code
 from .elements import Element as Element
 from .elements import Entry as Entry
 from .elements import Folded as Folded
-from .elements import Gap as Gap
 from .elements import Gapped as Gapped
-from .elements import Guess as Guess
 from .elements import Interval as Interval
 from .elements import Intervals as Intervals
 from .elements import Marked as Marked

@@ -38,11 +38,14 @@ def length_table(
 
 def ranked_bars(
     title: str, counts: Iterable[tuple[str, int]], show: Callable[[int], str], *, note: str = "", korean: bool = False
-) -> Bars:
-    """Bars whose widths are relative to the first count, the largest. show: turns a count into the text of its bar."""
-    counts = list(counts)
-    bars = [Bar(name, formatting.ratio(number, counts[0][1]), show(number)) for name, number in counts]
-    return Bars(title, bars, korean=korean, note=note)
+) -> Iterator[Bars]:
+    """Bars whose widths are relative to the first count, the largest; nothing without counts.
+
+    show: turns a count into the text of its bar.
+    """
+    if counts := list(counts):
+        bars = [Bar(name, formatting.ratio(number, counts[0][1]), show(number)) for name, number in counts]
+        yield Bars(title, bars, korean=korean, note=note)
 
 
 def number_and_share(total: int) -> Callable[[int], str]:

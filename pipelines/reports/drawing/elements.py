@@ -114,27 +114,20 @@ class Folded(Element):
     open: bool = False
 
 
-class Guess(NamedTuple):
-    """A piece predicted for a gap, and its probability as text. right: whether it is the original piece."""
-
-    piece: str
-    probability: str
-    right: bool
-
-
-class Gap(NamedTuple):
-    """A gap: the original piece, and the guesses at each evaluation, most likely first."""
-
-    piece: str
-    guesses: Sequence[Sequence[Guess]]
+GapPrediction = tuple[str, str, bool]
+"""A piece predicted for a gap, its probability as text, and whether it is the original piece."""
 
 
 @dataclass(frozen=True)
 class Gapped(Element):
-    """A text with gaps and their predictions. text: one stretch more than gaps. head: evaluations."""
+    """A text with gaps and their predictions.
+
+    text: one stretch more than gaps. gaps: the original piece, and the predictions at each evaluation, most likely
+    first. head: evaluations.
+    """
 
     text: Sequence[str]
-    gaps: Sequence[Gap]
+    gaps: Sequence[tuple[str, Sequence[Sequence[GapPrediction]]]]
     head: Sequence[str]
 
 

@@ -48,9 +48,9 @@ class Line:
     band: tuple[Sequence[float] | np.ndarray, Sequence[float] | np.ndarray] | None = None
 
     @classmethod
-    def through(cls, name: str, xs: Iterable[float], ys: Iterable[Any]) -> "Line":
+    def through(cls, name: str, xs: Iterable[float], ys: Iterable[float | None]) -> "Line":
         """The line through the points whose y is known."""
-        points = [(x, y) for x, y in zip(xs, ys, strict=True) if known(y)]
+        points = [(x, y) for x, y in zip(xs, ys, strict=True) if y is not None and known(y)]
         return cls(name, [x for x, _ in points], [y for _, y in points])
 
 

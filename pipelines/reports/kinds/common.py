@@ -121,7 +121,7 @@ def cause_bars(numbers: Mapping[str, int], causes: Causes) -> Iterator[Bars]:
     """Errors by cause, the most frequent first, with the meaning of each cause; nothing without errors."""
     if total := sum(numbers.values()):
         meanings = joined(joined(causes[key], ": ") for key in numbers)
-        yield ranked_bars(
+        yield from ranked_bars(
             Message("Errors by cause"),
             [(causes[key][0], number) for key, number in numbers.items()],
             number_and_share(total),

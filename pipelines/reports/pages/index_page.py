@@ -1,7 +1,7 @@
 """The index of a recipe: its stages in order as boxes, each with its state and its main figures."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from korbert.errors import ArtifactError
@@ -38,10 +38,6 @@ class Box:
     page: bool = False
     result: Result | None = None
 
-    @property
-    def state_name(self) -> Message:
-        return _STATES[self.state]
-
 
 def draw(pipeline: Pipeline, stage: Stage) -> None:
     """Writes the page of a finished artifact and, in a recipe, the index."""
@@ -74,6 +70,7 @@ def index(recipe_folder: Path, stages: Iterable[str]) -> Path:
         "index.html",
         name=recipe_folder.resolve().name,
         boxes=boxes,
+        states=_STATES,
         stage_named=stage_named,
         lede=lede,
         usage=usage({box.stage: recipe_folder / box.stage for box in done}),
@@ -87,8 +84,7 @@ def index(recipe_folder: Path, stages: Iterable[str]) -> Path:
 def box_of(recipe_folder: Path, stage: str) -> Box:
     folder = recipe_folder / stage
     if not (folder / RECORD).is_file():
-        started = (recipe_folder / f"{stage}.partial").is_dir()
-        if started:
+        if (recipe_folder / f"{stage}.partial").is_dir():
             return Box(stage, "partial", Message("started, not finished"))
         return Box(stage, "absent", Message("not run yet"))
     try:
@@ -101,6 +97,7 @@ def box_of(recipe_folder: Path, stage: str) -> Box:
             changed = [name for name, digest in made_from.items() if digests[name] != digest]
     except ArtifactError as error:
         return Box(stage, "broken", error.message)
-    state = "stale" if changed else "done"
-    why = Message("{names} changed since", names=", ".join(changed)) if changed else ""
-    return Box(stage, state, why, figures, artifact.seconds, (folder / PAGE).is_file(), result)
+    box = Box(stage, "done", "", figures, artifact.seconds, (folder / PAGE).is_file(), result)
+    if changed:
+        return replace(box, state="stale", why=Message("{names} changed since", names=", ".join(changed)))
+    return box

@@ -1,13 +1,12 @@
 """The page of `korbert layers`: scores by layer as curve and table."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from korbert.messages import Message
-from korbert.pipelines.artifacts import formatting, in_percent, interval, label, model_name, text
+from korbert.pipelines.artifacts import Json, formatting, in_percent, interval, label, model_name, text
 from korbert.pipelines.reports.drawing import Element, Line, Table, curves, write
 
 _HEADS = {
@@ -26,7 +25,7 @@ _COMBINATIONS = {  # by their names in layers.json
 }  # fmt: skip
 
 
-def write_page(path: Path, name: str, record: Mapping[str, Any]) -> Path:
+def write_page(path: Path, name: str, record: Json) -> Path:
     """Writes the page of scores by layer and returns its path. record: as in layers.json."""
     return write(
         path,
@@ -42,7 +41,7 @@ def write_page(path: Path, name: str, record: Mapping[str, Any]) -> Path:
     )
 
 
-def score_elements(record: Mapping[str, Any]) -> Iterator[Element]:
+def score_elements(record: Json) -> Iterator[Element]:
     metric: str = record["metrics"][0]
     defined = [model for model in record["models"] if model[metric] is not None]
     single = [model for model in defined if model["name"].isdecimal()]
@@ -73,7 +72,7 @@ def layer_name(name: str) -> str:
     return _COMBINATIONS.get(name) or model_name(name)
 
 
-def score_table(record: Mapping[str, Any]) -> Table:
+def score_table(record: Json) -> Table:
     """The scores of layers and combinations. record: as in layers.json."""
     metric: str = record["metrics"][0]
     rows = []

@@ -192,10 +192,12 @@ def test_pretrain_shows_guesses_at_three_evaluations(maker):
     assert (first.title, second.title) == ("wiki, row 7", "wiki, row 1,234")
     assert first.head == ["step 100", "step 400", "step 700"]
     assert first.text == ["앞 ", "ㄴ 뒤 <b>"]
-    assert [plain(guesses[1].probability) for guesses in first.gaps[0].guesses] == ["5.0 %", "20.0 %", "35.0 %"]
-    assert [guess.right for guess in first.gaps[0].guesses[0]] == [False, True, False, False, False]
-    unlikely = second.gaps[0].guesses[0]  # with the right piece below the likeliest
-    assert [(guess.piece, guess.right) for guess in unlikely[3:]] == [("라", False), ("ㄴ", False), ("마", True)]
+    original, predictions = first.gaps[0]
+    assert original == "나"
+    assert [plain(of_step[1][1]) for of_step in predictions] == ["5.0 %", "20.0 %", "35.0 %"]
+    assert [right for *_, right in predictions[0]] == [False, True, False, False, False]
+    unlikely = second.gaps[0][1][0]  # with the right piece below the likeliest
+    assert [(piece, right) for piece, _, right in unlikely[3:]] == [("라", False), ("ㄴ", False), ("마", True)]
     page = render(maker("pretrain")).read_text(encoding="utf-8")
     assert "앞 <mark>나</mark>ㄴ 뒤 &lt;b&gt;" in page
     assert '<li class="right"><b lang="ko">나</b> 35.0' in page
