@@ -55,7 +55,8 @@ def about_model(artifact: Artifact, config: Json, exported: Json) -> Json:
     """What the template says of any model."""
     folder = artifact.folder.resolve()
     in_recipe = folder.name == artifact.stage
-    encoder, architecture = config["encoder"], exported["architectures"][0]
+    encoder = config["encoder"]
+    architecture = exported["architectures"][0]
     is_embedding = config["kind"] == "embedding"
     return {
         "name": f"{folder.parent.name}-{artifact.stage.removeprefix(TASK)}" if in_recipe else folder.name,

@@ -83,7 +83,8 @@ class _Server(uvicorn.Server):
             timeout_graceful_shutdown=5,
         )
         super().__init__(configuration)
-        self._service, self._gate = service, gate
+        self._service = service
+        self._gate = gate
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._service.status = "ending"

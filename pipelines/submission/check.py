@@ -21,7 +21,8 @@ from korbert.pipelines.artifacts import formatting
 from korbert.system import peak_memory
 from korbert.tasks import korquad
 
-_PROGRAM, _OUTPUT = "predict.py", "predictions.json"
+_PROGRAM = "predict.py"
+_OUTPUT = "predictions.json"
 
 
 @dataclass(frozen=True)

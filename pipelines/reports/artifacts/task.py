@@ -90,7 +90,14 @@ def story(artifact: Artifact) -> Story:
         about = Message("{kind}: {about}.", kind=_KIND_NAMES.get(kind.name, kind.name), about=kind.about())
         by_kind += sections_of(Scored(kind, lines, predictions), scores["details"])
         if by_kind and main["name"] in ("pretrained", "scratch"):
-            by_kind[0] = by_kind[0]._replace(text=joined([by_kind[0].text, source_of(scores)], " "))
+            source = Message("Predictions of the {model} model.", model=model_name(main["name"]))
+            if main["seeds"] > 1:
+                source = Message(
+                    "Predictions of the first seed ({seed}) of the {model} model.",
+                    seed=scores["rows"][0].get("seed"),
+                    model=model_name(main["name"]),
+                )
+            by_kind[0] = by_kind[0]._replace(text=joined([by_kind[0].text, source], " "))
     files = [(Message.from_json(line).changed(without_folders),) for line in scores["said"][1:]]
     data = [Table(Message("Files and rows read"), ("",), files, "l")] if files else []
     return Story(
@@ -106,20 +113,10 @@ def story(artifact: Artifact) -> Story:
     )
 
 
-def source_of(scores: Json) -> Message:
-    """Which model's predictions the page shows."""
-    main = scores["models"][0]
-    name = model_name(main["name"])
-    if main["seeds"] == 1:
-        return Message("Predictions of the {model} model.", model=name)
-    return Message(
-        "Predictions of the first seed ({seed}) of the {model} model.", seed=scores["rows"][0].get("seed"), model=name
-    )
-
-
 def title_of(task: str, scores: Json) -> Message:
     """The difference from the best baseline, in words."""
-    metric, baseline = scores["metrics"][0], best_baseline(scores)
+    metric = scores["metrics"][0]
+    baseline = best_baseline(scores)
     compared = [pair for pair in scores["comparisons"] if baseline and pair["names"][1] == baseline["name"]]
     if baseline is None or not compared or not known(compared[0]["difference"]):
         return Message("Fine-tuned on {task}", task=task)

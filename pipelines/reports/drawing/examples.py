@@ -19,8 +19,10 @@ def in_words(row: Row, value: Prediction) -> str:
     """A target or a prediction of a row as short text."""
     match value:
         case {"choice": key} | {"label": key}:
-            name = str(row["choices"][key] if "choice" in value else key)
-            return f"{name} ({formatting.percent(value['probabilities'][key])})" if "probabilities" in value else name
+            name = row["choices"][key] if "choice" in value else key
+            return (
+                f"{name} ({formatting.percent(value['probabilities'][key])})" if "probabilities" in value else str(name)
+            )
         case {"labels": labels}:
             return ", ".join(labels) or Message("none")
         case int():

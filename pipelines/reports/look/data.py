@@ -38,7 +38,8 @@ def look_data(
     and that of the next likely labels. Raises ModelError for a text that is too long, unless the model reads texts to
     their end. attributed: include what each piece adds to a label.
     """
-    model, tokenizer = loaded.network, loaded.tokenizer
+    model = loaded.network
+    tokenizer = loaded.tokenizer
     data: dict[str, Any] = {"model": about(loaded), "texts": [text] if pair is None else [text, pair], "missing": {}}
     reading = loaded.kind if isinstance(loaded.kind, QuestionAnswering) and pair is not None else None
     seen = None

@@ -26,10 +26,8 @@ from korbert.pipelines.reports.drawing import (
 )
 
 _EXAMPLES = 10  # for each side of a pair
-_LOSS, _ACCURACY = "mlm_loss", "mlm_accuracy"
-
-_Positions = Callable[[Run], NDArray[np.float64] | None]
-"""Where the evaluations of a run stand on an axis; None if unknown."""
+_LOSS = "mlm_loss"
+_ACCURACY = "mlm_accuracy"
 
 
 @dataclass(frozen=True)
@@ -95,18 +93,19 @@ def write_page(path: Path, shown: Shown) -> Path:
 def of_runs(runs: Sequence[Run]) -> Shown:
     """The runs, their last evaluations, and figures at equal time and equal pieces, if known for all runs."""
     tables = run_tables(runs)
-    seconds = [run.seconds[-1] for run in runs if run.seconds is not None]
+    seconds = [run.seconds for run in runs if run.seconds is not None]
     if len(seconds) == len(runs):
-        title = Message("At equal time: {duration}", duration=formatting.duration(min(seconds)))
-        tables.append(at_equal(title, runs, min(seconds), lambda run: run.seconds))
+        shortest = min(of_run[-1] for of_run in seconds)
+        title = Message("At equal time: {duration}", duration=formatting.duration(shortest))
+        tables.append(at_equal(title, runs, shortest, seconds))
     pieces = min(run.pieces[-1] for run in runs)
     title = Message("At equal pieces: {pieces}", pieces=formatting.compact(pieces))
-    tables.append(at_equal(title, runs, pieces, lambda run: run.pieces))
+    tables.append(at_equal(title, runs, pieces, [run.pieces for run in runs]))
     why = difference(runs)
     return Shown(
         sides=runs,
         tables=tables,
-        sentences=[why] if why else [],
+        sentences=list(filter(None, [why])),
         lede=why or Message("Pretraining runs with the same tokenizer, evaluated on the same held-out rows."),
         remark=Message("Time is training time, without evaluations and checkpoints."),
         sections=lambda: [Section(Message("Held-out loss"), list(loss_curves(runs)))],
@@ -147,13 +146,14 @@ def run_tables(runs: Sequence[Run]) -> list[Table]:
     ]
 
 
-def at_equal(title: str, runs: Sequence[Run], position: float, positions: _Positions) -> Table:
-    """Held-out figures at a position that all runs have reached, best run first."""
+def at_equal(title: str, runs: Sequence[Run], position: float, axes: Sequence[NDArray[np.float64]]) -> Table:
+    """Held-out figures at a position that all runs have reached, best run first.
+
+    axes: where the evaluations of each run stand.
+    """
     scored: list[tuple[float, tuple[str, ...]]] = []
-    for run in runs:
-        at = positions(run)
-        assert at is not None
-        loss, accuracy = (run.at(key, position, at) for key in (_LOSS, _ACCURACY))
+    for run, axis in zip(runs, axes, strict=True):
+        loss, accuracy = (run.at(key, position, axis) for key in (_LOSS, _ACCURACY))
         row = (run.name, text(_LOSS, loss, 1), text(_ACCURACY, accuracy))
         scored.append((float("inf") if loss is None else loss, row))
     rows = [row for _, row in sorted(scored, key=lambda pair: pair[0])]

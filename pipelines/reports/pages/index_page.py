@@ -63,7 +63,7 @@ def index(recipe_folder: Path, stages: Iterable[str]) -> Path:
     # Stages that no other stage reads stand side by side at the end.
     read = {name for stage in STAGES.values() for name in stage.reads}
     last = [box.stage for box in boxes if box.stage not in read]
-    preview = (recipe_folder / "preview.html").is_file()
+    has_preview = (recipe_folder / "preview.html").is_file()
     results = [box.result for box in done if box.result is not None]
     return write(
         recipe_folder / "index.html",
@@ -74,9 +74,9 @@ def index(recipe_folder: Path, stages: Iterable[str]) -> Path:
         stage_named=stage_named,
         lede=lede,
         usage=usage({box.stage: recipe_folder / box.stage for box in done}),
-        previewed=[stage.name for stage in STAGES.values() if stage.preview and preview],
-        beside=last if len(last) > 1 else [],
-        results=table(results) if results else None,
+        previewed=[stage.name for stage in STAGES.values() if stage.preview and has_preview],
+        last=last,
+        results=table(results),
         duration=formatting.duration,
     )
 

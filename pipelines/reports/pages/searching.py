@@ -4,11 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from rich.table import Table
 
-from korbert.messages import Message, joined
+from korbert.messages import Message, in_language, joined
 from korbert.pipelines.reports.artifacts.task import on_one_scale
 from korbert.pipelines.reports.drawing import Element, Entry, Folded, Section, beginning, differing, write
 from korbert.search.evaluation import DEPTH, METRICS, Measured
+from korbert.system import console
 
 _EXAMPLES = 20  # for each side of a pair
 WAYS = {
@@ -78,3 +80,18 @@ def rank_in_words(rank: int | None) -> Message:
     if rank is None:
         return Message("not among the first {depth}", depth=DEPTH)
     return Message("rank {rank}", rank=rank)
+
+
+def show_table(ways: Mapping[str, Measured]) -> None:
+    """Prints the figures of each way of searching, times 100, with their intervals."""
+    table = Table("", *(in_language(WAYS.get(way, way)) for way in ways), box=None, pad_edge=False)
+    for metric in next(iter(ways.values())).figures:
+        cells = []
+        for own in ways.values():
+            value, *ends = (f"{100 * part:.1f}" for part in own.figures[metric] if part is not None)
+            if ends:
+                interval = Message("{low} to {high}", low=ends[0], high=ends[1])
+                value = f"{value} ({in_language(interval)})"
+            cells.append(value)
+        table.add_row(metric, *cells)
+    console(width=12 + 26 * len(ways)).print(table)  # rows stay in a line, whatever the terminal's width
