@@ -10,7 +10,7 @@ from rich.table import Table
 from korbert.messages import Message, in_language, joined
 from korbert.pipelines import artifacts, reports
 from korbert.pipelines.artifacts import PAGE, formatting
-from korbert.pipelines.reports.drawing import Table as Shown
+from korbert.pipelines.reports.drawing import TableElement
 from korbert.pipelines.runs.pipeline import Pipeline, Status
 from korbert.pipelines.submission.check import Verdict
 from korbert.system import console, say
@@ -100,7 +100,7 @@ def show_check(verdict: Verdict) -> None:
         say(Message("exact match: {exact_match:.2f}, F1: {f1:.2f}", **verdict.scores))
 
 
-def show_tables(tables: Iterable[Shown], sentences: Iterable[str] = (), out: Console | None = None) -> None:
+def show_tables(tables: Iterable[TableElement], sentences: Iterable[str] = (), out: Console | None = None) -> None:
     """Prints tables, and sentences below them. out: None: standard output."""
     out = out or console(highlight=False)
     for table in tables:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from korbert.messages import Message
 from korbert.pipelines.service.limits import Limits
-from korbert.pipelines.service.metrics import Metrics
+from korbert.pipelines.service.metrics import ServiceMetrics
 from korbert.pipelines.service.refusals import Refusal
 
 _logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ _FRAMES = 6  # of a traceback in the log
 _LONGEST_PAUSE = 60  # seconds: the largest Retry-After
 
 
-class Row(NamedTuple):
+class TokenizedItem(NamedTuple):
     """A tokenized item: its number of pieces, and the value that the operation's `forward` takes."""
 
     pieces: int
@@ -45,12 +45,12 @@ class Row(NamedTuple):
 class Operation:
     """What a model does for one kind of request. Requests of the same operation share batches.
 
-    tokenize: items -> a Row each, or a Refusal for an item that the model cannot take; runs on the first thread.
+    tokenize: items -> a TokenizedItem each, or a Refusal for one that the model cannot take; runs on the first thread.
     forward: the values of the rows of a batch -> an answer each; runs on the second thread. None: the values are the
     answers.
     """
 
-    tokenize: Callable[[Sequence[Any]], Sequence[Row | Refusal]]
+    tokenize: Callable[[Sequence[Any]], Sequence[TokenizedItem | Refusal]]
     forward: Callable[[Sequence[Any]], Sequence[Any]] | None
 
 
@@ -74,7 +74,7 @@ class Job:
 class _Item(NamedTuple):
     job: Job
     number: int
-    row: Row = Row(0, None)
+    row: TokenizedItem = TokenizedItem(0, None)
 
 
 _Function = Callable[[list[Any]], Sequence[Any]]
@@ -119,7 +119,7 @@ class Batcher:
 
     def __init__(self, limits: Limits) -> None:
         self.waiting = 0
-        self.metrics = Metrics(lambda: self.waiting)
+        self.metrics = ServiceMetrics(lambda: self.waiting)
         self._limits = limits
         self._submitted = asyncio.Event()
         self._tokenized = asyncio.Event()
@@ -227,7 +227,7 @@ class Batcher:
         self.metrics.tokenizing_seconds.observe(time.monotonic() - began)
         ready = []
         for item, row in zip(items, rows, strict=True):
-            if isinstance(row, Row):
+            if isinstance(row, TokenizedItem):
                 ready.append(_Item(item.job, item.number, row))
             else:  # only the route knows what the request calls the item
                 self._fail(item.job, Refusal(row.status_code, row.detail, str(item.number)))

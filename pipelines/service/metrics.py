@@ -9,7 +9,7 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 _PIECES = tuple(float(1 << power) for power in range(3, 16))
 
 
-class Metrics:
+class ServiceMetrics:
     """The metrics of one service. queue: returns the number of texts waiting or being computed."""
 
     content_type = CONTENT_TYPE_PLAIN_0_0_4

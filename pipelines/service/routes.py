@@ -19,7 +19,7 @@ from korbert.pipelines.artifacts import Json
 from korbert.pipelines.reports.drawing import filled
 from korbert.pipelines.service import schemas
 from korbert.pipelines.service.limits import Limits
-from korbert.pipelines.service.refusals import CODES, Error, Refusal
+from korbert.pipelines.service.refusals import CODES, ErrorResponse, Refusal
 from korbert.pipelines.service.shared import Served, Service
 from korbert.vectors import VectorSettings
 
@@ -101,7 +101,7 @@ T = TypeVar("T")
 
 
 def _errors(*codes: int) -> dict[int | str, Json]:
-    return {code: {"model": Error, "description": CODES[code]} for code in codes}
+    return {code: {"model": ErrorResponse, "description": CODES[code]} for code in codes}
 
 
 def _text(kind: str) -> dict[int | str, Json]:
@@ -121,7 +121,7 @@ _asked = APIRouter(
 
 
 @_asked.post("/v1/embeddings")
-async def embeddings(body: schemas.Embeddings, request: Request) -> schemas.EmbeddingsAnswer:
+async def embeddings(body: schemas.EmbeddingsRequest, request: Request) -> schemas.EmbeddingsResponse:
     """Vectors of texts, in OpenAI format."""
     service = _service(request)
     served = service.model(body.model)
@@ -133,12 +133,12 @@ async def embeddings(body: schemas.Embeddings, request: Request) -> schemas.Embe
         shown = vector.tolist()
         if body.encoding_format == "base64":
             shown = base64.b64encode(vector.astype("<f4").tobytes()).decode()
-        data.append(schemas.Embedding(index=index, embedding=shown))
+        data.append(schemas.EmbeddingObject(index=index, embedding=shown))
     usage = schemas.Usage(prompt_tokens=job.pieces, total_tokens=job.pieces)
-    return schemas.EmbeddingsAnswer(data=data, model=served.name, usage=usage)
+    return schemas.EmbeddingsResponse(data=data, model=served.name, usage=usage)
 
 
-def _vector_settings(served: Served, body: schemas.Embeddings) -> VectorSettings:
+def _vector_settings(served: Served, body: schemas.EmbeddingsRequest) -> VectorSettings:
     """The requested settings, else the model's defaults. Refusal 422 for settings that the model does not support."""
     asked = {name: value for name in ("layer", "pooling", "side") if (value := getattr(body, name)) is not None}
     try:
@@ -162,7 +162,7 @@ def _vector_settings(served: Served, body: schemas.Embeddings) -> VectorSettings
 
 
 @_asked.post("/similar")
-async def similar(body: schemas.Similar, request: Request) -> schemas.Listed:
+async def similar(body: schemas.SimilarRequest, request: Request) -> schemas.SimilarResponse:
     """The texts of the index that are most similar to each text."""
     service = _service(request)
     if service.search is None:
@@ -170,31 +170,31 @@ async def similar(body: schemas.Similar, request: Request) -> schemas.Listed:
         raise Refusal(404, Message("this service has no index: start it with --index"))
     items = [(text, (body.top, body.way, body.where)) for text in _listed(body.input)]
     job = await service.ask(request, service.search, items, body)
-    return schemas.Listed(data=job.answers)
+    return schemas.SimilarResponse(data=job.answers)
 
 
 @_asked.post("/tokenize")
-async def tokenize(body: schemas.Tokenize, request: Request) -> schemas.Tokenized:
+async def tokenize(body: schemas.TokenizeRequest, request: Request) -> schemas.TokenizeResponse:
     """Pieces of texts with their spans and tags."""
     items = [(text, body.special_tokens) for text in _listed(body.input)]
-    return schemas.Tokenized(**await _answers(request, body, "tokenize", items))
+    return schemas.TokenizeResponse(**await _answers(request, body, "tokenize", items))
 
 
 @_asked.post("/fill")
-async def fill(body: schemas.Fill, request: Request) -> schemas.Filled:
+async def fill(body: schemas.FillRequest, request: Request) -> schemas.FillResponse:
     """The most probable pieces for each [MASK]."""
     items = [(text, body.top) for text in _listed(body.input)]
-    return schemas.Filled(**await _answers(request, body, "fill", items))
+    return schemas.FillResponse(**await _answers(request, body, "fill", items))
 
 
 @_asked.post("/predict")
-async def predict(body: schemas.Predict, request: Request) -> schemas.Predicted:
+async def predict(body: schemas.PredictRequest, request: Request) -> schemas.PredictResponse:
     """Predictions of a fine-tuned model: labels, numbers, spans."""
-    return schemas.Predicted(**await _answers(request, body, "predict", _listed(body.input)))
+    return schemas.PredictResponse(**await _answers(request, body, "predict", _listed(body.input)))
 
 
 @_asked.post("/answer", response_model_exclude_unset=True)
-async def answer(body: schemas.Answer, request: Request) -> schemas.Answers:
+async def answer(body: schemas.AnswerRequest, request: Request) -> schemas.AnswerResponse:
     """Answers to questions, as spans of texts."""
     questions = _listed(body.question)
     contexts = _listed(body.context)
@@ -209,14 +209,14 @@ async def answer(body: schemas.Answer, request: Request) -> schemas.Answers:
             "context",
         )
     items = list(zip(questions, contexts, strict=True))
-    return schemas.Answers(**await _answers(request, body, "answer", items, "context"))
+    return schemas.AnswerResponse(**await _answers(request, body, "answer", items, "context"))
 
 
 @_asked.post("/attention")
-async def attention(body: schemas.Attention, request: Request) -> schemas.Seen:
+async def attention(body: schemas.AttentionRequest, request: Request) -> schemas.AttentionResponse:
     """Data of the page for a text or a pair."""
     found = await _answers(request, body, "attention", [(body.text, body.pair, body.attribution)], "text")
-    return schemas.Seen(**found["data"][0])
+    return schemas.AttentionResponse(**found["data"][0])
 
 
 async def _answers(
@@ -239,9 +239,9 @@ def _service(request: Request) -> Service:
 
 
 @_facts.get("/v1/models")
-async def models(request: Request) -> schemas.Models:
+async def models(request: Request) -> schemas.ModelList:
     """Names of the models."""
-    return schemas.Models(data=[schemas.ModelName(id=name) for name in _service(request).models])
+    return schemas.ModelList(data=[schemas.ModelName(id=name) for name in _service(request).models])
 
 
 @_facts.get("/v1/models/{model}", responses=_errors(404, 422, 503))
@@ -251,7 +251,7 @@ async def model(model: str, request: Request) -> schemas.ModelName:
 
 
 @_facts.get("/health")
-async def health(request: Request) -> schemas.Health:
+async def health(request: Request) -> schemas.HealthResponse:
     """Status of the service, its models and index."""
     service = _service(request)
     served = service.models.values() if service.may_ask(request.headers) else ()
@@ -261,15 +261,15 @@ async def health(request: Request) -> schemas.Health:
         )
         for one in served
     ]
-    return schemas.Health(status=service.status, models=facts, index=service.search is not None)
+    return schemas.HealthResponse(status=service.status, models=facts, index=service.search is not None)
 
 
 @_facts.get("/ready", responses=_errors(503))
-async def ready(request: Request) -> schemas.Ready:
+async def ready(request: Request) -> schemas.ReadyResponse:
     """Whether the models are loaded."""
     if (status := _service(request).status) != "ready":
         raise Refusal(503, Message("the service is {status}", status=status), headers={"retry-after": "5"})
-    return schemas.Ready()
+    return schemas.ReadyResponse()
 
 
 @_facts.get("/metrics", response_class=Response, responses=_text("text/plain"))

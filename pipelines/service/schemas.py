@@ -42,7 +42,9 @@ class Body(BaseModel):
     model: str | None = Field(None, description="name of the model; default: the first one that can answer")
 
 
-class Embeddings(Body, json_schema_extra=_example(input=["신용 대출을 신청하고 싶어요", "대출 신청은 어떻게 하나요?"])):
+class EmbeddingsRequest(
+    Body, json_schema_extra=_example(input=["신용 대출을 신청하고 싶어요", "대출 신청은 어떻게 하나요?"])
+):
     input: _Texts = Field(description="a text, or several; long texts are truncated to the model's maximum length")
     encoding_format: Literal["float", "base64"] = Field(
         "float", description="float: JSON numbers; base64: little-endian 32-bit floats"
@@ -74,28 +76,28 @@ class Embeddings(Body, json_schema_extra=_example(input=["신용 대출을 신�
         return value
 
 
-class Tokenize(Body, json_schema_extra=_example(input="학교에 간다")):
+class TokenizeRequest(Body, json_schema_extra=_example(input="학교에 간다")):
     input: _Texts = Field(description="a text, or several")
     special_tokens: bool = Field(False, description="parse [MASK] and the like as special tokens")
 
 
-class Fill(Body, json_schema_extra=_example(input="오늘 [MASK] 정말 좋다", top=3)):
+class FillRequest(Body, json_schema_extra=_example(input="오늘 [MASK] 정말 좋다", top=3)):
     input: _Texts = Field(description="texts with [MASK]")
     top: _Top = Field(5, description="candidates per gap")
 
 
-class Predict(Body, json_schema_extra=_example(input="정말 좋은 영화")):
+class PredictRequest(Body, json_schema_extra=_example(input="정말 좋은 영화")):
     input: _Rows = Field(description="texts, or objects with the fields of the model's task: text, pair, choices, ..")
 
 
-class Answer(
+class AnswerRequest(
     Body, json_schema_extra=_example(question="한글은 언제 만들어졌나?", context="세종은 1443년에 한글을 만들었다.")
 ):
     question: _Texts = Field(description="a question, or several")
     context: _Texts = Field(description="one context per question")
 
 
-class Similar(Body, json_schema_extra=_example(input="신용 대출을 신청하고 싶어요", top=3)):
+class SimilarRequest(Body, json_schema_extra=_example(input="신용 대출을 신청하고 싶어요", top=3)):
     model: str | None = Field(None, description="ignored: an index has its own model")
     input: _Texts = Field(description="a text, or several")
     top: _Top = Field(10, description="number of results per text")
@@ -109,18 +111,18 @@ class Similar(Body, json_schema_extra=_example(input="신용 대출을 신청하
     )
 
 
-class Attention(Body, json_schema_extra=_example(text="신용 대출을 신청하고 싶어요")):
+class AttentionRequest(Body, json_schema_extra=_example(text="신용 대출을 신청하고 싶어요")):
     text: str = Field(description="a text; for a question answering model, the question")
     pair: str | None = Field(None, description="a second text; for a question answering model, the context")
     attribution: bool = Field(True, description="also what each piece adds to a label: 50 more passes of the model")
 
 
-class ModelAnswer(BaseModel, Generic[T]):
+class ModelResponse(BaseModel, Generic[T]):
     model: str
     data: list[T]
 
 
-class Embedding(BaseModel):
+class EmbeddingObject(BaseModel):
     object: Literal["embedding"] = "embedding"
     index: int
     embedding: list[float] | str
@@ -131,9 +133,9 @@ class Usage(BaseModel):
     total_tokens: int
 
 
-class EmbeddingsAnswer(BaseModel):
+class EmbeddingsResponse(BaseModel):
     object: Literal["list"] = "list"
-    data: list[Embedding]
+    data: list[EmbeddingObject]
     model: str
     usage: Usage
 
@@ -146,14 +148,14 @@ class Piece(BaseModel):
     eojeol: int
 
 
-class Pieces(BaseModel):
+class TokenizedText(BaseModel):
     pieces: list[Piece]
 
 
-Tokenized = ModelAnswer[Pieces]
+TokenizeResponse = ModelResponse[TokenizedText]
 
 
-class Candidate(BaseModel):
+class GapCandidate(BaseModel):
     piece: str
     id: int
     probability: float
@@ -161,13 +163,13 @@ class Candidate(BaseModel):
 
 
 class Gaps(BaseModel):
-    gaps: list[list[Candidate]]
+    gaps: list[list[GapCandidate]]
 
 
-Filled = ModelAnswer[Gaps]
+FillResponse = ModelResponse[Gaps]
 
 
-class Predicted(ModelAnswer[dict[str, Any]]):
+class PredictResponse(ModelResponse[dict[str, Any]]):
     data: list[dict[str, Any]] = Field(description="label and probabilities, spans, or whatever else the task predicts")
 
 
@@ -179,18 +181,18 @@ class Reading(BaseModel):
     no_answer_score: float | None = Field(None, description="only of models that may decline")
 
 
-Answers = ModelAnswer[Reading]
+AnswerResponse = ModelResponse[Reading]
 
 
 class Hits(BaseModel):
     hits: list[Hit]
 
 
-class Listed(BaseModel):
+class SimilarResponse(BaseModel):
     data: list[Hits]
 
 
-class Seen(BaseModel, extra="allow"):
+class AttentionResponse(BaseModel, extra="allow"):
     """The data of the page: docs/formats.md."""
 
 
@@ -201,7 +203,7 @@ class ModelName(BaseModel):
     owned_by: str = "korbert"
 
 
-class Models(BaseModel):
+class ModelList(BaseModel):
     object: Literal["list"] = "list"
     data: list[ModelName]
 
@@ -213,11 +215,11 @@ class ModelFacts(BaseModel):
     precision: Literal["fp32", "bf16", "int8"]
 
 
-class Health(BaseModel):
+class HealthResponse(BaseModel):
     status: Literal["loading", "ready", "ending"]
     models: list[ModelFacts] = Field(description="empty without the token, if one is required")
     index: bool = Field(description="whether there is an index for /similar")
 
 
-class Ready(BaseModel):
+class ReadyResponse(BaseModel):
     ready: Literal[True] = True

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from korbert.messages import Message, joined
 from korbert.pipelines.artifacts import Artifact, Figure, batches, formatting, label
-from korbert.pipelines.reports.drawing import Entry, Folded, Section, Story, Use, length_table
+from korbert.pipelines.reports.drawing import Example, Folded, Section, Story, Use, length_table
 
 _SAMPLES = 20  # failed documents shown for each reason
 
@@ -84,13 +84,13 @@ def speed(artifact: Artifact) -> Message:
 
 def failure_elements(artifact: Artifact) -> Iterator[Folded]:
     totals: Counter[str] = Counter()
-    samples: dict[str, list[Entry]] = {}
+    samples: dict[str, list[Example]] = {}
     for batch in batches(artifact.parts("failed/*.parquet"), ["id", "source", "reason", "detail"]):
         for row in batch.to_pylist():
             totals[row["reason"]] += 1
             if totals[row["reason"]] <= _SAMPLES:
                 facts = [(Message("source"), row["source"]), (Message("detail"), row["detail"] or "")]
-                samples.setdefault(row["reason"], []).append(Entry(row["id"], facts=facts))
+                samples.setdefault(row["reason"], []).append(Example(row["id"], facts=facts))
     for reason, number in totals.most_common():
         sizes = Message("{number:,}, {shown} shown", number=number, shown=len(samples[reason]))
         yield Folded(joined([label(reason), sizes], " · "), samples[reason])

@@ -14,11 +14,11 @@ from korbert.messages import Message, joined
 from korbert.pipelines.artifacts import Artifact, Figure, batches, formatting, label, num_rows
 from korbert.pipelines.reports.drawing import (
     Element,
-    Entry,
+    Example,
     Folded,
     Section,
     Story,
-    Table,
+    TableElement,
     Use,
     length_table,
     ranked_bars,
@@ -133,22 +133,24 @@ def drop_elements(kept: Counter[str], drops: Counter[tuple[str, str]], reasons: 
     rows.append((Message("kept"), *(formatting.count(kept[source]) for source in sources)))
     lost = {source: sum(drops[reason, source] for reason in reasons) for source in sources}
     rows.append((Message("share kept"), *(_kept_share(kept[source], lost[source]) for source in sources)))
-    yield Table(
+    yield TableElement(
         Message("Documents by reason and source"), (Message("reason"), *sources), rows, "l" + "r" * len(sources)
     )
 
 
-def frequent_lines(artifact: Artifact) -> Iterator[Table]:
+def frequent_lines(artifact: Artifact) -> Iterator[TableElement]:
     parts = artifact.parts("frequent/*.parquet")  # the most frequent line first
     if first := next(batches(parts, ["text", "documents"]), None):
         lines = first.slice(0, _FREQUENT_LINES).to_pylist()
         rows = [(excerpt(line["text"]), formatting.count(line["documents"])) for line in lines]
         more = num_rows(parts) - len(rows)
         note = Message("{more:,} more in the folder `frequent`.", more=more) if more else ""
-        yield Table(Message("Frequent lines removed"), (Message("line"), Message("documents")), rows, "kr", note=note)
+        yield TableElement(
+            Message("Frequent lines removed"), (Message("line"), Message("documents")), rows, "kr", note=note
+        )
 
 
-def contamination(counts: Mapping[str, int]) -> Iterator[Table]:
+def contamination(counts: Mapping[str, int]) -> Iterator[TableElement]:
     rows = []
     for name in (key.split(".")[1] for key in counts if key.startswith("evaluation.") and key.endswith(".texts")):
         texts, searched, matched = (counts[f"evaluation.{name}.{kind}"] for kind in ("texts", "looked_for", "found"))
@@ -156,7 +158,7 @@ def contamination(counts: Mapping[str, int]) -> Iterator[Table]:
         documents = formatting.count(counts.get(f"contaminated.{name}", 0))
         rows.append((name, *map(formatting.count, (texts, searched, matched)), share, documents))
     if rows:
-        yield Table(
+        yield TableElement(
             Message("Evaluation texts found in the corpus"),
             (
                 Message("evaluation set"), Message("texts"), Message("searched for"), Message("found"),
@@ -192,7 +194,7 @@ def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:
                 (Message("characters"), size),
                 (Message("kept instead"), originals.get(row["detail"], "")),
             ]
-            entries.append(Entry(row["id"], text, [fact for fact in facts if fact[1]]))
+            entries.append(Example(row["id"], text, [fact for fact in facts if fact[1]]))
         shown = Message("{shown} shown", shown=len(entries))
         elements.append(Folded(joined([label(reason), shown], " · "), entries))
     return elements

@@ -9,7 +9,7 @@ from pathlib import Path
 from korbert.messages import Message, joined
 from korbert.pipelines.artifacts import OBJECTIVES, Artifact, Figure, Json, formatting, label, text
 from korbert.pipelines.experiments.training_log import TrainingLog
-from korbert.pipelines.reports.drawing import Element, Gapped, Line, Section, Story, Use, curves
+from korbert.pipelines.reports.drawing import Element, Gapped, Section, Series, Story, Use, curves
 
 _GAPS = Message(
     "The model's predictions for each gap, most likely first, at the first, a middle and the last evaluation. The "
@@ -199,7 +199,7 @@ def chart(
     level: of the unigram baseline. y, percent, floor: as of `pictures.curves`.
     """
     positions = log.pieces(lines)
-    drawn = [Line.through(name, positions, [line.get(key) for line in lines]) for name, key in keys.items()]
+    drawn = [Series.through(name, positions, [line.get(key) for line in lines]) for name, key in keys.items()]
     if level is not None and len(drawn[0].x):
-        drawn.append(Line(Message("unigram"), [min(drawn[0].x), max(drawn[0].x)], [level] * 2, reference=True))
+        drawn.append(Series(Message("unigram"), [min(drawn[0].x), max(drawn[0].x)], [level] * 2, reference=True))
     yield from curves(title, drawn, x=Message("pieces"), y=y, percent=percent, floor=floor, note=note)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from korbert.messages import Message
 from korbert.pipelines.artifacts import Artifact, Figure, formatting, stream
-from korbert.pipelines.reports.drawing import Section, Story, Table, Use, length_table
+from korbert.pipelines.reports.drawing import Section, Story, TableElement, Use, length_table
 
 
 def use(folder: Path) -> Use:
@@ -47,7 +47,7 @@ def story(artifact: Artifact) -> Story:
     )
 
 
-def source_table(artifact: Artifact) -> Table:
+def source_table(artifact: Artifact) -> TableElement:
     """Documents and pieces of each split and source. Reads only the offsets of the documents, not their ids."""
     rows = []
     for split, name in (("train", Message("training")), ("heldout", Message("held out"))):
@@ -62,7 +62,7 @@ def source_table(artifact: Artifact) -> Table:
         for source, number in sorted(documents.items()):
             mean = formatting.decimal(pieces[source] / number, 1)
             rows.append((name, source, formatting.count(number), formatting.count(pieces[source]), mean))
-    return Table(
+    return TableElement(
         Message("Documents and pieces"),
         (
             Message("split"), Message("source"), Message("documents"), Message("pieces"), Message("pieces / document"),

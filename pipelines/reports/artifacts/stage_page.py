@@ -12,7 +12,7 @@ from types import ModuleType, SimpleNamespace
 
 from korbert.messages import Message, joined
 from korbert.pipelines.artifacts import PAGE, Artifact, Figure, drawing, formatting, label
-from korbert.pipelines.reports.drawing import Code, Section, Story, Table, write
+from korbert.pipelines.reports.drawing import Code, Section, Story, TableElement, write
 from korbert.pipelines.stages.table import stage_named
 
 _DIGEST_CHARS = 12  # enough to tell digests apart by eye
@@ -98,7 +98,7 @@ def usage(artifacts: Mapping[str, Path]) -> Section:
     return Section(Message("Usage"), elements)
 
 
-def facts(artifact: Artifact) -> Table:
+def facts(artifact: Artifact) -> TableElement:
     """Run time and machine, always visible."""
     run = artifact.run
     rows: list[tuple[str, str]] = []
@@ -110,10 +110,10 @@ def facts(artifact: Artifact) -> Table:
     if isinstance(run.get("memory_peak_bytes"), int | float):
         rows.append((Message("peak memory of the largest process"), formatting.megabytes(run["memory_peak_bytes"])))
     rows += [(name, formatting.value(run[key])) for key, name in _RUN.items() if run.get(key) is not None]
-    return Table(Message("Time and machine"), ("", ""), rows, "ll")
+    return TableElement(Message("Time and machine"), ("", ""), rows, "ll")
 
 
-def origins(artifact: Artifact) -> list[Table]:
+def origins(artifact: Artifact) -> list[TableElement]:
     """Counts, settings, inputs, versions and numerics, collapsed on the page. Empty tables are left out."""
     record = artifact.record
     artifacts = [(stage, digest[:_DIGEST_CHARS]) for stage, digest in record["inputs"]["artifacts"].items()]
@@ -125,14 +125,16 @@ def origins(artifact: Artifact) -> list[Table]:
     counts, numerics = ([(label(key), text) for key, text in _flat(record[part])] for part in ("counts", "numerics"))
     head = (Message("role"), Message("file"), Message("size"), Message("SHA-256 or version"))
     tables = (
-        Table(Message("Counts"), ("", ""), counts, "lr"),
-        Table(Message("Settings"), (Message("setting"), Message("value")), list(_flat(record["settings"])), "nk"),
-        Table(Message("Input artifacts"), (Message("stage"), Message("digest")), artifacts, "nn"),
-        Table(Message("Input files"), head, files, "nkrn"),
-        Table(
+        TableElement(Message("Counts"), ("", ""), counts, "lr"),
+        TableElement(
+            Message("Settings"), (Message("setting"), Message("value")), list(_flat(record["settings"])), "nk"
+        ),
+        TableElement(Message("Input artifacts"), (Message("stage"), Message("digest")), artifacts, "nn"),
+        TableElement(Message("Input files"), head, files, "nkrn"),
+        TableElement(
             Message("Library versions"), (Message("library"), Message("version")), list(_flat(record["versions"])), "nn"
         ),
-        Table(Message("Numerical environment"), ("", ""), numerics, "nn"),
+        TableElement(Message("Numerical environment"), ("", ""), numerics, "nn"),
     )
     return [table for table in tables if table.rows]
 

@@ -20,9 +20,19 @@ from korbert.pipelines.artifacts import (
     without_folders,
 )
 from korbert.pipelines.reports.artifacts.task_scores import best_baseline, deviation, example_interval, mean, sentences
-from korbert.pipelines.reports.drawing import Element, Interval, Intervals, Line, Section, Story, Table, Use, curves
+from korbert.pipelines.reports.drawing import (
+    Element,
+    Intervals,
+    ScoreInterval,
+    Section,
+    Series,
+    Story,
+    TableElement,
+    Use,
+    curves,
+)
 from korbert.pipelines.reports.kinds import sections_of
-from korbert.pipelines.reports.kinds.common import Scored
+from korbert.pipelines.reports.kinds.common import ScoredRows
 from korbert.pipelines.stages.table import TASK
 from korbert.tasks.finetuning import training_name
 from korbert.tasks.kinds import KINDS, kind_of_task
@@ -88,7 +98,7 @@ def story(artifact: Artifact) -> Story:
         predictions = [line.pop("predictions")[main["name"]][0] for line in lines]  # of its first seed
         kind = kind_of_task(scores["task"], str(artifact.folder))
         about = Message("{kind}: {about}.", kind=_KIND_NAMES.get(kind.name, kind.name), about=kind.about())
-        by_kind += sections_of(Scored(kind, lines, predictions), scores["details"])
+        by_kind += sections_of(ScoredRows(kind, lines, predictions), scores["details"])
         if by_kind and main["name"] in ("pretrained", "scratch"):
             source = Message("Predictions of the {model} model.", model=model_name(main["name"]))
             if main["seeds"] > 1:
@@ -99,7 +109,7 @@ def story(artifact: Artifact) -> Story:
                 )
             by_kind[0] = by_kind[0]._replace(text=joined([by_kind[0].text, source], " "))
     files = [(Message.from_json(line).changed(without_folders),) for line in scores["said"][1:]]
-    data = [Table(Message("Files and rows read"), ("",), files, "l")] if files else []
+    data = [TableElement(Message("Files and rows read"), ("",), files, "l")] if files else []
     return Story(
         title_of(artifact.stage.removeprefix(TASK), scores),
         lede_of(scores, about),
@@ -183,7 +193,7 @@ def score_elements(scores: Json) -> Iterator[Element]:
         Message("Means. Whiskers: 95 % interval of the mean over seeds."),
     )
     if compared := [(sentence,) for sentence in sentences(scores)]:
-        yield Table(Message("On the same rows"), ("",), compared, "l")
+        yield TableElement(Message("On the same rows"), ("",), compared, "l")
 
 
 def on_one_scale(
@@ -204,11 +214,11 @@ def on_one_scale(
         at, low, high = (min(1.0, max(0.0, (number - left) / (right - left))) for number in numbers)
         ends = interval(metric, numbers[1:], unit=False)
         words = joined([text(metric, numbers[0]), " (", ends, ")"], "")
-        rows.append(Interval(model_name(name), at, low, high, words, _COLOURS.get(name, 4)))
+        rows.append(ScoreInterval(model_name(name), at, low, high, words, _COLOURS.get(name, 4)))
     yield Intervals(title, rows, text(metric, left, -1), text(metric, right, -1), note=note)
 
 
-def score_table(scores: Json) -> Table:
+def score_table(scores: Json) -> TableElement:
     metrics = scores["metrics"]
     validation = f"validation_{metrics[0]}"
     keys = [key for key in _LEARNED if any(row.get(key) is not None for row in scores["rows"])]
@@ -243,17 +253,17 @@ def score_table(scores: Json) -> Table:
                 rows=scores["counts"]["unseen"],
             )
         )
-    return Table(Message("All scores"), head, rows, "l" + "r" * (len(head) - 1), note=joined(notes, " "))
+    return TableElement(Message("All scores"), head, rows, "l" + "r" * (len(head) - 1), note=joined(notes, " "))
 
 
-def trial_tables(scores: Json) -> Iterator[Table]:
+def trial_tables(scores: Json) -> Iterator[TableElement]:
     validation = f"validation_{scores['metrics'][0]}"
     for model in scores["models"]:
         trials = next(row for row in scores["rows"] if row["name"] == model["name"]).get("trials") or []
         if len(trials) > 1:
             keys = [key for key in trials[0] if key != validation]
             tried = Message("Hyperparameters tried, {model}", model=model_name(model["name"]))
-            yield Table(
+            yield TableElement(
                 joined([tried, str(len(trials))], " · "),
                 (*map(label, keys), Message("validation")),
                 [
@@ -284,5 +294,5 @@ def training_curves(artifact: Artifact, scores: Json) -> Iterator[Element]:
         lines = []
         for name, log in logs.items():
             own = [line for line in log if line["kind"] == kind]
-            lines.append(Line.through(name, [line["step"] for line in own], [line.get(key) for line in own]))
+            lines.append(Series.through(name, [line["step"] for line in own], [line.get(key) for line in own]))
         yield from curves(title, lines, x=Message("step"), y=y, percent=percent)

@@ -15,12 +15,12 @@ from korbert.pipelines.artifacts import (
     label,
     model_name,
 )
-from korbert.pipelines.reports.drawing import Table
+from korbert.pipelines.reports.drawing import TableElement
 from korbert.pipelines.stages.table import TASK, TASK_PAGE, stage_named
 from korbert.tasks.metrics.statistics import Comparison
 
 
-class Result(NamedTuple):
+class TaskResult(NamedTuple):
     """A finished task. dataset: the known set, else the name of the task.
 
     scores: the defined metrics of the first seed, the main one first. on_test: whether the test rows were scored, or
@@ -86,7 +86,7 @@ def has_result(stage: str) -> bool:
     return entry is not None and entry.page == TASK_PAGE
 
 
-def result_of(artifact: Artifact) -> Result:
+def result_of(artifact: Artifact) -> TaskResult:
     """The result of a finished task. Raises ArtifactError if its scores are incomplete."""
     scores = artifact.json("scores.json")
     task = artifact.stage.removeprefix(TASK)
@@ -103,7 +103,7 @@ def result_of(artifact: Artifact) -> Result:
     rows = formatting.count(scores["counts"].get(on, 0))
     if on != "test":
         rows = Message("{rows} (validation)", rows=rows)
-    return Result(
+    return TaskResult(
         dataset=artifact.record["settings"].get("set") or task,
         scores={key: value for key, value in scores["rows"][0]["scores"].items() if known(value)},
         on_test=on == "test",
@@ -111,12 +111,12 @@ def result_of(artifact: Artifact) -> Result:
     )
 
 
-def table(results: Sequence[Result]) -> Table:
+def table(results: Sequence[TaskResult]) -> TableElement:
     """The table of all results."""
     note = Message("Score: mean and standard deviation over seeds. Interval: over examples, first seed.")
     if not all(result.on_test for result in results):
         note = joined([note, Message("Validation scores are optimistic: the same rows chose the epoch.")], " ")
-    return Table(
+    return TableElement(
         Message("Tasks"),
         (
             Message("task"), Message("metric"), Message("score"), Message("95 % interval"), Message("best baseline"),

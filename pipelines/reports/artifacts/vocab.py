@@ -7,7 +7,16 @@ import pyarrow.compute as pc
 
 from korbert.messages import Message
 from korbert.pipelines.artifacts import Artifact, Figure, Json, batches, formatting, label, num_rows, text
-from korbert.pipelines.reports.drawing import Bar, Bars, Section, Story, Table, Use, number_and_share, ranked_bars
+from korbert.pipelines.reports.drawing import (
+    Bar,
+    Bars,
+    Section,
+    Story,
+    TableElement,
+    Use,
+    number_and_share,
+    ranked_bars,
+)
 
 _TOP = 30  # morphemes in the bar chart
 _MOST_SPLIT = 20
@@ -53,7 +62,7 @@ def story(artifact: Artifact) -> Story:
     )
 
 
-def coverage_table(coverage: Json) -> Table:
+def coverage_table(coverage: Json) -> TableElement:
     sources = sorted(coverage["by_source"].items())
     if len(sources) > 1:
         sources.append((Message("all"), coverage["all"]))
@@ -61,7 +70,7 @@ def coverage_table(coverage: Json) -> Table:
     for source, values in sources:
         counts = (formatting.count(values[key]) for key in ("documents", "morphemes"))
         rows.append((source, *counts, *(text(key, values[key], 1) for key in _MEASURES)))
-    return Table(
+    return TableElement(
         Message("Tokenization by source"),
         (Message("source"), Message("documents"), Message("morphemes"), *map(label, _MEASURES)),
         rows,
@@ -102,10 +111,10 @@ def piece_usage(used: Json) -> Bars:
     )
 
 
-def most_split(coverage: Json) -> Iterator[Table]:
+def most_split(coverage: Json) -> Iterator[TableElement]:
     for source, entries in coverage["most_split"].items():
         if source != "all":
-            yield Table(
+            yield TableElement(
                 Message("Most fragmented morphemes, {source}", source=source),
                 (Message("morpheme"), Message("tag"), Message("count"), Message("pieces")),
                 [

@@ -8,12 +8,12 @@ import pyarrow as pa
 
 from korbert.messages import Message
 from korbert.pipelines.artifacts import batches, formatting, sampled, stream
-from korbert.pipelines.reports.drawing.elements import Bar, Bars, Table
+from korbert.pipelines.reports.drawing.elements import Bar, Bars, TableElement
 
 
 def length_table(
     files: list[Path], column: str, length: Callable[[pa.Array], pa.Array], unit: Message
-) -> Iterator[Table]:
+) -> Iterator[TableElement]:
     """Quantiles of lengths by source, sorted by name; nothing without documents.
 
     files: Parquet files or Arrow streams, of which a sample is read, as all lengths are held in memory. length: the
@@ -27,7 +27,7 @@ def length_table(
         quantiles = np.quantile(lengths, (0.1, 0.5, 0.9), method="inverted_cdf")
         shown.append((source, *map(formatting.count, (lengths.size, *quantiles, lengths.max()))))
     if shown:
-        yield Table(
+        yield TableElement(
             Message("Length of documents in {unit}", unit=unit),
             (Message("source"), Message("documents"), "10 %", Message("median"), "90 %", Message("longest")),
             shown,

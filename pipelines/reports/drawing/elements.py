@@ -21,7 +21,7 @@ class Element:
 
     @property
     def kind(self) -> str:
-        return type(self).__name__.lower()
+        return type(self).__name__.lower().removesuffix("element")
 
 
 class Bar(NamedTuple):
@@ -43,7 +43,7 @@ class Bars(Element):
     korean: bool = False
 
 
-class Interval(NamedTuple):
+class ScoreInterval(NamedTuple):
     """A figure and its interval. at, low, high: positions on the track (0 to 1)."""
 
     label: str
@@ -58,7 +58,7 @@ class Interval(NamedTuple):
 class Intervals(Element):
     """Dots with whiskers on one scale. left, right: the labels of its ends."""
 
-    rows: Sequence[Interval]
+    rows: Sequence[ScoreInterval]
     left: str
     right: str
 
@@ -72,7 +72,7 @@ class Picture(Element):
 
 
 @dataclass(frozen=True)
-class Table(Element):
+class TableElement(Element):
     """A table. align: a letter per column, l(eft), r(ight, for numbers), n(ame) or k (Korean text, marked in HTML as
     the labels of `Bars`). folded: collapsed."""
 
@@ -83,7 +83,7 @@ class Table(Element):
 
 
 @dataclass(frozen=True)
-class Matrix(Element):
+class MatrixElement(Element):
     """A confusion matrix: true labels by predictions. cells: (count, share of the row)."""
 
     labels: Sequence[str]
@@ -97,7 +97,7 @@ class Code(Element):
     text: str
 
 
-class Entry(NamedTuple):
+class Example(NamedTuple):
     """An example text. head: its id. facts: (name, value) pairs below it. passage: its context."""
 
     head: str
@@ -110,7 +110,7 @@ class Entry(NamedTuple):
 class Folded(Element):
     """Collapsible examples."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[Example]
     open: bool = False
 
 

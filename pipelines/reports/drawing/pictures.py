@@ -38,7 +38,7 @@ _DASHED: dict[str, Any] = {"linestyle": (0, (4, 3)), "linewidth": 1.4}
 
 
 @dataclass(frozen=True)
-class Line:
+class Series:
     """A series of a line chart. reference: a baseline, drawn dashed in grey. band: the lower and upper ends of y."""
 
     name: str
@@ -48,14 +48,14 @@ class Line:
     band: tuple[Sequence[float] | np.ndarray, Sequence[float] | np.ndarray] | None = None
 
     @classmethod
-    def through(cls, name: str, xs: Iterable[float], ys: Iterable[float | None]) -> "Line":
+    def through(cls, name: str, xs: Iterable[float], ys: Iterable[float | None]) -> "Series":
         """The line through the points whose y is known."""
         points = [(x, y) for x, y in zip(xs, ys, strict=True) if y is not None and known(y)]
         return cls(name, [x for x, _ in points], [y for _, y in points])
 
 
 def curves(
-    title: str, lines: Sequence[Line], *, x: str, y: str, percent: bool = False, whole: bool = True,
+    title: str, lines: Sequence[Series], *, x: str, y: str, percent: bool = False, whole: bool = True,
     floor: float | None = None, note: str = "",
 ) -> Iterator[Picture]:  # fmt: skip
     """A line chart; nothing if no line has more than one point.

@@ -9,8 +9,8 @@ import numpy as np
 
 from korbert.messages import Message, joined
 from korbert.pipelines.artifacts import Json, formatting
-from korbert.pipelines.reports.drawing import Element, Folded, Matrix, Section
-from korbert.pipelines.reports.kinds.common import Scored, calibration, label_scores
+from korbert.pipelines.reports.drawing import Element, Folded, MatrixElement, Section
+from korbert.pipelines.reports.kinds.common import ScoredRows, calibration, label_scores
 from korbert.tasks.metrics.classification import confusion
 
 _MATRIX_LABELS = 10  # with more, there are only examples of the most frequent confusions
@@ -18,7 +18,7 @@ _CELLS = 20  # most frequent confusions shown with examples
 _EXAMPLES = 5  # of each
 
 
-def sections(scored: Scored, details: Json) -> Iterator[Section]:
+def sections(scored: ScoredRows, details: Json) -> Iterator[Section]:
     if scored.kind.several:
         yield from multi_label_sections(scored)
         return
@@ -38,13 +38,13 @@ def sections(scored: Scored, details: Json) -> Iterator[Section]:
 
 
 def confusion_elements(
-    scored: Scored, counts: np.ndarray, of_cell: dict[tuple[int, int], list[int]]
+    scored: ScoredRows, counts: np.ndarray, of_cell: dict[tuple[int, int], list[int]]
 ) -> Iterator[Element]:
     """counts: (labels, labels), true by predicted. of_cell: indices of the errors of each pair of labels."""
     labels = scored.kind.labels
     cells = sorted(of_cell, key=lambda cell: (-len(of_cell[cell]), cell))[:_CELLS]
     if len(labels) <= _MATRIX_LABELS:
-        yield Matrix(
+        yield MatrixElement(
             Message("Confusion matrix"),
             labels,
             [
@@ -62,7 +62,7 @@ def confusion_elements(
         yield Folded(joined([title, number], " · "), [scored.entry(index) for index in errors[:_EXAMPLES]])
 
 
-def multi_label_sections(scored: Scored) -> Iterator[Section]:
+def multi_label_sections(scored: ScoredRows) -> Iterator[Section]:
     labels = scored.kind.labels
     true, predicted = scored.kind.run(scored.rows, scored.predictions).swapaxes(0, 1)  # (rows, labels) each
     totals = np.stack([(true & predicted).sum(axis=0), predicted.sum(axis=0), true.sum(axis=0)], axis=1)

@@ -11,11 +11,11 @@ from korbert.pipelines.artifacts import formatting
 from korbert.pipelines.reports.drawing import (
     Bars,
     Element,
-    Entry,
+    Example,
     Folded,
-    Line,
     Section,
-    Table,
+    Series,
+    TableElement,
     beginning,
     curves,
     in_words,
@@ -38,21 +38,21 @@ Causes = Mapping[str, tuple[Message, Message]]
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredRows:
     """The scored rows of a task with the predictions of one model. kind: of the task, as in korbert/tasks/kinds."""
 
     kind: Any
     rows: Sequence[Row]
     predictions: Sequence[Any]
 
-    def entry(self, index: int) -> Entry:
+    def entry(self, index: int) -> Example:
         """A row with its target and its prediction."""
         row = self.rows[index]
         facts = (
             (Message("true"), in_words(row, self.kind.target(row))),
             (Message("predicted"), in_words(row, self.predictions[index])),
         )
-        return Entry("", beginning(*self.kind.texts(row)), facts)
+        return Example("", beginning(*self.kind.texts(row)), facts)
 
     def worst(self, title: str, errors: Sequence[int], what: str) -> Iterator[Section]:
         """The first 20 errors as a section; nothing without errors. errors: indices of rows. what: noun for them."""
@@ -87,8 +87,8 @@ def calibration(probabilities: np.ndarray, outcomes: np.ndarray, *, x: str, y: s
         yield from curves(
             Message("Calibration"),
             [
-                Line(Message("measured"), mean, occurred),
-                Line(Message("perfectly calibrated"), [0, 1], [0, 1], reference=True),
+                Series(Message("measured"), mean, occurred),
+                Series(Message("perfectly calibrated"), [0, 1], [0, 1], reference=True),
             ],
             x=x,
             y=y,
@@ -98,7 +98,7 @@ def calibration(probabilities: np.ndarray, outcomes: np.ndarray, *, x: str, y: s
         )
 
 
-def label_scores(labels: Sequence[str], totals: np.ndarray, unit: str, note: str = "") -> Table:
+def label_scores(labels: Sequence[str], totals: np.ndarray, unit: str, note: str = "") -> TableElement:
     """Precision, recall and F1 of each label, the most frequent first. totals: (labels, 3): right, predicted, true."""
     rows = []
     for index in np.argsort(-totals[:, 2], kind="stable").tolist():
@@ -107,7 +107,7 @@ def label_scores(labels: Sequence[str], totals: np.ndarray, unit: str, note: str
         shares = ((right, predicted), (right, true), (2 * right, predicted + true))
         scores = (formatting.percent(part / whole) if whole else formatting.UNKNOWN for part, whole in shares)
         rows.append((labels[index], *scores, formatting.count(true), formatting.count(predicted)))
-    return Table(
+    return TableElement(
         Message("Scores of {count:,} label", "Scores of {count:,} labels", count=len(rows)),
         (Message("label"), Message("precision"), Message("recall"), Message("F1"), unit, Message("predicted")),
         rows,

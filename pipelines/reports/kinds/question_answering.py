@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from korbert.messages import Message
 from korbert.pipelines.artifacts import Json, formatting, label
-from korbert.pipelines.reports.drawing import Entry, Folded, Marked, Section, Table, marked
-from korbert.pipelines.reports.kinds.common import Causes, Scored, cause_bars
+from korbert.pipelines.reports.drawing import Example, Folded, Marked, Section, TableElement, marked
+from korbert.pipelines.reports.kinds.common import Causes, ScoredRows, cause_bars
 
 _CAUSES: Causes = {
     "unreachable": (Message("unreachable"), Message("no span of pieces equals a correct answer")),
@@ -24,21 +24,21 @@ _MARKED = Message(
 )
 
 
-def sections(scored: Scored, details: Json) -> Iterator[Section]:
+def sections(scored: ScoredRows, details: Json) -> Iterator[Section]:
     """From the details of scores.json."""
     causes = dict(Counter[str](details["by_cause"]).most_common())
     yield Section(Message("Error analysis"), [*cause_bars(causes, _CAUSES), windows(details)])
     yield Section(Message("Errors"), list(miss_elements(causes, details["misses"])), _MARKED)
 
 
-def windows(details: Json) -> Table:
+def windows(details: Json) -> TableElement:
     questions = sum(details["answer_chars"])
     per_question = formatting.decimal(formatting.ratio(details["windows"], questions))
     rows = [(Message("windows"), formatting.count(details["windows"]), "")]
     for key in ("questions_cut", "gold_unreachable"):
         share = formatting.percent(formatting.ratio(details[key], questions))
         rows.append((label(key), formatting.count(details[key]), share))
-    return Table(
+    return TableElement(
         Message("Windows"),
         ("", Message("number"), Message("share of questions")),
         rows,
@@ -57,7 +57,7 @@ def miss_elements(causes: dict[str, int], misses: Sequence[Json]) -> Iterator[Fo
                     (Message("correct"), " / ".join(dict.fromkeys(map(str, miss["answers"])))),
                     (Message("predicted"), miss["prediction"] or Message("(nothing)")),
                 )
-                entries.append(Entry(str(miss["id"]), miss["question"], facts, list(passage_of(miss))))
+                entries.append(Example(str(miss["id"]), miss["question"], facts, list(passage_of(miss))))
         if entries:
             title = Message("{cause} · {shown} shown", cause=_CAUSES[cause][0], shown=len(entries))
             yield Folded(title, entries, open=number == 0)

@@ -7,10 +7,10 @@ import numpy as np
 from korbert.messages import Message
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.reports.drawing import Section, scatter
-from korbert.pipelines.reports.kinds.common import Scored
+from korbert.pipelines.reports.kinds.common import ScoredRows
 
 
-def sections(scored: Scored, details: Json) -> Iterator[Section]:
+def sections(scored: ScoredRows, details: Json) -> Iterator[Section]:
     predictions = np.array(scored.predictions, dtype=float)
     finite = np.isfinite(predictions)
     if not finite.any():

@@ -6,8 +6,8 @@ from typing import Any
 
 from korbert.messages import Message
 from korbert.pipelines.artifacts import Json, formatting
-from korbert.pipelines.reports.drawing import Element, Entry, Folded, Section, Table, marked
-from korbert.pipelines.reports.kinds.common import Causes, Scored, cause_bars, label_scores
+from korbert.pipelines.reports.drawing import Element, Example, Folded, Section, TableElement, marked
+from korbert.pipelines.reports.kinds.common import Causes, ScoredRows, cause_bars, label_scores
 from korbert.tasks.token_classification import is_bio, spans_of_words
 
 _EXAMPLES = 10  # texts of each cause
@@ -20,12 +20,12 @@ _CAUSES: Causes = {
     "other ends": (Message("other ends"), Message("the prediction overlaps a true span, but begins or ends elsewhere")),
 }
 
-Span = tuple[int, int, str]
-Error = tuple[Span | None, Span | None]
+MarkedSpan = tuple[int, int, str]
+SpanError = tuple[MarkedSpan | None, MarkedSpan | None]
 """A true span and the prediction in its stead."""
 
 
-def sections(scored: Scored, details: Json) -> Iterator[Section]:
+def sections(scored: ScoredRows, details: Json) -> Iterator[Section]:
     kind = scored.kind
     bio = is_bio(kind.tags)
     totals = kind.run(scored.rows, scored.predictions).sum(axis=0)
@@ -36,7 +36,7 @@ def sections(scored: Scored, details: Json) -> Iterator[Section]:
         table = label_scores(labels, totals[: len(labels)], Message("spans"), note)
     yield Section(Message("Scores by label"), [table])
 
-    errors: dict[str, dict[str, list[Error]]] = {}  # cause -> text -> errors in it
+    errors: dict[str, dict[str, list[SpanError]]] = {}  # cause -> text -> errors in it
     for row, prediction in zip(scored.rows, scored.predictions, strict=True):
         text = kind.texts(row)[0]
         true, predicted = (spans_of(kind, row, text, of_side) for of_side in (kind.target(row), prediction))
@@ -47,7 +47,7 @@ def sections(scored: Scored, details: Json) -> Iterator[Section]:
         yield Section(Message("Errors"), list(cause_elements(errors)), text)
 
 
-def spans_of(kind: Any, row: dict[str, Any], text: str, labels: Sequence[Any]) -> Sequence[Span]:
+def spans_of(kind: Any, row: dict[str, Any], text: str, labels: Sequence[Any]) -> Sequence[MarkedSpan]:
     """A target or a prediction of a row as spans of its text."""
     if kind.units == "characters":
         return [(start, end, label) for start, end, label in labels]
@@ -60,7 +60,7 @@ def spans_of(kind: Any, row: dict[str, Any], text: str, labels: Sequence[Any]) -
     return [(start, end, label) for (start, end), label in zip(words, labels, strict=True)]
 
 
-def span_errors(true: Sequence[Span], predicted: Sequence[Span]) -> Iterator[tuple[str, Error]]:
+def span_errors(true: Sequence[MarkedSpan], predicted: Sequence[MarkedSpan]) -> Iterator[tuple[str, SpanError]]:
     """The differences with their causes; each span is part of at most one."""
     wrong = [span for span in predicted if span not in set(true)]
     for span in true:
@@ -77,7 +77,7 @@ def span_errors(true: Sequence[Span], predicted: Sequence[Span]) -> Iterator[tup
         yield "invented", (None, other)
 
 
-def error_entry(text: str, errors: Sequence[Error]) -> Entry:
+def error_entry(text: str, errors: Sequence[SpanError]) -> Example:
     """The text around the first error, with true and predicted spans."""
     sides = {"right": Message("true"), "given": Message("predicted")}
     spans = {mark: sorted({span for error in errors if (span := error[side])}) for side, mark in enumerate(sides)}
@@ -94,10 +94,10 @@ def error_entry(text: str, errors: Sequence[Error]) -> Entry:
         for mark, of_side in spans.items()
         if of_side
     ]
-    return Entry("", "", facts, passage)
+    return Example("", "", facts, passage)
 
 
-def cause_elements(errors: Mapping[str, Mapping[str, Sequence[Error]]]) -> Iterator[Element]:
+def cause_elements(errors: Mapping[str, Mapping[str, Sequence[SpanError]]]) -> Iterator[Element]:
     """errors: cause -> text -> errors in it."""
     totals = Counter({cause: sum(map(len, by_text.values())) for cause, by_text in errors.items()})
     causes = dict(totals.most_common())
@@ -105,7 +105,7 @@ def cause_elements(errors: Mapping[str, Mapping[str, Sequence[Error]]]) -> Itera
     swapped = (pair for of_text in errors.get("other label", {}).values() for pair in of_text)
     confused = Counter((true[2], predicted[2]) for true, predicted in swapped if true and predicted)
     if confused:
-        yield Table(
+        yield TableElement(
             Message("Most frequent confusions"),
             (Message("true label"), Message("predicted"), Message("number")),
             [(*pair, formatting.count(number)) for pair, number in confused.most_common(_CONFUSIONS)],

@@ -16,10 +16,10 @@ from korbert.pipelines.experiments.training_log import time_axis
 from korbert.pipelines.reports.artifacts.task_scores import deviation, example_interval, mean
 from korbert.pipelines.reports.drawing import (
     Element,
-    Entry,
+    Example,
     Folded,
     Section,
-    Table,
+    TableElement,
     differing,
     in_words,
     write,
@@ -31,11 +31,11 @@ _ACCURACY = "mlm_accuracy"
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownComparison:
     """A comparison as it is shown. sentences: below the tables. sections: of the page."""
 
     sides: Sequence[Run | Side]
-    tables: list[Table]
+    tables: list[TableElement]
     sentences: Sequence[str]
     lede: str
     remark: str
@@ -46,7 +46,7 @@ class Shown:
         return [side.name for side in self.sides]
 
 
-def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown, Json]:
+def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[ShownComparison, Json]:
     """The comparison of artifacts of tasks, or of pretraining runs, and as JSON.
 
     models: of tasks, as in compare_tasks. Raises SettingsError for artifacts of both sorts, and for `models` of runs.
@@ -82,15 +82,15 @@ def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown
     return of_runs(runs), {"kind": "pretraining", "runs": facts}
 
 
-def write_page(path: Path, shown: Shown) -> Path:
+def write_page(path: Path, shown: ShownComparison) -> Path:
     """Writes the page. Returns its path."""
     paths = [(side.name, str(side.folder)) for side in shown.sides]
-    folders = Table(Message("Folders"), (Message("name"), Message("folder")), paths, "nk")
+    folders = TableElement(Message("Folders"), (Message("name"), Message("folder")), paths, "nk")
     figures = Section(Message("Figures"), [*shown.tables, folders], joined(shown.sentences, " "))
     return write(path, "compare.html", shown=shown, sections=[*shown.sections(), figures])
 
 
-def of_runs(runs: Sequence[Run]) -> Shown:
+def of_runs(runs: Sequence[Run]) -> ShownComparison:
     """The runs, their last evaluations, and figures at equal time and equal pieces, if known for all runs."""
     tables = run_tables(runs)
     seconds = [run.seconds for run in runs if run.seconds is not None]
@@ -102,7 +102,7 @@ def of_runs(runs: Sequence[Run]) -> Shown:
     title = Message("At equal pieces: {pieces}", pieces=formatting.compact(pieces))
     tables.append(at_equal(title, runs, pieces, [run.pieces for run in runs]))
     why = difference(runs)
-    return Shown(
+    return ShownComparison(
         sides=runs,
         tables=tables,
         sentences=list(filter(None, [why])),
@@ -116,7 +116,7 @@ def _known(value: float | None, show: Callable[[float], str]) -> str:
     return formatting.UNKNOWN if value is None else show(value)
 
 
-def run_tables(runs: Sequence[Run]) -> list[Table]:
+def run_tables(runs: Sequence[Run]) -> list[TableElement]:
     """Sizes and speed of the runs, and their last evaluations."""
     sizes = []
     last = []
@@ -131,13 +131,13 @@ def run_tables(runs: Sequence[Run]) -> list[Table]:
         time = formatting.UNKNOWN if run.seconds is None else formatting.duration(run.seconds[-1])
         last.append((run.name, formatting.count(line["step"]), formatting.compact(run.pieces[-1]), time, *scores))
     return [
-        Table(
+        TableElement(
             Message("Runs"),
             (Message("run"), Message("parameters"), Message("vocabulary"), Message("pieces/s"), Message("state")),
             sizes,
             "nrrrl",
         ),
-        Table(
+        TableElement(
             Message("Last evaluation of each run"),
             (Message("run"), Message("steps"), Message("pieces"), Message("time"), label(_LOSS), Message("accuracy")),
             last,
@@ -146,7 +146,7 @@ def run_tables(runs: Sequence[Run]) -> list[Table]:
     ]
 
 
-def at_equal(title: str, runs: Sequence[Run], position: float, axes: Sequence[NDArray[np.float64]]) -> Table:
+def at_equal(title: str, runs: Sequence[Run], position: float, axes: Sequence[NDArray[np.float64]]) -> TableElement:
     """Held-out figures at a position that all runs have reached, best run first.
 
     axes: where the evaluations of each run stand.
@@ -157,7 +157,7 @@ def at_equal(title: str, runs: Sequence[Run], position: float, axes: Sequence[ND
         row = (run.name, text(_LOSS, loss, 1), text(_ACCURACY, accuracy))
         scored.append((float("inf") if loss is None else loss, row))
     rows = [row for _, row in sorted(scored, key=lambda pair: pair[0])]
-    return Table(
+    return TableElement(
         title,
         (Message("run"), label(_LOSS), Message("accuracy")),
         rows,
@@ -168,21 +168,21 @@ def at_equal(title: str, runs: Sequence[Run], position: float, axes: Sequence[ND
 
 def loss_curves(runs: Sequence[Run]) -> Iterator[Element]:
     """The held-out loss of all runs against time and against pieces, as far as measured."""
-    from korbert.pipelines.reports.drawing import Line, curves  # matplotlib, which tables do without
+    from korbert.pipelines.reports.drawing import Series, curves  # matplotlib, which tables do without
 
     losses = {run.name: [line[_LOSS] for line in run.log.heldout] for run in runs}
     y = Message("nats")
     longest = max((float(run.seconds[-1]) for run in runs if run.seconds is not None), default=0.0)
     size, unit = time_axis(longest)
-    timed = [Line.through(run.name, run.seconds / size, losses[run.name]) for run in runs if run.seconds is not None]
+    timed = [Series.through(run.name, run.seconds / size, losses[run.name]) for run in runs if run.seconds is not None]
     yield from curves(Message("{loss} against time", loss=label(_LOSS)), timed, x=unit, y=y, whole=False)
-    counted = [Line.through(run.name, run.pieces, losses[run.name]) for run in runs]
+    counted = [Series.through(run.name, run.pieces, losses[run.name]) for run in runs]
     yield from curves(Message("{loss} against pieces", loss=label(_LOSS)), counted, x=Message("pieces"), y=y)
 
 
-def of_tasks(comparison: TaskComparison) -> Shown:
+def of_tasks(comparison: TaskComparison) -> ShownComparison:
     """All scores of the sides, and how the first differs from the others; the page also has examples."""
-    return Shown(
+    return ShownComparison(
         sides=comparison.sides,
         tables=[scores_table(comparison)],
         sentences=[*(pair["sentence"] for pair in comparison.scores["comparisons"]), *comparison.notes()],
@@ -196,13 +196,13 @@ def of_tasks(comparison: TaskComparison) -> Shown:
     )
 
 
-def scores_table(comparison: TaskComparison) -> Table:
+def scores_table(comparison: TaskComparison) -> TableElement:
     metrics = comparison.scores["metrics"]
     rows = []
     for side, model in zip(comparison.sides, comparison.scores["models"], strict=True):
         scores = (f"{text(key, mean(key, model), 1)} {deviation(key, model)}".rstrip() for key in metrics)
         rows.append((side.name, side.model, str(model["seeds"]), *scores, example_interval(metrics[0], model)))
-    return Table(
+    return TableElement(
         Message("Scores on {count:,} row", "Scores on {count:,} rows", count=len(comparison.rows)),
         (Message("side"), Message("model"), Message("seeds"), *map(label, metrics), Message("95 % interval")),
         rows,
@@ -231,11 +231,11 @@ def example_elements(comparison: TaskComparison) -> Iterator[Element]:
         yield Folded(joined([verdict, share], " · "), entries)
 
 
-def example(comparison: TaskComparison, number: int, sides: Sequence[Side]) -> Entry:
+def example(comparison: TaskComparison, number: int, sides: Sequence[Side]) -> Example:
     row = comparison.rows[number]
     task = comparison.task
     facts: list[tuple[str, str]] = [(Message("true"), in_words(row, task.target(row)))]
     for side in sides:
         predicted = [in_words(row, of_seed[number]) or Message("(nothing)") for of_seed in side.predictions]
         facts.append((side.name, joined(predicted, " · ")))
-    return Entry(str(row.get("id") or ""), " / ".join(task.texts(row)) or Message("(empty)"), facts)
+    return Example(str(row.get("id") or ""), " / ".join(task.texts(row)) or Message("(empty)"), facts)

@@ -7,7 +7,7 @@ import numpy as np
 
 from korbert.messages import Message
 from korbert.pipelines.artifacts import Json, formatting, in_percent, interval, label, model_name, text
-from korbert.pipelines.reports.drawing import Element, Line, Table, curves, write
+from korbert.pipelines.reports.drawing import Element, Series, TableElement, curves, write
 
 _HEADS = {
     "linear": Message("Linear heads"),
@@ -52,11 +52,11 @@ def score_elements(record: Json) -> Iterator[Element]:
         for end in ("low", "high")
     )
     means = [score["mean"] for score in scores]
-    lines = [Line(Message("one layer"), [float(model["name"]) for model in single], means, band=(low, high))]
+    lines = [Series(Message("one layer"), [float(model["name"]) for model in single], means, band=(low, high))]
     for model in defined:
         if (name := model["name"]) in (record["best"], *record["baselines"]) and not name.isdecimal():
             at = [model[metric]["mean"]] * 2
-            lines.append(Line(layer_name(name), [0, record["num_layers"]], at, reference=True))
+            lines.append(Series(layer_name(name), [0, record["num_layers"]], at, reference=True))
     yield from curves(
         Message("{metric} by layer", metric=label(metric)),
         lines,
@@ -72,7 +72,7 @@ def layer_name(name: str) -> str:
     return _COMBINATIONS.get(name) or model_name(name)
 
 
-def score_table(record: Json) -> Table:
+def score_table(record: Json) -> TableElement:
     """The scores of layers and combinations. record: as in layers.json."""
     metric: str = record["metrics"][0]
     rows = []
@@ -86,7 +86,7 @@ def score_table(record: Json) -> Table:
         note = Message(
             "Scored on the validation rows, which also chose the epoch: scores are optimistic, the best one most."
         )
-    return Table(
+    return TableElement(
         Message("Layers and combinations"),
         (Message("layers"), label(metric), Message("interval"), Message("validation"), Message("seeds")),
         rows,

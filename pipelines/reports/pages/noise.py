@@ -9,10 +9,10 @@ from korbert.pipelines.experiments.evaluating import Evaluation
 from korbert.pipelines.reports.artifacts.task import on_one_scale
 from korbert.pipelines.reports.drawing import (
     Element,
-    Entry,
+    Example,
     Folded,
     Section,
-    Table,
+    TableElement,
     beginning,
     differing,
     in_words,
@@ -64,7 +64,7 @@ def scores(found: Evaluation) -> Iterator[Element]:
                 of_first.append((name, score, *ends))
         rows.append((name, *cells))
     yield from on_one_scale(label(first), first, of_first, "")
-    yield Table(
+    yield TableElement(
         Message("All scores"),
         (Message("texts"), *map(label, found.scores)),
         rows,
@@ -93,6 +93,6 @@ def changes(kind: Kind, found: Evaluation) -> Iterator[Folded]:
                     (Message("predicted from it"), in_words(given, given["prediction"])),
                     (Message("predicted here"), in_words(changed, changed["prediction"])),
                 ]
-                entries.append(Entry("", beginning(*kind.texts(changed)), facts))
+                entries.append(Example("", beginning(*kind.texts(changed)), facts))
             share = Message("{differing:,} of {rows:,} rows", differing=len(order), rows=len(found.rows))
             yield Folded(joined([label(noise), verdicts[better], share], " · "), entries)

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from korbert.messages import Message, in_language, joined
 from korbert.pipelines.reports.artifacts.task import on_one_scale
-from korbert.pipelines.reports.drawing import Element, Entry, Folded, Section, beginning, differing, write
+from korbert.pipelines.reports.drawing import Element, Example, Folded, Section, beginning, differing, write
 from korbert.search.evaluation import DEPTH, METRICS, Measured
 from korbert.system import console
 
@@ -70,7 +70,7 @@ def differences(
             query, ids = pairs[number]
             facts = [(WAYS.get(way, way), rank_in_words(of_way.ranks[number])) for way, of_way in ways.items()]
             texts = beginning(*(right[id] for id in ids if id in right))
-            entries.append(Entry(", ".join(ids), beginning(query), facts, [(texts, ())]))
+            entries.append(Example(", ".join(ids), beginning(query), facts, [(texts, ())]))
         verdict = Message("{better} better than {worse}", better=WAYS.get(better, better), worse=WAYS.get(worse, worse))
         queries = Message("{number:,} of {total:,} queries", number=len(order), total=len(pairs))
         yield Folded(joined([verdict, queries], " · "), entries)

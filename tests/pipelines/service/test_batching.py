@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from korbert.pipelines.service.batching import Batcher, Operation, Row
+from korbert.pipelines.service.batching import Batcher, Operation, TokenizedItem
 from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.refusals import Refusal
 
@@ -23,7 +23,7 @@ class Toy:
     def _tokenize(self, items):
         if -2 in items:
             raise ZeroDivisionError
-        return [Row(item, item) if item >= 0 else Refusal(413, "too long") for item in items]
+        return [TokenizedItem(item, item) if item >= 0 else Refusal(413, "too long") for item in items]
 
     def _forward(self, rows):
         self.inside.set()

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from korbert.pipelines.service.analysis import AnalysisProcess
-from korbert.pipelines.service.batching import Operation, Row
+from korbert.pipelines.service.batching import Operation, TokenizedItem
 from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.running import run
 from korbert.pipelines.service.shared import Served
@@ -45,7 +45,7 @@ def main() -> None:
         return [np.array([len(text), ord(text[0]) if text else 0], np.float32) for text in texts]
 
     def tokenize(items):
-        return [Row(max(1, len(text)), text) for text, _ in items]
+        return [TokenizedItem(max(1, len(text)), text) for text, _ in items]
 
     def load():
         time.sleep(how.get("loading", 0.0))
