@@ -3,8 +3,8 @@
 The record is the end of every page: run time, machine, counts, settings, inputs and versions, as tables.
 """
 
+import importlib
 import json
-import pkgutil
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -36,8 +36,7 @@ def page_of(stage: str) -> ModuleType | SimpleNamespace:
     entry = stage_named(stage)
     if entry is None or not entry.page:
         return _DEFAULT
-    module: ModuleType = pkgutil.resolve_name(entry.page)
-    return module
+    return importlib.import_module(entry.page)
 
 
 def figures_of(artifact: Artifact) -> Sequence[Figure]:

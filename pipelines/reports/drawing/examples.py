@@ -20,9 +20,9 @@ def in_words(row: Row, value: Prediction) -> str:
     match value:
         case {"choice": key} | {"label": key}:
             name = row["choices"][key] if "choice" in value else key
-            return (
-                f"{name} ({formatting.percent(value['probabilities'][key])})" if "probabilities" in value else str(name)
-            )
+            if "probabilities" not in value:
+                return str(name)
+            return f"{name} ({formatting.percent(value['probabilities'][key])})"
         case {"labels": labels}:
             return ", ".join(labels) or Message("none")
         case int():
