@@ -206,7 +206,7 @@ class Batcher:
             if job.future.done():
                 continue
             if not job.taken:
-                self.metrics.queue_seconds.observe(time.monotonic() - job.since)
+                self.metrics.seconds["queue"].observe(time.monotonic() - job.since)
             end = min(job.taken + _ITEMS_PER_JOB, len(job.items))
             while job.taken < end and chars < _AT_ONCE_CHARS:
                 item = job.items[job.taken]
@@ -224,7 +224,7 @@ class Batcher:
         operation = items[0].job.operation
         began = time.monotonic()
         rows = await self._tokenizer.run(operation.tokenize, [item.job.items[item.number] for item in items])
-        self.metrics.tokenizing_seconds.observe(time.monotonic() - began)
+        self.metrics.seconds["tokenizing"].observe(time.monotonic() - began)
         ready = []
         for item, row in zip(items, rows, strict=True):
             if isinstance(row, TokenizedItem):
@@ -263,7 +263,7 @@ class Batcher:
         began = time.monotonic()
         answers = await self._model.run(forward, [item.row.value for item in batch])
         now = time.monotonic()
-        self.metrics.model_seconds.observe(now - began)
+        self.metrics.seconds["model"].observe(now - began)
         self.metrics.batch_pieces.observe(sum(item.row.pieces for item in batch))
         self._pace += 0.1 * ((now - max(began, self._last)) / len(batch) - self._pace)
         self._last = now

@@ -79,8 +79,9 @@ class Gate:
             _logger.error("%s: %s %s failed: %s", *where, trace(error))
         finally:
             self.running -= 1
-            self._service.batcher.metrics.requests.labels(self._route(scope), str(code)).inc()
-            self._service.batcher.metrics.request_seconds.observe(time.monotonic() - began)
+            metrics = self._service.batcher.metrics
+            metrics.requests.labels(self._route(scope), str(code)).inc()
+            metrics.seconds["request"].observe(time.monotonic() - began)
 
     def _route(self, scope: Scope) -> str:
         """For metrics, which must have few labels."""

@@ -322,16 +322,8 @@ def load_all(
             tensor.data = tensor.data.clone()
         if isinstance(tokenizer := model.tokenizer, Tokenizer):
             tokenizer.analyzer = RemoteAnalyzer(tokenizer.analyzer_options, process)
-        operations = operations_of(model, limits)
-        embed = operations["embed"]
-        rows = [
-            row.value
-            for row in embed.tokenize([("안녕하세요", model.vector_settings())])
-            if isinstance(row, TokenizedItem)
-        ]
-        if embed.forward is not None:
-            embed.forward(rows)  # the first pass is slower than later ones
-        models[name] = Served(name, str(network.kind), model, operations)
+        model.embed("안녕하세요")  # the first pass is slower than later ones
+        models[name] = Served(name, str(network.kind), model, operations_of(model, limits))
     if index is None:
         if all(served.model.precision == "int8" for served in models.values()):
             # What is left to PyTorch, a mean of vectors, takes longer in threads, as Kiwi and HTTP have the cores.

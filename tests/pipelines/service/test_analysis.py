@@ -28,7 +28,8 @@ def process():
 @pytest.mark.slow
 def test_results_equal_those_in_this_process(process):
     for options in (AnalyzerOptions(), AnalyzerOptions(split_complex=True)):
-        local, remote = Analyzer(options), RemoteAnalyzer(options, process)
+        local = Analyzer(options)
+        remote = RemoteAnalyzer(options, process)
         assert [remote.analyze(text) for text in TEXTS] == [local.analyze(text) for text in TEXTS]
         assert list(remote.analyze_many(TEXTS)) == list(local.analyze_many(TEXTS))
 

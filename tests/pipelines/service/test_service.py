@@ -70,7 +70,8 @@ def test_openai_client_lists_models_and_understands_errors(client):
     assert client.models.retrieve("gaps").id == "gaps"
     with pytest.raises(openai.NotFoundError, match="no model has that name: available are vectors, gaps") as unknown:
         client.embeddings.create(model="text-embedding-3-small", input="글")
-    assert (unknown.value.code, unknown.value.param) == ("model_not_found", "model")
+    assert unknown.value.code == "model_not_found"
+    assert unknown.value.param == "model"
     with pytest.raises(openai.NotFoundError, match="no model has that name"):
         client.models.retrieve("text-embedding-3-small")
     with pytest.raises(openai.UnprocessableEntityError, match="dimensions: 17, the vectors of vectors have 16") as wide:
