@@ -48,47 +48,39 @@ def model_card(folder: Path, config: Json, exported: Json) -> str:
     """
     artifact = Artifact.open(folder)
     with drawing(artifact):
-        return filled("card.md", **about_model(artifact, config, exported), **about_task(artifact))
-
-
-def about_model(artifact: Artifact, config: Json, exported: Json) -> Json:
-    """What the template says of any model."""
-    folder = artifact.folder.resolve()
-    in_recipe = folder.name == artifact.stage
-    encoder = config["encoder"]
-    architecture = exported["architectures"][0]
-    is_embedding = config["kind"] == "embedding"
-    return {
-        "name": f"{folder.parent.name}-{artifact.stage.removeprefix(TASK)}" if in_recipe else folder.name,
-        "kind": config["kind"],
-        # The hub's names: vectors of sentences have a library and a task of their own there.
-        "library": "sentence-transformers" if is_embedding else "transformers",
-        "pipeline": "sentence-similarity" if is_embedding else CLASSES[config["kind"]].pipeline or None,
-        "encoder": encoder,
-        "architecture": encoder["architecture"],
-        "exported_class": architecture,
-        "auto_class": f"AutoModel{''.join(architecture.partition('For')[1:]).removesuffix('Simple')}",
-        "own_code": "auto_map" in exported,
-        "pretraining": list(pretraining_rows(artifact)),
-        "provenance": list(provenance_rows(artifact)),
-    }
-
-
-def about_task(artifact: Artifact) -> Json:
-    """What the template says of a task; nothing of a pretrained model."""
-    result = result_of(artifact) if has_result(artifact.stage) else None
-    scores: Json = {} if result is None else artifact.json("scores.json")
-    return {
-        "label": label,
-        "result": result,
-        "tags": ["korbert", *([result.dataset] if result else [])],
-        "results": table([result]) if result else None,
-        "said": [str(Message.from_json(line).changed(without_folders)) for line in scores.get("said", ())],
-        "comparisons": scores.get("comparisons"),
-        "overlap": scores.get("counts", {}).get("test_in_train"),
-        "note": scores.get("note"),
-        "trainings": score_table(scores) if scores else None,
-    }
+        resolved = artifact.folder.resolve()
+        name = resolved.name
+        if name == artifact.stage:  # in a recipe
+            name = f"{resolved.parent.name}-{artifact.stage.removeprefix(TASK)}"
+        architecture = exported["architectures"][0]
+        is_embedding = config["kind"] == "embedding"
+        result = result_of(artifact) if has_result(artifact.stage) else None
+        scores: Json = {} if result is None else artifact.json("scores.json")
+        return filled(
+            "card.md",
+            name=name,
+            kind=config["kind"],
+            # The hub's names: vectors of sentences have a library and a task of their own there.
+            library="sentence-transformers" if is_embedding else "transformers",
+            pipeline="sentence-similarity" if is_embedding else CLASSES[config["kind"]].pipeline or None,
+            encoder=config["encoder"],
+            architecture=config["encoder"]["architecture"],
+            exported_class=architecture,
+            auto_class=f"AutoModel{''.join(architecture.partition('For')[1:]).removesuffix('Simple')}",
+            own_code="auto_map" in exported,
+            pretraining=list(pretraining_rows(artifact)),
+            provenance=list(provenance_rows(artifact)),
+            # Of a task; a pretrained model has none of these.
+            label=label,
+            result=result,
+            tags=["korbert", *([result.dataset] if result else [])],
+            results=table([result]) if result else None,
+            said=[str(Message.from_json(line).changed(without_folders)) for line in scores.get("said", ())],
+            comparisons=scores.get("comparisons"),
+            overlap=scores.get("counts", {}).get("test_in_train"),
+            note=scores.get("note"),
+            trainings=score_table(scores) if scores else None,
+        )
 
 
 def pretraining_rows(artifact: Artifact) -> Iterator[tuple[str, str]]:

@@ -148,10 +148,11 @@ class Batcher:
         """A job for these items. Refusal 429 if the queue has no room for all."""
         if self.waiting and self.waiting + len(items) > self._limits.queue:
             pause = min(max(1, math.ceil(self._pace * self.waiting)), _LONGEST_PAUSE)
-            message = Message(
-                "{waiting:,} texts are waiting: try again in {pause} s", waiting=self.waiting, pause=pause
+            raise Refusal(
+                429,
+                Message("{waiting:,} texts are waiting: try again in {pause} s", waiting=self.waiting, pause=pause),
+                headers={"retry-after": str(pause)},
             )
-            raise Refusal(429, message, headers={"retry-after": str(pause)})
         job = Job(operation, items)
         self.waiting += len(items)
         self._jobs.setdefault(operation, deque()).append(job)

@@ -75,8 +75,9 @@ class Gate:
         except Refusal as refusal:
             await refused(refusal)(scope, receive, answer)
         except Exception as error:  # answered with 500; its text may quote the request
-            where = (request_id.decode(), scope["method"], self._route(scope))
-            _logger.error("%s: %s %s failed: %s", *where, trace(error))
+            _logger.error(
+                "%s: %s %s failed: %s", request_id.decode(), scope["method"], self._route(scope), trace(error)
+            )
         finally:
             self.running -= 1
             metrics = self._service.batcher.metrics

@@ -55,8 +55,9 @@ class _Protocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(_Transport(transport, self.conn))  # type: ignore[arg-type]  # all that is used
         if len(self.connections) > self.limits.connections:
-            message = Message("{number:,} connections are open: try again later", number=self.limits.connections)
-            self._refuse(503, message)
+            self._refuse(
+                503, Message("{number:,} connections are open: try again later", number=self.limits.connections)
+            )
             return
         self._wait_for_head()
 
@@ -87,8 +88,10 @@ class _Protocol(H11Protocol):
     def _cut_off(self) -> None:
         """Closes a connection without a request, at once or when the body of the last one has had its time."""
         if self.cycle is None:
-            seconds = self.limits.head_seconds
-            self._refuse(408, Message("the head of the request took longer than {seconds:g} s", seconds=seconds))
+            self._refuse(
+                408,
+                Message("the head of the request took longer than {seconds:g} s", seconds=self.limits.head_seconds),
+            )
         elif self.cycle.response_complete:
             left = self.transport.get_write_buffer_size()
             is_sending = self.conn.their_state is h11.SEND_BODY

@@ -4,10 +4,10 @@ import asyncio
 import base64
 import json
 from collections.abc import Callable, Coroutine, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, TypeVar, get_type_hints
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
@@ -20,7 +20,7 @@ from korbert.pipelines.reports.drawing import filled
 from korbert.pipelines.service import schemas
 from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.refusals import CODES, ErrorResponse, Refusal
-from korbert.pipelines.service.shared import Served, Service
+from korbert.pipelines.service.shared import Service
 from korbert.vectors import VectorSettings
 
 _PAGE_POLICY = (
@@ -125,21 +125,6 @@ async def embeddings(body: schemas.EmbeddingsRequest, request: Request) -> schem
     """Vectors of texts, in OpenAI format."""
     service = _service(request)
     served = service.model(body.model)
-    settings = _vector_settings(served, body)
-    items = [(text, settings) for text in _listed(body.input)]
-    job = await service.ask(request, served.operations["embed"], items, body)
-    data = []
-    for index, vector in enumerate(job.answers):
-        shown = vector.tolist()
-        if body.encoding_format == "base64":
-            shown = base64.b64encode(vector.astype("<f4").tobytes()).decode()
-        data.append(schemas.EmbeddingObject(index=index, embedding=shown))
-    usage = schemas.Usage(prompt_tokens=job.pieces, total_tokens=job.pieces)
-    return schemas.EmbeddingsResponse(data=data, model=served.name, usage=usage)
-
-
-def _vector_settings(served: Served, body: schemas.EmbeddingsRequest) -> VectorSettings:
-    """The requested settings, else the model's defaults. Refusal 422 for settings that the model does not support."""
     asked = {name: value for name in ("layer", "pooling", "side") if (value := getattr(body, name)) is not None}
     try:
         settings: VectorSettings = served.model.vector_settings(**asked)
@@ -158,7 +143,16 @@ def _vector_settings(served: Served, body: schemas.EmbeddingsRequest) -> VectorS
                 "dimensions",
             )
         settings = settings.model_copy(update={"size": body.dimensions})
-    return settings
+    items = [(text, settings) for text in _listed(body.input)]
+    job = await service.ask(request, served.operations["embed"], items, body)
+    data = []
+    for index, vector in enumerate(job.answers):
+        shown = vector.tolist()
+        if body.encoding_format == "base64":
+            shown = base64.b64encode(vector.astype("<f4").tobytes()).decode()
+        data.append(schemas.EmbeddingObject(index=index, embedding=shown))
+    usage = schemas.Usage(prompt_tokens=job.pieces, total_tokens=job.pieces)
+    return schemas.EmbeddingsResponse(data=data, model=served.name, usage=usage)
 
 
 @_asked.post("/similar")
@@ -286,23 +280,17 @@ async def openapi(request: Request) -> Json:
     return document
 
 
-@lru_cache(16)  # addresses by which the service is known, in each language
-def _described(app: FastAPI, address: str, lang: str) -> str:
-    return filled(
-        "service.html",
-        document=app.openapi(),
-        codes=CODES,
-        address=address,
-        written=partial(json.dumps, ensure_ascii=False),
-        lang=lang,
-    )
-
-
 @_facts.get("/docs", response_class=Response, responses=_text("text/html"))
 async def docs(request: Request) -> Response:
     """This document as a page."""
-    lang = language(request.headers.get("accept-language", ""))
-    described = _described(request.app, str(request.base_url), lang)
+    described = filled(
+        "service.html",
+        document=request.app.openapi(),
+        codes=CODES,
+        address=str(request.base_url),
+        written=partial(json.dumps, ensure_ascii=False),
+        lang=language(request.headers.get("accept-language", "")),
+    )
     return HTMLResponse(described, headers={"content-security-policy": _PAGE_POLICY})
 
 

@@ -57,8 +57,7 @@ def run(
 
     thread = threading.Thread(target=begin, name="loader", daemon=True)
     hosts = {"localhost", "127.0.0.1", "[::1]", host.lower()} if is_loopback(host) else None
-    gate = application(service, thread.start, hosts)
-    server = _Server(service, gate)
+    server = _Server(service, application(service, thread.start, hosts))
     try:
         server.run([listening])
     finally:
@@ -71,18 +70,19 @@ class _Server(uvicorn.Server):
     """A uvicorn server that answers new requests with 503 until those in progress are done, and only then closes."""
 
     def __init__(self, service: Service, gate: Gate) -> None:
-        configuration = uvicorn.Config(
-            gate,
-            http=protocol_of(service.limits),
-            ws="none",
-            log_config=None,
-            access_log=False,  # a path may hold text of a user
-            proxy_headers=False,
-            server_header=False,
-            timeout_keep_alive=math.ceil(service.limits.head_seconds),
-            timeout_graceful_shutdown=5,
+        super().__init__(
+            uvicorn.Config(
+                gate,
+                http=protocol_of(service.limits),
+                ws="none",
+                log_config=None,
+                access_log=False,  # a path may hold text of a user
+                proxy_headers=False,
+                server_header=False,
+                timeout_keep_alive=math.ceil(service.limits.head_seconds),
+                timeout_graceful_shutdown=5,
+            )
         )
-        super().__init__(configuration)
         self._service = service
         self._gate = gate
 

@@ -30,10 +30,6 @@ _Texts = Annotated[Annotated[str, Tag("one")] | Annotated[list[str], Tag("many")
 _Rows = Annotated[Annotated[_Row, Tag("one")] | Annotated[list[_Row], Tag("many"), Field(min_length=1)], _ONE_OR_MANY]
 
 
-def _example(**fields: JsonValue) -> dict[str, JsonValue]:
-    return {"examples": [fields]}
-
-
 class Body(BaseModel):
     """The fields of every request."""
 
@@ -43,7 +39,7 @@ class Body(BaseModel):
 
 
 class EmbeddingsRequest(
-    Body, json_schema_extra=_example(input=["신용 대출을 신청하고 싶어요", "대출 신청은 어떻게 하나요?"])
+    Body, json_schema_extra={"examples": [{"input": ["신용 대출을 신청하고 싶어요", "대출 신청은 어떻게 하나요?"]}]}
 ):
     input: _Texts = Field(description="a text, or several; long texts are truncated to the model's maximum length")
     encoding_format: Literal["float", "base64"] = Field(
@@ -76,28 +72,31 @@ class EmbeddingsRequest(
         return value
 
 
-class TokenizeRequest(Body, json_schema_extra=_example(input="학교에 간다")):
+class TokenizeRequest(Body, json_schema_extra={"examples": [{"input": "학교에 간다"}]}):
     input: _Texts = Field(description="a text, or several")
     special_tokens: bool = Field(False, description="parse [MASK] and the like as special tokens")
 
 
-class FillRequest(Body, json_schema_extra=_example(input="오늘 [MASK] 정말 좋다", top=3)):
+class FillRequest(Body, json_schema_extra={"examples": [{"input": "오늘 [MASK] 정말 좋다", "top": 3}]}):
     input: _Texts = Field(description="texts with [MASK]")
     top: _Top = Field(5, description="candidates per gap")
 
 
-class PredictRequest(Body, json_schema_extra=_example(input="정말 좋은 영화")):
+class PredictRequest(Body, json_schema_extra={"examples": [{"input": "정말 좋은 영화"}]}):
     input: _Rows = Field(description="texts, or objects with the fields of the model's task: text, pair, choices, ..")
 
 
 class AnswerRequest(
-    Body, json_schema_extra=_example(question="한글은 언제 만들어졌나?", context="세종은 1443년에 한글을 만들었다.")
+    Body,
+    json_schema_extra={
+        "examples": [{"question": "한글은 언제 만들어졌나?", "context": "세종은 1443년에 한글을 만들었다."}]
+    },
 ):
     question: _Texts = Field(description="a question, or several")
     context: _Texts = Field(description="one context per question")
 
 
-class SimilarRequest(Body, json_schema_extra=_example(input="신용 대출을 신청하고 싶어요", top=3)):
+class SimilarRequest(Body, json_schema_extra={"examples": [{"input": "신용 대출을 신청하고 싶어요", "top": 3}]}):
     model: str | None = Field(None, description="ignored: an index has its own model")
     input: _Texts = Field(description="a text, or several")
     top: _Top = Field(10, description="number of results per text")
@@ -111,7 +110,7 @@ class SimilarRequest(Body, json_schema_extra=_example(input="신용 대출을 �
     )
 
 
-class AttentionRequest(Body, json_schema_extra=_example(text="신용 대출을 신청하고 싶어요")):
+class AttentionRequest(Body, json_schema_extra={"examples": [{"text": "신용 대출을 신청하고 싶어요"}]}):
     text: str = Field(description="a text; for a question answering model, the question")
     pair: str | None = Field(None, description="a second text; for a question answering model, the context")
     attribution: bool = Field(True, description="also what each piece adds to a label: 50 more passes of the model")

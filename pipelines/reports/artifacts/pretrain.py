@@ -172,14 +172,14 @@ def heldout_elements(log: TrainingLog, unigram: float) -> Iterator[Element]:
         y=Message("accuracy"),
         percent=True,
         floor=0,
-        note=joined([_counted(name, number) for name, number in counts.items()], " "),
+        note=joined(
+            [
+                Message(_COUNTED[name].template, objective=OBJECTIVES[name], number=number)
+                for name, number in counts.items()
+            ],
+            " ",
+        ),
     )
-
-
-def _counted(name: str, number: int) -> Message:
-    """What the accuracy of an objective is counted over."""
-    template = _COUNTED.get(name, _COUNTED["mlm"]).template
-    return Message(template, objective=OBJECTIVES[name], number=number)
 
 
 def training_elements(log: TrainingLog) -> Iterator[Element]:

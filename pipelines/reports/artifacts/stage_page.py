@@ -6,7 +6,7 @@ The record is the end of every page: run time, machine, counts, settings, inputs
 import importlib
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -39,11 +39,10 @@ def page_of(stage: str) -> ModuleType | SimpleNamespace:
     return importlib.import_module(entry.page)
 
 
-def figures_of(artifact: Artifact) -> Sequence[Figure]:
+def figures_of(artifact: Artifact) -> list[Figure]:
     """The main figures of an artifact. ArtifactError if its files hold other values than the stage writes."""
     with drawing(artifact):
-        figures: Sequence[Figure] = page_of(artifact.stage).figures(artifact)
-        return figures
+        return list(page_of(artifact.stage).figures(artifact))
 
 
 def render(folder: Path) -> Path:

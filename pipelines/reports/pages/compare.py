@@ -41,10 +41,6 @@ class ShownComparison:
     remark: str
     sections: Callable[[], Sequence[Section]]
 
-    @property
-    def names(self) -> list[str]:
-        return [side.name for side in self.sides]
-
 
 def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[ShownComparison, Json]:
     """The comparison of artifacts of tasks, or of pretraining runs, and as JSON.
