@@ -60,7 +60,7 @@ def model_card(folder: Path, config: Json, exported: Json) -> str:
             "card.md",
             name=name,
             kind=config["kind"],
-            # The hub's names: vectors of sentences have a library and a task of their own there.
+            # Names of the Hugging Face Hub, which has a library and a task of its own for sentence vectors.
             library="sentence-transformers" if is_embedding else "transformers",
             pipeline="sentence-similarity" if is_embedding else CLASSES[config["kind"]].pipeline or None,
             encoder=config["encoder"],

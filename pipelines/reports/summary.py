@@ -54,7 +54,7 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
         for figure in reports.stage_page.figures_of(artifacts.Artifact.open(pipeline.artifact(stage.name))):
             note = joined(["(", figure.note, ")"], "") if figure.note else ""
             table.add_row(name, escape(in_language(joined([figure.value, figure.label, note], " "))))
-            name = ""  # beside its first figure alone
+            name = ""  # only next to its first figure
     console().print(table)
     if stale := [stage for stage, state in states.items() if state == "stale"]:
         say(Message("Not shown, as settings or inputs have changed: {names}.", names=", ".join(stale)))
@@ -93,9 +93,13 @@ def show_check(verdict: Verdict) -> None:
             file=verdict.dataset,
         )
     )
-    duration = formatting.duration(verdict.seconds)
-    memory = formatting.megabytes(verdict.memory or 0)
-    say(Message("time: {duration}, memory: {memory}", duration=duration, memory=memory))
+    say(
+        Message(
+            "time: {duration}, memory: {memory}",
+            duration=formatting.duration(verdict.seconds),
+            memory=formatting.megabytes(verdict.memory or 0),
+        )
+    )
     if verdict.scores is not None:
         say(Message("exact match: {exact_match:.2f}, F1: {f1:.2f}", **verdict.scores))
 

@@ -22,13 +22,13 @@ from korbert.tokenization import Analyses, Analysis, Analyzer, AnalyzerOptions, 
 class AnalysisProcess:
     """The process. It ends with its parent; if it dies, the next request starts another.
 
-    models: those whose options of Kiwi are loaded at the start; others at their first request.
+    models: their Kiwi is loaded at the start, that of others at the first request.
     """
 
     def __init__(self, models: Iterable[Path]) -> None:
         self._options: list[AnalyzerOptions] = []
         for model in models:
-            with suppress(ModelError):  # without a Kiwi of its own, or broken: the loader of models refuses that
+            with suppress(ModelError):  # a tokenizer without Kiwi, or a broken model, which korbert.load refuses
                 self._options.append(Tokenizer.load(model).analyzer_options)
         self._lock = threading.Lock()
         self._start()
@@ -62,7 +62,7 @@ class AnalysisProcess:
 
 
 class RemoteAnalyzer(Analyzer):
-    """An Analyzer whose work is done in the process; those with equal options share one Kiwi there."""
+    """An Analyzer that does its work in the process, where those with equal options share one Kiwi."""
 
     def __init__(self, options: AnalyzerOptions, process: AnalysisProcess) -> None:
         super().__init__(options)

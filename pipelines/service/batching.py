@@ -26,7 +26,7 @@ from korbert.pipelines.service.refusals import Refusal
 
 _logger = logging.getLogger(__name__)
 
-_ITEMS_PER_JOB = 16  # that are tokenized before those of the next job
+_ITEMS_PER_JOB = 16  # tokenized before the items of the next job
 _AT_ONCE = 64  # items, at most, that are tokenized together
 _AT_ONCE_CHARS = 8_000  # and their characters
 _AHEAD = 2  # batches' worth of pieces that are tokenized ahead
@@ -171,7 +171,7 @@ class Batcher:
         next_items: Callable[[], list[_Item] | None],
         more: asyncio.Event,
     ) -> None:
-        """Runs what is next; where nothing is, waits for the event.
+        """Runs one batch after the other; waits for the event when there is none.
 
         If a batch fails, its jobs run separately, so that none fails because of another's text. Only the traceback is
         logged, as the text of an error may quote a request.

@@ -30,7 +30,7 @@ _HEADERS = {
 
 
 class Gate:
-    """The application behind these checks.
+    """The application, which only sees requests that pass these checks.
 
     paths: those of the routes, for metrics. hosts: accepted names in the Host header, against DNS rebinding; None: any.
     Requests from pages of other origins are refused as well, and all but a few while the service is "ending".
@@ -48,7 +48,8 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        # HEAD as GET, whose body the server leaves out; an absolute target as path and Host header (RFC 9112, 3.2.2).
+        # HEAD is handled as GET, and the server drops the body. An absolute target is split into path and Host header
+        # (RFC 9112, 3.2.2).
         scope = {**scope, "method": "GET" if scope["method"] == "HEAD" else scope["method"]}
         if absolute := re.match(r"https?://([^/]*)(.*)", scope["path"], re.IGNORECASE | re.DOTALL):
             scope["path"] = absolute[2] or "/"
@@ -104,5 +105,8 @@ class Gate:
         if self._service.status == "ending" and path not in _WHILE_ENDING:
             raise Refusal(503, Message("the service is shutting down: use another one"), headers={"retry-after": "10"})
         if path not in _OPEN and not self._service.may_ask(headers):
-            message = Message("the token is missing or wrong: send the header Authorization: Bearer TOKEN")
-            raise Refusal(401, message, headers={"www-authenticate": "Bearer"})
+            raise Refusal(
+                401,
+                Message("the token is missing or wrong: send the header Authorization: Bearer TOKEN"),
+                headers={"www-authenticate": "Bearer"},
+            )

@@ -18,7 +18,7 @@ def protocol_of(limits: Limits) -> type[asyncio.Protocol]:
 
 
 class _Transport:
-    """A transport that stays open after the answer while a body is still sent, which is thrown away.
+    """A transport that stays open after the answer, and discards the rest of the body, until the client has sent it.
 
     A socket closed with unread bytes in it resets the connection, and a client that writes its whole body before it
     reads loses the answer.

@@ -34,10 +34,10 @@ from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer, encode_begin
 from korbert.training import InferencePrecision
 from korbert.vectors import VectorSettings
 
-_MOST_CANDIDATES = 1_000  # of a text: each is written out with the whole text
+_MOST_CANDIDATES = 1_000  # per text: each candidate comes with the whole text
 T = TypeVar("T")
 
-_MOST_SEEN = 1_024  # pieces whose attention is computed, between each two of them
+_MOST_SEEN = 1_024  # pieces: the weights grow with their square
 
 
 def operations_of(model: Model, limits: Limits) -> dict[str, Operation]:
@@ -191,9 +191,9 @@ def answer_operation(model: Model, kind: QuestionAnswering, limits: Limits) -> O
         question, context = item
         beginning = Passage.of_pieces(question, first_pieces(model.tokenizer, question, kind.max_query_pieces))
         passage = _whole(model.tokenizer, context, limits)
-        pieces = len(beginning.ids) + len(passage.ids)
         return TokenizedItem(
-            pieces, ({"question": question, "context": context}, {question: beginning, context: passage})
+            len(beginning.ids) + len(passage.ids),
+            ({"question": question, "context": context}, {question: beginning, context: passage}),
         )
 
     return Operation(_each(row), _results(model, kind))

@@ -1,4 +1,4 @@
-"""The handlers of all routes. A body becomes an instance of its schema, within limits of size and time."""
+"""The handlers of all routes. A body becomes an instance of its schema if it respects the limits of size and time."""
 
 import asyncio
 import base64
@@ -32,8 +32,8 @@ _PAGE_POLICY = (
 class JsonRoute(APIRoute):
     """A route whose handler takes a body and the request.
 
-    FastAPI describes it, but pydantic reads and writes JSON directly: that is stricter (no lone surrogates), costs half
-    the time, and takes JSON of whatever Content-Type: `curl -d` sends that of a form.
+    FastAPI describes it, but pydantic reads and writes the JSON: that is stricter (no lone surrogates), twice as fast,
+    and accepts any Content-Type, as `curl -d` sends that of a form.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -151,8 +151,11 @@ async def embeddings(body: schemas.EmbeddingsRequest, request: Request) -> schem
         if body.encoding_format == "base64":
             shown = base64.b64encode(vector.astype("<f4").tobytes()).decode()
         data.append(schemas.EmbeddingObject(index=index, embedding=shown))
-    usage = schemas.Usage(prompt_tokens=job.pieces, total_tokens=job.pieces)
-    return schemas.EmbeddingsResponse(data=data, model=served.name, usage=usage)
+    return schemas.EmbeddingsResponse(
+        data=data,
+        model=served.name,
+        usage=schemas.Usage(prompt_tokens=job.pieces, total_tokens=job.pieces),
+    )
 
 
 @_asked.post("/similar")
@@ -170,15 +173,17 @@ async def similar(body: schemas.SimilarRequest, request: Request) -> schemas.Sim
 @_asked.post("/tokenize")
 async def tokenize(body: schemas.TokenizeRequest, request: Request) -> schemas.TokenizeResponse:
     """Pieces of texts with their spans and tags."""
-    items = [(text, body.special_tokens) for text in _listed(body.input)]
-    return schemas.TokenizeResponse(**await _answers(request, body, "tokenize", items))
+    return schemas.TokenizeResponse(
+        **await _answers(request, body, "tokenize", [(text, body.special_tokens) for text in _listed(body.input)])
+    )
 
 
 @_asked.post("/fill")
 async def fill(body: schemas.FillRequest, request: Request) -> schemas.FillResponse:
     """The most probable pieces for each [MASK]."""
-    items = [(text, body.top) for text in _listed(body.input)]
-    return schemas.FillResponse(**await _answers(request, body, "fill", items))
+    return schemas.FillResponse(
+        **await _answers(request, body, "fill", [(text, body.top) for text in _listed(body.input)])
+    )
 
 
 @_asked.post("/predict")
@@ -202,8 +207,9 @@ async def answer(body: schemas.AnswerRequest, request: Request) -> schemas.Answe
             ),
             "context",
         )
-    items = list(zip(questions, contexts, strict=True))
-    return schemas.AnswerResponse(**await _answers(request, body, "answer", items, "context"))
+    return schemas.AnswerResponse(
+        **await _answers(request, body, "answer", list(zip(questions, contexts, strict=True)), "context")
+    )
 
 
 @_asked.post("/attention")
@@ -249,13 +255,16 @@ async def health(request: Request) -> schemas.HealthResponse:
     """Status of the service, its models and index."""
     service = _service(request)
     served = service.models.values() if service.may_ask(request.headers) else ()
-    facts = [
-        schemas.ModelFacts(
-            name=one.name, kind=one.kind, operations=sorted(one.operations), precision=one.model.precision
-        )
-        for one in served
-    ]
-    return schemas.HealthResponse(status=service.status, models=facts, index=service.search is not None)
+    return schemas.HealthResponse(
+        status=service.status,
+        models=[
+            schemas.ModelFacts(
+                name=one.name, kind=one.kind, operations=sorted(one.operations), precision=one.model.precision
+            )
+            for one in served
+        ],
+        index=service.search is not None,
+    )
 
 
 @_facts.get("/ready", responses=_errors(503))

@@ -151,7 +151,8 @@ class TokenizedText(BaseModel):
     pieces: list[Piece]
 
 
-TokenizeResponse = ModelResponse[TokenizedText]
+class TokenizeResponse(ModelResponse[TokenizedText]):
+    pass
 
 
 class GapCandidate(BaseModel):
@@ -165,7 +166,8 @@ class Gaps(BaseModel):
     gaps: list[list[GapCandidate]]
 
 
-FillResponse = ModelResponse[Gaps]
+class FillResponse(ModelResponse[Gaps]):
+    pass
 
 
 class PredictResponse(ModelResponse[dict[str, Any]]):
@@ -180,7 +182,8 @@ class Reading(BaseModel):
     no_answer_score: float | None = Field(None, description="only of models that may decline")
 
 
-AnswerResponse = ModelResponse[Reading]
+class AnswerResponse(ModelResponse[Reading]):
+    pass
 
 
 class Hits(BaseModel):

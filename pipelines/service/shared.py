@@ -15,7 +15,7 @@ from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.refusals import Refusal
 from korbert.pipelines.service.schemas import Body
 
-_CANNOT = {  # operation -> what is said of a model without it
+_CANNOT = {  # operation -> what models without it cannot do
     "embed": Message("gives no vectors"),
     "tokenize": Message("has no tokenizer"),
     "fill": Message("fills no gaps"),

@@ -49,8 +49,7 @@ def story(artifact: Artifact) -> Story:
             count=counts["documents"],
             failed=counts["failed"],
         )
-    morphemes = artifact.parts("morphemes/*.parquet")
-    lengths = length_table(morphemes, "tag", pc.list_value_length, Message("morphemes"))
+    lengths = length_table(artifact.parts("morphemes/*.parquet"), "tag", pc.list_value_length, Message("morphemes"))
     return Story(
         title,
         speed(artifact),
@@ -89,8 +88,15 @@ def failure_elements(artifact: Artifact) -> Iterator[Folded]:
         for row in batch.to_pylist():
             totals[row["reason"]] += 1
             if totals[row["reason"]] <= _SAMPLES:
-                facts = [(Message("source"), row["source"]), (Message("detail"), row["detail"] or "")]
-                samples.setdefault(row["reason"], []).append(Example(row["id"], facts=facts))
+                example = Example(
+                    row["id"],
+                    facts=[(Message("source"), row["source"]), (Message("detail"), row["detail"] or "")],
+                )
+                samples.setdefault(row["reason"], []).append(example)
     for reason, number in totals.most_common():
-        sizes = Message("{number:,}, {shown} shown", number=number, shown=len(samples[reason]))
-        yield Folded(joined([label(reason), sizes], " · "), samples[reason])
+        yield Folded(
+            joined(
+                [label(reason), Message("{number:,}, {shown} shown", number=number, shown=len(samples[reason]))], " · "
+            ),
+            samples[reason],
+        )

@@ -63,8 +63,11 @@ def detail_of(reason: str, detail: str) -> str:
 
 def use(_folder: Path) -> Use:
     """Usage: questions from the documents, and the documents as a table."""
-    python = "import pandas as pd\nprint(pd.read_parquet({})[['id', 'source', 'text']])"
-    return Use("documents", "korbert questions {} --output questions.json", python)
+    return Use(
+        "documents",
+        "korbert questions {} --output questions.json",
+        "import pandas as pd\nprint(pd.read_parquet({})[['id', 'source', 'text']])",
+    )
 
 
 def figures(artifact: Artifact) -> Sequence[Figure]:
@@ -195,8 +198,8 @@ def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:
                 (Message("kept instead"), originals.get(row["detail"], "")),
             ]
             entries.append(Example(row["id"], text, [fact for fact in facts if fact[1]]))
-        shown = Message("{shown} shown", shown=len(entries))
-        elements.append(Folded(joined([label(reason), shown], " · "), entries))
+        title = joined([label(reason), Message("{shown} shown", shown=len(entries))], " · ")
+        elements.append(Folded(title, entries))
     return elements
 
 

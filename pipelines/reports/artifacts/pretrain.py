@@ -184,8 +184,13 @@ def heldout_elements(log: TrainingLog, unigram: float) -> Iterator[Element]:
 
 def training_elements(log: TrainingLog) -> Iterator[Element]:
     for name, objective in OBJECTIVES.items():
-        title = Message("{objective} training loss", objective=objective)
-        yield from chart(title, log, log.train, {"": f"{name}_loss"}, y=Message("nats"))
+        yield from chart(
+            Message("{objective} training loss", objective=objective),
+            log,
+            log.train,
+            {"": f"{name}_loss"},
+            y=Message("nats"),
+        )
     yield from chart(Message("Gradient norm"), log, log.train, {"": "grad_norm"}, y=Message("before clipping"), floor=0)
     yield from chart(Message("Throughput"), log, log.timing, {"": "pieces_per_second"}, y=Message("pieces/s"), floor=0)
 

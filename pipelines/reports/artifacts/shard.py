@@ -16,8 +16,11 @@ from korbert.pipelines.reports.drawing import Section, Story, TableElement, Use,
 def use(folder: Path) -> Use:
     """Usage: how far they reach in pretraining, and the counts of their pieces."""
     recipe = shlex.quote(folder.absolute().parent.name)
-    counts = "import pandas as pd\nprint(pd.read_parquet({}).nlargest(20, 'count'))"
-    return Use("pieces.parquet", f"korbert plan {recipe} --hours 8", counts)
+    return Use(
+        "pieces.parquet",
+        f"korbert plan {recipe} --hours 8",
+        "import pandas as pd\nprint(pd.read_parquet({}).nlargest(20, 'count'))",
+    )
 
 
 def figures(artifact: Artifact) -> Sequence[Figure]:
@@ -34,11 +37,12 @@ def story(artifact: Artifact) -> Story:
     pieces, documents = (counts[key] - counts[f"heldout_{key}"] for key in ("pieces", "documents"))
     mean = formatting.decimal(formatting.ratio(pieces, documents), 1)
     lengths = length_table(artifact.parts("train/*.arrow"), "input_ids", pc.list_value_length, Message("pieces"))
-    heldout_share = formatting.percent(formatting.ratio(counts["heldout_pieces"], counts["pieces"]))
     return Story(
         title=Message("{pieces} training pieces", pieces=formatting.compact(pieces)),
         lede=Message(
-            "{mean} pieces per document on average; {share} of all pieces are held out.", mean=mean, share=heldout_share
+            "{mean} pieces per document on average; {share} of all pieces are held out.",
+            mean=mean,
+            share=formatting.percent(formatting.ratio(counts["heldout_pieces"], counts["pieces"])),
         ),
         sections=(
             Section(Message("Sources"), [source_table(artifact)]),

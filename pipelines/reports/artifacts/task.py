@@ -63,8 +63,9 @@ def use(folder: Path) -> Use:
     command = f"korbert {kind.command} {{}} {file}"
     if (folder / "submission").is_dir():
         command = "korbert submit {} KorQuAD_v1.0_dev.json predictions.json"
-    python = f"import korbert\nmodel = korbert.load({{}})\nprint(model.{kind.operation}({example}))"
-    return Use("model", command, python)
+    return Use(
+        "model", command, f"import korbert\nmodel = korbert.load({{}})\nprint(model.{kind.operation}({example}))"
+    )
 
 
 def figures(artifact: Artifact) -> Sequence[Figure]:
@@ -163,7 +164,7 @@ def lede_of(scores: Json, about: str) -> Message:
                 count=overlap,
             )
         )
-    sentences.append(Message(scores["note"]))  # that of a recipe of ours has a translation
+    sentences.append(Message(scores["note"]))  # the notes of bundled recipes are translated
     return joined(sentences, " ")
 
 
@@ -212,8 +213,7 @@ def on_one_scale(
     rows = []
     for name, *numbers in defined:
         at, low, high = (min(1.0, max(0.0, (number - left) / (right - left))) for number in numbers)
-        ends = interval(metric, numbers[1:], unit=False)
-        words = joined([text(metric, numbers[0]), " (", ends, ")"], "")
+        words = joined([text(metric, numbers[0]), " (", interval(metric, numbers[1:], unit=False), ")"], "")
         rows.append(ScoreInterval(model_name(name), at, low, high, words, _COLOURS.get(name, 4)))
     yield Intervals(title, rows, text(metric, left, -1), text(metric, right, -1), note=note)
 

@@ -132,7 +132,7 @@ class Gapped(Element):
 
 
 class Section(NamedTuple):
-    """Elements under one heading; not shown without any. Narrow ones stand side by side if there is room."""
+    """Elements under one heading, left out if empty. Narrow elements are side by side if there is room."""
 
     title: str
     elements: Sequence[Element]
@@ -148,9 +148,10 @@ class Story(NamedTuple):
 
 
 class Use(NamedTuple):
-    """How to use an artifact. folder: what to load, inside it. command, python: `{}` stands for the path of that.
+    """How to use an artifact.
 
-    command: "" if there is none.
+    folder: what to load, relative to the artifact. command, python: `{}` stands for its path. command: "" if there is
+    none.
     """
 
     folder: str

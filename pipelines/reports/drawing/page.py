@@ -17,13 +17,13 @@ _HEAD_BYTES = 1_000
 
 
 def is_page(path: Path) -> bool:
-    """Whether a file is a page of korbert, which can be made again in seconds: the only files that are written over."""
+    """Whether a file is a page of korbert. Only such files are overwritten, as they can be made again in seconds."""
     with path.open("rb") as file:
         return _GENERATOR in file.read(_HEAD_BYTES)
 
 
 def write(path: Path, template: str, *, scratch: Path | None = None, **values: object) -> Path:
-    """Fills a template and writes the page atomically, over a page alone. Returns its path.
+    """Fills a template and writes the page atomically; only a page may be overwritten. Returns its path.
 
     scratch: as of write_aside.
     """
@@ -52,7 +52,7 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         finalize=_shown,
     )
-    # Text in Markdown, cells of tables included, has neither markup nor HTML.
+    # Data must not become markup or HTML in Markdown, not even in table cells.
     spaced = {"\u00a0": " ", "\n": " "}
     environment.filters |= {
         "json": lambda value: json.dumps(value, ensure_ascii=False),
@@ -65,7 +65,7 @@ def _environment() -> jinja2.Environment:
 
 @jinja2.pass_context
 def _shown(context: Context, value: object) -> object:
-    """What stands in a page for a value: messages in its language, and no text of the data as markup."""
+    """A value as the page shows it: messages in its language, control characters of other text as escapes."""
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     return printable(_words(context, value))

@@ -18,7 +18,7 @@ from korbert.messages import Message, in_language, joined
 from korbert.pipelines.artifacts import formatting, known
 from korbert.pipelines.reports.drawing.elements import Picture
 
-if find_spec("matplotlib") or TYPE_CHECKING:  # else pages say what their pictures need
+if find_spec("matplotlib") or TYPE_CHECKING:  # else pages say that their charts need it
     import matplotlib
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -49,7 +49,7 @@ class Series:
 
     @classmethod
     def through(cls, name: str, xs: Iterable[float], ys: Iterable[float | None]) -> "Series":
-        """The line through the points whose y is known."""
+        """A series of the points whose y is known."""
         points = [(x, y) for x, y in zip(xs, ys, strict=True) if y is not None and known(y)]
         return cls(name, [x for x, _ in points], [y for _, y in points])
 
@@ -137,7 +137,7 @@ def _plain(number: float, _position: float = 0) -> str:
 
 
 def _svg(title: str, draw: Callable[["Axes"], None], labels: Sequence[str]) -> str:
-    """The chart as one <svg> element, its ids unique among the charts of a page; without matplotlib, a line on that.
+    """The chart as one <svg> element, its ids unique among the charts of a page; a note without matplotlib.
 
     labels: of the axes. They are drawn in English, which every font has, and then replaced by their translations.
     """
@@ -150,7 +150,7 @@ def _svg(title: str, draw: Callable[["Axes"], None], labels: Sequence[str]) -> s
         file = io.StringIO()
         figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
 
-    # What only a file of its own needs goes: namespaces, size, style, names of groups, fonts.
+    # Remove what only a standalone file needs: namespaces, size, style, group ids, fonts.
     source = file.getvalue().replace(' xmlns="http://www.w3.org/2000/svg"', "").replace("xlink:href", "href")
     picture = ElementTree.fromstring(source)
     picture.attrib = {"viewBox": picture.attrib["viewBox"], "role": "img", "aria-label": in_language(title)}

@@ -68,10 +68,10 @@ def multi_label_sections(scored: ScoredRows) -> Iterator[Section]:
     totals = np.stack([(true & predicted).sum(axis=0), predicted.sum(axis=0), true.sum(axis=0)], axis=1)
     yield Section(Message("Labels"), [label_scores(labels, totals, Message("rows"))])
     probabilities = np.array([[of_row["probabilities"][label] for label in labels] for of_row in scored.predictions])
-    elements = calibration(
+    calibrated = calibration(
         probabilities.ravel(), true.ravel(), x=Message("probability of a label"), y=Message("share that is true")
     )
-    yield Section(Message("Confidence"), list(elements))
+    yield Section(Message("Confidence"), list(calibrated))
     wrong = (true != predicted).sum(axis=1)
     errors = [index for index in np.argsort(-wrong, kind="stable").tolist() if wrong[index]]
     yield from scored.worst(Message("Texts with the most wrong labels"), errors, Message("texts"))

@@ -48,11 +48,14 @@ class ScoredRows:
     def entry(self, index: int) -> Example:
         """A row with its target and its prediction."""
         row = self.rows[index]
-        facts = (
-            (Message("true"), in_words(row, self.kind.target(row))),
-            (Message("predicted"), in_words(row, self.predictions[index])),
+        return Example(
+            "",
+            beginning(*self.kind.texts(row)),
+            (
+                (Message("true"), in_words(row, self.kind.target(row))),
+                (Message("predicted"), in_words(row, self.predictions[index])),
+            ),
         )
-        return Example("", beginning(*self.kind.texts(row)), facts)
 
     def worst(self, title: str, errors: Sequence[int], what: str) -> Iterator[Section]:
         """The first 20 errors as a section; nothing without errors. errors: indices of rows. what: noun for them."""

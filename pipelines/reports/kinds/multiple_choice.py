@@ -1,4 +1,4 @@
-"""Multiple choice: calibration, most confident errors. Choices are scored one by one, whatever their position."""
+"""Multiple choice: calibration, most confident errors. Choices are scored one by one: their order has no effect."""
 
 from collections.abc import Iterator
 

@@ -53,11 +53,16 @@ def miss_elements(causes: dict[str, int], misses: Sequence[Json]) -> Iterator[Fo
         entries = []
         for miss in misses:
             if miss["cause"] == cause:
-                facts = (
-                    (Message("correct"), " / ".join(dict.fromkeys(map(str, miss["answers"])))),
-                    (Message("predicted"), miss["prediction"] or Message("(nothing)")),
+                example = Example(
+                    str(miss["id"]),
+                    miss["question"],
+                    (
+                        (Message("correct"), " / ".join(dict.fromkeys(map(str, miss["answers"])))),
+                        (Message("predicted"), miss["prediction"] or Message("(nothing)")),
+                    ),
+                    list(passage_of(miss)),
                 )
-                entries.append(Example(str(miss["id"]), miss["question"], facts, list(passage_of(miss))))
+                entries.append(example)
         if entries:
             title = Message("{cause} · {shown} shown", cause=_CAUSES[cause][0], shown=len(entries))
             yield Folded(title, entries, open=number == 0)

@@ -22,7 +22,7 @@ _CAUSES: Causes = {
 
 MarkedSpan = tuple[int, int, str]
 SpanError = tuple[MarkedSpan | None, MarkedSpan | None]
-"""A true span and the prediction in its stead."""
+"""A true span and the predicted one; None if there is none."""
 
 
 def sections(scored: ScoredRows, details: Json) -> Iterator[Section]:
@@ -32,8 +32,12 @@ def sections(scored: ScoredRows, details: Json) -> Iterator[Section]:
     table = label_scores(kind.tags, totals[: len(kind.tags)], Message("words"))
     if bio:
         labels = sorted({tag[2:] for tag in kind.tags if tag != "O"})
-        note = Message("A span is correct if both ends and the label are.")
-        table = label_scores(labels, totals[: len(labels)], Message("spans"), note)
+        table = label_scores(
+            labels,
+            totals[: len(labels)],
+            Message("spans"),
+            Message("A span is correct if both ends and the label are."),
+        )
     yield Section(Message("Scores by label"), [table])
 
     errors: dict[str, dict[str, list[SpanError]]] = {}  # cause -> text -> errors in it

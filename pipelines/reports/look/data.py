@@ -80,7 +80,7 @@ def look_data(
 
 
 def word_rows(found: Sequence[Parts]) -> list[tuple[str, str, str, list[float]]]:
-    """For each place of a word: its text, with what is before and behind it; its cosines with all places, in order."""
+    """For each occurrence of a word: the text before it, it, the text after it, and its cosines with all of them."""
     vectors = unit(np.concatenate([own.vectors for own in found]))
     cosines = iter(np.clip(vectors @ vectors.T, -1, 1).tolist())
     return [
@@ -205,11 +205,14 @@ def _label(model: ClassificationModel, tokenizer: AnyTokenizer, data: Json, whol
 def _reading(loaded: Model, kind: QuestionAnswering, question: str, context: str | None) -> Json:
     prepared = loaded.prepared([{"question": question, "context": context}])
     (searched,) = kind.search(loaded.network, prepared, **loaded.scoring)
-    answers = [
-        {"text": one.answer, "score": _short(one.score), "start": one.start, "end": one.end}
-        for one in kind.best_answers(searched)
-    ]
-    return {"question": question, "context": context, "answers": answers}
+    return {
+        "question": question,
+        "context": context,
+        "answers": [
+            {"text": one.answer, "score": _short(one.score), "start": one.start, "end": one.end}
+            for one in kind.best_answers(searched)
+        ],
+    }
 
 
 def _prediction(loaded: Model, text: str, pair: str | None) -> Json | None:

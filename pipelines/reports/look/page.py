@@ -1,4 +1,4 @@
-"""The page that shows what a model says of a text, and how: attention, neurons, guesses, pieces, vectors.
+"""The page that shows what a model does with a text: attention, neurons, guesses, pieces, vectors.
 
 data.py computes its data. Without data, the page asks the service that it was loaded from. Writing the page needs
 no model, so a service can show it while models are loading.
@@ -22,7 +22,7 @@ _SCRIPTS = ("data", "attention", "strips", "matrix", "neurons", "guesses", "text
 def page(data: Mapping[str, object] | None, browser: str | None = None) -> str:
     """A self-contained HTML page, without external scripts, fonts or styles. data: None for the page of a service.
 
-    browser: the languages that it prefers, where it asked for the page.
+    browser: its Accept-Language, if a browser asked for the page.
 
     Text never becomes markup: `<` is escaped in the JSON, and only the page's own script may run.
     """

@@ -63,27 +63,32 @@ def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown
     if models:
         raise SettingsError("{option} is for artifacts of tasks: leave it out", option=argument("model"))
     runs = open_runs(folders)
-    facts = [
-        {
-            "name": run.name,
-            "folder": str(run.folder),
-            "parameters": run.parameters,
-            "vocab_size": run.vocab_size,
-            "pieces": run.pieces.tolist(),
-            "seconds": None if run.seconds is None else run.seconds.tolist(),
-            "heldout": run.log.heldout,
-        }
-        for run in runs
-    ]
-    return of_runs(runs), {"kind": "pretraining", "runs": facts}
+    return of_runs(runs), {
+        "kind": "pretraining",
+        "runs": [
+            {
+                "name": run.name,
+                "folder": str(run.folder),
+                "parameters": run.parameters,
+                "vocab_size": run.vocab_size,
+                "pieces": run.pieces.tolist(),
+                "seconds": None if run.seconds is None else run.seconds.tolist(),
+                "heldout": run.log.heldout,
+            }
+            for run in runs
+        ],
+    }
 
 
 def write_page(path: Path, shown: ShownComparison) -> Path:
     """Writes the page. Returns its path."""
     paths = [(side.name, str(side.folder)) for side in shown.sides]
     folders = TableElement(Message("Folders"), (Message("name"), Message("folder")), paths, "nk")
-    figures = Section(Message("Figures"), [*shown.tables, folders], joined(shown.sentences, " "))
-    return write(path, "compare.html", shown=shown, sections=[*shown.sections(), figures])
+    sections = [
+        *shown.sections(),
+        Section(Message("Figures"), [*shown.tables, folders], joined(shown.sentences, " ")),
+    ]
+    return write(path, "compare.html", shown=shown, sections=sections)
 
 
 def of_runs(runs: Sequence[Run]) -> ShownComparison:
@@ -145,7 +150,7 @@ def run_tables(runs: Sequence[Run]) -> list[TableElement]:
 def at_equal(title: str, runs: Sequence[Run], position: float, axes: Sequence[NDArray[np.float64]]) -> TableElement:
     """Held-out figures at a position that all runs have reached, best run first.
 
-    axes: where the evaluations of each run stand.
+    axes: the positions of each run's evaluations.
     """
     scored: list[tuple[float, tuple[str, ...]]] = []
     for run, axis in zip(runs, axes, strict=True):
@@ -170,10 +175,19 @@ def loss_curves(runs: Sequence[Run]) -> Iterator[Element]:
     y = Message("nats")
     longest = max((float(run.seconds[-1]) for run in runs if run.seconds is not None), default=0.0)
     size, unit = time_axis(longest)
-    timed = [Series.through(run.name, run.seconds / size, losses[run.name]) for run in runs if run.seconds is not None]
-    yield from curves(Message("{loss} against time", loss=label(_LOSS)), timed, x=unit, y=y, whole=False)
-    counted = [Series.through(run.name, run.pieces, losses[run.name]) for run in runs]
-    yield from curves(Message("{loss} against pieces", loss=label(_LOSS)), counted, x=Message("pieces"), y=y)
+    yield from curves(
+        Message("{loss} against time", loss=label(_LOSS)),
+        [Series.through(run.name, run.seconds / size, losses[run.name]) for run in runs if run.seconds is not None],
+        x=unit,
+        y=y,
+        whole=False,
+    )
+    yield from curves(
+        Message("{loss} against pieces", loss=label(_LOSS)),
+        [Series.through(run.name, run.pieces, losses[run.name]) for run in runs],
+        x=Message("pieces"),
+        y=y,
+    )
 
 
 def of_tasks(comparison: TaskComparison) -> ShownComparison:
@@ -223,8 +237,10 @@ def example_elements(comparison: TaskComparison) -> Iterator[Element]:
         elif max(len(sides[name].facts) for name in (better, worse)) > 1:
             verdict = Message("{better} right more often than {worse}", better=better, worse=worse)
         share = Message("{differing:,} of {rows:,} rows", differing=len(order), rows=len(rows))
-        entries = [example(comparison, row, (sides[better], sides[worse])) for row in order[:_EXAMPLES]]
-        yield Folded(joined([verdict, share], " · "), entries)
+        yield Folded(
+            joined([verdict, share], " · "),
+            [example(comparison, row, (sides[better], sides[worse])) for row in order[:_EXAMPLES]],
+        )
 
 
 def example(comparison: TaskComparison, number: int, sides: Sequence[Side]) -> Example:

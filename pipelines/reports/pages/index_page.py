@@ -60,11 +60,10 @@ def index(recipe_folder: Path, stages: Iterable[str]) -> Path:
             done=len(done), stages=len(boxes), duration=formatting.duration(sum(seconds)),
         )  # fmt: skip
 
-    # Stages that no other stage reads stand side by side at the end.
+    # Stages that no other stage reads are shown side by side at the end.
     read = {name for stage in STAGES.values() for name in stage.reads}
     last = [box.stage for box in boxes if box.stage not in read]
     has_preview = (recipe_folder / "preview.html").is_file()
-    results = [box.result for box in done if box.result is not None]
     return write(
         recipe_folder / "index.html",
         "index.html",
@@ -76,7 +75,7 @@ def index(recipe_folder: Path, stages: Iterable[str]) -> Path:
         usage=usage({box.stage: recipe_folder / box.stage for box in done}),
         previewed=[stage.name for stage in STAGES.values() if stage.preview and has_preview],
         last=last,
-        results=table(results),
+        results=table([box.result for box in done if box.result is not None]),
         duration=formatting.duration,
     )
 

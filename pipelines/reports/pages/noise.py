@@ -87,12 +87,16 @@ def changes(kind: Kind, found: Evaluation) -> Iterator[Folded]:
                 given, changed = (
                     {**one.rows[number], "text": kind.texts(one.rows[number])[0]} for one in (found, disturbed)
                 )
-                facts = [
-                    (Message("text as given"), beginning(*kind.texts(given))),
-                    (Message("true"), in_words(given, kind.target(given))),
-                    (Message("predicted from it"), in_words(given, given["prediction"])),
-                    (Message("predicted here"), in_words(changed, changed["prediction"])),
-                ]
-                entries.append(Example("", beginning(*kind.texts(changed)), facts))
+                example = Example(
+                    "",
+                    beginning(*kind.texts(changed)),
+                    [
+                        (Message("text as given"), beginning(*kind.texts(given))),
+                        (Message("true"), in_words(given, kind.target(given))),
+                        (Message("predicted from it"), in_words(given, given["prediction"])),
+                        (Message("predicted here"), in_words(changed, changed["prediction"])),
+                    ],
+                )
+                entries.append(example)
             share = Message("{differing:,} of {rows:,} rows", differing=len(order), rows=len(found.rows))
             yield Folded(joined([label(noise), verdicts[better], share], " · "), entries)

@@ -94,4 +94,4 @@ def show_table(ways: Mapping[str, Measured]) -> None:
                 value = f"{value} ({in_language(interval)})"
             cells.append(value)
         table.add_row(metric, *cells)
-    console(width=12 + 26 * len(ways)).print(table)  # rows stay in a line, whatever the terminal's width
+    console(width=12 + 26 * len(ways)).print(table)  # never wrapped, whatever the width of the terminal
