@@ -232,7 +232,7 @@ def compare(*sides: Finetuned | Run | str | Path, model: str | Sequence[str] = (
     """
     folders = [side.folder if isinstance(side, Finetuned | Run) else Path(side) for side in sides]
     shown, details = reports.compare.compared(folders, [model] if isinstance(model, str) else list(model))
-    return Comparison(shown.names, details, shown)
+    return Comparison([side.name for side in shown.sides], details, shown)
 
 
 def _columns(names_of: Mapping[str, str | Sequence[str]]) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ from korbert.notebook import as_html
 from korbert.pipelines import artifacts, reports
 from korbert.pipelines.artifacts.record import Artifact, drawing
 from korbert.pipelines.reports.artifacts.task_scores import mean
-from korbert.pipelines.reports.pages.compare import Shown
+from korbert.pipelines.reports.pages.compare import ShownComparison
 from korbert.system import console
 
 
@@ -145,7 +145,7 @@ class Comparison:
 
     names: Sequence[str]
     details: Mapping[str, Any]
-    _shown: Shown = field(repr=False)
+    _shown: ShownComparison = field(repr=False)
 
     def report(self, path: str | Path) -> Path:
         """Writes the page: curves of runs, examples of tasks. Returns its path."""

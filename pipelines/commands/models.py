@@ -300,7 +300,7 @@ def _compare(loaded: "korbert.Model", word: str, sentences: options.Input, html:
     ]
     head = ("", Message("sentence"), *(row[0] for row in cells))
     reports.summary.show_tables(
-        [reports.drawing.Table(about, head, cells, f"rk{'r' * count}")],
+        [reports.drawing.TableElement(about, head, cells, f"rk{'r' * count}")],
         out=console(width=60 + 9 * count, highlight=False),  # a row stays in a line, whatever the terminal's width
     )
     if html:

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ def serve(
       korbert serve mood=models/mood answers=artifacts/small/korquad --port 9000
     """
     from korbert.pipelines.reports.look.page import page
-    from korbert.pipelines.service.analysis import analysis_process
+    from korbert.pipelines.service.analysis import AnalysisProcess
     from korbert.pipelines.service.limits import Limits
     from korbert.pipelines.service.running import is_loopback, run
 
@@ -80,7 +81,7 @@ def serve(
 
     limits = Limits(**limited)
     try:
-        with analysis_process(folders.values()) as process:
+        with closing(AnalysisProcess(folders.values())) as process:
 
             def load() -> Any:
                 from korbert.pipelines.service.operations import (

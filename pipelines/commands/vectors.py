@@ -370,7 +370,7 @@ def search_eval(
         click.echo(inference.lines.as_json({**facts, "ways": own}))
     else:
         say(counted)
-        reports.summary.show_search(measured)
+        reports.searching.show_table(measured)
     if page:
         about = Message("{model}, {corpus}: {counted}", model=model.name, corpus=corpus.name, counted=counted)
         say(

@@ -3,24 +3,28 @@
 The YAML front matter has JSON values, as JSON is a subset of YAML. The licence is left to the user.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from korbert.folders import model_folder
 from korbert.messages import Message
 from korbert.modeling.models import CLASSES
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.figures import OBJECTIVES, label, text
-from korbert.pipelines.artifacts.formatting import without_folders
-from korbert.pipelines.artifacts.record import Artifact, drawing
-from korbert.pipelines.artifacts.store import RECORD, Json
+from korbert.pipelines.artifacts import (
+    OBJECTIVES,
+    RECORD,
+    Artifact,
+    Json,
+    drawing,
+    formatting,
+    label,
+    text,
+    without_folders,
+)
 from korbert.pipelines.reports.artifacts.task import score_table
 from korbert.pipelines.reports.artifacts.task_scores import has_result, result_of, table
 from korbert.pipelines.reports.drawing import filled
 from korbert.pipelines.stages.table import TASK
-from korbert.system import write_whole
+from korbert.system import read_object, write_whole
 
 CARD = "README.md"
 
@@ -28,12 +32,11 @@ CARD = "README.md"
 def write_card(model: Path, folder: Path) -> Path | None:
     """Writes the model card into the folder of an exported model and returns its path; None if the model is not part
     of an artifact."""
-    path = folder / CARD
     artifact = next((parent for parent in (model, model.absolute().parent) if (parent / RECORD).is_file()), None)
     if artifact is None:
         return None
-    folders = (model_folder(model), folder)
-    config, exported = (json.loads((of / "config.json").read_text(encoding="utf-8")) for of in folders)
+    config, exported = (read_object(of / "config.json") for of in (model_folder(model), folder))
+    path = folder / CARD
     write_whole(path, model_card(artifact, config, exported).encode("utf-8", "backslashreplace"))
     return path
 
@@ -45,46 +48,39 @@ def model_card(folder: Path, config: Json, exported: Json) -> str:
     """
     artifact = Artifact.open(folder)
     with drawing(artifact):
-        return filled("card.md", **about_model(artifact, config, exported), **about_task(artifact))
-
-
-def about_model(artifact: Artifact, config: Json, exported: Json) -> dict[str, Any]:
-    """What the template says of any model."""
-    folder = artifact.folder.resolve()
-    in_recipe = folder.name == artifact.stage
-    encoder, architecture = config["encoder"], exported["architectures"][0]
-    is_embedding = config["kind"] == "embedding"
-    return {
-        "name": f"{folder.parent.name}-{artifact.stage.removeprefix(TASK)}" if in_recipe else folder.name,
-        "kind": config["kind"],
-        # The hub's names: vectors of sentences have a library and a task of their own there.
-        "library": "sentence-transformers" if is_embedding else "transformers",
-        "pipeline": "sentence-similarity" if is_embedding else CLASSES[config["kind"]].pipeline or None,
-        "encoder": encoder,
-        "architecture": encoder["architecture"],
-        "exported_class": architecture,
-        "auto_class": f"AutoModel{''.join(architecture.partition('For')[1:]).removesuffix('Simple')}",
-        "own_code": "auto_map" in exported,
-        "pretraining": list(pretraining_rows(artifact)),
-        "provenance": list(provenance_rows(artifact)),
-    }
-
-
-def about_task(artifact: Artifact) -> dict[str, Any]:
-    """What the template says of a task; nothing of a pretrained model."""
-    result = result_of(artifact) if has_result(artifact.stage) else None
-    scores: Json = {} if result is None else artifact.json("scores.json")
-    return {
-        "label": label,
-        "result": result,
-        "tags": ["korbert", *([result.dataset] if result else [])],
-        "results": table([result]) if result else None,
-        "said": [str(Message.from_json(line).changed(without_folders)) for line in scores.get("said", ())],
-        "comparisons": scores.get("comparisons"),
-        "overlap": scores.get("counts", {}).get("test_in_train"),
-        "note": scores.get("note"),
-        "trainings": score_table(scores) if scores else None,
-    }
+        resolved = artifact.folder.resolve()
+        name = resolved.name
+        if name == artifact.stage:  # in a recipe
+            name = f"{resolved.parent.name}-{artifact.stage.removeprefix(TASK)}"
+        architecture = exported["architectures"][0]
+        is_embedding = config["kind"] == "embedding"
+        result = result_of(artifact) if has_result(artifact.stage) else None
+        scores: Json = {} if result is None else artifact.json("scores.json")
+        return filled(
+            "card.md",
+            name=name,
+            kind=config["kind"],
+            # Names of the Hugging Face Hub, which has a library and a task of its own for sentence vectors.
+            library="sentence-transformers" if is_embedding else "transformers",
+            pipeline="sentence-similarity" if is_embedding else CLASSES[config["kind"]].pipeline or None,
+            encoder=config["encoder"],
+            architecture=config["encoder"]["architecture"],
+            exported_class=architecture,
+            auto_class=f"AutoModel{''.join(architecture.partition('For')[1:]).removesuffix('Simple')}",
+            own_code="auto_map" in exported,
+            pretraining=list(pretraining_rows(artifact)),
+            provenance=list(provenance_rows(artifact)),
+            # Of a task; a pretrained model has none of these.
+            label=label,
+            result=result,
+            tags=["korbert", *([result.dataset] if result else [])],
+            results=table([result]) if result else None,
+            said=[str(Message.from_json(line).changed(without_folders)) for line in scores.get("said", ())],
+            comparisons=scores.get("comparisons"),
+            overlap=scores.get("counts", {}).get("test_in_train"),
+            note=scores.get("note"),
+            trainings=score_table(scores) if scores else None,
+        )
 
 
 def pretraining_rows(artifact: Artifact) -> Iterator[tuple[str, str]]:

@@ -1,24 +1,20 @@
 """Tables for the terminal: the state of the pipeline, and the results of a run."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from rich.cells import set_cell_size
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from korbert.messages import Message, in_language, joined
-from korbert.pipelines.artifacts import formatting, store
+from korbert.pipelines import artifacts, reports
+from korbert.pipelines.artifacts import PAGE, formatting
+from korbert.pipelines.reports.drawing import TableElement
 from korbert.pipelines.runs.pipeline import Pipeline, Status
 from korbert.pipelines.submission.check import Verdict
 from korbert.system import console, say
 from korbert.tasks.sets import listing
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from korbert.pipelines.reports.drawing import Table as Shown
-    from korbert.search.evaluation import Measured
 
 _STYLES = {"fresh": "green", "stale": "red", "partial": "yellow", "absent": "dim", "unused": "dim"}
 _STATES = {
@@ -30,11 +26,10 @@ _STATES = {
 }
 
 
-def show_status(pipeline: Pipeline, statuses: Iterable[Status]) -> None:
+def show_status(pipeline: Pipeline, statuses: Sequence[Status]) -> None:
     """Prints the state of each artifact, what a run would do, and why, in lines that are never wrapped."""
     out = console(soft_wrap=True, highlight=False)
     say(pipeline.folder)
-    statuses = list(statuses)
     width = max([8, *(len(status.stage) for status in statuses)])
     for status in statuses:
         state = f"[{_STYLES[status.state]}]{set_cell_size(in_language(_STATES[status.state]), 7)}[/]"
@@ -49,19 +44,17 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
 
     only: names of stages; empty: all.
     """
-    from korbert.pipelines.artifacts.record import Artifact
-    from korbert.pipelines.reports.artifacts.stage_page import figures_of
-
     table = Table(title=escape(f"korbert {pipeline.recipe.name}"), title_justify="left", show_header=False)
     table.add_column("stage")
     table.add_column("figure", overflow="fold")
     states = {status.stage: status.state for status in pipeline.statuses() if not only or status.stage in only}
     fresh = [stage for stage in pipeline.stages() if states.get(stage.name) == "fresh"]
     for stage in fresh:
-        for number, figure in enumerate(figures_of(Artifact.open(pipeline.artifact(stage.name)))):
+        name = stage.name
+        for figure in reports.stage_page.figures_of(artifacts.Artifact.open(pipeline.artifact(stage.name))):
             note = joined(["(", figure.note, ")"], "") if figure.note else ""
-            shown = joined([figure.value, figure.label, note], " ")
-            table.add_row("" if number else stage.name, escape(in_language(shown)))
+            table.add_row(name, escape(in_language(joined([figure.value, figure.label, note], " "))))
+            name = ""  # only next to its first figure
     console().print(table)
     if stale := [stage for stage, state in states.items() if state == "stale"]:
         say(Message("Not shown, as settings or inputs have changed: {names}.", names=", ".join(stale)))
@@ -69,7 +62,7 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
     if pipeline.place is None:
         files.append((Message("pages"), pipeline.folder / "index.html"))
     else:
-        files.append((Message("page"), pipeline.folder / store.PAGE))
+        files.append((Message("page"), pipeline.folder / PAGE))
     for what, path in files:
         if path.exists():
             say(joined([what, str(path)], ": "))
@@ -92,20 +85,26 @@ def show_sets() -> None:
 
 def show_check(verdict: Verdict) -> None:
     """Prints time, memory and scores of a submission."""
-    answered = Message(
-        "{count:,} question of {file}, answered",
-        "{count:,} questions of {file}, each answered",
-        count=verdict.questions, file=verdict.dataset,
-    )  # fmt: skip
-    say(answered)
-    duration = formatting.duration(verdict.seconds)
-    memory = formatting.megabytes(verdict.memory or 0)
-    say(Message("time: {duration}, memory: {memory}", duration=duration, memory=memory))
+    say(
+        Message(
+            "{count:,} question of {file}, answered",
+            "{count:,} questions of {file}, each answered",
+            count=verdict.questions,
+            file=verdict.dataset,
+        )
+    )
+    say(
+        Message(
+            "time: {duration}, memory: {memory}",
+            duration=formatting.duration(verdict.seconds),
+            memory=formatting.megabytes(verdict.memory or 0),
+        )
+    )
     if verdict.scores is not None:
         say(Message("exact match: {exact_match:.2f}, F1: {f1:.2f}", **verdict.scores))
 
 
-def show_tables(tables: "Iterable[Shown]", sentences: Iterable[str] = (), out: "Console | None" = None) -> None:
+def show_tables(tables: Iterable[TableElement], sentences: Iterable[str] = (), out: Console | None = None) -> None:
     """Prints tables, and sentences below them. out: None: standard output."""
     out = out or console(highlight=False)
     for table in tables:
@@ -117,20 +116,3 @@ def show_tables(tables: "Iterable[Shown]", sentences: Iterable[str] = (), out: "
         out.print(printed)
     for line in sentences:
         out.print(in_language(line), markup=False)
-
-
-def show_search(ways: "Mapping[str, Measured]") -> None:
-    """Prints the figures of each way of searching, times 100, with their intervals."""
-    from korbert.pipelines.reports.pages.searching import WAYS
-
-    table = Table("", *(in_language(WAYS.get(way, way)) for way in ways), box=None, pad_edge=False)
-    for metric in next(iter(ways.values())).figures:
-        cells = []
-        for own in ways.values():
-            value, *ends = (f"{100 * part:.1f}" for part in own.figures[metric] if part is not None)
-            if ends:
-                interval = Message("{low} to {high}", low=ends[0], high=ends[1])
-                value = f"{value} ({in_language(interval)})"
-            cells.append(value)
-        table.add_row(metric, *cells)
-    console(width=12 + 26 * len(ways)).print(table)  # rows stay in a line, whatever the terminal's width

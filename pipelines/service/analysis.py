@@ -8,7 +8,7 @@ import multiprocessing
 import signal
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -22,11 +22,14 @@ from korbert.tokenization import Analysis, Analyzer, AnalyzerOptions, Tokenizer
 class AnalysisProcess:
     """The process. It ends with its parent; if it dies, the next request starts another.
 
-    options: loaded at the start; others at their first request.
+    models: their Kiwi is loaded at the start, that of others at the first request.
     """
 
-    def __init__(self, options: Sequence[AnalyzerOptions]) -> None:
-        self._options = options
+    def __init__(self, models: Iterable[Path]) -> None:
+        self._options: list[AnalyzerOptions] = []
+        for model in models:
+            with suppress(ModelError):  # a tokenizer without Kiwi, or a broken model, which korbert.load refuses
+                self._options.append(Tokenizer.load(model).analyzer_options)
         self._lock = threading.Lock()
         self._start()
 
@@ -53,13 +56,13 @@ class AnalysisProcess:
             raise result
         return result
 
-    def stop(self) -> None:
+    def close(self) -> None:
         self._process.kill()
         self._process.join()
 
 
 class RemoteAnalyzer(Analyzer):
-    """An Analyzer whose work is done in the process; those with equal options share one Kiwi there."""
+    """An Analyzer that does its work in the process, where those with equal options share one Kiwi."""
 
     def __init__(self, options: AnalyzerOptions, process: AnalysisProcess) -> None:
         super().__init__(options)
@@ -72,20 +75,6 @@ class RemoteAnalyzer(Analyzer):
     def analyze_many(self, texts: Iterable[str], *, workers: int = 0) -> Iterator[Analysis]:
         """As in Analyzer, but all texts at once; `workers` has no effect."""
         yield from self._process.ask(self.options, list(texts))
-
-
-@contextmanager
-def analysis_process(models: Iterable[Path]) -> Iterator[AnalysisProcess]:
-    """The process, which begins to load Kiwi with the options of these models."""
-    options = []
-    for model in models:
-        with suppress(ModelError):  # a tokenizer of transformers, or that of a base; broken ones are refused in loading
-            options.append(Tokenizer.load(model).analyzer_options)
-    process = AnalysisProcess(options)
-    try:
-        yield process
-    finally:
-        process.stop()
 
 
 def _answer(connection: Connection, preloaded: Sequence[AnalyzerOptions]) -> None:

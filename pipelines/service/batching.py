@@ -21,19 +21,20 @@ from typing import Any, NamedTuple
 
 from korbert.messages import Message
 from korbert.pipelines.service.limits import Limits
-from korbert.pipelines.service.metrics import Metrics
+from korbert.pipelines.service.metrics import ServiceMetrics
 from korbert.pipelines.service.refusals import Refusal
 
 _logger = logging.getLogger(__name__)
 
-_ITEMS_PER_JOB = 16  # that are tokenized before those of the next job
-_AT_ONCE, _AT_ONCE_CHARS = 64, 8_000  # limits of items, and of characters, that are tokenized together
+_ITEMS_PER_JOB = 16  # tokenized before the items of the next job
+_AT_ONCE = 64  # items, at most, that are tokenized together
+_AT_ONCE_CHARS = 8_000  # and their characters
 _AHEAD = 2  # batches' worth of pieces that are tokenized ahead
 _FRAMES = 6  # of a traceback in the log
 _LONGEST_PAUSE = 60  # seconds: the largest Retry-After
 
 
-class Row(NamedTuple):
+class TokenizedItem(NamedTuple):
     """A tokenized item: its number of pieces, and the value that the operation's `forward` takes."""
 
     pieces: int
@@ -44,12 +45,12 @@ class Row(NamedTuple):
 class Operation:
     """What a model does for one kind of request. Requests of the same operation share batches.
 
-    tokenize: items -> a Row each, or a Refusal for an item that the model cannot take; runs on the first thread.
+    tokenize: items -> a TokenizedItem each, or a Refusal for one that the model cannot take; runs on the first thread.
     forward: the values of the rows of a batch -> an answer each; runs on the second thread. None: the values are the
     answers.
     """
 
-    tokenize: Callable[[Sequence[Any]], Sequence[Row | Refusal]]
+    tokenize: Callable[[Sequence[Any]], Sequence[TokenizedItem | Refusal]]
     forward: Callable[[Sequence[Any]], Sequence[Any]] | None
 
 
@@ -59,8 +60,9 @@ class Job:
     future: the answers, one per item and in order, or a Refusal; that of an item has the item's number as `param`.
     """
 
-    def __init__(self, operation: Operation, items: Sequence[Any]) -> None:
-        self.operation, self.items = operation, items
+    def __init__(self, operation: Operation, items: Sequence[object]) -> None:
+        self.operation = operation
+        self.items = items
         self.future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         self.answers: list[Any] = [None] * len(items)
         self.taken = 0  # items that the first thread has taken
@@ -72,7 +74,7 @@ class Job:
 class _Item(NamedTuple):
     job: Job
     number: int
-    row: Row = Row(0, None)
+    row: TokenizedItem = TokenizedItem(0, None)
 
 
 _Function = Callable[[list[Any]], Sequence[Any]]
@@ -109,9 +111,6 @@ class _Thread:
         self._calls.put(None)
 
 
-_Work = Callable[[Sequence[_Item]], Awaitable[None]]
-
-
 class Batcher:
     """`submit` and `give_up` are called in the event loop, after `start` and before `stop`.
 
@@ -120,9 +119,10 @@ class Batcher:
 
     def __init__(self, limits: Limits) -> None:
         self.waiting = 0
-        self.metrics = Metrics(lambda: self.waiting)
+        self.metrics = ServiceMetrics(lambda: self.waiting)
         self._limits = limits
-        self._submitted, self._tokenized = asyncio.Event(), asyncio.Event()
+        self._submitted = asyncio.Event()
+        self._tokenized = asyncio.Event()
         self._jobs: dict[Operation, deque[Job]] = {}  # with items to tokenize
         self._ready: dict[Operation, deque[_Item]] = {}  # to compute
         self._ready_pieces = 0
@@ -130,10 +130,12 @@ class Batcher:
         self._last = 0.0  # when the last batch was done
 
     def start(self) -> None:
-        self._tokenizer, self._model = _Thread("tokenizer"), _Thread("model")
-        tokenizing = self._keep_running(self._tokenize_batch, self._next_items, self._submitted)
-        computing = self._keep_running(self._compute_batch, self._next_batch, self._tokenized)
-        self._tasks = [asyncio.create_task(tokenizing), asyncio.create_task(computing)]
+        self._tokenizer = _Thread("tokenizer")
+        self._model = _Thread("model")
+        self._tasks = [
+            asyncio.create_task(self._keep_running(self._tokenize_batch, self._next_items, self._submitted)),
+            asyncio.create_task(self._keep_running(self._compute_batch, self._next_batch, self._tokenized)),
+        ]
 
     def stop(self) -> None:
         """Items that still wait are dropped."""
@@ -142,12 +144,15 @@ class Batcher:
         self._tokenizer.stop()
         self._model.stop()
 
-    def submit(self, operation: Operation, items: Sequence[Any]) -> Job:
+    def submit(self, operation: Operation, items: Sequence[object]) -> Job:
         """A job for these items. Refusal 429 if the queue has no room for all."""
         if self.waiting and self.waiting + len(items) > self._limits.queue:
             pause = min(max(1, math.ceil(self._pace * self.waiting)), _LONGEST_PAUSE)
-            message = f"{self.waiting:,} texts are waiting: try again in {pause} s"
-            raise Refusal(429, message, headers={"retry-after": str(pause)})
+            raise Refusal(
+                429,
+                Message("{waiting:,} texts are waiting: try again in {pause} s", waiting=self.waiting, pause=pause),
+                headers={"retry-after": str(pause)},
+            )
         job = Job(operation, items)
         self.waiting += len(items)
         self._jobs.setdefault(operation, deque()).append(job)
@@ -161,15 +166,33 @@ class Batcher:
             job.future.cancel()
 
     async def _keep_running(
-        self, work: _Work, next_items: Callable[[], list[_Item] | None], more: asyncio.Event
+        self,
+        work: Callable[[list[_Item]], Awaitable[None]],
+        next_items: Callable[[], list[_Item] | None],
+        more: asyncio.Event,
     ) -> None:
-        """Runs what is next; where nothing is, waits for the event."""
+        """Runs one batch after the other; waits for the event when there is none.
+
+        If a batch fails, its jobs run separately, so that none fails because of another's text. Only the traceback is
+        logged, as the text of an error may quote a request.
+        """
+        alone: list[list[_Item]] = []  # items of one job each, from a batch that failed
         while True:
-            while (items := next_items()) is not None:
+            items = alone.pop() if alone else next_items()
+            if items is None:
+                more.clear()
+                await more.wait()
+                continue
+            try:
                 if items:
-                    await self._run(work, items)
-            more.clear()
-            await more.wait()
+                    await work(items)
+            except Exception as error:
+                _logger.error("a batch of %d texts failed: %s", len(items), trace(error))
+                jobs = dict.fromkeys(item.job for item in items)
+                if len(jobs) > 1:
+                    alone += ([item for item in items if item.job is job] for job in jobs)
+                else:
+                    self._fail(items[0].job, Refusal(500, Message("the model failed on this request")))
 
     def _next_items(self) -> list[_Item] | None:
         """The next items of one operation, some of each job in turn; may be empty. None: no job, or enough is ready."""
@@ -184,7 +207,7 @@ class Batcher:
             if job.future.done():
                 continue
             if not job.taken:
-                self.metrics.queue_seconds.observe(time.monotonic() - job.since)
+                self.metrics.seconds["queue"].observe(time.monotonic() - job.since)
             end = min(job.taken + _ITEMS_PER_JOB, len(job.items))
             while job.taken < end and chars < _AT_ONCE_CHARS:
                 item = job.items[job.taken]
@@ -199,13 +222,13 @@ class Batcher:
         return items
 
     async def _tokenize_batch(self, items: Sequence[_Item]) -> None:
-        operation, began = items[0].job.operation, time.monotonic()
-        texts = [item.job.items[item.number] for item in items]
-        rows = await self._tokenizer.run(operation.tokenize, texts)
-        self.metrics.tokenizing_seconds.observe(time.monotonic() - began)
+        operation = items[0].job.operation
+        began = time.monotonic()
+        rows = await self._tokenizer.run(operation.tokenize, [item.job.items[item.number] for item in items])
+        self.metrics.seconds["tokenizing"].observe(time.monotonic() - began)
         ready = []
         for item, row in zip(items, rows, strict=True):
-            if isinstance(row, Row):
+            if isinstance(row, TokenizedItem):
                 ready.append(_Item(item.job, item.number, row))
             else:  # only the route knows what the request calls the item
                 self._fail(item.job, Refusal(row.status_code, row.detail, str(item.number)))
@@ -236,18 +259,18 @@ class Batcher:
         return batch
 
     async def _compute_batch(self, batch: Sequence[_Item]) -> None:
-        forward, began = batch[0].job.operation.forward, time.monotonic()
+        forward = batch[0].job.operation.forward
         assert forward is not None
-        rows = [item.row.value for item in batch]
-        answers = await self._model.run(forward, rows)
+        began = time.monotonic()
+        answers = await self._model.run(forward, [item.row.value for item in batch])
         now = time.monotonic()
-        self.metrics.model_seconds.observe(now - began)
+        self.metrics.seconds["model"].observe(now - began)
         self.metrics.batch_pieces.observe(sum(item.row.pieces for item in batch))
         self._pace += 0.1 * ((now - max(began, self._last)) / len(batch) - self._pace)
         self._last = now
         self._deliver(batch, answers)
 
-    def _deliver(self, items: Sequence[_Item], answers: Sequence[Any]) -> None:
+    def _deliver(self, items: Sequence[_Item], answers: Sequence[object]) -> None:
         """Stores the answers, and completes the jobs whose items all have one."""
         for (job, number, row), answer in zip(items, answers, strict=True):
             if job.future.done():
@@ -263,22 +286,6 @@ class Batcher:
         if not job.future.done():
             self.waiting -= job.left
             job.future.set_exception(refusal)
-
-    async def _run(self, work: _Work, items: Sequence[_Item]) -> None:
-        """Runs a batch. If it fails, its jobs run separately, so that none fails because of another's text.
-
-        Only the traceback is logged, as the text of an error may quote a request.
-        """
-        try:
-            await work(items)
-        except Exception as error:
-            _logger.error("a batch of %d texts failed: %s", len(items), trace(error))
-            jobs = dict.fromkeys(item.job for item in items)
-            if len(jobs) == 1:
-                self._fail(items[0].job, Refusal(500, Message("the model failed on this request")))
-                return
-            for job in jobs:
-                await self._run(work, [item for item in items if item.job is job])
 
 
 def trace(error: BaseException) -> str:

@@ -30,7 +30,7 @@ _HEADERS = {
 
 
 class Gate:
-    """The application behind these checks.
+    """The application, which only sees requests that pass these checks.
 
     paths: those of the routes, for metrics. hosts: accepted names in the Host header, against DNS rebinding; None: any.
     Requests from pages of other origins are refused as well, and all but a few while the service is "ending".
@@ -38,28 +38,35 @@ class Gate:
     """
 
     def __init__(self, app: FastAPI, service: Service, paths: Collection[str], hosts: Collection[str] | None) -> None:
-        self._app, self._service, self._paths, self._hosts = app, service, paths, hosts
+        self._app = app
+        self._service = service
+        self._paths = paths
+        self._hosts = hosts
         self.running = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        # HEAD as GET, whose body the server leaves out; an absolute target as path and Host header (RFC 9112, 3.2.2).
+        # HEAD is handled as GET, and the server drops the body. An absolute target is split into path and Host header
+        # (RFC 9112, 3.2.2).
         scope = {**scope, "method": "GET" if scope["method"] == "HEAD" else scope["method"]}
         if absolute := re.match(r"https?://([^/]*)(.*)", scope["path"], re.IGNORECASE | re.DOTALL):
             scope["path"] = absolute[2] or "/"
             scope["headers"] = [header for header in scope["headers"] if header[0] != b"host"]
             scope["headers"].append((b"host", absolute[1].encode()))
-        began, code = time.monotonic(), 499
-        request_id = b"x-request-id", b"req_%024x" % random.getrandbits(96)
+        began = time.monotonic()
+        code = 499
+        request_id = b"req_%024x" % random.getrandbits(96)
 
         async def answer(message: Sent) -> None:
             nonlocal code
             if message["type"] == "http.response.start":
                 code = message["status"]
-                ending = [(b"connection", b"close")] if self._service.status == "ending" else []
-                message["headers"] = [*(_HEADERS | dict(message["headers"])).items(), request_id, *ending]
+                headers = _HEADERS | dict(message["headers"]) | {b"x-request-id": request_id}
+                if self._service.status == "ending":
+                    headers[b"connection"] = b"close"
+                message["headers"] = list(headers.items())
             await send(message)
 
         self.running += 1
@@ -69,19 +76,22 @@ class Gate:
         except Refusal as refusal:
             await refused(refusal)(scope, receive, answer)
         except Exception as error:  # answered with 500; its text may quote the request
-            name = request_id[1].decode()
-            _logger.error("%s: %s %s failed: %s", name, scope["method"], self._route(scope), trace(error))
+            _logger.error(
+                "%s: %s %s failed: %s", request_id.decode(), scope["method"], self._route(scope), trace(error)
+            )
         finally:
             self.running -= 1
-            self._service.batcher.metrics.requests.labels(self._route(scope), str(code)).inc()
-            self._service.batcher.metrics.request_seconds.observe(time.monotonic() - began)
+            metrics = self._service.batcher.metrics
+            metrics.requests.labels(self._route(scope), str(code)).inc()
+            metrics.seconds["request"].observe(time.monotonic() - began)
 
     def _route(self, scope: Scope) -> str:
         """For metrics, which must have few labels."""
         return scope["path"] if scope["path"] in self._paths else getattr(scope.get("route"), "path", "other")
 
     def _check(self, scope: Scope) -> None:
-        headers, path = Headers(scope=scope), scope["path"]
+        headers = Headers(scope=scope)
+        path = scope["path"]
         host = headers.get("host", "").lower()
         name = host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host  # [::1]:8000 -> [::1]
         if self._hosts is not None and name.removesuffix(".") not in self._hosts:
@@ -95,5 +105,8 @@ class Gate:
         if self._service.status == "ending" and path not in _WHILE_ENDING:
             raise Refusal(503, Message("the service is shutting down: use another one"), headers={"retry-after": "10"})
         if path not in _OPEN and not self._service.may_ask(headers):
-            message = "the token is missing or wrong: send the header Authorization: Bearer TOKEN"
-            raise Refusal(401, message, headers={"www-authenticate": "Bearer"})
+            raise Refusal(
+                401,
+                Message("the token is missing or wrong: send the header Authorization: Bearer TOKEN"),
+                headers={"www-authenticate": "Bearer"},
+            )

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from korbert.messages import Message
 from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.refusals import Refusal, refused
 
@@ -17,14 +18,16 @@ def protocol_of(limits: Limits) -> type[asyncio.Protocol]:
 
 
 class _Transport:
-    """A transport that stays open after the answer while a body is still sent, which is thrown away.
+    """A transport that stays open after the answer, and discards the rest of the body, until the client has sent it.
 
     A socket closed with unread bytes in it resets the connection, and a client that writes its whole body before it
     reads loses the answer.
     """
 
     def __init__(self, transport: asyncio.Transport, conn: h11.Connection) -> None:
-        self._transport, self._conn, self.is_ended = transport, conn, False
+        self._transport = transport
+        self._conn = conn
+        self.is_ended = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -52,7 +55,9 @@ class _Protocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(_Transport(transport, self.conn))  # type: ignore[arg-type]  # all that is used
         if len(self.connections) > self.limits.connections:
-            self._refuse(503, f"{self.limits.connections:,} connections are open: try again later")
+            self._refuse(
+                503, Message("{number:,} connections are open: try again later", number=self.limits.connections)
+            )
             return
         self._wait_for_head()
 
@@ -72,7 +77,7 @@ class _Protocol(H11Protocol):
         self._wait_for_head()
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(400, "the request is not valid HTTP/1.1")
+        self._refuse(400, Message("the request is not valid HTTP/1.1"))
 
     def _wait_for_head(self) -> None:
         if self._watch is not None:
@@ -83,7 +88,10 @@ class _Protocol(H11Protocol):
     def _cut_off(self) -> None:
         """Closes a connection without a request, at once or when the body of the last one has had its time."""
         if self.cycle is None:
-            self._refuse(408, f"the head of the request took longer than {self.limits.head_seconds:g} s")
+            self._refuse(
+                408,
+                Message("the head of the request took longer than {seconds:g} s", seconds=self.limits.head_seconds),
+            )
         elif self.cycle.response_complete:
             left = self.transport.get_write_buffer_size()
             is_sending = self.conn.their_state is h11.SEND_BODY
@@ -96,19 +104,17 @@ class _Protocol(H11Protocol):
             else:
                 self.transport.close()
 
-    def _refuse(self, status: int, message: str) -> None:
+    def _refuse(self, status: int, message: Message) -> None:
         """Sends an error before there is a request, and closes the connection."""
         body = bytes(refused(Refusal(status, message)).body)
-        headers: Any = [
+        headers = [
             ("content-type", "application/json"),
             ("content-length", str(len(body))),
             ("x-content-type-options", "nosniff"),
             ("connection", "close"),
         ]
-        try:
+        with suppress(h11.LocalProtocolError):  # in the middle of a response
             head = self.conn.send(h11.Response(status_code=status, headers=headers))
             self.transport.write((head or b"") + (self.conn.send(h11.Data(data=body)) or b""))
             self.conn.send(h11.EndOfMessage())
-        except h11.LocalProtocolError:  # in the middle of a response
-            pass
         self.transport.close()

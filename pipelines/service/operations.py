@@ -5,25 +5,28 @@ Answers equal those of the model's own methods (`embed`, `fill`, `predict`, `tag
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 import korbert
 from korbert.errors import SettingsError
 from korbert.messages import Message
 from korbert.model import Model
 from korbert.modeling import OnnxEncoder
+from korbert.pipelines.artifacts import Json
 from korbert.pipelines.inference.predicting import json_of
 from korbert.pipelines.inference.tokenizing import token_rows
 from korbert.pipelines.reports.look.data import look_data
 from korbert.pipelines.service.analysis import AnalysisProcess, RemoteAnalyzer
-from korbert.pipelines.service.batching import Operation, Row
+from korbert.pipelines.service.batching import Operation, TokenizedItem
 from korbert.pipelines.service.limits import CHARS_A_PIECE, Limits
 from korbert.pipelines.service.refusals import Refusal
 from korbert.pipelines.service.shared import Served
 from korbert.search import Index
-from korbert.tasks.files import Row as RowByRole
+from korbert.tasks.files import Row
 from korbert.tasks.kinds.base import Kind
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.passages import Passage, encode_passages
@@ -31,8 +34,10 @@ from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer, encode_begin
 from korbert.training import InferencePrecision
 from korbert.vectors import VectorSettings
 
-_MOST_CANDIDATES = 1_000  # of a text: each is written out with the whole text
-_MOST_SEEN = 1_024  # pieces whose attention is computed, between each two of them
+_MOST_CANDIDATES = 1_000  # per text: each candidate comes with the whole text
+T = TypeVar("T")
+
+_MOST_SEEN = 1_024  # pieces: the weights grow with their square
 
 
 def operations_of(model: Model, limits: Limits) -> dict[str, Operation]:
@@ -52,11 +57,11 @@ def operations_of(model: Model, limits: Limits) -> dict[str, Operation]:
 def tokenize_operation(tokenizer: AnyTokenizer, limits: Limits) -> Operation:
     """(text, whether to read special tokens such as [MASK]) -> {"pieces": those of token_rows}"""
 
-    def row(item: tuple[str, bool]) -> Row:
+    def row(item: tuple[str, bool]) -> TokenizedItem:
         text, special_tokens = item
         _check_chars(text, limits.pieces)
         pieces = tokenizer.encode_pieces(text, special_tokens=special_tokens)
-        return Row(len(pieces), {"pieces": list(token_rows(pieces))})
+        return TokenizedItem(len(pieces), {"pieces": list(token_rows(pieces))})
 
     return Operation(_each(row), None)
 
@@ -64,13 +69,14 @@ def tokenize_operation(tokenizer: AnyTokenizer, limits: Limits) -> Operation:
 def embed_operation(model: Model) -> Operation:
     """(text, its VectorSettings) -> its vector, (D,) float32. Texts of equal settings go through the model together."""
 
-    def tokenize(items: Sequence[tuple[str, VectorSettings]]) -> list[Row]:
+    def tokenize(items: Sequence[tuple[str, VectorSettings]]) -> list[TokenizedItem]:
         encodings = encode_beginnings(model.tokenizer, [text for text, _ in items], model.max_length)
         return [
-            Row(len(encoding), (encoding, settings)) for encoding, (_, settings) in zip(encodings, items, strict=True)
+            TokenizedItem(len(encoding), (encoding, settings))
+            for encoding, (_, settings) in zip(encodings, items, strict=True)
         ]
 
-    def forward(rows: Sequence[tuple[Encoding, VectorSettings]]) -> list[Any]:
+    def forward(rows: Sequence[tuple[Encoding, VectorSettings]]) -> list[NDArray[np.float32]]:
         return _by_settings(rows, lambda alike, settings: model.pooled(alike, settings, batch_size=len(alike)))
 
     return Operation(tokenize, forward)
@@ -79,19 +85,19 @@ def embed_operation(model: Model) -> Operation:
 def search_operation(index: Index, limits: Limits) -> Operation:
     """(text, (top, way, where)) -> {"hits": [hit, ..]}; runs on the model's thread, as the index embeds the text."""
 
-    def row(item: tuple[str, tuple[int, str | None, str | None]]) -> Row:
-        if not item[0].strip():
+    def row(item: tuple[str, tuple[int, str | None, str | None]]) -> TokenizedItem:
+        text, (_, _, where) = item
+        if not text.strip():
             raise Refusal(422, Message("is blank: give words to search for"))
-        *_, where = item[1]
         if where is not None:
             try:
                 index.check_where(where)
             except SettingsError as error:
-                raise Refusal(422, str(error)) from None
-        _check_chars(item[0], limits.pieces)
-        return Row(len(item[0]) // CHARS_A_PIECE + 2, item)
+                raise Refusal(422, error.message) from None
+        _check_chars(text, limits.pieces)
+        return TokenizedItem(len(text) // CHARS_A_PIECE + 2, item)
 
-    def forward(rows: Sequence[tuple[str, tuple[int, Any, str | None]]]) -> list[dict[str, Any]]:
+    def forward(rows: Sequence[tuple[str, tuple[int, str | None, str | None]]]) -> list[Json]:
         return [{"hits": hits} for hits in _by_settings(rows, lambda texts, asked: index.search(texts, *asked))]
 
     return Operation(_each(row), forward)
@@ -110,7 +116,7 @@ def _by_settings(rows: Sequence[tuple[Any, Any]], compute: Callable[[list[Any], 
 def fill_operation(model: Model) -> Operation:
     """(text, number of candidates) -> {"gaps": [[candidate, ..], ..]}"""
 
-    def row(item: tuple[str, int]) -> Row:
+    def row(item: tuple[str, int]) -> TokenizedItem:
         text, top = item
         encoding = _encoded(model, text, None)
         if model.tokenizer.mask_id not in encoding.input_ids:
@@ -125,9 +131,9 @@ def fill_operation(model: Model) -> Operation:
                     most_candidates=_MOST_CANDIDATES,
                 ),
             )
-        return Row(len(encoding), (text, encoding, top))
+        return TokenizedItem(len(encoding), (text, encoding, top))
 
-    def forward(rows: Sequence[tuple[str, Encoding, int]]) -> list[dict[str, Any]]:
+    def forward(rows: Sequence[tuple[str, Encoding, int]]) -> list[Json]:
         texts, encodings, tops = zip(*rows, strict=True)
         filled = model.fill_encoded(texts, encodings, max(tops))
         return [
@@ -141,7 +147,7 @@ def fill_operation(model: Model) -> Operation:
 def predict_operation(model: Model, kind: Kind, limits: Limits) -> Operation:
     """Text, or row by role -> its prediction: an object, {"prediction": value}, or {"spans": [span, ..]}."""
 
-    def row(item: Any) -> Row:
+    def row(item: str | Json) -> TokenizedItem:
         if kind.operation == "tag" and not isinstance(item, str):
             raise Refusal(422, Message("is not a string: this model takes texts"))
         try:
@@ -159,7 +165,11 @@ def predict_operation(model: Model, kind: Kind, limits: Limits) -> Operation:
                 passages[text] = _whole(model.tokenizer, text, limits)
             else:
                 passages[text] = Passage.of_pieces(text, first_pieces(model.tokenizer, text, kind.max_length))
-        pieces = int(kind.prepare([by_role], passages, model.tokenizer).examples.lengths.sum())
+        # A text alone, or with each of the others: a second text, choices, slots. Windows count as one example.
+        first, *others = (len(passages[text].ids) for text in kind.texts(by_role))
+        examples = [first + other + model.tokenizer.frame.special for other in others] or [first + 2]
+        longest = limits.pieces if kind.reads_all else kind.max_length
+        pieces = sum(min(longest, length) for length in examples)
         if not kind.reads_all and pieces > limits.pieces:
             raise Refusal(
                 413,
@@ -169,7 +179,7 @@ def predict_operation(model: Model, kind: Kind, limits: Limits) -> Operation:
                     pieces2=limits.pieces,
                 ),
             )
-        return Row(pieces, (by_role, passages))
+        return TokenizedItem(pieces, (by_role, passages))
 
     return Operation(_each(row), _results(model, kind))
 
@@ -177,20 +187,22 @@ def predict_operation(model: Model, kind: Kind, limits: Limits) -> Operation:
 def answer_operation(model: Model, kind: QuestionAnswering, limits: Limits) -> Operation:
     """(question, context) -> {"answer", "start", "end", "score"}, and "no_answer_score" if the model may decline."""
 
-    def row(item: tuple[str, str]) -> Row:
+    def row(item: tuple[str, str]) -> TokenizedItem:
         question, context = item
         beginning = Passage.of_pieces(question, first_pieces(model.tokenizer, question, kind.max_query_pieces))
         passage = _whole(model.tokenizer, context, limits)
-        pieces = len(beginning.ids) + len(passage.ids)
-        return Row(pieces, ({"question": question, "context": context}, {question: beginning, context: passage}))
+        return TokenizedItem(
+            len(beginning.ids) + len(passage.ids),
+            ({"question": question, "context": context}, {question: beginning, context: passage}),
+        )
 
     return Operation(_each(row), _results(model, kind))
 
 
-def _results(model: Model, kind: Kind) -> Callable[[Sequence[tuple[RowByRole, Mapping[str, Passage]]]], list[Any]]:
+def _results(model: Model, kind: Kind) -> Callable[[Sequence[tuple[Row, Mapping[str, Passage]]]], list[Json]]:
     """(row by role, the pieces of its texts) -> its result as a JSON object."""
 
-    def forward(rows: Sequence[tuple[RowByRole, Mapping[str, Passage]]]) -> list[Any]:
+    def forward(rows: Sequence[tuple[Row, Mapping[str, Passage]]]) -> list[Json]:
         passages: dict[str, Passage] = {}
         for _, own in rows:
             for text, passage in own.items():  # a question of one row, cut, may be the whole context of another
@@ -208,7 +220,7 @@ def attention_operation(model: Model, limits: Limits) -> Operation:
     Runs on the model's thread, as it adds hooks to the model.
     """
 
-    def row(item: tuple[str, str | None, bool]) -> Row:
+    def row(item: tuple[str, str | None, bool]) -> TokenizedItem:
         text, pair, _ = item
         if "tag" in model.can or ("answer" in model.can and pair is not None):  # a long text: without attention
             pieces = sum(len(_whole(model.tokenizer, one, limits).ids) for one in (text, pair) if one is not None)
@@ -221,18 +233,18 @@ def attention_operation(model: Model, limits: Limits) -> Operation:
                     most_seen=_MOST_SEEN,
                 ),
             )
-        return Row(pieces, item)
+        return TokenizedItem(pieces, item)
 
     return Operation(
         _each(row), lambda items: [look_data(model, text, pair, attributed=own) for text, pair, own in items]
     )
 
 
-def _each(row: Callable[[Any], Row]) -> Callable[[Sequence[Any]], list[Row | Refusal]]:
-    """Tokenizes items one by one. row: item -> its Row; may raise Refusal."""
+def _each(row: Callable[[T], TokenizedItem]) -> Callable[[Sequence[T]], list[TokenizedItem | Refusal]]:
+    """Tokenizes items one by one. row: may raise Refusal."""
 
-    def tokenize(items: Sequence[Any]) -> list[Row | Refusal]:
-        rows: list[Row | Refusal] = []
+    def tokenize(items: Sequence[T]) -> list[TokenizedItem | Refusal]:
+        rows: list[TokenizedItem | Refusal] = []
         for item in items:
             try:
                 rows.append(row(item))
@@ -310,12 +322,8 @@ def load_all(
             tensor.data = tensor.data.clone()
         if isinstance(tokenizer := model.tokenizer, Tokenizer):
             tokenizer.analyzer = RemoteAnalyzer(tokenizer.analyzer_options, process)
-        operations = operations_of(model, limits)
-        embed = operations["embed"]
-        rows = [row.value for row in embed.tokenize([("안녕하세요", model.vector_settings())]) if isinstance(row, Row)]
-        if embed.forward is not None:
-            embed.forward(rows)  # the first pass is slower than later ones
-        models[name] = Served(name, str(network.kind), model, operations)
+        model.embed("안녕하세요")  # the first pass is slower than later ones
+        models[name] = Served(name, str(network.kind), model, operations_of(model, limits))
     if index is None:
         if all(served.model.precision == "int8" for served in models.values()):
             # What is left to PyTorch, a mean of vectors, takes longer in threads, as Kiwi and HTTP have the cores.

@@ -26,15 +26,15 @@ _TYPES = {401: "authentication_error", 404: "not_found_error", 429: "overloaded_
 _OPENAI_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
 
 
-class Fault(BaseModel):
+class ErrorDetail(BaseModel):
     message: str = Field(description="what is wrong, and what to do")
     type: str
     param: str | None = Field(description="the place in the request, such as input[3]")
     code: str | None = Field(description="OpenAI's: invalid_api_key, model_not_found, rate_limit_exceeded; else null")
 
 
-class Error(BaseModel):
-    error: Fault
+class ErrorResponse(BaseModel):
+    error: ErrorDetail
 
 
 class Refusal(HTTPException):
@@ -52,9 +52,13 @@ class Refusal(HTTPException):
 
 def refused(refusal: Refusal, browser: str = "") -> Response:
     """A refusal as a response, in the language of `Accept-Language`."""
-    status, param = refusal.status_code, refusal.param
-    kind = _TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
-    code = "model_not_found" if (status, param) == (404, "model") else _OPENAI_CODES.get(status)
-    message = shortened(in_language(refusal.detail, language(browser)))
-    error = Error(error=Fault(message=message, type=kind, param=param, code=code))
-    return Response(error.model_dump_json(), status, refusal.headers, "application/json")
+    status = refusal.status_code
+    detail = ErrorDetail(
+        message=shortened(in_language(refusal.detail, language(browser))),
+        type=_TYPES.get(status) or ("server_error" if status >= 500 else "invalid_request_error"),
+        param=refusal.param,
+        code=_OPENAI_CODES.get(status),
+    )
+    if status == 404 and refusal.param == "model":
+        detail.code = "model_not_found"
+    return Response(ErrorResponse(error=detail).model_dump_json(), status, refusal.headers, "application/json")

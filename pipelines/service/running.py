@@ -33,8 +33,7 @@ _SWITCH_SECONDS = 0.0005
 
 def run(
     load: Callable[[], tuple[Mapping[str, Served], Operation | None]], host: str, port: int, *,
-    limits: Limits | None = None, token: str | None = None, page: Callable[[str], str] | None = None,
-    said: Callable[[str], None] = lambda address: None,
+    limits: Limits, token: str | None, page: Callable[[str], str] | None = None, said: Callable[[str], None],
 ) -> None:  # fmt: skip
     """Serves models until a signal arrives; then requests in progress are answered and later ones refused.
 
@@ -42,7 +41,6 @@ def run(
     loading. page: Accept-Language -> the body of `GET /`. said: called with the address once the models are loaded.
     Raises SettingsError if the address cannot be bound, and the errors of `load`.
     """
-    limits = limits or Limits()
     listening = _bound(host, port)
     sys.setswitchinterval(_SWITCH_SECONDS)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
@@ -59,8 +57,7 @@ def run(
 
     thread = threading.Thread(target=begin, name="loader", daemon=True)
     hosts = {"localhost", "127.0.0.1", "[::1]", host.lower()} if is_loopback(host) else None
-    gate = application(service, thread.start, hosts)
-    server = _Server(service, gate)
+    server = _Server(service, application(service, thread.start, hosts))
     try:
         server.run([listening])
     finally:
@@ -73,19 +70,21 @@ class _Server(uvicorn.Server):
     """A uvicorn server that answers new requests with 503 until those in progress are done, and only then closes."""
 
     def __init__(self, service: Service, gate: Gate) -> None:
-        configuration = uvicorn.Config(
-            gate,
-            http=protocol_of(service.limits),
-            ws="none",
-            log_config=None,
-            access_log=False,  # a path may hold text of a user
-            proxy_headers=False,
-            server_header=False,
-            timeout_keep_alive=math.ceil(service.limits.head_seconds),
-            timeout_graceful_shutdown=5,
+        super().__init__(
+            uvicorn.Config(
+                gate,
+                http=protocol_of(service.limits),
+                ws="none",
+                log_config=None,
+                access_log=False,  # a path may hold text of a user
+                proxy_headers=False,
+                server_header=False,
+                timeout_keep_alive=math.ceil(service.limits.head_seconds),
+                timeout_graceful_shutdown=5,
+            )
         )
-        super().__init__(configuration)
-        self._service, self._gate = service, gate
+        self._service = service
+        self._gate = gate
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._service.status = "ending"
@@ -140,7 +139,10 @@ def _bound(host: str, port: int) -> socket.socket:
     return listening
 
 
-_UNROUTED = {404: "no such path: see /docs", 405: "this method is not allowed on this path: see /docs"}
+_UNROUTED = {
+    404: Message("no such path: see /docs"),
+    405: Message("this method is not allowed on this path: see /docs"),
+}
 
 
 class _Application(FastAPI):
@@ -182,8 +184,8 @@ async def _answered(request: Request, error: Exception) -> Response:
     if isinstance(error, Refusal):
         return refused(error, browser)
     if not isinstance(error, HTTPException):
-        return refused(Refusal(500, Message("the service failed on this request")))
-    response = refused(Refusal(error.status_code, _UNROUTED.get(error.status_code, error.detail)))
+        return refused(Refusal(500, Message("the service failed on this request")), browser)
+    response = refused(Refusal(error.status_code, _UNROUTED.get(error.status_code, error.detail)), browser)
     for name, value in (error.headers or {}).items():
         response.headers[name] = value.replace("GET", "GET, HEAD")  # which the gate makes a GET
     return response

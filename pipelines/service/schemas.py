@@ -1,6 +1,6 @@
 """The bodies of requests and responses."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, JsonValue, Tag, field_validator
 from pydantic_core import PydanticCustomError
@@ -8,8 +8,10 @@ from pydantic_core import PydanticCustomError
 from korbert.search import Hit
 from korbert.vectors import PoolingName, Side
 
+T = TypeVar("T")
 
-def _whole(value: Any) -> Any:
+
+def _whole(value: object) -> object:
     """8.0 -> 8: to JSON Schema both are integers."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -28,10 +30,6 @@ _Texts = Annotated[Annotated[str, Tag("one")] | Annotated[list[str], Tag("many")
 _Rows = Annotated[Annotated[_Row, Tag("one")] | Annotated[list[_Row], Tag("many"), Field(min_length=1)], _ONE_OR_MANY]
 
 
-def _example(**fields: Any) -> dict[str, Any]:
-    return {"examples": [fields]}
-
-
 class Body(BaseModel):
     """The fields of every request."""
 
@@ -40,7 +38,9 @@ class Body(BaseModel):
     model: str | None = Field(None, description="name of the model; default: the first one that can answer")
 
 
-class Embeddings(Body, json_schema_extra=_example(input=["신용 대출을 신청하고 싶어요", "대출 신청은 어떻게 하나요?"])):
+class EmbeddingsRequest(
+    Body, json_schema_extra={"examples": [{"input": ["신용 대출을 신청하고 싶어요", "대출 신청은 어떻게 하나요?"]}]}
+):
     input: _Texts = Field(description="a text, or several; long texts are truncated to the model's maximum length")
     encoding_format: Literal["float", "base64"] = Field(
         "float", description="float: JSON numbers; base64: little-endian 32-bit floats"
@@ -63,7 +63,7 @@ class Embeddings(Body, json_schema_extra=_example(input=["신용 대출을 신�
 
     @field_validator("input", mode="before")
     @classmethod
-    def refuse_ids(cls, value: Any) -> Any:
+    def refuse_ids(cls, value: object) -> object:
         """Clients send ids of OpenAI's vocabulary: read as ours, they would stand for other texts."""
         if isinstance(value, list) and value and isinstance(value[0], int | list):
             raise PydanticCustomError(
@@ -72,28 +72,31 @@ class Embeddings(Body, json_schema_extra=_example(input=["신용 대출을 신�
         return value
 
 
-class Tokenize(Body, json_schema_extra=_example(input="학교에 간다")):
+class TokenizeRequest(Body, json_schema_extra={"examples": [{"input": "학교에 간다"}]}):
     input: _Texts = Field(description="a text, or several")
     special_tokens: bool = Field(False, description="parse [MASK] and the like as special tokens")
 
 
-class Fill(Body, json_schema_extra=_example(input="오늘 [MASK] 정말 좋다", top=3)):
+class FillRequest(Body, json_schema_extra={"examples": [{"input": "오늘 [MASK] 정말 좋다", "top": 3}]}):
     input: _Texts = Field(description="texts with [MASK]")
     top: _Top = Field(5, description="candidates per gap")
 
 
-class Predict(Body, json_schema_extra=_example(input="정말 좋은 영화")):
+class PredictRequest(Body, json_schema_extra={"examples": [{"input": "정말 좋은 영화"}]}):
     input: _Rows = Field(description="texts, or objects with the fields of the model's task: text, pair, choices, ..")
 
 
-class Answer(
-    Body, json_schema_extra=_example(question="한글은 언제 만들어졌나?", context="세종은 1443년에 한글을 만들었다.")
+class AnswerRequest(
+    Body,
+    json_schema_extra={
+        "examples": [{"question": "한글은 언제 만들어졌나?", "context": "세종은 1443년에 한글을 만들었다."}]
+    },
 ):
     question: _Texts = Field(description="a question, or several")
     context: _Texts = Field(description="one context per question")
 
 
-class Similar(Body, json_schema_extra=_example(input="신용 대출을 신청하고 싶어요", top=3)):
+class SimilarRequest(Body, json_schema_extra={"examples": [{"input": "신용 대출을 신청하고 싶어요", "top": 3}]}):
     model: str | None = Field(None, description="ignored: an index has its own model")
     input: _Texts = Field(description="a text, or several")
     top: _Top = Field(10, description="number of results per text")
@@ -107,13 +110,18 @@ class Similar(Body, json_schema_extra=_example(input="신용 대출을 신청하
     )
 
 
-class Attention(Body, json_schema_extra=_example(text="신용 대출을 신청하고 싶어요")):
+class AttentionRequest(Body, json_schema_extra={"examples": [{"text": "신용 대출을 신청하고 싶어요"}]}):
     text: str = Field(description="a text; for a question answering model, the question")
     pair: str | None = Field(None, description="a second text; for a question answering model, the context")
     attribution: bool = Field(True, description="also what each piece adds to a label: 50 more passes of the model")
 
 
-class Embedding(BaseModel):
+class ModelResponse(BaseModel, Generic[T]):
+    model: str
+    data: list[T]
+
+
+class EmbeddingObject(BaseModel):
     object: Literal["embedding"] = "embedding"
     index: int
     embedding: list[float] | str
@@ -124,9 +132,9 @@ class Usage(BaseModel):
     total_tokens: int
 
 
-class EmbeddingsAnswer(BaseModel):
+class EmbeddingsResponse(BaseModel):
     object: Literal["list"] = "list"
-    data: list[Embedding]
+    data: list[EmbeddingObject]
     model: str
     usage: Usage
 
@@ -139,16 +147,15 @@ class Piece(BaseModel):
     eojeol: int
 
 
-class Pieces(BaseModel):
+class TokenizedText(BaseModel):
     pieces: list[Piece]
 
 
-class Tokenized(BaseModel):
-    model: str
-    data: list[Pieces]
+class TokenizeResponse(ModelResponse[TokenizedText]):
+    pass
 
 
-class Candidate(BaseModel):
+class GapCandidate(BaseModel):
     piece: str
     id: int
     probability: float
@@ -156,16 +163,14 @@ class Candidate(BaseModel):
 
 
 class Gaps(BaseModel):
-    gaps: list[list[Candidate]]
+    gaps: list[list[GapCandidate]]
 
 
-class Filled(BaseModel):
-    model: str
-    data: list[Gaps]
+class FillResponse(ModelResponse[Gaps]):
+    pass
 
 
-class Predicted(BaseModel):
-    model: str
+class PredictResponse(ModelResponse[dict[str, Any]]):
     data: list[dict[str, Any]] = Field(description="label and probabilities, spans, or whatever else the task predicts")
 
 
@@ -177,20 +182,19 @@ class Reading(BaseModel):
     no_answer_score: float | None = Field(None, description="only of models that may decline")
 
 
-class Answers(BaseModel):
-    model: str
-    data: list[Reading]
+class AnswerResponse(ModelResponse[Reading]):
+    pass
 
 
 class Hits(BaseModel):
     hits: list[Hit]
 
 
-class Listed(BaseModel):
+class SimilarResponse(BaseModel):
     data: list[Hits]
 
 
-class Seen(BaseModel, extra="allow"):
+class AttentionResponse(BaseModel, extra="allow"):
     """The data of the page: docs/formats.md."""
 
 
@@ -201,7 +205,7 @@ class ModelName(BaseModel):
     owned_by: str = "korbert"
 
 
-class Models(BaseModel):
+class ModelList(BaseModel):
     object: Literal["list"] = "list"
     data: list[ModelName]
 
@@ -213,11 +217,11 @@ class ModelFacts(BaseModel):
     precision: Literal["fp32", "bf16", "int8"]
 
 
-class Health(BaseModel):
+class HealthResponse(BaseModel):
     status: Literal["loading", "ready", "ending"]
     models: list[ModelFacts] = Field(description="empty without the token, if one is required")
     index: bool = Field(description="whether there is an index for /similar")
 
 
-class Ready(BaseModel):
+class ReadyResponse(BaseModel):
     ready: Literal[True] = True

@@ -13,6 +13,16 @@ from korbert.messages import Message
 from korbert.pipelines.service.batching import Batcher, Job, Operation
 from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.refusals import Refusal
+from korbert.pipelines.service.schemas import Body
+
+_CANNOT = {  # operation -> what models without it cannot do
+    "embed": Message("gives no vectors"),
+    "tokenize": Message("has no tokenizer"),
+    "fill": Message("fills no gaps"),
+    "predict": Message("predicts no labels"),
+    "answer": Message("answers no questions"),
+    "attention": Message("shows no attention"),
+}
 
 
 @dataclass(frozen=True)
@@ -33,7 +43,10 @@ class Service:
     """
 
     def __init__(self, limits: Limits, page: Callable[[str], str] | None = None, token: str | None = None) -> None:
-        self.batcher, self.limits, self.page, self.token = Batcher(limits), limits, page, token
+        self.batcher = Batcher(limits)
+        self.limits = limits
+        self.page = page
+        self.token = token
         self.models: Mapping[str, Served] = {}
         self.search: Operation | None = None
         self.status: Literal["loading", "ready", "ending"] = "loading"
@@ -45,57 +58,62 @@ class Service:
 
     def ready(self, models: Mapping[str, Served], search: Operation | None) -> None:
         """Installs the loaded models; from now on requests are answered."""
-        self.models, self.search = models, search
+        self.models = models
+        self.search = search
         if self.status == "loading":
             self.status = "ready"
 
     def model(self, name: str | None, operation: str = "embed") -> Served:
         """The model of that name; by default the first that supports the operation, an embedding model for "embed".
 
-        Refusal 503 while they are loading, 404 for an unknown name.
+        Refusal 503 while they are loading, 404 for an unknown name and for a model whose kind lacks the operation.
         """
         if not self.models:
             raise Refusal(
                 503, Message("the models are loading: try again in a few seconds"), headers={"retry-after": "5"}
             )
+        able = [served for served in self.models.values() if operation in served.operations]
         if name is None:
-            able = [served for served in self.models.values() if operation in served.operations]
             learned = [served for served in able if operation == "embed" and served.kind == "embedding"]
-            return next(iter([*learned, *able, *self.models.values()]))
-        if name not in self.models:
+            served = next(iter([*learned, *able, *self.models.values()]))
+        elif name in self.models:
+            served = self.models[name]
+        else:
             raise Refusal(
                 404, Message("no model has that name: available are {models}", models=", ".join(self.models)), "model"
             )
-        return self.models[name]
+        if operation not in served.operations:
+            facts = {"served": served.name, "kind": served.kind, "about": _CANNOT[operation]}
+            message = Message("{served} is a model of kind {kind}, which {about}", **facts)
+            if able:
+                names = ", ".join(one.name for one in able)
+                message = Message(
+                    "{served} is a model of kind {kind}, which {about}: name one that can: {names}",
+                    names=names,
+                    **facts,
+                )
+            raise Refusal(404, message, "model")
+        return served
 
-    def operation(self, served: Served, name: str, about: str) -> Operation:
-        """The operation of a model. Refusal 404 if its kind lacks it. about: what such a model cannot do."""
-        if name not in served.operations:
-            able = [other.name for other in self.models.values() if name in other.operations]
-            others = f": name one that can: {', '.join(able)}" if able else ""
-            raise Refusal(
-                404,
-                Message(
-                    "{served} is a model of kind {kind}, which {about}{others}",
-                    served=served.name,
-                    kind=served.kind,
-                    about=about,
-                    others=others,
-                ),
-                "model",
-            )
-        return served.operations[name]
-
-    async def ask(self, request: Request, operation: Operation, items: Sequence[Any], param: str, value: Any) -> Job:
+    async def ask(
+        self, request: Request, operation: Operation, items: Sequence[object], body: Body, param: str = "input"
+    ) -> Job:
         """The job, once all items have answers.
 
-        param, value: the field of the request whose items these are, for messages such as "input[3]: too long".
-        Refusal if there are too many items, one is refused, the model fails, limits.seconds pass, or the client leaves.
-        In any case the places in the queue are freed.
+        param: the field of the body whose items these are, for messages such as "input[3]: too long". Refusal if there
+        are too many items, one is refused, the model fails, limits.seconds pass, or the client leaves. In any case the
+        places in the queue are freed.
         """
         if len(items) > self.limits.texts:
-            message = f"{len(items):,} texts, at most {self.limits.texts:,} are accepted: send several requests"
-            raise Refusal(413, message, param)
+            raise Refusal(
+                413,
+                Message(
+                    "{number:,} texts, at most {most:,} are accepted: send several requests",
+                    number=len(items),
+                    most=self.limits.texts,
+                ),
+                param,
+            )
         job = self.batcher.submit(operation, items)
         # After the body, the next message means that the client left.
         leaving = asyncio.ensure_future(request.receive())
@@ -114,7 +132,7 @@ class Service:
         except Refusal as refusal:
             if refusal.param is None:
                 raise
-            place = f"{param}[{refusal.param}]" if isinstance(value, list) else param
+            place = f"{param}[{refusal.param}]" if isinstance(getattr(body, param), list) else param
             raise Refusal(
                 refusal.status_code, Message("{place}: {detail}", place=place, detail=refusal.detail), place
             ) from None

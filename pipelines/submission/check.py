@@ -11,17 +11,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from korbert.corpus.documents import SAMPLE_FOLDER
 from korbert.errors import ArtifactError, CorpusError, ModelFailed
+from korbert.messages import Message
 from korbert.pipelines.artifacts import formatting
 from korbert.system import peak_memory
 from korbert.tasks import korquad
 
-_PROGRAM, _OUTPUT = "predict.py", "predictions.json"
+_PROGRAM = "predict.py"
+_OUTPUT = "predictions.json"
 
 
 @dataclass(frozen=True)
@@ -64,23 +66,26 @@ def check(bundle: Path, dataset: Path | None = None, *, limit_seconds: float = 3
         shutil.copyfile(path, cell / "work" / "questions.json")
         begun = time.monotonic()
         fault = _fault_of_run(cell, limit_seconds)
-        seconds, answers = time.monotonic() - begun, {}
+        seconds = time.monotonic() - begun
+        answers = {}
         if fault is None:
             try:
                 answers = korquad.read_predictions(cell / "work" / _OUTPUT)
                 (cell / "work" / _OUTPUT).read_text(encoding="utf-8")  # as the official script reads it
                 fault = _fault_of_answers(answers, [row["id"] for row in rows])
             except CorpusError as error:
-                fault = str(error).replace(f"{cell / 'work'}/", "")
+                fault = error.message.changed(lambda text: text.replace(f"{cell / 'work'}/", ""))
             except UnicodeDecodeError as error:
-                fault = f"{_OUTPUT}: byte {error.start} is not UTF-8: write it with encoding='utf-8'"
+                fault = Message(
+                    "{file}: byte {start} is not UTF-8: write it with encoding='utf-8'", file=_OUTPUT, start=error.start
+                )
     if fault is not None:
         raise ModelFailed("{source}: would fail in the competition: {fault}", source=source, fault=fault)
     scores = korquad.score(rows, answers) if any(row["answers"] for row in rows) else None
     return Verdict(path, len(rows), seconds, peak_memory(of_children=True), scores)
 
 
-def _fault_of_run(cell: Path, limit_seconds: float) -> str | None:
+def _fault_of_run(cell: Path, limit_seconds: float) -> Message | None:
     """Runs the program to its end or the time limit. Returns its fault."""
     command = [sys.executable, "-B", str(cell / "submission" / _PROGRAM), "questions.json", _OUTPUT]
     environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(cell / "home")}
@@ -92,23 +97,42 @@ def _fault_of_run(cell: Path, limit_seconds: float) -> str | None:
                 timeout=limit_seconds, check=False,
             )  # fmt: skip
     except subprocess.TimeoutExpired:
-        limit = formatting.duration(limit_seconds)
-        return f"{_PROGRAM}: was stopped after {limit}: make it faster, or allow more with --time-limit"
+        return Message(
+            "{program}: was stopped after {limit}: make it faster, or allow more with --time-limit",
+            program=_PROGRAM,
+            limit=formatting.duration(limit_seconds),
+        )
     code = run.returncode
-    last = " | ".join(line.strip() for line in output.read_text("utf-8", "replace").splitlines()[-3:]) or "no output"
+    lines = output.read_text("utf-8", "replace").splitlines()[-3:]
+    last = " | ".join(line.strip() for line in lines) or Message("no output")
     if code < 0:
-        name = signal.Signals(-code).name
-        return f"{_PROGRAM}: was killed by {name} (SIGKILL: out of memory?): fix it; its last output: {last}"
-    return f"{_PROGRAM}: ended with exit code {code}: fix the error: {last}" if code else None
-
-
-def _fault_of_answers(answers: Mapping[str, str], asked: list[str]) -> str | None:
-    known = set(asked)
-    faults = {
-        "without an answer: answer every question, with '' if nothing fits": [id for id in asked if id not in answers],
-        "not among the questions: answer only the questions of INPUT": [id for id in answers if id not in known],
-    }
-    for what, ids in faults.items():
-        if ids:
-            return f"{_OUTPUT}: {len(ids):,} of {len(asked):,} ids, such as {ids[0]!r}, {what}"
+        return Message(
+            "{program}: was killed by {signal} (SIGKILL: out of memory?): fix it; its last output: {last}",
+            program=_PROGRAM,
+            signal=signal.Signals(-code).name,
+            last=last,
+        )
+    if code > 0:
+        return Message(
+            "{program}: ended with exit code {code}: fix the error: {last}", program=_PROGRAM, code=code, last=last
+        )
     return None
+
+
+def _fault_of_answers(answers: Mapping[str, str], asked: Collection[str]) -> Message | None:
+    ids = [id for id in asked if id not in answers]
+    what = Message("without an answer: answer every question, with '' if nothing fits")
+    if not ids:
+        known = set(asked)
+        ids = [id for id in answers if id not in known]
+        what = Message("not among the questions: answer only the questions of INPUT")
+    if not ids:
+        return None
+    return Message(
+        "{file}: {number:,} of {asked:,} ids, such as {id!r}, {what}",
+        file=_OUTPUT,
+        number=len(ids),
+        asked=len(asked),
+        id=ids[0],
+        what=what,
+    )

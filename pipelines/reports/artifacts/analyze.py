@@ -1,16 +1,14 @@
 """The page of `analyze`: speed and failures of Kiwi, document lengths."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow.compute as pc
 
 from korbert.messages import Message, joined
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.figures import Figure, label
-from korbert.pipelines.artifacts.record import Artifact, batches, sampled
-from korbert.pipelines.reports.drawing import Entry, Folded, Section, Story, Use, length_table
+from korbert.pipelines.artifacts import Artifact, Figure, batches, formatting, label
+from korbert.pipelines.reports.drawing import Example, Folded, Section, Story, Use, length_table
 
 _SAMPLES = 20  # failed documents shown for each reason
 
@@ -28,11 +26,8 @@ def figures(artifact: Artifact) -> Sequence[Figure]:
     ]
     if seconds := _seconds(artifact):
         shown.append(Figure(formatting.compact(counts["documents"] / seconds), Message("documents/s")))
-    return *shown, Figure(_failed(counts), Message("failed"))
-
-
-def _failed(counts: Mapping[str, int]) -> str:
-    return formatting.count(counts["failed"]) if counts["failed"] else Message("none")
+    failed = formatting.count(counts["failed"]) if counts["failed"] else Message("none")
+    return [*shown, Figure(failed, Message("failed"))]
 
 
 def _seconds(artifact: Artifact) -> float | None:
@@ -41,28 +36,27 @@ def _seconds(artifact: Artifact) -> float | None:
 
 
 def story(artifact: Artifact) -> Story:
-    parts, note = sampled(artifact.parts("morphemes/*.parquet"))
-    morphemes = batches(parts, ["source", "tag"])
-    lengths = ((batch.column("source"), pc.list_value_length(batch.column("tag"))) for batch in morphemes)
+    counts = artifact.record["counts"]
+    title = Message(
+        "{count:,} document analysed, none failed",
+        "{count:,} documents analysed, none failed",
+        count=counts["documents"],
+    )
+    if counts["failed"]:
+        title = Message(
+            "{count:,} document analysed, {failed:,} failed",
+            "{count:,} documents analysed, {failed:,} failed",
+            count=counts["documents"],
+            failed=counts["failed"],
+        )
+    lengths = length_table(artifact.parts("morphemes/*.parquet"), "tag", pc.list_value_length, Message("morphemes"))
     return Story(
-        headline(artifact.record["counts"]),
+        title,
         speed(artifact),
         (
-            Section(Message("Lengths"), list(length_table(lengths, Message("morphemes"), note))),
+            Section(Message("Lengths"), list(lengths)),
             Section(Message("Failures"), list(failure_elements(artifact))),
         ),
-    )
-
-
-def headline(counts: Mapping[str, int]) -> Message:
-    documents = counts["documents"]
-    if failed := counts["failed"]:
-        return Message(
-            "{count:,} document analysed, {failed:,} failed", "{count:,} documents analysed, {failed:,} failed",
-            count=documents, failed=failed,
-        )  # fmt: skip
-    return Message(
-        "{count:,} document analysed, none failed", "{count:,} documents analysed, none failed", count=documents
     )
 
 
@@ -89,13 +83,20 @@ def speed(artifact: Artifact) -> Message:
 
 def failure_elements(artifact: Artifact) -> Iterator[Folded]:
     totals: Counter[str] = Counter()
-    samples: dict[str, list[Entry]] = {}
+    samples: dict[str, list[Example]] = {}
     for batch in batches(artifact.parts("failed/*.parquet"), ["id", "source", "reason", "detail"]):
         for row in batch.to_pylist():
             totals[row["reason"]] += 1
             if totals[row["reason"]] <= _SAMPLES:
-                facts = [(Message("source"), row["source"]), (Message("detail"), row["detail"] or "")]
-                samples.setdefault(row["reason"], []).append(Entry(row["id"], facts=facts))
+                example = Example(
+                    row["id"],
+                    facts=[(Message("source"), row["source"]), (Message("detail"), row["detail"] or "")],
+                )
+                samples.setdefault(row["reason"], []).append(example)
     for reason, number in totals.most_common():
-        sizes = Message("{number:,}, {shown} shown", number=number, shown=len(samples[reason]))
-        yield Folded(joined([label(reason), sizes], " · "), samples[reason])
+        yield Folded(
+            joined(
+                [label(reason), Message("{number:,}, {shown} shown", number=number, shown=len(samples[reason]))], " · "
+            ),
+            samples[reason],
+        )

@@ -11,17 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from korbert.messages import Message, joined
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.figures import Figure, label
-from korbert.pipelines.artifacts.record import Artifact, batches, num_rows, sampled
+from korbert.pipelines.artifacts import Artifact, Figure, batches, formatting, label, num_rows
 from korbert.pipelines.reports.drawing import (
-    Bars,
     Element,
-    Entry,
+    Example,
     Folded,
     Section,
     Story,
-    Table,
+    TableElement,
     Use,
     length_table,
     ranked_bars,
@@ -66,8 +63,11 @@ def detail_of(reason: str, detail: str) -> str:
 
 def use(_folder: Path) -> Use:
     """Usage: questions from the documents, and the documents as a table."""
-    python = "import pandas as pd\nprint(pd.read_parquet({})[['id', 'source', 'text']])"
-    return Use("documents", "korbert questions {} --output questions.json", python)
+    return Use(
+        "documents",
+        "korbert questions {} --output questions.json",
+        "import pandas as pd\nprint(pd.read_parquet({})[['id', 'source', 'text']])",
+    )
 
 
 def figures(artifact: Artifact) -> Sequence[Figure]:
@@ -86,15 +86,19 @@ def _kept_share(kept: int, dropped: int) -> str:
 def story(artifact: Artifact) -> Story:
     counts = artifact.record["counts"]
     drops = Counter[tuple[str, str]]()  # (reason, source) -> documents
-    for batch in batches(artifact.parts("dropped/*.parquet"), ["reason", "source"]):
-        drops.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))
     by_reason = Counter[str]()
-    for (reason, _), number in drops.items():
-        by_reason[reason] += number
+    for batch in batches(artifact.parts("dropped/*.parquet"), ["reason", "source"]):
+        of_rows = [column.to_pylist() for column in batch.columns]
+        drops.update(zip(*of_rows, strict=True))
+        by_reason.update(of_rows[0])
     reasons = dict(by_reason.most_common())
-    parts, note = sampled(artifact.parts("documents/*.parquet"))
-    texts = batches(parts, ["source", "text"])
-    lengths = ((batch.column("source"), pc.utf8_length(batch.column("text"))) for batch in texts)
+    lengths = length_table(artifact.parts("documents/*.parquet"), "text", pc.utf8_length, Message("characters"))
+    masked = ranked_bars(
+        Message("Occurrences masked, by kind"),
+        ((label(kind), number) for kind, number in _by_name(counts, "masked").most_common()),
+        formatting.count,
+        note=Message("Over all rows read, including dropped ones."),
+    )
     read = counts["documents"] + counts["dropped"]
     most_common = Message("Nothing was dropped.")
     if reasons:
@@ -106,9 +110,9 @@ def story(artifact: Artifact) -> Story:
             Section(Message("Dropped documents"), list(drop_elements(_by_name(counts, "kept"), drops, reasons))),
             Section(Message("Frequent lines"), list(frequent_lines(artifact))),
             Section(Message("Contamination"), list(contamination(counts)), _CONTAMINATION),
-            Section(Message("Personal data"), list(personal_data(_by_name(counts, "masked")))),
+            Section(Message("Personal data"), list(masked)),
             Section(Message("Examples of dropped documents"), examples(artifact, reasons), _EXAMPLES),
-            Section(Message("Kept documents"), list(length_table(lengths, Message("characters"), note))),
+            Section(Message("Kept documents"), list(lengths)),
         ),
     )
 
@@ -121,9 +125,9 @@ def _by_name(counts: Mapping[str, int], prefix: str) -> Counter[str]:
 
 def drop_elements(kept: Counter[str], drops: Counter[tuple[str, str]], reasons: Mapping[str, int]) -> Iterator[Element]:
     """A chart of the drop reasons and, with several sources, a table of both."""
-    if reasons:
-        named = ((label(reason), number) for reason, number in reasons.items())
-        yield ranked_bars(Message("Drop reasons"), named, formatting.count)
+    yield from ranked_bars(
+        Message("Drop reasons"), ((label(reason), number) for reason, number in reasons.items()), formatting.count
+    )
     sources = sorted(kept | Counter(source for _, source in drops))
     if len(sources) < 2:
         return
@@ -132,22 +136,24 @@ def drop_elements(kept: Counter[str], drops: Counter[tuple[str, str]], reasons: 
     rows.append((Message("kept"), *(formatting.count(kept[source]) for source in sources)))
     lost = {source: sum(drops[reason, source] for reason in reasons) for source in sources}
     rows.append((Message("share kept"), *(_kept_share(kept[source], lost[source]) for source in sources)))
-    title = Message("Documents by reason and source")
-    yield Table(title, (Message("reason"), *sources), rows, "l" + "r" * len(sources))
+    yield TableElement(
+        Message("Documents by reason and source"), (Message("reason"), *sources), rows, "l" + "r" * len(sources)
+    )
 
 
-def frequent_lines(artifact: Artifact) -> Iterator[Table]:
+def frequent_lines(artifact: Artifact) -> Iterator[TableElement]:
     parts = artifact.parts("frequent/*.parquet")  # the most frequent line first
     if first := next(batches(parts, ["text", "documents"]), None):
         lines = first.slice(0, _FREQUENT_LINES).to_pylist()
         rows = [(excerpt(line["text"]), formatting.count(line["documents"])) for line in lines]
         more = num_rows(parts) - len(rows)
         note = Message("{more:,} more in the folder `frequent`.", more=more) if more else ""
-        head = (Message("line"), Message("documents"))
-        yield Table(Message("Frequent lines removed"), head, rows, "kr", note=note)
+        yield TableElement(
+            Message("Frequent lines removed"), (Message("line"), Message("documents")), rows, "kr", note=note
+        )
 
 
-def contamination(counts: Mapping[str, int]) -> Iterator[Table]:
+def contamination(counts: Mapping[str, int]) -> Iterator[TableElement]:
     rows = []
     for name in (key.split(".")[1] for key in counts if key.startswith("evaluation.") and key.endswith(".texts")):
         texts, searched, matched = (counts[f"evaluation.{name}.{kind}"] for kind in ("texts", "looked_for", "found"))
@@ -155,21 +161,18 @@ def contamination(counts: Mapping[str, int]) -> Iterator[Table]:
         documents = formatting.count(counts.get(f"contaminated.{name}", 0))
         rows.append((name, *map(formatting.count, (texts, searched, matched)), share, documents))
     if rows:
-        head = (
-            Message("evaluation set"), Message("texts"), Message("searched for"), Message("found"),
-            Message("share found"), Message("documents"),
+        yield TableElement(
+            Message("Evaluation texts found in the corpus"),
+            (
+                Message("evaluation set"), Message("texts"), Message("searched for"), Message("found"),
+                Message("share found"), Message("documents"),
+            ),
+            rows,
+            "nrrrrr",
+            note=Message(
+                "Texts that are too short or too repetitive are not searched for. Documents: number with a match."
+            ),
         )  # fmt: skip
-        note = Message(
-            "Texts that are too short or too repetitive are not searched for. Documents: number with a match."
-        )
-        yield Table(Message("Evaluation texts found in the corpus"), head, rows, "nrrrrr", note=note)
-
-
-def personal_data(masked: Counter[str]) -> Iterator[Bars]:
-    if masked:
-        named = ((label(kind), number) for kind, number in masked.most_common())
-        note = Message("Over all rows read, including dropped ones.")
-        yield ranked_bars(Message("Occurrences masked, by kind"), named, formatting.count, note=note)
 
 
 def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:
@@ -194,16 +197,16 @@ def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:
                 (Message("characters"), size),
                 (Message("kept instead"), originals.get(row["detail"], "")),
             ]
-            entries.append(Entry(row["id"], text, [fact for fact in facts if fact[1]]))
-        shown = Message("{shown} shown", shown=len(entries))
-        elements.append(Folded(joined([label(reason), shown], " · "), entries))
+            entries.append(Example(row["id"], text, [fact for fact in facts if fact[1]]))
+        title = joined([label(reason), Message("{shown} shown", shown=len(entries))], " · ")
+        elements.append(Folded(title, entries))
     return elements
 
 
 def _draw(batch: pa.RecordBatch, samples: _Samples) -> None:
     """Keeps the 20 rows with the lowest hashes of their ids for each reason."""
-    columns = (batch.column(name).to_pylist() for name in ("id", "reason"))
-    for index, (id, reason) in enumerate(zip(*columns, strict=True)):
+    ids = batch.column("id").to_pylist()
+    for index, (id, reason) in enumerate(zip(ids, batch.column("reason").to_pylist(), strict=True)):
         drawn = samples.setdefault(reason, [])
         id_hash = hashlib.blake2b(str(id).encode(), digest_size=8).digest()
         if len(drawn) < _SAMPLES or id_hash < drawn[-1][0]:

@@ -5,21 +5,25 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from korbert.messages import Message, joined
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.figures import OBJECTIVES, Figure, label, text
-from korbert.pipelines.artifacts.record import Artifact
-from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.artifacts import OBJECTIVES, Artifact, Figure, Json, formatting, label, text
 from korbert.pipelines.experiments.training_log import TrainingLog
-from korbert.pipelines.reports.drawing import Element, Gap, Gapped, Guess, Line, Section, Story, Use, curves
+from korbert.pipelines.reports.drawing import Element, Gapped, Section, Series, Story, Use, curves
 
 _GAPS = Message(
     "The model's predictions for each gap, most likely first, at the first, a middle and the last evaluation. The "
     "original piece is marked, and listed below the top five if it is not among them. A slash separates the two "
     "segments of a row."
 )
+_COUNTED = {  # objective -> what its accuracy is counted over
+    "mlm": Message("{objective}: {number:,} pieces."),
+    "nsp": Message("{objective}: {number:,} pairs, chance level about 50 %."),
+    "sop": Message("{objective}: {number:,} pairs, chance level about 50 %."),
+    "spans": Message("{objective}: {number:,} rows, both ends correct."),
+    "rtd": Message("{objective}: {number:,} pieces, most of them original."),
+    "distill": Message("{objective}: {number:,} pieces, correct where the teacher's top prediction is the same."),
+}
 _LETTERS = {  # final consonants as letters, ᆫ as ㄴ: alone, most fonts draw them tiny
     code: unicodedata.lookup(unicodedata.name(chr(code)).replace("JONGSEONG", "LETTER"))
     for code in range(0x11A8, 0x11C3)
@@ -47,7 +51,8 @@ def figures(artifact: Artifact) -> Sequence[Figure]:
     shown = [Figure(text("mlm_loss", scores["mlm_loss"]), name, compared)]
     for objective in OBJECTIVES:
         if f"{objective}_count" in scores:
-            key, number = f"{objective}_accuracy", scores[f"{objective}_count"]
+            key = f"{objective}_accuracy"
+            number = scores[f"{objective}_count"]
             note: str = Message("none in the held-out text")
             if number:  # with the binomial standard error: ± 0.6 %, n = 3,945
                 error = math.sqrt(max(0.0, scores[key] * (1 - scores[key])) / number)
@@ -84,9 +89,11 @@ def headline(scores: Json) -> Message:
     Losses are in nats; None, of no masked piece, cannot be compared.
     """
     loss = scores["mlm_loss"]
-    before = scores.get("init_mlm_loss")
-    other = scores["unigram_loss"] if before is None else before
-    than = Message("the unigram baseline") if before is None else Message("before training")
+    other = scores["unigram_loss"]
+    than = Message("the unigram baseline")
+    if scores.get("init_mlm_loss") is not None:
+        other = scores["init_mlm_loss"]
+        than = Message("before training")
     if loss is None or other is None:
         return Message("Not comparable with {than}", than=than)
     gain = other - loss
@@ -123,78 +130,81 @@ def gapped_samples(lines: Iterable[Json]) -> Iterator[Gapped]:
     for row, samples in by_row.items():
         samples = [samples[index] for index in sorted({0, len(samples) // 2, len(samples) - 1})]
         gaps = [
-            Gap(gaps[0]["piece"].translate(_LETTERS), [_guesses(gap) for gap in gaps])
+            (gaps[0]["piece"].translate(_LETTERS), [_predictions(gap) for gap in gaps])
             for gaps in zip(*(sample["gaps"] for sample in samples), strict=True)
         ]
-        stretches = [stretch.translate(_LETTERS) for stretch in samples[-1]["text"]]
-        head = [Message("step {step:,}", step=sample["step"]) for sample in samples]
-        title = Message("{source}, row {row:,}", source=samples[-1]["source"], row=row)
-        yield Gapped(title, stretches, gaps, head)
+        yield Gapped(
+            Message("{source}, row {row:,}", source=samples[-1]["source"], row=row),
+            [stretch.translate(_LETTERS) for stretch in samples[-1]["text"]],
+            gaps,
+            [Message("step {step:,}", step=sample["step"]) for sample in samples],
+        )
 
 
-def _guesses(gap: Json) -> list[Guess]:
+def _predictions(gap: Json) -> list[tuple[str, str, bool]]:
     """The most likely pieces, followed by the original one if it is not among them."""
     right: str = gap["piece"]
     missing = [] if right in [guess["piece"] for guess in gap["guesses"]] else [gap]
     return [
-        Guess(guess["piece"].translate(_LETTERS), formatting.percent(guess["probability"]), guess["piece"] == right)
+        (guess["piece"].translate(_LETTERS), formatting.percent(guess["probability"]), guess["piece"] == right)
         for guess in (*gap["guesses"], *missing)
     ]
 
 
 def heldout_elements(log: TrainingLog, unigram: float) -> Iterator[Element]:
-    title = Message("Held-out {figure}", figure=label("mlm_loss"))
-    losses: dict[str, str] = {Message("model"): "mlm_loss"}
-    note = Message(
-        "Fixed masks; every selected piece becomes [MASK]. Unigram: piece frequencies of the training shards."
+    yield from chart(
+        Message("Held-out {figure}", figure=label("mlm_loss")),
+        log,
+        log.heldout,
+        {Message("model"): "mlm_loss"},
+        y=Message("nats"),
+        level=unigram,
+        note=Message(
+            "Fixed masks; every selected piece becomes [MASK]. Unigram: piece frequencies of the training shards."
+        ),
     )
-    yield from chart(title, log, log.heldout, losses, y=Message("nats"), level=unigram, note=note)
     counts = {name: log.heldout[-1][f"{name}_count"] for name in OBJECTIVES if log.heldout[-1].get(f"{name}_count")}
-    accuracies: dict[str, str] = {OBJECTIVES[name]: f"{name}_accuracy" for name in counts}
-    title = Message("Held-out accuracy")
-    y = Message("accuracy")
-    note = joined([_counted(name, number) for name, number in counts.items()], " ")
-    yield from chart(title, log, log.heldout, accuracies, y=y, percent=True, floor=0, note=note)
-
-
-def _counted(name: str, number: int) -> Message:
-    """What the accuracy of an objective is counted over."""
-    objective = OBJECTIVES[name]
-    match name:
-        case "nsp" | "sop":
-            return Message("{objective}: {pairs:,} pairs, chance level about 50 %.", objective=objective, pairs=number)
-        case "spans":
-            return Message("{objective}: {rows:,} rows, both ends correct.", objective=objective, rows=number)
-        case "rtd":
-            return Message("{objective}: {pieces:,} pieces, most of them original.", objective=objective, pieces=number)
-        case "distill":
-            return Message(
-                "{objective}: {pieces:,} pieces, correct where the teacher's top prediction is the same.",
-                objective=objective, pieces=number,
-            )  # fmt: skip
-    return Message("{objective}: {pieces:,} pieces.", objective=objective, pieces=number)
+    yield from chart(
+        Message("Held-out accuracy"),
+        log,
+        log.heldout,
+        {OBJECTIVES[name]: f"{name}_accuracy" for name in counts},
+        y=Message("accuracy"),
+        percent=True,
+        floor=0,
+        note=joined(
+            [
+                Message(_COUNTED[name].template, objective=OBJECTIVES[name], number=number)
+                for name, number in counts.items()
+            ],
+            " ",
+        ),
+    )
 
 
 def training_elements(log: TrainingLog) -> Iterator[Element]:
     for name, objective in OBJECTIVES.items():
-        title = Message("{objective} training loss", objective=objective)
-        yield from chart(title, log, log.train, {"": f"{name}_loss"}, y=Message("nats"))
-    norm = Message("Gradient norm")
-    yield from chart(norm, log, log.train, {"": "grad_norm"}, y=Message("before clipping"), floor=0)
-    speed = Message("Throughput")
-    yield from chart(speed, log, log.timing, {"": "pieces_per_second"}, y=Message("pieces/s"), floor=0)
+        yield from chart(
+            Message("{objective} training loss", objective=objective),
+            log,
+            log.train,
+            {"": f"{name}_loss"},
+            y=Message("nats"),
+        )
+    yield from chart(Message("Gradient norm"), log, log.train, {"": "grad_norm"}, y=Message("before clipping"), floor=0)
+    yield from chart(Message("Throughput"), log, log.timing, {"": "pieces_per_second"}, y=Message("pieces/s"), floor=0)
 
 
 def chart(
-    title: str, log: TrainingLog, lines: Sequence[Json], keys: Mapping[str, str], *, level: float | None = None,
-    **options: Any,
+    title: str, log: TrainingLog, lines: Sequence[Json], keys: Mapping[str, str], *, y: str,
+    level: float | None = None, percent: bool = False, floor: float | None = None, note: str = "",
 ) -> Iterator[Element]:  # fmt: skip
-    """A chart with a curve per name and key, against pieces; empty without the keys. options: of `pictures.curves`.
+    """A chart with a curve per name and key, against pieces; empty without the keys.
 
-    level: of the unigram baseline.
+    level: of the unigram baseline. y, percent, floor: as of `pictures.curves`.
     """
     positions = log.pieces(lines)
-    drawn = [Line.through(name, positions, [line.get(key) for line in lines]) for name, key in keys.items()]
+    drawn = [Series.through(name, positions, [line.get(key) for line in lines]) for name, key in keys.items()]
     if level is not None and len(drawn[0].x):
-        drawn.append(Line(Message("unigram"), [min(drawn[0].x), max(drawn[0].x)], [level] * 2, reference=True))
-    yield from curves(title, drawn, x=Message("pieces"), **options)
+        drawn.append(Series(Message("unigram"), [min(drawn[0].x), max(drawn[0].x)], [level] * 2, reference=True))
+    yield from curves(title, drawn, x=Message("pieces"), y=y, percent=percent, floor=floor, note=note)

@@ -3,20 +3,16 @@
 The record is the end of every page: run time, machine, counts, settings, inputs and versions, as tables.
 """
 
+import importlib
 import json
-import pkgutil
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from types import ModuleType, SimpleNamespace
 
 from korbert.messages import Message, joined
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.figures import Figure, label
-from korbert.pipelines.artifacts.record import Artifact, drawing
-from korbert.pipelines.artifacts.store import PAGE
-from korbert.pipelines.reports.drawing import Code, Section, Story, Table, write
+from korbert.pipelines.artifacts import PAGE, Artifact, Figure, drawing, formatting, label
+from korbert.pipelines.reports.drawing import Code, Section, Story, TableElement, write
 from korbert.pipelines.stages.table import stage_named
 
 _DIGEST_CHARS = 12  # enough to tell digests apart by eye
@@ -32,20 +28,21 @@ _DEFAULT = SimpleNamespace(
 )
 
 
-def page_of(stage: str) -> Any:
+def page_of(stage: str) -> ModuleType | SimpleNamespace:
     """The page module of a stage: `figures(artifact)`, `story(artifact)` and, where there is a use, `use(folder)`.
 
     Without a module, the page is the record alone.
     """
     entry = stage_named(stage)
-    return pkgutil.resolve_name(entry.page) if entry is not None and entry.page else _DEFAULT
+    if entry is None or not entry.page:
+        return _DEFAULT
+    return importlib.import_module(entry.page)
 
 
-def figures_of(artifact: Artifact) -> Sequence[Figure]:
+def figures_of(artifact: Artifact) -> list[Figure]:
     """The main figures of an artifact. ArtifactError if its files hold other values than the stage writes."""
     with drawing(artifact):
-        figures: Sequence[Figure] = page_of(artifact.stage).figures(artifact)
-        return figures
+        return list(page_of(artifact.stage).figures(artifact))
 
 
 def render(folder: Path) -> Path:
@@ -84,18 +81,22 @@ def usage(artifacts: Mapping[str, Path]) -> Section:
 
     artifacts: stage -> its folder.
     """
-    commands, python = [], ""
+    commands = []
+    python = ""
     for stage, folder in artifacts.items():
         if hasattr(page_of(stage), "use"):
             use = page_of(stage).use(folder)
             path = f"{shown(folder)}/{use.folder}"
-            commands += [use.command.replace("{}", shlex.quote(path))] if use.command else []
+            if use.command:
+                commands.append(use.command.replace("{}", shlex.quote(path)))
             python = use.python.replace("{}", json.dumps(path, ensure_ascii=False))
-    codes = [Code(Message("Command line"), "\n".join(commands))] if commands else []
-    return Section(Message("Usage"), [*codes, Code(Message("Python"), python)] if python else ())
+    elements = [Code(Message("Python"), python)] if python else []
+    if commands:
+        elements.insert(0, Code(Message("Command line"), "\n".join(commands)))
+    return Section(Message("Usage"), elements)
 
 
-def facts(artifact: Artifact) -> Table:
+def facts(artifact: Artifact) -> TableElement:
     """Run time and machine, always visible."""
     run = artifact.run
     rows: list[tuple[str, str]] = []
@@ -105,13 +106,12 @@ def facts(artifact: Artifact) -> Table:
             duration = Message("{duration} (last session of a resumed run)", duration=duration)
         rows.append((Message("duration"), duration))
     if isinstance(run.get("memory_peak_bytes"), int | float):
-        memory = formatting.megabytes(run["memory_peak_bytes"])
-        rows.append((Message("peak memory of the largest process"), memory))
+        rows.append((Message("peak memory of the largest process"), formatting.megabytes(run["memory_peak_bytes"])))
     rows += [(name, formatting.value(run[key])) for key, name in _RUN.items() if run.get(key) is not None]
-    return Table(Message("Time and machine"), ("", ""), rows, "ll")
+    return TableElement(Message("Time and machine"), ("", ""), rows, "ll")
 
 
-def origins(artifact: Artifact) -> list[Table]:
+def origins(artifact: Artifact) -> list[TableElement]:
     """Counts, settings, inputs, versions and numerics, collapsed on the page. Empty tables are left out."""
     record = artifact.record
     artifacts = [(stage, digest[:_DIGEST_CHARS]) for stage, digest in record["inputs"]["artifacts"].items()]
@@ -123,19 +123,21 @@ def origins(artifact: Artifact) -> list[Table]:
     counts, numerics = ([(label(key), text) for key, text in _flat(record[part])] for part in ("counts", "numerics"))
     head = (Message("role"), Message("file"), Message("size"), Message("SHA-256 or version"))
     tables = (
-        Table(Message("Counts"), ("", ""), counts, "lr"),
-        Table(Message("Settings"), (Message("setting"), Message("value")), list(_flat(record["settings"])), "nk"),
-        Table(Message("Input artifacts"), (Message("stage"), Message("digest")), artifacts, "nn"),
-        Table(Message("Input files"), head, files, "nkrn"),
-        Table(
+        TableElement(Message("Counts"), ("", ""), counts, "lr"),
+        TableElement(
+            Message("Settings"), (Message("setting"), Message("value")), list(_flat(record["settings"])), "nk"
+        ),
+        TableElement(Message("Input artifacts"), (Message("stage"), Message("digest")), artifacts, "nn"),
+        TableElement(Message("Input files"), head, files, "nkrn"),
+        TableElement(
             Message("Library versions"), (Message("library"), Message("version")), list(_flat(record["versions"])), "nn"
         ),
-        Table(Message("Numerical environment"), ("", ""), numerics, "nn"),
+        TableElement(Message("Numerical environment"), ("", ""), numerics, "nn"),
     )
     return [table for table in tables if table.rows]
 
 
-def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+def _flat(value: object, name: str = "") -> Iterator[tuple[str, str]]:
     """Nested values by their dotted names, in the order of the record; lists of plain values on one line."""
     if isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value):
         value = {f"[{index}]": inner for index, inner in enumerate(value)}

@@ -6,15 +6,33 @@ from pathlib import Path
 from typing import Any
 
 from korbert.messages import Message, joined
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.figures import Figure, in_percent, interval, known, label, model_name, text
-from korbert.pipelines.artifacts.formatting import without_folders
-from korbert.pipelines.artifacts.record import Artifact
-from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.artifacts import (
+    Artifact,
+    Figure,
+    Json,
+    formatting,
+    in_percent,
+    interval,
+    known,
+    label,
+    model_name,
+    text,
+    without_folders,
+)
 from korbert.pipelines.reports.artifacts.task_scores import best_baseline, deviation, example_interval, mean, sentences
-from korbert.pipelines.reports.drawing import Element, Interval, Intervals, Line, Section, Story, Table, Use, curves
+from korbert.pipelines.reports.drawing import (
+    Element,
+    Intervals,
+    ScoreInterval,
+    Section,
+    Series,
+    Story,
+    TableElement,
+    Use,
+    curves,
+)
 from korbert.pipelines.reports.kinds import sections_of
-from korbert.pipelines.reports.kinds.common import Scored
+from korbert.pipelines.reports.kinds.common import ScoredRows
 from korbert.pipelines.stages.table import TASK
 from korbert.tasks.finetuning import training_name
 from korbert.tasks.kinds import KINDS, kind_of_task
@@ -45,8 +63,9 @@ def use(folder: Path) -> Use:
     command = f"korbert {kind.command} {{}} {file}"
     if (folder / "submission").is_dir():
         command = "korbert submit {} KorQuAD_v1.0_dev.json predictions.json"
-    python = f"import korbert\nmodel = korbert.load({{}})\nprint(model.{kind.operation}({example}))"
-    return Use("model", command, python)
+    return Use(
+        "model", command, f"import korbert\nmodel = korbert.load({{}})\nprint(model.{kind.operation}({example}))"
+    )
 
 
 def figures(artifact: Artifact) -> Sequence[Figure]:
@@ -62,14 +81,11 @@ def figures(artifact: Artifact) -> Sequence[Figure]:
     name = label(metric)
     if scores["scored_on"] != "test":
         name = Message("{metric} (validation)", metric=name)
-    number = scores["counts"].get(scores["scored_on"], 0)
-    over_examples = example_interval(metric, main)
-    notes = [
-        shown[0].note,
-        Message("95 % interval over examples: {interval}", interval=over_examples) if over_examples else "",
-        *(joined([label(other), text(other, mean(other, main))], " ") for other in more if main[other]),
-        Message("{count:,} row", "{count:,} rows", count=number),
-    ]
+    notes: list[str] = [shown[0].note]
+    if over_examples := example_interval(metric, main):
+        notes.append(Message("95 % interval over examples: {interval}", interval=over_examples))
+    notes += (joined([label(other), text(other, mean(other, main))], " ") for other in more if main[other])
+    notes.append(Message("{count:,} row", "{count:,} rows", count=scores["counts"].get(scores["scored_on"], 0)))
     return Figure(shown[0].value, joined([name, shown[0].label], ", "), joined(notes)), *shown[1:]
 
 
@@ -83,38 +99,40 @@ def story(artifact: Artifact) -> Story:
         predictions = [line.pop("predictions")[main["name"]][0] for line in lines]  # of its first seed
         kind = kind_of_task(scores["task"], str(artifact.folder))
         about = Message("{kind}: {about}.", kind=_KIND_NAMES.get(kind.name, kind.name), about=kind.about())
-        by_kind += sections_of(Scored(kind, lines, predictions), scores["details"])
+        by_kind += sections_of(ScoredRows(kind, lines, predictions), scores["details"])
         if by_kind and main["name"] in ("pretrained", "scratch"):
-            by_kind[0] = by_kind[0]._replace(text=joined([by_kind[0].text, source_of(scores)], " "))
+            source = Message("Predictions of the {model} model.", model=model_name(main["name"]))
+            if main["seeds"] > 1:
+                source = Message(
+                    "Predictions of the first seed ({seed}) of the {model} model.",
+                    seed=scores["rows"][0].get("seed"),
+                    model=model_name(main["name"]),
+                )
+            by_kind[0] = by_kind[0]._replace(text=joined([by_kind[0].text, source], " "))
     files = [(Message.from_json(line).changed(without_folders),) for line in scores["said"][1:]]
-    data = [Table(Message("Files and rows read"), ("",), files, "l")] if files else []
-    sections = (
-        Section(Message("Scores"), list(score_elements(scores))),
-        Section(Message("Trainings and baselines"), [score_table(scores), *trial_tables(scores)]),
-        Section(Message("Training"), list(training_curves(artifact, scores))),
-        *by_kind,
-        Section(Message("Data"), data),
+    data = [TableElement(Message("Files and rows read"), ("",), files, "l")] if files else []
+    return Story(
+        title_of(artifact.stage.removeprefix(TASK), scores),
+        lede_of(scores, about),
+        (
+            Section(Message("Scores"), list(score_elements(scores))),
+            Section(Message("Trainings and baselines"), [score_table(scores), *trial_tables(scores)]),
+            Section(Message("Training"), list(training_curves(artifact, scores))),
+            *by_kind,
+            Section(Message("Data"), data),
+        ),
     )
-    return Story(title_of(artifact.stage.removeprefix(TASK), scores), lede_of(scores, about), sections)
-
-
-def source_of(scores: Json) -> Message:
-    """Which model's predictions the page shows."""
-    main = scores["models"][0]
-    name = model_name(main["name"])
-    if main["seeds"] > 1:
-        seed = scores["rows"][0].get("seed")
-        return Message("Predictions of the first seed ({seed}) of the {model} model.", seed=seed, model=name)
-    return Message("Predictions of the {model} model.", model=name)
 
 
 def title_of(task: str, scores: Json) -> Message:
     """The difference from the best baseline, in words."""
-    metric, baseline = scores["metrics"][0], best_baseline(scores)
+    metric = scores["metrics"][0]
+    baseline = best_baseline(scores)
     compared = [pair for pair in scores["comparisons"] if baseline and pair["names"][1] == baseline["name"]]
     if baseline is None or not compared or not known(compared[0]["difference"]):
         return Message("Fine-tuned on {task}", task=task)
-    difference, name = compared[0]["difference"], model_name(baseline["name"])
+    difference = compared[0]["difference"]
+    name = model_name(baseline["name"])
     if not compared[0]["more_than_chance"]:
         return Message("{task}: no clear difference from the {model}", task=task, model=name)
     amount = formatting.decimal(abs(difference), 3)
@@ -139,34 +157,44 @@ def lede_of(scores: Json, about: str) -> Message:
     if scores["scored_on"] != "test":
         sentences.append(_OPTIMISTIC)
     if overlap := counts.get("test_in_train"):
-        same = Message(
-            "{count:,} scored row has the same texts as a training row.",
-            "{count:,} scored rows have the same texts as a training row.",
-            count=overlap,
+        sentences.append(
+            Message(
+                "{count:,} scored row has the same texts as a training row.",
+                "{count:,} scored rows have the same texts as a training row.",
+                count=overlap,
+            )
         )
-        sentences.append(same)
-    sentences.append(Message(scores["note"]))  # that of a recipe of ours has a translation
+    sentences.append(Message(scores["note"]))  # the notes of bundled recipes are translated
     return joined(sentences, " ")
 
 
 def score_elements(scores: Json) -> Iterator[Element]:
     metric = scores["metrics"][0]
     name = label(metric)
-    over_examples, over_seeds = [], []
+    over_examples = []
+    over_seeds = []
     for model in scores["models"]:
         first = next(row["scores"][metric] for row in scores["rows"] if row["name"] == model["name"])
         over_examples.append((model["name"], first, *(model["examples"] or (None, None))))
         over_seeds.append((model["name"], *((model[metric] or {}).get(key) for key in ("mean", "low", "high"))))
-    note = Message(
-        "First seed, {count:,} row. Whiskers: 95 % bootstrap interval over examples.",
-        "First seed, {count:,} rows. Whiskers: 95 % bootstrap interval over examples.",
-        count=scores["counts"].get(scores["scored_on"], 0),
+    yield from on_one_scale(
+        Message("Scores over examples: {metric}", metric=name),
+        metric,
+        over_examples,
+        Message(
+            "First seed, {count:,} row. Whiskers: 95 % bootstrap interval over examples.",
+            "First seed, {count:,} rows. Whiskers: 95 % bootstrap interval over examples.",
+            count=scores["counts"].get(scores["scored_on"], 0),
+        ),
     )
-    yield from on_one_scale(Message("Scores over examples: {metric}", metric=name), metric, over_examples, note)
-    note = Message("Means. Whiskers: 95 % interval of the mean over seeds.")
-    yield from on_one_scale(Message("Scores over seeds: {metric}", metric=name), metric, over_seeds, note)
+    yield from on_one_scale(
+        Message("Scores over seeds: {metric}", metric=name),
+        metric,
+        over_seeds,
+        Message("Means. Whiskers: 95 % interval of the mean over seeds."),
+    )
     if compared := [(sentence,) for sentence in sentences(scores)]:
-        yield Table(Message("On the same rows"), ("",), compared, "l")
+        yield TableElement(Message("On the same rows"), ("",), compared, "l")
 
 
 def on_one_scale(
@@ -185,13 +213,12 @@ def on_one_scale(
     rows = []
     for name, *numbers in defined:
         at, low, high = (min(1.0, max(0.0, (number - left) / (right - left))) for number in numbers)
-        ends = interval(metric, numbers[1:], unit=False)
-        words = joined([text(metric, numbers[0]), " (", ends, ")"], "")
-        rows.append(Interval(model_name(name), at, low, high, words, _COLOURS.get(name, 4)))
+        words = joined([text(metric, numbers[0]), " (", interval(metric, numbers[1:], unit=False), ")"], "")
+        rows.append(ScoreInterval(model_name(name), at, low, high, words, _COLOURS.get(name, 4)))
     yield Intervals(title, rows, text(metric, left, -1), text(metric, right, -1), note=note)
 
 
-def score_table(scores: Json) -> Table:
+def score_table(scores: Json) -> TableElement:
     metrics = scores["metrics"]
     validation = f"validation_{metrics[0]}"
     keys = [key for key in _LEARNED if any(row.get(key) is not None for row in scores["rows"])]
@@ -204,9 +231,14 @@ def score_table(scores: Json) -> Table:
         chosen_by = text(metrics[0], row[validation], 1) if validation in row else ""
         learned = ("" if row.get(key) is None else f"{row[key]:g}" for key in keys)
         rows.append((model_name(row["name"]), seed, *values, chosen_by, *learned))
-    of_unseen = (Message("{metric}, unseen", metric=label(metric)) for metric in unseen)
-    scored = (*map(label, metrics), *of_unseen, Message("validation"))
-    head = (Message("model"), Message("seed"), *scored, *map(label, keys))
+    head = (
+        Message("model"),
+        Message("seed"),
+        *map(label, metrics),
+        *(Message("{metric}, unseen", metric=label(metric)) for metric in unseen),
+        Message("validation"),
+        *map(label, keys),
+    )
     notes = [
         Message("Scores on the validation rows."),
         Message("Validation: {metric} on the validation rows, used for selection.", metric=label(metrics[0])),
@@ -214,28 +246,33 @@ def score_table(scores: Json) -> Table:
     if scores["scored_on"] == "test":
         notes[0] = Message("Scores on the test rows, scored once per seed.")
     if unseen:
-        of_rows = Message(
-            "Unseen: the {rows:,} rows whose texts are neither in the training rows nor a document, or a line of one, "
-            "of the pretraining corpus, white space aside.",
-            rows=scores["counts"]["unseen"],
+        notes.append(
+            Message(
+                "Unseen: the {rows:,} rows whose texts are neither in the training rows nor a document, or a line of "
+                "one, of the pretraining corpus, white space aside.",
+                rows=scores["counts"]["unseen"],
+            )
         )
-        notes.append(of_rows)
-    return Table(Message("All scores"), head, rows, "l" + "r" * (len(head) - 1), note=joined(notes, " "))
+    return TableElement(Message("All scores"), head, rows, "l" + "r" * (len(head) - 1), note=joined(notes, " "))
 
 
-def trial_tables(scores: Json) -> Iterator[Table]:
+def trial_tables(scores: Json) -> Iterator[TableElement]:
     validation = f"validation_{scores['metrics'][0]}"
     for model in scores["models"]:
         trials = next(row for row in scores["rows"] if row["name"] == model["name"]).get("trials") or []
         if len(trials) > 1:
             keys = [key for key in trials[0] if key != validation]
-            rows = [
-                (*(f"{trial[key]:g}" for key in keys), text(scores["metrics"][0], trial[validation], 1))
-                for trial in trials
-            ]
             tried = Message("Hyperparameters tried, {model}", model=model_name(model["name"]))
-            title = joined([tried, str(len(trials))], " · ")
-            yield Table(title, (*map(label, keys), Message("validation")), rows, "r" * (len(keys) + 1), folded=True)
+            yield TableElement(
+                joined([tried, str(len(trials))], " · "),
+                (*map(label, keys), Message("validation")),
+                [
+                    (*(f"{trial[key]:g}" for key in keys), text(scores["metrics"][0], trial[validation], 1))
+                    for trial in trials
+                ],
+                "r" * (len(keys) + 1),
+                folded=True,
+            )
 
 
 def training_curves(artifact: Artifact, scores: Json) -> Iterator[Element]:
@@ -257,5 +294,5 @@ def training_curves(artifact: Artifact, scores: Json) -> Iterator[Element]:
         lines = []
         for name, log in logs.items():
             own = [line for line in log if line["kind"] == kind]
-            lines.append(Line.through(name, [line["step"] for line in own], [line.get(key) for line in own]))
+            lines.append(Series.through(name, [line["step"] for line in own], [line.get(key) for line in own]))
         yield from curves(title, lines, x=Message("step"), y=y, percent=percent)

@@ -4,16 +4,23 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from korbert.messages import Message, joined
-from korbert.pipelines.artifacts import figures, formatting
-from korbert.pipelines.artifacts.figures import baseline_name, in_percent, known, label, model_name
-from korbert.pipelines.artifacts.record import Artifact
-from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.reports.drawing import Table
+from korbert.pipelines.artifacts import (
+    Artifact,
+    Json,
+    baseline_name,
+    figures,
+    formatting,
+    in_percent,
+    known,
+    label,
+    model_name,
+)
+from korbert.pipelines.reports.drawing import TableElement
 from korbert.pipelines.stages.table import TASK, TASK_PAGE, stage_named
 from korbert.tasks.metrics.statistics import Comparison
 
 
-class Result(NamedTuple):
+class TaskResult(NamedTuple):
     """A finished task. dataset: the known set, else the name of the task.
 
     scores: the defined metrics of the first seed, the main one first. on_test: whether the test rows were scored, or
@@ -79,11 +86,13 @@ def has_result(stage: str) -> bool:
     return entry is not None and entry.page == TASK_PAGE
 
 
-def result_of(artifact: Artifact) -> Result:
+def result_of(artifact: Artifact) -> TaskResult:
     """The result of a finished task. Raises ArtifactError if its scores are incomplete."""
     scores = artifact.json("scores.json")
     task = artifact.stage.removeprefix(TASK)
-    metric, main, baseline = scores["metrics"][0], scores["models"][0], best_baseline(scores)
+    metric = scores["metrics"][0]
+    main = scores["models"][0]
+    baseline = best_baseline(scores)
     score = figures.text(metric, mean(metric, main))
     if spread := deviation(metric, main):
         score = joined([score, spread, Message("({seeds} seeds)", seeds=main["seeds"])], " ")
@@ -94,7 +103,7 @@ def result_of(artifact: Artifact) -> Result:
     rows = formatting.count(scores["counts"].get(on, 0))
     if on != "test":
         rows = Message("{rows} (validation)", rows=rows)
-    return Result(
+    return TaskResult(
         dataset=artifact.record["settings"].get("set") or task,
         scores={key: value for key, value in scores["rows"][0]["scores"].items() if known(value)},
         on_test=on == "test",
@@ -102,14 +111,18 @@ def result_of(artifact: Artifact) -> Result:
     )
 
 
-def table(results: Sequence[Result]) -> Table:
+def table(results: Sequence[TaskResult]) -> TableElement:
     """The table of all results."""
     note = Message("Score: mean and standard deviation over seeds. Interval: over examples, first seed.")
     if not all(result.on_test for result in results):
-        optimistic = Message("Validation scores are optimistic: the same rows chose the epoch.")
-        note = joined([note, optimistic], " ")
-    head = (
-        Message("task"), Message("metric"), Message("score"), Message("95 % interval"), Message("best baseline"),
-        Message("rows"),
+        note = joined([note, Message("Validation scores are optimistic: the same rows chose the epoch.")], " ")
+    return TableElement(
+        Message("Tasks"),
+        (
+            Message("task"), Message("metric"), Message("score"), Message("95 % interval"), Message("best baseline"),
+            Message("rows"),
+        ),
+        [result.cells for result in results],
+        "nlrrrr",
+        note=note,
     )  # fmt: skip
-    return Table(Message("Tasks"), head, [result.cells for result in results], "nlrrrr", note=note)

@@ -6,11 +6,17 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from korbert.messages import Message
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.figures import Figure, label, text
-from korbert.pipelines.artifacts.record import Artifact, batches, num_rows
-from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.reports.drawing import Bar, Bars, Section, Story, Table, Use, number_and_share, ranked_bars
+from korbert.pipelines.artifacts import Artifact, Figure, Json, batches, formatting, label, num_rows, text
+from korbert.pipelines.reports.drawing import (
+    Bar,
+    Bars,
+    Section,
+    Story,
+    TableElement,
+    Use,
+    number_and_share,
+    ranked_bars,
+)
 
 _TOP = 30  # morphemes in the bar chart
 _MOST_SPLIT = 20
@@ -56,15 +62,21 @@ def story(artifact: Artifact) -> Story:
     )
 
 
-def coverage_table(coverage: Json) -> Table:
+def coverage_table(coverage: Json) -> TableElement:
     sources = sorted(coverage["by_source"].items())
+    if len(sources) > 1:
+        sources.append((Message("all"), coverage["all"]))
     rows = []
-    for source, values in sources if len(sources) == 1 else [*sources, (Message("all"), coverage["all"])]:
+    for source, values in sources:
         counts = (formatting.count(values[key]) for key in ("documents", "morphemes"))
         rows.append((source, *counts, *(text(key, values[key], 1) for key in _MEASURES)))
-    head = (Message("source"), Message("documents"), Message("morphemes"), *map(label, _MEASURES))
-    note = Message("Byte pieces: share of pieces that encode one byte of a rare character.")
-    return Table(Message("Tokenization by source"), head, rows, "n" + "r" * (len(head) - 1), note=note)
+    return TableElement(
+        Message("Tokenization by source"),
+        (Message("source"), Message("documents"), Message("morphemes"), *map(label, _MEASURES)),
+        rows,
+        "nrr" + "r" * len(_MEASURES),
+        note=Message("Byte pieces: share of pieces that encode one byte of a rare character."),
+    )
 
 
 def frequency_elements(artifact: Artifact) -> Iterator[Bars]:
@@ -72,13 +84,17 @@ def frequency_elements(artifact: Artifact) -> Iterator[Bars]:
     total = sum(pc.sum(batch.column("count")).as_py() for batch in batches(parts, ["count"]))
     if total:
         rows = next(batches(parts, ["form", "tag", "count"])).slice(0, _TOP).to_pylist()
-        top = ((f"{row['form']}/{row['tag']}", row["count"]) for row in rows)
-        note = Message(
-            "Share of {morphemes:,} morphemes, {distinct:,} of them distinct.",
-            morphemes=total, distinct=num_rows(parts),
-        )  # fmt: skip
-        title = Message("Most frequent morphemes")
-        yield ranked_bars(title, top, lambda count: formatting.percent(count / total, 2), note=note, korean=True)
+        yield from ranked_bars(
+            Message("Most frequent morphemes"),
+            ((f"{row['form']}/{row['tag']}", row["count"]) for row in rows),
+            lambda count: formatting.percent(count / total, 2),
+            note=Message(
+                "Share of {morphemes:,} morphemes, {distinct:,} of them distinct.",
+                morphemes=total,
+                distinct=num_rows(parts),
+            ),
+            korean=True,
+        )
 
 
 def piece_usage(used: Json) -> Bars:
@@ -89,18 +105,22 @@ def piece_usage(used: Json) -> Bars:
         (Message("1 to 9 times"), used["rarely"]),
         (Message("never"), used["never"]),
     )
-    bars = [Bar(name, number / used["entries"], show(number)) for name, number in uses]
-    return Bars(Message("Piece usage in the corpus"), bars)
+    return Bars(
+        Message("Piece usage in the corpus"),
+        [Bar(name, number / used["entries"], show(number)) for name, number in uses],
+    )
 
 
-def most_split(coverage: Json) -> Iterator[Table]:
-    head = (Message("morpheme"), Message("tag"), Message("count"), Message("pieces"))
-    note = Message("Held-out text, ordered by extra pieces: count × (pieces − 1).")
+def most_split(coverage: Json) -> Iterator[TableElement]:
     for source, entries in coverage["most_split"].items():
         if source != "all":
-            rows = [
-                (entry["form"], entry["tag"], formatting.count(entry["count"]), formatting.count(entry["pieces"]))
-                for entry in entries[:_MOST_SPLIT]
-            ]
-            title = Message("Most fragmented morphemes, {source}", source=source)
-            yield Table(title, head, rows, "knrr", note=note)
+            yield TableElement(
+                Message("Most fragmented morphemes, {source}", source=source),
+                (Message("morpheme"), Message("tag"), Message("count"), Message("pieces")),
+                [
+                    (entry["form"], entry["tag"], formatting.count(entry["count"]), formatting.count(entry["pieces"]))
+                    for entry in entries[:_MOST_SPLIT]
+                ],
+                "knrr",
+                note=Message("Held-out text, ordered by extra pieces: count × (pieces − 1)."),
+            )

@@ -21,7 +21,7 @@ class Element:
 
     @property
     def kind(self) -> str:
-        return type(self).__name__.lower()
+        return type(self).__name__.lower().removesuffix("element")
 
 
 class Bar(NamedTuple):
@@ -43,7 +43,7 @@ class Bars(Element):
     korean: bool = False
 
 
-class Interval(NamedTuple):
+class ScoreInterval(NamedTuple):
     """A figure and its interval. at, low, high: positions on the track (0 to 1)."""
 
     label: str
@@ -58,7 +58,7 @@ class Interval(NamedTuple):
 class Intervals(Element):
     """Dots with whiskers on one scale. left, right: the labels of its ends."""
 
-    rows: Sequence[Interval]
+    rows: Sequence[ScoreInterval]
     left: str
     right: str
 
@@ -72,7 +72,7 @@ class Picture(Element):
 
 
 @dataclass(frozen=True)
-class Table(Element):
+class TableElement(Element):
     """A table. align: a letter per column, l(eft), r(ight, for numbers), n(ame) or k (Korean text, marked in HTML as
     the labels of `Bars`). folded: collapsed."""
 
@@ -83,7 +83,7 @@ class Table(Element):
 
 
 @dataclass(frozen=True)
-class Matrix(Element):
+class MatrixElement(Element):
     """A confusion matrix: true labels by predictions. cells: (count, share of the row)."""
 
     labels: Sequence[str]
@@ -97,7 +97,7 @@ class Code(Element):
     text: str
 
 
-class Entry(NamedTuple):
+class Example(NamedTuple):
     """An example text. head: its id. facts: (name, value) pairs below it. passage: its context."""
 
     head: str
@@ -110,36 +110,29 @@ class Entry(NamedTuple):
 class Folded(Element):
     """Collapsible examples."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[Example]
     open: bool = False
 
 
-class Guess(NamedTuple):
-    """A piece predicted for a gap, and its probability as text. right: whether it is the original piece."""
-
-    piece: str
-    probability: str
-    right: bool
-
-
-class Gap(NamedTuple):
-    """A gap: the original piece, and the guesses at each evaluation, most likely first."""
-
-    piece: str
-    guesses: Sequence[Sequence[Guess]]
+GapPrediction = tuple[str, str, bool]
+"""A piece predicted for a gap, its probability as text, and whether it is the original piece."""
 
 
 @dataclass(frozen=True)
 class Gapped(Element):
-    """A text with gaps and their predictions. text: one stretch more than gaps. head: evaluations."""
+    """A text with gaps and their predictions.
+
+    text: one stretch more than gaps. gaps: the original piece, and the predictions at each evaluation, most likely
+    first. head: evaluations.
+    """
 
     text: Sequence[str]
-    gaps: Sequence[Gap]
+    gaps: Sequence[tuple[str, Sequence[Sequence[GapPrediction]]]]
     head: Sequence[str]
 
 
 class Section(NamedTuple):
-    """Elements under one heading; not shown without any. Narrow ones stand side by side if there is room."""
+    """Elements under one heading, left out if empty. Narrow elements are side by side if there is room."""
 
     title: str
     elements: Sequence[Element]
@@ -155,9 +148,10 @@ class Story(NamedTuple):
 
 
 class Use(NamedTuple):
-    """How to use an artifact. folder: what to load, inside it. command, python: `{}` stands for the path of that.
+    """How to use an artifact.
 
-    command: "" if there is none.
+    folder: what to load, relative to the artifact. command, python: `{}` stands for its path. command: "" if there is
+    none.
     """
 
     folder: str

@@ -10,16 +10,19 @@ from korbert.messages import Message, joined
 from korbert.pipelines.artifacts import formatting
 from korbert.pipelines.reports.drawing.elements import Marked
 from korbert.tasks.files import Row
+from korbert.tasks.kinds.base import Prediction
 
 _SHOWN_CHARS = 600  # of a text
 
 
-def in_words(row: Row, value: Any) -> str:
+def in_words(row: Row, value: Prediction) -> str:
     """A target or a prediction of a row as short text."""
     match value:
         case {"choice": key} | {"label": key}:
-            name = str(row["choices"][key] if "choice" in value else key)
-            return f"{name} ({formatting.percent(value['probabilities'][key])})" if "probabilities" in value else name
+            name = row["choices"][key] if "choice" in value else key
+            if "probabilities" not in value:
+                return str(name)
+            return f"{name} ({formatting.percent(value['probabilities'][key])})"
         case {"labels": labels}:
             return ", ".join(labels) or Message("none")
         case int():

@@ -4,7 +4,6 @@ import json
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import jinja2
 from jinja2.runtime import Context
@@ -18,13 +17,13 @@ _HEAD_BYTES = 1_000
 
 
 def is_page(path: Path) -> bool:
-    """Whether a file is a page of korbert, which can be made again in seconds: the only files that are written over."""
+    """Whether a file is a page of korbert. Only such files are overwritten, as they can be made again in seconds."""
     with path.open("rb") as file:
         return _GENERATOR in file.read(_HEAD_BYTES)
 
 
-def write(path: Path, template: str, *, scratch: Path | None = None, **values: Any) -> Path:
-    """Fills a template and writes the page atomically, over a page alone. Returns its path.
+def write(path: Path, template: str, *, scratch: Path | None = None, **values: object) -> Path:
+    """Fills a template and writes the page atomically; only a page may be overwritten. Returns its path.
 
     scratch: as of write_aside.
     """
@@ -34,7 +33,7 @@ def write(path: Path, template: str, *, scratch: Path | None = None, **values: A
     return path
 
 
-def filled(template: str, **values: Any) -> str:
+def filled(template: str, **values: object) -> str:
     """Fills a template and returns the text of the page, in the language of `lang`, by default that of the user.
 
     Control and invisible characters, bidi marks included, and lone surrogates are shown as escapes.
@@ -53,25 +52,26 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         finalize=_shown,
     )
-    # Text in Markdown, cells of tables included, has neither markup nor HTML.
+    # Data must not become markup or HTML in Markdown, not even in table cells.
     spaced = {"\u00a0": " ", "\n": " "}
     environment.filters |= {
         "json": lambda value: json.dumps(value, ensure_ascii=False),
         "markdown": lambda text: re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", text.translate(str.maketrans(spaced))),
+        "words": _words,
     }
-    environment.filters["words"] = jinja2.pass_context(_words)
     environment.globals |= {"_": Message, "counted": Message}
     return environment
 
 
 @jinja2.pass_context
-def _shown(context: Context, value: Any) -> Any:
-    """What stands in a page for a value: messages in its language, and no text of the data as markup."""
+def _shown(context: Context, value: object) -> object:
+    """A value as the page shows it: messages in its language, control characters of other text as escapes."""
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     return printable(_words(context, value))
 
 
+@jinja2.pass_context
 def _words(context: Context, text: str) -> str:
     """A message in the language of the page."""
     return in_language(text, context["lang"])

@@ -15,11 +15,10 @@ from xml.etree import ElementTree
 import numpy as np
 
 from korbert.messages import Message, in_language, joined
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.figures import known
+from korbert.pipelines.artifacts import formatting, known
 from korbert.pipelines.reports.drawing.elements import Picture
 
-if find_spec("matplotlib") or TYPE_CHECKING:  # else pages say what their pictures need
+if find_spec("matplotlib") or TYPE_CHECKING:  # else pages say that their charts need it
     import matplotlib
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -32,14 +31,14 @@ _DOTS = 1_000  # of a scatter plot
 _FEW_POINTS = 12  # up to this many, each point gets a marker
 _AXES = (0.13, 0.18, 0.85, 0.71)  # position in the picture; fixed, so that neighbouring charts line up
 _STYLE = str(files("korbert.pipelines.reports") / "templates" / "charts.mplstyle")
-_INK, _MUTED, _RULE = "#0a0a01", "#0a0a02", "#0a0a03"
+_MUTED = "#0a0a02"
 _SERIES = tuple(f"#0a0a1{number}" for number in range(1, _COLOURS + 1))
-_VARIABLES = {_INK: "ink", _MUTED: "muted", _RULE: "rule"} | {colour: f"c{colour[-1]}" for colour in _SERIES}
+_VARIABLES = {"#0a0a01": "ink", _MUTED: "muted", "#0a0a03": "rule"} | {one: f"c{one[-1]}" for one in _SERIES}
 _DASHED: dict[str, Any] = {"linestyle": (0, (4, 3)), "linewidth": 1.4}
 
 
 @dataclass(frozen=True)
-class Line:
+class Series:
     """A series of a line chart. reference: a baseline, drawn dashed in grey. band: the lower and upper ends of y."""
 
     name: str
@@ -49,14 +48,14 @@ class Line:
     band: tuple[Sequence[float] | np.ndarray, Sequence[float] | np.ndarray] | None = None
 
     @classmethod
-    def through(cls, name: str, xs: Iterable[float], ys: Iterable[Any]) -> "Line":
-        """The line through the points whose y is known."""
-        points = [(x, y) for x, y in zip(xs, ys, strict=True) if known(y)]
+    def through(cls, name: str, xs: Iterable[float], ys: Iterable[float | None]) -> "Series":
+        """A series of the points whose y is known."""
+        points = [(x, y) for x, y in zip(xs, ys, strict=True) if y is not None and known(y)]
         return cls(name, [x for x, _ in points], [y for _, y in points])
 
 
 def curves(
-    title: str, lines: Sequence[Line], *, x: str, y: str, percent: bool = False, whole: bool = True,
+    title: str, lines: Sequence[Series], *, x: str, y: str, percent: bool = False, whole: bool = True,
     floor: float | None = None, note: str = "",
 ) -> Iterator[Picture]:  # fmt: skip
     """A line chart; nothing if no line has more than one point.
@@ -70,33 +69,32 @@ def curves(
     coloured = [(line, 0 if line.reference else next(numbers, 0)) for line in lines if len(line.x)]
 
     def draw(axes: "Axes") -> None:
-        _draw_lines(axes, coloured)
+        has_dots = max(len(line.x) for line, _ in coloured) <= _FEW_POINTS
+        for line, number in coloured:
+            colour = _SERIES[number - 1] if number else _MUTED
+            if line.band is not None:
+                axes.fill_between(line.x, *line.band, color=colour, alpha=0.16, linewidth=0)
+            if line.reference:
+                axes.plot(line.x, line.y, color=colour, **_DASHED)
+                continue
+            # Neighbouring values are averaged if there are more than 240: equal groups, so that smoothing is even.
+            size = max(1, -(-len(line.x) // _POINTS))
+            averaged = (
+                [np.mean(values[start : start + size]) for start in range(0, len(values), size)]
+                for values in (line.x, line.y)
+            )
+            axes.plot(*averaged, color=colour, marker="o" * has_dots, markersize=4)
+
         # About 5 ticks, only at integers if the values are: then one tick may be all.
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1) if whole else MaxNLocator(5))
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=whole, min_n_ticks=1 if whole else 2))
         axes.yaxis.set_major_locator(MaxNLocator(5))
         axes.set_ylim(bottom=floor)
         _label_axes(axes, x, y, percent=percent)
 
     legend = [(line.name, number, line.reference) for line, number in coloured]
-    yield Picture(title, _svg(title, draw, (x, y)), legend if len(legend) > 1 else (), note=note)
-
-
-def _draw_lines(axes: "Axes", coloured: Sequence[tuple[Line, int]]) -> None:
-    marker = "o" if max((len(line.x) for line, _ in coloured), default=0) <= _FEW_POINTS else None
-    for line, number in coloured:
-        colour = _SERIES[number - 1] if number else _MUTED
-        if line.band is not None:
-            axes.fill_between(line.x, *line.band, color=colour, alpha=0.16, linewidth=0)
-        if line.reference:
-            axes.plot(line.x, line.y, color=colour, **_DASHED)
-        else:
-            # Neighbouring values are averaged if there are more than 240: equal groups, so that smoothing is even.
-            size = max(1, -(-len(line.x) // _POINTS))
-            x, y = (
-                [np.mean(values[start : start + size]) for start in range(0, len(values), size)]
-                for values in (line.x, line.y)
-            )
-            axes.plot(x, y, color=colour, marker=marker, markersize=4)
+    if len(legend) == 1:  # which the title names
+        legend = []
+    yield Picture(title, _svg(title, draw, (x, y)), legend, note=note)
 
 
 def scatter(title: str, xs: np.ndarray, ys: np.ndarray, *, x: str, y: str, note: str = "") -> Picture:
@@ -125,7 +123,9 @@ def _label_axes(axes: "Axes", x: str, y: str, *, percent: bool = False) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(_plain)
-    axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %") if percent else _plain)
+    axes.yaxis.set_major_formatter(_plain)
+    if percent:
+        axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
 
 
 def _plain(number: float, _position: float = 0) -> str:
@@ -137,7 +137,7 @@ def _plain(number: float, _position: float = 0) -> str:
 
 
 def _svg(title: str, draw: Callable[["Axes"], None], labels: Sequence[str]) -> str:
-    """The chart as one <svg> element, its ids unique among the charts of a page; without matplotlib, a line on that.
+    """The chart as one <svg> element, its ids unique among the charts of a page; a note without matplotlib.
 
     labels: of the axes. They are drawn in English, which every font has, and then replaced by their translations.
     """
@@ -150,7 +150,7 @@ def _svg(title: str, draw: Callable[["Axes"], None], labels: Sequence[str]) -> s
         file = io.StringIO()
         figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
 
-    # What only a file of its own needs goes: namespaces, size, style, names of groups, fonts.
+    # Remove what only a standalone file needs: namespaces, size, style, group ids, fonts.
     source = file.getvalue().replace(' xmlns="http://www.w3.org/2000/svg"', "").replace("xlink:href", "href")
     picture = ElementTree.fromstring(source)
     picture.attrib = {"viewBox": picture.attrib["viewBox"], "role": "img", "aria-label": in_language(title)}

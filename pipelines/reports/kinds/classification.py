@@ -8,10 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from korbert.messages import Message, joined
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.reports.drawing import Element, Folded, Matrix, Section
-from korbert.pipelines.reports.kinds.common import Scored, calibration, label_scores
+from korbert.pipelines.artifacts import Json, formatting
+from korbert.pipelines.reports.drawing import Element, Folded, MatrixElement, Section
+from korbert.pipelines.reports.kinds.common import ScoredRows, calibration, label_scores
 from korbert.tasks.metrics.classification import confusion
 
 _MATRIX_LABELS = 10  # with more, there are only examples of the most frequent confusions
@@ -19,7 +18,7 @@ _CELLS = 20  # most frequent confusions shown with examples
 _EXAMPLES = 5  # of each
 
 
-def sections(scored: Scored, details: Json) -> Iterator[Section]:
+def sections(scored: ScoredRows, details: Json) -> Iterator[Section]:
     if scored.kind.several:
         yield from multi_label_sections(scored)
         return
@@ -39,38 +38,40 @@ def sections(scored: Scored, details: Json) -> Iterator[Section]:
 
 
 def confusion_elements(
-    scored: Scored, counts: np.ndarray, of_cell: dict[tuple[int, int], list[int]]
+    scored: ScoredRows, counts: np.ndarray, of_cell: dict[tuple[int, int], list[int]]
 ) -> Iterator[Element]:
     """counts: (labels, labels), true by predicted. of_cell: indices of the errors of each pair of labels."""
     labels = scored.kind.labels
     cells = sorted(of_cell, key=lambda cell: (-len(of_cell[cell]), cell))[:_CELLS]
     if len(labels) <= _MATRIX_LABELS:
-        shares = [
-            [(formatting.count(number), formatting.ratio(number, sum(row))) for number in row]
-            for row in counts.tolist()
-        ]
-        note = Message("Rows: true labels. Columns: predictions. Shares are of the row.")
-        yield Matrix(Message("Confusion matrix"), labels, shares, note=note)
+        yield MatrixElement(
+            Message("Confusion matrix"),
+            labels,
+            [
+                [(formatting.count(number), formatting.ratio(number, sum(row))) for number in row]
+                for row in counts.tolist()
+            ],
+            note=Message("Rows: true labels. Columns: predictions. Shares are of the row."),
+        )
     for true, label in cells:
         errors = of_cell[true, label]
         title = Message("{true} predicted as {label}", true=labels[true], label=labels[label])
         number: str = formatting.count(len(errors))
         if len(errors) > _EXAMPLES:
             number = Message("{errors}, {shown} shown", errors=number, shown=_EXAMPLES)
-        entries = [scored.entry(index) for index in errors[:_EXAMPLES]]
-        yield Folded(joined([title, number], " · "), entries)
+        yield Folded(joined([title, number], " · "), [scored.entry(index) for index in errors[:_EXAMPLES]])
 
 
-def multi_label_sections(scored: Scored) -> Iterator[Section]:
+def multi_label_sections(scored: ScoredRows) -> Iterator[Section]:
     labels = scored.kind.labels
     true, predicted = scored.kind.run(scored.rows, scored.predictions).swapaxes(0, 1)  # (rows, labels) each
     totals = np.stack([(true & predicted).sum(axis=0), predicted.sum(axis=0), true.sum(axis=0)], axis=1)
     yield Section(Message("Labels"), [label_scores(labels, totals, Message("rows"))])
     probabilities = np.array([[of_row["probabilities"][label] for label in labels] for of_row in scored.predictions])
-    elements = calibration(
+    calibrated = calibration(
         probabilities.ravel(), true.ravel(), x=Message("probability of a label"), y=Message("share that is true")
     )
-    yield Section(Message("Confidence"), list(elements))
+    yield Section(Message("Confidence"), list(calibrated))
     wrong = (true != predicted).sum(axis=1)
     errors = [index for index in np.argsort(-wrong, kind="stable").tolist() if wrong[index]]
     yield from scored.worst(Message("Texts with the most wrong labels"), errors, Message("texts"))

@@ -11,11 +11,11 @@ from korbert.pipelines.artifacts import formatting
 from korbert.pipelines.reports.drawing import (
     Bars,
     Element,
-    Entry,
+    Example,
     Folded,
-    Line,
     Section,
-    Table,
+    Series,
+    TableElement,
     beginning,
     curves,
     in_words,
@@ -33,28 +33,29 @@ _PROBABILITIES = {  # of the predicted one, by its key in a prediction
 }
 
 
-@dataclass(frozen=True)
-class Cause:
-    """Why predictions are wrong: a name, and what it means."""
-
-    name: Message
-    meaning: Message
+Causes = Mapping[str, tuple[Message, Message]]
+"""Why predictions are wrong: a key of the data -> its display name, and what it means."""
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredRows:
     """The scored rows of a task with the predictions of one model. kind: of the task, as in korbert/tasks/kinds."""
 
     kind: Any
     rows: Sequence[Row]
     predictions: Sequence[Any]
 
-    def entry(self, index: int) -> Entry:
+    def entry(self, index: int) -> Example:
         """A row with its target and its prediction."""
         row = self.rows[index]
-        target = in_words(row, self.kind.target(row))
-        facts = ((Message("true"), target), (Message("predicted"), in_words(row, self.predictions[index])))
-        return Entry("", beginning(*self.kind.texts(row)), facts)
+        return Example(
+            "",
+            beginning(*self.kind.texts(row)),
+            (
+                (Message("true"), in_words(row, self.kind.target(row))),
+                (Message("predicted"), in_words(row, self.predictions[index])),
+            ),
+        )
 
     def worst(self, title: str, errors: Sequence[int], what: str) -> Iterator[Section]:
         """The first 20 errors as a section; nothing without errors. errors: indices of rows. what: noun for them."""
@@ -79,38 +80,53 @@ def calibration(probabilities: np.ndarray, outcomes: np.ndarray, *, x: str, y: s
     probabilities: (N,) from 0 to 1; without a finite one, no diagram. outcomes: (N,) bool, whether the event occurred.
     """
     finite = np.isfinite(probabilities)
-    probabilities, outcomes = probabilities[finite].clip(0, 1), outcomes[finite]
+    probabilities = probabilities[finite].clip(0, 1)
+    outcomes = outcomes[finite]
     bins = np.minimum((probabilities * _BINS).astype(int), _BINS - 1)
     sizes = np.bincount(bins, minlength=_BINS)
     filled = np.flatnonzero(sizes)
     mean, occurred = (np.bincount(bins, each, _BINS)[filled] / sizes[filled] for each in (probabilities, outcomes))
     if len(filled):
-        measured = Line(Message("measured"), mean, occurred)
-        perfect = Line(Message("perfectly calibrated"), [0, 1], [0, 1], reference=True)
-        note = Message("Above the dashed line, predicted probabilities are too low; below it, too high.")
-        yield from curves(Message("Calibration"), [measured, perfect], x=x, y=y, percent=True, whole=False, note=note)
+        yield from curves(
+            Message("Calibration"),
+            [
+                Series(Message("measured"), mean, occurred),
+                Series(Message("perfectly calibrated"), [0, 1], [0, 1], reference=True),
+            ],
+            x=x,
+            y=y,
+            percent=True,
+            whole=False,
+            note=Message("Above the dashed line, predicted probabilities are too low; below it, too high."),
+        )
 
 
-def label_scores(labels: Sequence[str], totals: np.ndarray, unit: str, note: str = "") -> Table:
+def label_scores(labels: Sequence[str], totals: np.ndarray, unit: str, note: str = "") -> TableElement:
     """Precision, recall and F1 of each label, the most frequent first. totals: (labels, 3): right, predicted, true."""
     rows = []
     for index in np.argsort(-totals[:, 2], kind="stable").tolist():
         right, predicted, true = totals[index].tolist()
         # Precision, recall and F1; a dash where they are undefined.
         shares = ((right, predicted), (right, true), (2 * right, predicted + true))
-        scores = (formatting.percent(part / whole if whole else None) for part, whole in shares)
+        scores = (formatting.percent(part / whole) if whole else formatting.UNKNOWN for part, whole in shares)
         rows.append((labels[index], *scores, formatting.count(true), formatting.count(predicted)))
-    head = (
-        Message("label"), Message("precision"), Message("recall"), Message("F1"), unit, Message("predicted"),
-    )  # fmt: skip
-    title = Message("Scores of {count:,} label", "Scores of {count:,} labels", count=len(rows))
-    return Table(title, head, rows, "krrrrr", folded=len(rows) > _UNFOLDED, note=note)
+    return TableElement(
+        Message("Scores of {count:,} label", "Scores of {count:,} labels", count=len(rows)),
+        (Message("label"), Message("precision"), Message("recall"), Message("F1"), unit, Message("predicted")),
+        rows,
+        "krrrrr",
+        folded=len(rows) > _UNFOLDED,
+        note=note,
+    )
 
 
-def cause_bars(numbers: Mapping[str, int], causes: Mapping[str, Cause]) -> Iterator[Bars]:
+def cause_bars(numbers: Mapping[str, int], causes: Causes) -> Iterator[Bars]:
     """Errors by cause, the most frequent first, with the meaning of each cause; nothing without errors."""
     if total := sum(numbers.values()):
-        meanings = joined(joined([causes[key].name, causes[key].meaning], ": ") for key in numbers)
-        bars = [(causes[key].name, number) for key, number in numbers.items()]
-        note = joined([meanings, "."], "")
-        yield ranked_bars(Message("Errors by cause"), bars, number_and_share(total), note=note)
+        meanings = joined(joined(causes[key], ": ") for key in numbers)
+        yield from ranked_bars(
+            Message("Errors by cause"),
+            [(causes[key][0], number) for key, number in numbers.items()],
+            number_and_share(total),
+            note=joined([meanings, "."], ""),
+        )

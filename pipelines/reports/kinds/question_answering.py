@@ -4,44 +4,47 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from korbert.messages import Message
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.figures import label
-from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.reports.drawing import Entry, Folded, Marked, Section, Table, marked
-from korbert.pipelines.reports.kinds.common import Cause, Scored, cause_bars
+from korbert.pipelines.artifacts import Json, formatting, label
+from korbert.pipelines.reports.drawing import Example, Folded, Marked, Section, TableElement, marked
+from korbert.pipelines.reports.kinds.common import Causes, ScoredRows, cause_bars
 
-_CAUSES = {
-    "unreachable": Cause(Message("unreachable"), Message("no span of pieces equals a correct answer")),
-    "boundary": Cause(
-        Message("boundary"), Message("overlaps a correct answer, off by at most three characters (학교에 for 학교)")
+_CAUSES: Causes = {
+    "unreachable": (Message("unreachable"), Message("no span of pieces equals a correct answer")),
+    "boundary": (
+        Message("boundary"),
+        Message("overlaps a correct answer, off by at most three characters (학교에 for 학교)"),
     ),
-    "overlap": Cause(Message("overlap"), Message("overlaps a correct answer, off by more")),
-    "elsewhere": Cause(Message("elsewhere"), Message("does not overlap a correct answer")),
-    "invented": Cause(Message("invented"), Message("an answer though the question has none")),
-    "unanswered": Cause(Message("unanswered"), Message("no answer though the question has one")),
+    "overlap": (Message("overlap"), Message("overlaps a correct answer, off by more")),
+    "elsewhere": (Message("elsewhere"), Message("does not overlap a correct answer")),
+    "invented": (Message("invented"), Message("an answer though the question has none")),
+    "unanswered": (Message("unanswered"), Message("no answer though the question has one")),
 }
 _MARKED = Message(
     "Questions with their contexts; the correct answer in green, the predicted one in red and underlined."
 )
 
 
-def sections(scored: Scored, details: Json) -> Iterator[Section]:
+def sections(scored: ScoredRows, details: Json) -> Iterator[Section]:
     """From the details of scores.json."""
     causes = dict(Counter[str](details["by_cause"]).most_common())
     yield Section(Message("Error analysis"), [*cause_bars(causes, _CAUSES), windows(details)])
     yield Section(Message("Errors"), list(miss_elements(causes, details["misses"])), _MARKED)
 
 
-def windows(details: Json) -> Table:
+def windows(details: Json) -> TableElement:
     questions = sum(details["answer_chars"])
     per_question = formatting.decimal(formatting.ratio(details["windows"], questions))
     rows = [(Message("windows"), formatting.count(details["windows"]), "")]
     for key in ("questions_cut", "gold_unreachable"):
         share = formatting.percent(formatting.ratio(details[key], questions))
         rows.append((label(key), formatting.count(details[key]), share))
-    note = Message("{windows} windows per question.", windows=per_question)
-    head = ("", Message("number"), Message("share of questions"))
-    return Table(Message("Windows"), head, rows, "lrr", note=note)
+    return TableElement(
+        Message("Windows"),
+        ("", Message("number"), Message("share of questions")),
+        rows,
+        "lrr",
+        note=Message("{windows} windows per question.", windows=per_question),
+    )
 
 
 def miss_elements(causes: dict[str, int], misses: Sequence[Json]) -> Iterator[Folded]:
@@ -50,12 +53,18 @@ def miss_elements(causes: dict[str, int], misses: Sequence[Json]) -> Iterator[Fo
         entries = []
         for miss in misses:
             if miss["cause"] == cause:
-                answers = " / ".join(dict.fromkeys(map(str, miss["answers"])))
-                prediction = miss["prediction"] or Message("(nothing)")
-                facts = ((Message("correct"), answers), (Message("predicted"), prediction))
-                entries.append(Entry(str(miss["id"]), miss["question"], facts, list(passage_of(miss))))
+                example = Example(
+                    str(miss["id"]),
+                    miss["question"],
+                    (
+                        (Message("correct"), " / ".join(dict.fromkeys(map(str, miss["answers"])))),
+                        (Message("predicted"), miss["prediction"] or Message("(nothing)")),
+                    ),
+                    list(passage_of(miss)),
+                )
+                entries.append(example)
         if entries:
-            title = Message("{cause} · {shown} shown", cause=_CAUSES[cause].name, shown=len(entries))
+            title = Message("{cause} · {shown} shown", cause=_CAUSES[cause][0], shown=len(entries))
             yield Folded(title, entries, open=number == 0)
 
 
@@ -63,9 +72,11 @@ def passage_of(miss: Json) -> Iterator[Marked]:
     """The context around both answers, as marked stretches."""
     spans = {"right": miss["answer_span"], "given": miss["prediction_span"]}
     for number, snippet in enumerate(miss["snippets"]):
-        start, text = snippet["start"], snippet["text"]
-        if start or number:
-            yield (" … " if number else "… "), ()
-        yield from marked(text, {name: [span] for name, span in spans.items() if span}, start)
+        start = snippet["start"]
+        if number:
+            yield " … ", ()
+        elif start:
+            yield "… ", ()
+        yield from marked(snippet["text"], {name: [span] for name, span in spans.items() if span}, start)
     if miss["snippets"]:
         yield " …", ()

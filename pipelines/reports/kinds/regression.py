@@ -7,19 +7,23 @@ import numpy as np
 from korbert.messages import Message
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.reports.drawing import Section, scatter
-from korbert.pipelines.reports.kinds.common import Scored
+from korbert.pipelines.reports.kinds.common import ScoredRows
 
 
-def sections(scored: Scored, details: Json) -> Iterator[Section]:
+def sections(scored: ScoredRows, details: Json) -> Iterator[Section]:
     predictions = np.array(scored.predictions, dtype=float)
     finite = np.isfinite(predictions)
     if not finite.any():
         return
     targets = np.array([scored.kind.target(row) for row in scored.rows], dtype=float)
-    shown = targets[finite], predictions[finite]
-    note = Message("On the dashed line, both are equal. Each dot is a row.")
-    title = Message("Prediction against target")
-    picture = scatter(title, *shown, x=Message("target"), y=Message("prediction"), note=note)
+    picture = scatter(
+        Message("Prediction against target"),
+        targets[finite],
+        predictions[finite],
+        x=Message("target"),
+        y=Message("prediction"),
+        note=Message("On the dashed line, both are equal. Each dot is a row."),
+    )
     yield Section(Message("Errors"), [picture])
     errors = predictions - targets
     largest = [index for index in np.argsort(-abs(errors), kind="stable").tolist() if finite[index]]

@@ -5,39 +5,42 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from korbert.messages import Message
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.reports.drawing import Element, Entry, Folded, Section, Table, marked
-from korbert.pipelines.reports.kinds.common import Cause, Scored, cause_bars, label_scores
+from korbert.pipelines.artifacts import Json, formatting
+from korbert.pipelines.reports.drawing import Element, Example, Folded, Section, TableElement, marked
+from korbert.pipelines.reports.kinds.common import Causes, ScoredRows, cause_bars, label_scores
 from korbert.tasks.token_classification import is_bio, spans_of_words
 
 _EXAMPLES = 10  # texts of each cause
 _CONFUSIONS = 10
 _WINDOW_CHARS = 300  # of a long text, around its first error
-_CAUSES = {
-    "missed": Cause(Message("missed"), Message("no prediction overlaps the true span")),
-    "invented": Cause(Message("invented"), Message("the prediction overlaps no true span")),
-    "other label": Cause(Message("other label"), Message("the right span with another label")),
-    "other ends": Cause(
-        Message("other ends"), Message("the prediction overlaps a true span, but begins or ends elsewhere")
-    ),
+_CAUSES: Causes = {
+    "missed": (Message("missed"), Message("no prediction overlaps the true span")),
+    "invented": (Message("invented"), Message("the prediction overlaps no true span")),
+    "other label": (Message("other label"), Message("the right span with another label")),
+    "other ends": (Message("other ends"), Message("the prediction overlaps a true span, but begins or ends elsewhere")),
 }
 
-Span = tuple[int, int, str]
-Error = tuple[Span | None, Span | None]
-"""A true span and the prediction in its stead."""
+MarkedSpan = tuple[int, int, str]
+SpanError = tuple[MarkedSpan | None, MarkedSpan | None]
+"""A true span and the predicted one; None if there is none."""
 
 
-def sections(scored: Scored, details: Json) -> Iterator[Section]:
+def sections(scored: ScoredRows, details: Json) -> Iterator[Section]:
     kind = scored.kind
     bio = is_bio(kind.tags)
     totals = kind.run(scored.rows, scored.predictions).sum(axis=0)
-    labels = sorted({tag[2:] for tag in kind.tags if tag != "O"}) if bio else kind.tags
-    unit = Message("spans") if bio else Message("words")
-    note = Message("A span is correct if both ends and the label are.") if bio else ""
-    yield Section(Message("Scores by label"), [label_scores(labels, totals[: len(labels)], unit, note)])
+    table = label_scores(kind.tags, totals[: len(kind.tags)], Message("words"))
+    if bio:
+        labels = sorted({tag[2:] for tag in kind.tags if tag != "O"})
+        table = label_scores(
+            labels,
+            totals[: len(labels)],
+            Message("spans"),
+            Message("A span is correct if both ends and the label are."),
+        )
+    yield Section(Message("Scores by label"), [table])
 
-    errors: dict[str, dict[str, list[Error]]] = {}  # cause -> text -> errors in it
+    errors: dict[str, dict[str, list[SpanError]]] = {}  # cause -> text -> errors in it
     for row, prediction in zip(scored.rows, scored.predictions, strict=True):
         text = kind.texts(row)[0]
         true, predicted = (spans_of(kind, row, text, of_side) for of_side in (kind.target(row), prediction))
@@ -48,7 +51,7 @@ def sections(scored: Scored, details: Json) -> Iterator[Section]:
         yield Section(Message("Errors"), list(cause_elements(errors)), text)
 
 
-def spans_of(kind: Any, row: dict[str, Any], text: str, labels: Sequence[Any]) -> Sequence[Span]:
+def spans_of(kind: Any, row: dict[str, Any], text: str, labels: Sequence[Any]) -> Sequence[MarkedSpan]:
     """A target or a prediction of a row as spans of its text."""
     if kind.units == "characters":
         return [(start, end, label) for start, end, label in labels]
@@ -61,7 +64,7 @@ def spans_of(kind: Any, row: dict[str, Any], text: str, labels: Sequence[Any]) -
     return [(start, end, label) for (start, end), label in zip(words, labels, strict=True)]
 
 
-def span_errors(true: Sequence[Span], predicted: Sequence[Span]) -> Iterator[tuple[str, Error]]:
+def span_errors(true: Sequence[MarkedSpan], predicted: Sequence[MarkedSpan]) -> Iterator[tuple[str, SpanError]]:
     """The differences with their causes; each span is part of at most one."""
     wrong = [span for span in predicted if span not in set(true)]
     for span in true:
@@ -78,27 +81,27 @@ def span_errors(true: Sequence[Span], predicted: Sequence[Span]) -> Iterator[tup
         yield "invented", (None, other)
 
 
-def error_entry(text: str, errors: Sequence[Error]) -> Entry:
+def error_entry(text: str, errors: Sequence[SpanError]) -> Example:
     """The text around the first error, with true and predicted spans."""
     sides = {"right": Message("true"), "given": Message("predicted")}
     spans = {mark: sorted({span for error in errors if (span := error[side])}) for side, mark in enumerate(sides)}
     first = min(start for of_side in spans.values() for start, *_ in of_side)
     start = max(0, first - _WINDOW_CHARS // 2) if len(text) > _WINDOW_CHARS else 0
     shown = text[start : start + _WINDOW_CHARS]
-    passage = [
-        *([("… ", ())] if start else []),
-        *marked(shown, spans, start),
-        *([(" …", ())] if start + len(shown) < len(text) else []),
-    ]
+    passage = list(marked(shown, spans, start))
+    if start:
+        passage.insert(0, ("… ", ()))
+    if start + len(shown) < len(text):
+        passage.append((" …", ()))
     facts = [
         (sides[mark], ", ".join(f"{text[start:end]} ({label})" for start, end, label in of_side))
         for mark, of_side in spans.items()
         if of_side
     ]
-    return Entry("", "", facts, passage)
+    return Example("", "", facts, passage)
 
 
-def cause_elements(errors: Mapping[str, Mapping[str, Sequence[Error]]]) -> Iterator[Element]:
+def cause_elements(errors: Mapping[str, Mapping[str, Sequence[SpanError]]]) -> Iterator[Element]:
     """errors: cause -> text -> errors in it."""
     totals = Counter({cause: sum(map(len, by_text.values())) for cause, by_text in errors.items()})
     causes = dict(totals.most_common())
@@ -106,13 +109,16 @@ def cause_elements(errors: Mapping[str, Mapping[str, Sequence[Error]]]) -> Itera
     swapped = (pair for of_text in errors.get("other label", {}).values() for pair in of_text)
     confused = Counter((true[2], predicted[2]) for true, predicted in swapped if true and predicted)
     if confused:
-        rows = [(*pair, formatting.count(number)) for pair, number in confused.most_common(_CONFUSIONS)]
-        head = (Message("true label"), Message("predicted"), Message("number"))
-        yield Table(Message("Most frequent confusions"), head, rows, "kkr")
+        yield TableElement(
+            Message("Most frequent confusions"),
+            (Message("true label"), Message("predicted"), Message("number")),
+            [(*pair, formatting.count(number)) for pair, number in confused.most_common(_CONFUSIONS)],
+            "kkr",
+        )
     for number, (cause, count) in enumerate(causes.items()):
         texts = list(errors[cause].items())[:_EXAMPLES]
         title = Message(
             "{cause} · {errors:,}, {count} text shown", "{cause} · {errors:,}, {count} texts shown",
-            cause=_CAUSES[cause].name, errors=count, count=len(texts),
+            cause=_CAUSES[cause][0], errors=count, count=len(texts),
         )  # fmt: skip
         yield Folded(title, [error_entry(text, of_text) for text, of_text in texts], open=number == 0)

@@ -2,10 +2,10 @@
 
 import base64
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from korbert.errors import ModelError, SettingsError
 from korbert.messages import Message
 from korbert.model import Model
 from korbert.modeling import ClassificationModel, TransformersEncoder
+from korbert.pipelines.artifacts import Json
 from korbert.pipelines.inference.predicting import json_of
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tokenization import AnyTokenizer, Pieces
@@ -29,7 +30,7 @@ _SHORT = 128  # pieces of a text up to which a service computes integrated gradi
 
 def look_data(
     loaded: Model, text: str, pair: str | None = None, *, whole: bool = False, attributed: bool = True
-) -> dict[str, Any]:
+) -> Json:
     """Data of the page for a text or a pair, as JSON values (docs/formats.md).
 
     loaded: from korbert.load. whole: include what takes many forward passes: the guesses at every position
@@ -37,7 +38,8 @@ def look_data(
     and that of the next likely labels. Raises ModelError for a text that is too long, unless the model reads texts to
     their end. attributed: include what each piece adds to a label.
     """
-    model, tokenizer = loaded.network, loaded.tokenizer
+    model = loaded.network
+    tokenizer = loaded.tokenizer
     data: dict[str, Any] = {"model": about(loaded), "texts": [text] if pair is None else [text, pair], "missing": {}}
     reading = loaded.kind if isinstance(loaded.kind, QuestionAnswering) and pair is not None else None
     seen = None
@@ -50,7 +52,13 @@ def look_data(
     encoded = [tokenizer.encode_pieces(one, special_tokens=True) for one in data["texts"]]
     data["stretches"] = [stretches_of(one, pieces) for one, pieces in zip(data["texts"], encoded, strict=True)]
     if seen is not None:
-        data |= _pieces(seen)
+        data["segments"] = seen.encoding.token_type_ids
+        data["special"] = seen.encoding.special_tokens_mask
+        data["tags"] = seen.encoding.tags
+        data["units"] = {
+            unit: {"groups": seen.groups(unit).tolist(), "labels": seen.labels(unit), "spans": seen.spans(unit)}
+            for unit in UNITS
+        }
         data["weights"] = packed(np.rint(255 * np.sqrt(seen.weights)).astype(np.uint8))
         data["neurons"] = _neurons(seen, data["missing"])
     data["vectors"] = _layers(model, tokenizer, data["texts"])
@@ -72,7 +80,7 @@ def look_data(
 
 
 def word_rows(found: Sequence[Parts]) -> list[tuple[str, str, str, list[float]]]:
-    """For each place of a word: its text, with what is before and behind it; its cosines with all places, in order."""
+    """For each occurrence of a word: the text before it, it, the text after it, and its cosines with all of them."""
     vectors = unit(np.concatenate([own.vectors for own in found]))
     cosines = iter(np.clip(vectors @ vectors.T, -1, 1).tolist())
     return [
@@ -100,7 +108,8 @@ def stretches_of(text: str, encoded: Pieces) -> list[tuple[str, list[tuple[str, 
         else:
             groups.append((start, end, [(piece, tag)]))
 
-    stretches, at = list[tuple[str, list[tuple[str, str]]]](), 0
+    stretches: list[tuple[str, list[tuple[str, str]]]] = []
+    at = 0
     for low, high, names in [*groups, (len(text), len(text), [])]:
         if at < low:  # a gap between the groups, such as a space
             stretches.append((text[at:low], []))
@@ -110,12 +119,12 @@ def stretches_of(text: str, encoded: Pieces) -> list[tuple[str, list[tuple[str, 
     return stretches
 
 
-def packed(array: NDArray[Any]) -> dict[str, Any]:
+def packed(array: NDArray[np.integer]) -> Json:
     """An array of bytes for the page: its shape, and its bytes compressed with zlib, in base64."""
     return {"shape": list(array.shape), "data": base64.b64encode(zlib.compress(array.tobytes(), 6)).decode()}
 
 
-def about(loaded: Model) -> dict[str, Any]:
+def about(loaded: Model) -> Json:
     """Name, kind and sizes of the model. The name is the folder name, as a server does not show paths."""
     config = loaded.network.config
     path = Path(loaded.name)
@@ -128,21 +137,7 @@ def about(loaded: Model) -> dict[str, Any]:
     }
 
 
-def _pieces(seen: Attention) -> dict[str, Any]:
-    encoding = seen.encoding
-    units = {
-        unit: {"groups": seen.groups(unit).tolist(), "labels": seen.labels(unit), "spans": seen.spans(unit)}
-        for unit in UNITS
-    }
-    return {
-        "segments": encoding.token_type_ids,
-        "special": encoding.special_tokens_mask,
-        "tags": encoding.tags,
-        "units": units,
-    }
-
-
-def _neurons(seen: Attention, missing: dict[str, str]) -> dict[str, Any] | None:
+def _neurons(seen: Attention, missing: dict[str, str]) -> Json | None:
     """Queries and keys as signed bytes; None if missing["neurons"] gives a reason."""
     if seen.queries is None or seen.keys is None:
         missing["neurons"] = Message("Encoders of transformers do not expose their queries and keys.")
@@ -153,16 +148,17 @@ def _neurons(seen: Attention, missing: dict[str, str]) -> dict[str, Any] | None:
     return {"queries": _signed(seen.queries), "keys": _signed(seen.keys)}
 
 
-def _signed(array: NDArray[np.float32]) -> dict[str, Any]:
+def _signed(array: NDArray[np.float32]) -> Json:
     """(A, B, ...) as signed bytes; scale: the largest absolute value of each [a, b], encoded as 127."""
     most = np.maximum(np.abs(array).max(axis=tuple(range(2, array.ndim)), keepdims=True), 1e-9)
     scale = most.reshape(array.shape[:2])
     return packed(np.rint(127 * array / most).astype(np.int8)) | {"scale": [[_short(x) for x in row] for row in scale]}
 
 
-def _layers(model: Any, tokenizer: AnyTokenizer, texts: Sequence[str]) -> dict[str, Any] | None:
+def _layers(model: Any, tokenizer: AnyTokenizer, texts: Sequence[str]) -> Json | None:
     """Mean vector of each text, encoded alone, in every layer, with the cosines between layers and between texts."""
-    device, of_texts = next(model.parameters()).device, []
+    device = next(model.parameters()).device
+    of_texts = []
     for text in texts:
         encoding = tokenizer.encode(text, special_tokens=True)
         ids, boundaries = (torch.tensor([c], device=device) for c in (encoding.input_ids, encoding.boundaries))
@@ -181,9 +177,7 @@ def _layers(model: Any, tokenizer: AnyTokenizer, texts: Sequence[str]) -> dict[s
     }
 
 
-def _label(
-    model: ClassificationModel, tokenizer: AnyTokenizer, data: Mapping[str, Any], whole: bool
-) -> dict[str, Any] | None:
+def _label(model: ClassificationModel, tokenizer: AnyTokenizer, data: Json, whole: bool) -> Json | None:
     """Attribution of the most likely label, with `whole` also of the next; None if data["missing"] gives a reason."""
     pieces = len(data["special"]) if "special" in data else 0
     if find_spec("captum") is None:
@@ -208,17 +202,20 @@ def _label(
     }
 
 
-def _reading(loaded: Model, kind: QuestionAnswering, question: str, context: str | None) -> dict[str, Any]:
+def _reading(loaded: Model, kind: QuestionAnswering, question: str, context: str | None) -> Json:
     prepared = loaded.prepared([{"question": question, "context": context}])
     (searched,) = kind.search(loaded.network, prepared, **loaded.scoring)
-    answers = [
-        {"text": one.answer, "score": _short(one.score), "start": one.start, "end": one.end}
-        for one in kind.best_answers(searched)
-    ]
-    return {"question": question, "context": context, "answers": answers}
+    return {
+        "question": question,
+        "context": context,
+        "answers": [
+            {"text": one.answer, "score": _short(one.score), "start": one.start, "end": one.end}
+            for one in kind.best_answers(searched)
+        ],
+    }
 
 
-def _prediction(loaded: Model, text: str, pair: str | None) -> dict[str, Any] | None:
+def _prediction(loaded: Model, text: str, pair: str | None) -> Json | None:
     """What `korbert predict` or `fill` returns, and the cosine of a pair for a model of vectors; None: nothing."""
     if "predict" in loaded.can:
         return json_of(loaded.predict(text if pair is None else (text, pair)))
@@ -231,6 +228,6 @@ def _prediction(loaded: Model, text: str, pair: str | None) -> dict[str, Any] | 
     return None
 
 
-def _short(number: Any) -> float | None:
+def _short(number: SupportsFloat | None) -> float | None:
     """Rounds to four significant digits."""
     return None if number is None else float(f"{float(number):.4g}")

@@ -1,4 +1,4 @@
-"""The page that shows what a model says of a text, and how: attention, neurons, guesses, pieces, vectors.
+"""The page that shows what a model does with a text: attention, neurons, guesses, pieces, vectors.
 
 data.py computes its data. Without data, the page asks the service that it was loaded from. Writing the page needs
 no model, so a service can show it while models are loading.
@@ -9,7 +9,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any
 
 from markupsafe import Markup
 
@@ -20,10 +19,10 @@ from korbert.pipelines.reports.drawing import filled
 _SCRIPTS = ("data", "attention", "strips", "matrix", "neurons", "guesses", "texts", "prediction", "page")
 
 
-def page(data: Mapping[str, Any] | None, browser: str | None = None) -> str:
+def page(data: Mapping[str, object] | None, browser: str | None = None) -> str:
     """A self-contained HTML page, without external scripts, fonts or styles. data: None for the page of a service.
 
-    browser: the languages that it prefers, where it asked for the page.
+    browser: its Accept-Language, if a browser asked for the page.
 
     Text never becomes markup: `<` is escaped in the JSON, and only the page's own script may run.
     """
@@ -42,7 +41,7 @@ def page(data: Mapping[str, Any] | None, browser: str | None = None) -> str:
     )
 
 
-def _encoded(value: Any) -> Markup:
+def _encoded(value: object) -> Markup:
     encoded = json.dumps(value, separators=(",", ":"))  # ASCII: surrogates are escaped
     for char in "<>&":
         encoded = encoded.replace(char, f"\\u{ord(char):04x}")

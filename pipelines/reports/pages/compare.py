@@ -9,39 +9,40 @@ from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
 from korbert.messages import Message, argument, joined
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.figures import label, text
-from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.artifacts import Json, formatting, label, text
 from korbert.pipelines.experiments.compare_pretraining import Run, difference, open_runs
 from korbert.pipelines.experiments.compare_tasks import PREDICTIONS, Side, TaskComparison, compare_tasks
 from korbert.pipelines.experiments.training_log import time_axis
 from korbert.pipelines.reports.artifacts.task_scores import deviation, example_interval, mean
-from korbert.pipelines.reports.drawing import Element, Entry, Folded, Section, Table, differing, in_words, write
+from korbert.pipelines.reports.drawing import (
+    Element,
+    Example,
+    Folded,
+    Section,
+    TableElement,
+    differing,
+    in_words,
+    write,
+)
 
 _EXAMPLES = 10  # for each side of a pair
-_LOSS, _ACCURACY = "mlm_loss", "mlm_accuracy"
-
-_Positions = Callable[[Run], NDArray[np.float64] | None]
-"""Where the evaluations of a run stand on an axis; None if unknown."""
+_LOSS = "mlm_loss"
+_ACCURACY = "mlm_accuracy"
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownComparison:
     """A comparison as it is shown. sentences: below the tables. sections: of the page."""
 
     sides: Sequence[Run | Side]
-    tables: list[Table]
+    tables: list[TableElement]
     sentences: Sequence[str]
     lede: str
     remark: str
     sections: Callable[[], Sequence[Section]]
 
-    @property
-    def names(self) -> list[str]:
-        return [side.name for side in self.sides]
 
-
-def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown, Json]:
+def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[ShownComparison, Json]:
     """The comparison of artifacts of tasks, or of pretraining runs, and as JSON.
 
     models: of tasks, as in compare_tasks. Raises SettingsError for artifacts of both sorts, and for `models` of runs.
@@ -51,9 +52,10 @@ def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown
             raise SettingsError("{folder}: no such folder: check its name", folder=folder)
     tasks = [(folder / PREDICTIONS).is_file() for folder in folders]
     if any(tasks) and not all(tasks):
-        task, run = folders[tasks.index(True)], folders[tasks.index(False)]
         raise SettingsError(
-            "{task} is an artifact of a task and {run} is none: compare tasks, or pretraining runs", task=task, run=run
+            "{task} is an artifact of a task and {run} is none: compare tasks, or pretraining runs",
+            task=folders[tasks.index(True)],
+            run=folders[tasks.index(False)],
         )
     if any(tasks):
         comparison = compare_tasks(folders, models)
@@ -61,45 +63,50 @@ def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown
     if models:
         raise SettingsError("{option} is for artifacts of tasks: leave it out", option=argument("model"))
     runs = open_runs(folders)
-    facts = [
-        {
-            "name": run.name,
-            "folder": str(run.folder),
-            "parameters": run.parameters,
-            "vocab_size": run.vocab_size,
-            "pieces": run.pieces.tolist(),
-            "seconds": None if run.seconds is None else run.seconds.tolist(),
-            "heldout": run.log.heldout,
-        }
-        for run in runs
-    ]
-    return of_runs(runs), {"kind": "pretraining", "runs": facts}
+    return of_runs(runs), {
+        "kind": "pretraining",
+        "runs": [
+            {
+                "name": run.name,
+                "folder": str(run.folder),
+                "parameters": run.parameters,
+                "vocab_size": run.vocab_size,
+                "pieces": run.pieces.tolist(),
+                "seconds": None if run.seconds is None else run.seconds.tolist(),
+                "heldout": run.log.heldout,
+            }
+            for run in runs
+        ],
+    }
 
 
-def write_page(path: Path, shown: Shown) -> Path:
+def write_page(path: Path, shown: ShownComparison) -> Path:
     """Writes the page. Returns its path."""
     paths = [(side.name, str(side.folder)) for side in shown.sides]
-    folders = Table(Message("Folders"), (Message("name"), Message("folder")), paths, "nk")
-    figures = Section(Message("Figures"), [*shown.tables, folders], joined(shown.sentences, " "))
-    sections = [*shown.sections(), figures]
+    folders = TableElement(Message("Folders"), (Message("name"), Message("folder")), paths, "nk")
+    sections = [
+        *shown.sections(),
+        Section(Message("Figures"), [*shown.tables, folders], joined(shown.sentences, " ")),
+    ]
     return write(path, "compare.html", shown=shown, sections=sections)
 
 
-def of_runs(runs: Sequence[Run]) -> Shown:
+def of_runs(runs: Sequence[Run]) -> ShownComparison:
     """The runs, their last evaluations, and figures at equal time and equal pieces, if known for all runs."""
     tables = run_tables(runs)
-    seconds = [run.seconds[-1] for run in runs if run.seconds is not None]
+    seconds = [run.seconds for run in runs if run.seconds is not None]
     if len(seconds) == len(runs):
-        title = Message("At equal time: {duration}", duration=formatting.duration(min(seconds)))
-        tables.append(at_equal(title, runs, min(seconds), lambda run: run.seconds))
+        shortest = min(of_run[-1] for of_run in seconds)
+        title = Message("At equal time: {duration}", duration=formatting.duration(shortest))
+        tables.append(at_equal(title, runs, shortest, seconds))
     pieces = min(run.pieces[-1] for run in runs)
     title = Message("At equal pieces: {pieces}", pieces=formatting.compact(pieces))
-    tables.append(at_equal(title, runs, pieces, lambda run: run.pieces))
+    tables.append(at_equal(title, runs, pieces, [run.pieces for run in runs]))
     why = difference(runs)
-    return Shown(
+    return ShownComparison(
         sides=runs,
         tables=tables,
-        sentences=[why] if why else [],
+        sentences=list(filter(None, [why])),
         lede=why or Message("Pretraining runs with the same tokenizer, evaluated on the same held-out rows."),
         remark=Message("Time is training time, without evaluations and checkpoints."),
         sections=lambda: [Section(Message("Held-out loss"), list(loss_curves(runs)))],
@@ -110,88 +117,115 @@ def _known(value: float | None, show: Callable[[float], str]) -> str:
     return formatting.UNKNOWN if value is None else show(value)
 
 
-def run_tables(runs: Sequence[Run]) -> list[Table]:
+def run_tables(runs: Sequence[Run]) -> list[TableElement]:
     """Sizes and speed of the runs, and their last evaluations."""
-    sizes, last = [], []
+    sizes = []
+    last = []
     for run in runs:
-        parameters, vocabulary = _known(run.parameters, formatting.compact), _known(run.vocab_size, formatting.count)
+        parameters = _known(run.parameters, formatting.compact)
+        vocabulary = _known(run.vocab_size, formatting.count)
         state = Message("not finished") if run.parameters is None else Message("finished")
         speed = _known(run.log.pieces_per_second, formatting.count)
         sizes.append((run.name, parameters, vocabulary, speed, state))
         line = run.log.heldout[-1]
+        scores = (text(_LOSS, line[_LOSS], 1), text(_ACCURACY, line[_ACCURACY]))
         time = formatting.UNKNOWN if run.seconds is None else formatting.duration(run.seconds[-1])
-        steps, pieces = formatting.count(line["step"]), formatting.compact(run.pieces[-1])
-        last.append((run.name, steps, pieces, time, text(_LOSS, line[_LOSS], 1), text(_ACCURACY, line[_ACCURACY])))
-    of_sizes = (
-        Message("run"), Message("parameters"), Message("vocabulary"), Message("pieces/s"), Message("state")
-    )  # fmt: skip
-    of_last = (
-        Message("run"), Message("steps"), Message("pieces"), Message("time"), label(_LOSS), Message("accuracy")
-    )  # fmt: skip
+        last.append((run.name, formatting.count(line["step"]), formatting.compact(run.pieces[-1]), time, *scores))
     return [
-        Table(Message("Runs"), of_sizes, sizes, "nrrrl"),
-        Table(Message("Last evaluation of each run"), of_last, last, "nrrrrr"),
+        TableElement(
+            Message("Runs"),
+            (Message("run"), Message("parameters"), Message("vocabulary"), Message("pieces/s"), Message("state")),
+            sizes,
+            "nrrrl",
+        ),
+        TableElement(
+            Message("Last evaluation of each run"),
+            (Message("run"), Message("steps"), Message("pieces"), Message("time"), label(_LOSS), Message("accuracy")),
+            last,
+            "nrrrrr",
+        ),
     ]
 
 
-def at_equal(title: str, runs: Sequence[Run], position: float, positions: _Positions) -> Table:
-    """Held-out figures at a position that all runs have reached, best run first."""
+def at_equal(title: str, runs: Sequence[Run], position: float, axes: Sequence[NDArray[np.float64]]) -> TableElement:
+    """Held-out figures at a position that all runs have reached, best run first.
+
+    axes: the positions of each run's evaluations.
+    """
     scored: list[tuple[float, tuple[str, ...]]] = []
-    for run in runs:
-        at = positions(run)
-        assert at is not None
-        loss, accuracy = (run.at(key, position, at) for key in (_LOSS, _ACCURACY))
+    for run, axis in zip(runs, axes, strict=True):
+        loss, accuracy = (run.at(key, position, axis) for key in (_LOSS, _ACCURACY))
         row = (run.name, text(_LOSS, loss, 1), text(_ACCURACY, accuracy))
         scored.append((float("inf") if loss is None else loss, row))
     rows = [row for _, row in sorted(scored, key=lambda pair: pair[0])]
-    note = Message("Interpolated linearly between evaluations; a dash before the first one.")
-    return Table(title, (Message("run"), label(_LOSS), Message("accuracy")), rows, "nrr", note=note)
+    return TableElement(
+        title,
+        (Message("run"), label(_LOSS), Message("accuracy")),
+        rows,
+        "nrr",
+        note=Message("Interpolated linearly between evaluations; a dash before the first one."),
+    )
 
 
 def loss_curves(runs: Sequence[Run]) -> Iterator[Element]:
     """The held-out loss of all runs against time and against pieces, as far as measured."""
-    from korbert.pipelines.reports.drawing.pictures import Line, curves  # matplotlib, which tables do without
+    from korbert.pipelines.reports.drawing import Series, curves  # matplotlib, which tables do without
 
     losses = {run.name: [line[_LOSS] for line in run.log.heldout] for run in runs}
     y = Message("nats")
     longest = max((float(run.seconds[-1]) for run in runs if run.seconds is not None), default=0.0)
     size, unit = time_axis(longest)
-    timed = [Line.through(run.name, run.seconds / size, losses[run.name]) for run in runs if run.seconds is not None]
-    yield from curves(Message("{loss} against time", loss=label(_LOSS)), timed, x=unit, y=y, whole=False)
-    counted = [Line.through(run.name, run.pieces, losses[run.name]) for run in runs]
-    yield from curves(Message("{loss} against pieces", loss=label(_LOSS)), counted, x=Message("pieces"), y=y)
+    yield from curves(
+        Message("{loss} against time", loss=label(_LOSS)),
+        [Series.through(run.name, run.seconds / size, losses[run.name]) for run in runs if run.seconds is not None],
+        x=unit,
+        y=y,
+        whole=False,
+    )
+    yield from curves(
+        Message("{loss} against pieces", loss=label(_LOSS)),
+        [Series.through(run.name, run.pieces, losses[run.name]) for run in runs],
+        x=Message("pieces"),
+        y=y,
+    )
 
 
-def of_tasks(comparison: TaskComparison) -> Shown:
+def of_tasks(comparison: TaskComparison) -> ShownComparison:
     """All scores of the sides, and how the first differs from the others; the page also has examples."""
-    pairs, task, number = comparison.scores["comparisons"], comparison.task, len(comparison.rows)
-    return Shown(
+    return ShownComparison(
         sides=comparison.sides,
         tables=[scores_table(comparison)],
-        sentences=[*(pair["sentence"] for pair in pairs), *comparison.notes()],
-        lede=Message("Scores on the same {rows:,} rows of a task of kind {kind}.", rows=number, kind=task.name),
+        sentences=[*(pair["sentence"] for pair in comparison.scores["comparisons"]), *comparison.notes()],
+        lede=Message(
+            "Scores on the same {rows:,} rows of a task of kind {kind}.",
+            rows=len(comparison.rows),
+            kind=comparison.task.name,
+        ),
         remark=Message("Intervals are 95 % bootstrap intervals."),
         sections=lambda: (Section(Message("Where they differ"), list(example_elements(comparison))),),
     )
 
 
-def scores_table(comparison: TaskComparison) -> Table:
+def scores_table(comparison: TaskComparison) -> TableElement:
     metrics = comparison.scores["metrics"]
     rows = []
     for side, model in zip(comparison.sides, comparison.scores["models"], strict=True):
         scores = (f"{text(key, mean(key, model), 1)} {deviation(key, model)}".rstrip() for key in metrics)
         rows.append((side.name, side.model, str(model["seeds"]), *scores, example_interval(metrics[0], model)))
-    head = (
-        Message("side"), Message("model"), Message("seeds"), *map(label, metrics), Message("95 % interval")
-    )  # fmt: skip
-    note = Message("Mean ± standard deviation over seeds; 95 % bootstrap interval over rows, first seed.")
-    title = Message("Scores on {count:,} row", "Scores on {count:,} rows", count=len(comparison.rows))
-    return Table(title, head, rows, "nn" + "r" * (len(head) - 2), note=note)
+    return TableElement(
+        Message("Scores on {count:,} row", "Scores on {count:,} rows", count=len(comparison.rows)),
+        (Message("side"), Message("model"), Message("seeds"), *map(label, metrics), Message("95 % interval")),
+        rows,
+        "nnr" + "r" * len(metrics) + "r",
+        note=Message("Mean ± standard deviation over seeds; 95 % bootstrap interval over rows, first seed."),
+    )
 
 
 def example_elements(comparison: TaskComparison) -> Iterator[Element]:
     """Rows that one side of a pair predicts better than the other, largest difference first."""
-    task, rows, sides = comparison.task, comparison.rows, {side.name: side for side in comparison.sides}
+    task = comparison.task
+    rows = comparison.rows
+    sides = {side.name: side for side in comparison.sides}
     merits = {
         name: np.mean([task.merits(rows, of_seed) for of_seed in side.predictions], axis=0)
         for name, side in sides.items()
@@ -203,14 +237,17 @@ def example_elements(comparison: TaskComparison) -> Iterator[Element]:
         elif max(len(sides[name].facts) for name in (better, worse)) > 1:
             verdict = Message("{better} right more often than {worse}", better=better, worse=worse)
         share = Message("{differing:,} of {rows:,} rows", differing=len(order), rows=len(rows))
-        entries = [example(comparison, row, (sides[better], sides[worse])) for row in order[:_EXAMPLES]]
-        yield Folded(joined([verdict, share], " · "), entries)
+        yield Folded(
+            joined([verdict, share], " · "),
+            [example(comparison, row, (sides[better], sides[worse])) for row in order[:_EXAMPLES]],
+        )
 
 
-def example(comparison: TaskComparison, number: int, sides: Sequence[Side]) -> Entry:
-    row, task = comparison.rows[number], comparison.task
+def example(comparison: TaskComparison, number: int, sides: Sequence[Side]) -> Example:
+    row = comparison.rows[number]
+    task = comparison.task
     facts: list[tuple[str, str]] = [(Message("true"), in_words(row, task.target(row)))]
     for side in sides:
         predicted = [in_words(row, of_seed[number]) or Message("(nothing)") for of_seed in side.predictions]
         facts.append((side.name, joined(predicted, " · ")))
-    return Entry(str(row.get("id") or ""), " / ".join(task.texts(row)) or Message("(empty)"), facts)
+    return Example(str(row.get("id") or ""), " / ".join(task.texts(row)) or Message("(empty)"), facts)

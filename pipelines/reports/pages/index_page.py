@@ -1,18 +1,14 @@
 """The index of a recipe: its stages in order as boxes, each with its state and its main figures."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from korbert.errors import ArtifactError
 from korbert.messages import Message
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.figures import Figure
-from korbert.pipelines.artifacts.record import Artifact, drawing
-from korbert.pipelines.artifacts.stage import Stage
-from korbert.pipelines.artifacts.store import PAGE, RECORD, read_json
+from korbert.pipelines.artifacts import PAGE, RECORD, Artifact, Figure, Stage, drawing, formatting, read_json
 from korbert.pipelines.reports.artifacts.stage_page import figures_of, render, usage
-from korbert.pipelines.reports.artifacts.task_scores import Result, has_result, result_of, table
+from korbert.pipelines.reports.artifacts.task_scores import TaskResult, has_result, result_of, table
 from korbert.pipelines.reports.drawing import write
 from korbert.pipelines.runs.pipeline import Pipeline
 from korbert.pipelines.stages.table import STAGES, stage_named
@@ -40,11 +36,7 @@ class Box:
     figures: Sequence[Figure] = ()
     seconds: float | None = None
     page: bool = False
-    result: Result | None = None
-
-    @property
-    def state_name(self) -> Message:
-        return _STATES[self.state]
+    result: TaskResult | None = None
 
 
 def draw(pipeline: Pipeline, stage: Stage) -> None:
@@ -68,22 +60,22 @@ def index(recipe_folder: Path, stages: Iterable[str]) -> Path:
             done=len(done), stages=len(boxes), duration=formatting.duration(sum(seconds)),
         )  # fmt: skip
 
-    # Stages that no other stage reads stand side by side at the end.
+    # Stages that no other stage reads are shown side by side at the end.
     read = {name for stage in STAGES.values() for name in stage.reads}
     last = [box.stage for box in boxes if box.stage not in read]
-    preview = (recipe_folder / "preview.html").is_file()
-    results = [box.result for box in done if box.result is not None]
+    has_preview = (recipe_folder / "preview.html").is_file()
     return write(
         recipe_folder / "index.html",
         "index.html",
         name=recipe_folder.resolve().name,
         boxes=boxes,
+        states=_STATES,
         stage_named=stage_named,
         lede=lede,
         usage=usage({box.stage: recipe_folder / box.stage for box in done}),
-        previewed=[stage.name for stage in STAGES.values() if stage.preview and preview],
-        beside=last if len(last) > 1 else [],
-        results=table(results) if results else None,
+        previewed=[stage.name for stage in STAGES.values() if stage.preview and has_preview],
+        last=last,
+        results=table([box.result for box in done if box.result is not None]),
         duration=formatting.duration,
     )
 
@@ -91,8 +83,7 @@ def index(recipe_folder: Path, stages: Iterable[str]) -> Path:
 def box_of(recipe_folder: Path, stage: str) -> Box:
     folder = recipe_folder / stage
     if not (folder / RECORD).is_file():
-        started = (recipe_folder / f"{stage}.partial").is_dir()
-        if started:
+        if (recipe_folder / f"{stage}.partial").is_dir():
             return Box(stage, "partial", Message("started, not finished"))
         return Box(stage, "absent", Message("not run yet"))
     try:
@@ -105,6 +96,7 @@ def box_of(recipe_folder: Path, stage: str) -> Box:
             changed = [name for name, digest in made_from.items() if digests[name] != digest]
     except ArtifactError as error:
         return Box(stage, "broken", error.message)
-    state = "stale" if changed else "done"
-    why = Message("{names} changed since", names=", ".join(changed)) if changed else ""
-    return Box(stage, state, why, figures, artifact.seconds, (folder / PAGE).is_file(), result)
+    box = Box(stage, "done", "", figures, artifact.seconds, (folder / PAGE).is_file(), result)
+    if changed:
+        return replace(box, state="stale", why=Message("{names} changed since", names=", ".join(changed)))
+    return box

@@ -1,15 +1,13 @@
 """The page of `korbert layers`: scores by layer as curve and table."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from korbert.messages import Message
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.figures import in_percent, interval, label, model_name, text
-from korbert.pipelines.reports.drawing import Element, Line, Table, curves, write
+from korbert.pipelines.artifacts import Json, formatting, in_percent, interval, label, model_name, text
+from korbert.pipelines.reports.drawing import Element, Series, TableElement, curves, write
 
 _HEADS = {
     "linear": Message("Linear heads"),
@@ -27,34 +25,45 @@ _COMBINATIONS = {  # by their names in layers.json
 }  # fmt: skip
 
 
-def write_page(path: Path, name: str, record: Mapping[str, Any]) -> Path:
+def write_page(path: Path, name: str, record: Json) -> Path:
     """Writes the page of scores by layer and returns its path. record: as in layers.json."""
-    about = Message(
-        "{heads} on the {layers} layers of a frozen encoder, and on the embeddings below them.",
-        heads=_HEADS[record["features"]["head"]], layers=record["num_layers"],
-    )  # fmt: skip
-    note = Message("The encoder is frozen; heads are trained on its vectors.")
-    return write(path, "layers.html", name=name, about=about, blocks=list(score_elements(record)), note=note)
+    return write(
+        path,
+        "layers.html",
+        name=name,
+        about=Message(
+            "{heads} on the {layers} layers of a frozen encoder, and on the embeddings below them.",
+            heads=_HEADS[record["features"]["head"]],
+            layers=record["num_layers"],
+        ),
+        blocks=list(score_elements(record)),
+        note=Message("The encoder is frozen; heads are trained on its vectors."),
+    )
 
 
-def score_elements(record: Mapping[str, Any]) -> Iterator[Element]:
+def score_elements(record: Json) -> Iterator[Element]:
     metric: str = record["metrics"][0]
     defined = [model for model in record["models"] if model[metric] is not None]
     single = [model for model in defined if model["name"].isdecimal()]
-    scores, ends = [model[metric] for model in single], (0.0, 1.0) if in_percent(metric) else (-np.inf, np.inf)
+    scores = [model[metric] for model in single]
+    ends = (0.0, 1.0) if in_percent(metric) else (-np.inf, np.inf)
     low, high = (  # the mean if there is a single seed
         np.clip([score["mean"] if score[end] is None else score[end] for score in scores], *ends)
         for end in ("low", "high")
     )
-    layers, means = [float(model["name"]) for model in single], [score["mean"] for score in scores]
-    lines = [Line(Message("one layer"), layers, means, band=(low, high))]
+    means = [score["mean"] for score in scores]
+    lines = [Series(Message("one layer"), [float(model["name"]) for model in single], means, band=(low, high))]
     for model in defined:
         if (name := model["name"]) in (record["best"], *record["baselines"]) and not name.isdecimal():
             at = [model[metric]["mean"]] * 2
-            lines.append(Line(layer_name(name), [0, record["num_layers"]], at, reference=True))
-    note = Message("Means over seeds with their 95 % interval. Layer 0 is the embeddings.")
-    title = Message("{metric} by layer", metric=label(metric))
-    yield from curves(title, lines, x=Message("layer"), y=label(metric), note=note)
+            lines.append(Series(layer_name(name), [0, record["num_layers"]], at, reference=True))
+    yield from curves(
+        Message("{metric} by layer", metric=label(metric)),
+        lines,
+        x=Message("layer"),
+        y=label(metric),
+        note=Message("Means over seeds with their 95 % interval. Layer 0 is the embeddings."),
+    )
     yield score_table(record)
 
 
@@ -63,7 +72,7 @@ def layer_name(name: str) -> str:
     return _COMBINATIONS.get(name) or model_name(name)
 
 
-def score_table(record: Mapping[str, Any]) -> Table:
+def score_table(record: Json) -> TableElement:
     """The scores of layers and combinations. record: as in layers.json."""
     metric: str = record["metrics"][0]
     rows = []
@@ -77,5 +86,10 @@ def score_table(record: Mapping[str, Any]) -> Table:
         note = Message(
             "Scored on the validation rows, which also chose the epoch: scores are optimistic, the best one most."
         )
-    head = (Message("layers"), label(metric), Message("interval"), Message("validation"), Message("seeds"))
-    return Table(Message("Layers and combinations"), head, rows, "lrrrr", note=note)
+    return TableElement(
+        Message("Layers and combinations"),
+        (Message("layers"), label(metric), Message("interval"), Message("validation"), Message("seeds")),
+        rows,
+        "lrrrr",
+        note=note,
+    )

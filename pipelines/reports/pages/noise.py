@@ -4,16 +4,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from korbert.messages import Message, joined
-from korbert.pipelines.artifacts import figures
-from korbert.pipelines.artifacts.figures import known, label
+from korbert.pipelines.artifacts import figures, known, label
 from korbert.pipelines.experiments.evaluating import Evaluation
 from korbert.pipelines.reports.artifacts.task import on_one_scale
 from korbert.pipelines.reports.drawing import (
     Element,
-    Entry,
+    Example,
     Folded,
     Section,
-    Table,
+    TableElement,
     beginning,
     differing,
     in_words,
@@ -31,21 +30,27 @@ def write_page(path: Path, name: str, kind: Kind, found: Evaluation) -> Path:
     if len(kind.noise) < len(NOISE):
         others = Message("Other noise changes letters, and with them what is labelled: it is for classifiers.")
         note = joined([note, others], " ")
-    sections = (
-        Section(Message("Scores"), list(scores(found)), note),
-        Section(Message("Where predictions change"), list(changes(kind, found))),
+    return write(
+        path,
+        "noise.html",
+        about=Message(
+            "{name}: {count:,} row as it is, and with its text disturbed.",
+            "{name}: {count:,} rows as they are, and with their texts disturbed.",
+            name=name,
+            count=len(found.rows),
+        ),
+        sections=(
+            Section(Message("Scores"), list(scores(found)), note),
+            Section(Message("Where predictions change"), list(changes(kind, found))),
+        ),
     )
-    about = Message(
-        "{name}: {count:,} row as it is, and with its text disturbed.",
-        "{name}: {count:,} rows as they are, and with their texts disturbed.",
-        name=name, count=len(found.rows),
-    )  # fmt: skip
-    return write(path, "noise.html", about=about, sections=sections)
 
 
 def scores(found: Evaluation) -> Iterator[Element]:
     """The first score on one scale, and a table of all, with their intervals."""
-    first, of_first, rows = next(iter(found.scores)), [], []
+    first = next(iter(found.scores))
+    of_first = []
+    rows = []
     disturbed = {label(noise): one for noise, one in found.disturbed.items()}
     for name, one in {Message("as they are"): found, **disturbed}.items():
         cells = []
@@ -59,8 +64,13 @@ def scores(found: Evaluation) -> Iterator[Element]:
                 of_first.append((name, score, *ends))
         rows.append((name, *cells))
     yield from on_one_scale(label(first), first, of_first, "")
-    head = (Message("texts"), *map(label, found.scores))
-    yield Table(Message("All scores"), head, rows, "l" + "r" * len(found.scores), folded=True)
+    yield TableElement(
+        Message("All scores"),
+        (Message("texts"), *map(label, found.scores)),
+        rows,
+        "l" + "r" * len(found.scores),
+        folded=True,
+    )
 
 
 def changes(kind: Kind, found: Evaluation) -> Iterator[Folded]:
@@ -77,12 +87,16 @@ def changes(kind: Kind, found: Evaluation) -> Iterator[Folded]:
                 given, changed = (
                     {**one.rows[number], "text": kind.texts(one.rows[number])[0]} for one in (found, disturbed)
                 )
-                facts = [
-                    (Message("text as given"), beginning(*kind.texts(given))),
-                    (Message("true"), in_words(given, kind.target(given))),
-                    (Message("predicted from it"), in_words(given, given["prediction"])),
-                    (Message("predicted here"), in_words(changed, changed["prediction"])),
-                ]
-                entries.append(Entry("", beginning(*kind.texts(changed)), facts))
+                example = Example(
+                    "",
+                    beginning(*kind.texts(changed)),
+                    [
+                        (Message("text as given"), beginning(*kind.texts(given))),
+                        (Message("true"), in_words(given, kind.target(given))),
+                        (Message("predicted from it"), in_words(given, given["prediction"])),
+                        (Message("predicted here"), in_words(changed, changed["prediction"])),
+                    ],
+                )
+                entries.append(example)
             share = Message("{differing:,} of {rows:,} rows", differing=len(order), rows=len(found.rows))
             yield Folded(joined([label(noise), verdicts[better], share], " · "), entries)

@@ -113,11 +113,11 @@ def changes(row: Shown) -> tuple[list[tuple[str, str]], int]:
         number += kind != "equal"
         if number > _MAX_CHANGES:
             continue
-        old, new = "".join(before[low:high]), "".join(after[first:last])
+        old = "".join(before[low:high])
         if kind == "equal":
             stretches.append((_shorten(old, first=index == 0, last=index == len(edits) - 1), ""))
         else:
-            marked = ((old, "del"), (new, "ins"))
+            marked = ((old, "del"), ("".join(after[first:last]), "ins"))
             stretches += [(_shorten(_visible_spaces(text)), mark) for text, mark in marked if text]
     return stretches, max(0, number - _MAX_CHANGES)
 
@@ -131,5 +131,6 @@ def _visible_spaces(text: str) -> str:
 def _shorten(text: str, *, first: bool = False, last: bool = False) -> str:
     """Both ends of a stretch, on one line. first, last: it begins or ends the row, and that end is left out."""
     text = text.replace("\n", "⏎")
-    head, tail = ("" if first else text[:_AROUND_CHARS]), ("" if last else text[-_AROUND_CHARS:])
+    head = "" if first else text[:_AROUND_CHARS]
+    tail = "" if last else text[-_AROUND_CHARS:]
     return text if len(text) <= len(head) + len(tail) else f"{head}…{tail}"

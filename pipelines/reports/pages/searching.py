@@ -4,11 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from rich.table import Table
 
-from korbert.messages import Message, joined
+from korbert.messages import Message, in_language, joined
 from korbert.pipelines.reports.artifacts.task import on_one_scale
-from korbert.pipelines.reports.drawing import Element, Entry, Folded, Section, beginning, differing, write
+from korbert.pipelines.reports.drawing import Element, Example, Folded, Section, beginning, differing, write
 from korbert.search.evaluation import DEPTH, METRICS, Measured
+from korbert.system import console
 
 _EXAMPLES = 20  # for each side of a pair
 WAYS = {
@@ -43,11 +45,15 @@ def write_page(
             value, low, high = measured.figures[metric]
             rows.append((WAYS.get(way, way), value, value if low is None else low, value if high is None else high))
         figures += on_one_scale(_TITLES[metric], metric, rows, "")
-    sections = (
-        Section(Message("Figures"), figures, Message("Whiskers: 95 % bootstrap interval over the queries.")),
-        Section(Message("Where the ways differ"), list(differences(pairs, right, ways))),
+    return write(
+        path,
+        "searching.html",
+        about=about,
+        sections=(
+            Section(Message("Figures"), figures, Message("Whiskers: 95 % bootstrap interval over the queries.")),
+            Section(Message("Where the ways differ"), list(differences(pairs, right, ways))),
+        ),
     )
-    return write(path, "searching.html", about=about, sections=sections)
 
 
 def differences(
@@ -64,7 +70,7 @@ def differences(
             query, ids = pairs[number]
             facts = [(WAYS.get(way, way), rank_in_words(of_way.ranks[number])) for way, of_way in ways.items()]
             texts = beginning(*(right[id] for id in ids if id in right))
-            entries.append(Entry(", ".join(ids), beginning(query), facts, [(texts, ())]))
+            entries.append(Example(", ".join(ids), beginning(query), facts, [(texts, ())]))
         verdict = Message("{better} better than {worse}", better=WAYS.get(better, better), worse=WAYS.get(worse, worse))
         queries = Message("{number:,} of {total:,} queries", number=len(order), total=len(pairs))
         yield Folded(joined([verdict, queries], " · "), entries)
@@ -74,3 +80,18 @@ def rank_in_words(rank: int | None) -> Message:
     if rank is None:
         return Message("not among the first {depth}", depth=DEPTH)
     return Message("rank {rank}", rank=rank)
+
+
+def show_table(ways: Mapping[str, Measured]) -> None:
+    """Prints the figures of each way of searching, times 100, with their intervals."""
+    table = Table("", *(in_language(WAYS.get(way, way)) for way in ways), box=None, pad_edge=False)
+    for metric in next(iter(ways.values())).figures:
+        cells = []
+        for own in ways.values():
+            value, *ends = (f"{100 * part:.1f}" for part in own.figures[metric] if part is not None)
+            if ends:
+                interval = Message("{low} to {high}", low=ends[0], high=ends[1])
+                value = f"{value} ({in_language(interval)})"
+            cells.append(value)
+        table.add_row(metric, *cells)
+    console(width=12 + 26 * len(ways)).print(table)  # never wrapped, whatever the width of the terminal

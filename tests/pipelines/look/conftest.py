@@ -17,6 +17,8 @@ from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from tests.korbert.tiny import stirred
 
+TEXT = "나는 어제 학교에 갔다가 친구를 만났는데"
+PAIR = "이걸 왜 또 봤을까 👍🏻"
 QUIET = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",

@@ -23,8 +23,8 @@ from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.vectors.attention import attention
 from korbert.vectors.attribution import attribute
 from tests.korbert.tiny import stirred
+from tests.pipelines.look.conftest import PAIR, TEXT
 
-TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 2">&amp; \u202e \ud800'
 
 
@@ -130,7 +130,8 @@ def test_a_label_that_is_not_explained_says_why(classifier, monkeypatch):
 
 
 def test_a_reader_shows_its_answers(reader):
-    context, question = "세종은 1443년에 한글을 만들었다.", "한글은 언제 만들어졌나?"
+    context = "세종은 1443년에 한글을 만들었다."
+    question = "한글은 언제 만들어졌나?"
     reading = look_data(reader, question, context)["reading"]
     best = reading["answers"][0]
     assert best["text"] == reader.answer(question, context).answer == context[best["start"] : best["end"]]
@@ -208,8 +209,14 @@ def test_an_encoder_without_heads_is_looked_at_too(filler):
 
 
 def test_fused_pieces_share_their_characters():
-    names, spans = ["하", "었", "다", "이", "다"], [(0, 1), (0, 1), (1, 2), (5, 5), (5, 6)]
-    fused = Pieces([400] * 5, names, [3, 1, 1, 2, 1], spans, [*range(5)], ["VV", "EP", "EF", "VCP", "EF"])
+    fused = Pieces(
+        [400] * 5,
+        ["하", "었", "다", "이", "다"],
+        [3, 1, 1, 2, 1],
+        [(0, 1), (0, 1), (1, 2), (5, 5), (5, 6)],
+        [*range(5)],
+        ["VV", "EP", "EF", "VCP", "EF"],
+    )
     expected = [("했", "하었"), ("다", "다"), ("  의", ""), ("", "이"), ("다", "다"), ("!", "")]
     shown = stretches_of("했다  의다!", fused)
     assert [(text, "".join(piece for piece, _ in pieces)) for text, pieces in shown] == expected

@@ -10,9 +10,9 @@ import pytest
 from korbert.pipelines.reports.look.data import look_data
 from korbert.pipelines.reports.look.page import page
 from korbert.vectors.attention import attention
+from tests.pipelines.look.conftest import PAIR, TEXT
 
 ROOT = Path(__file__).resolve().parents[3]
-TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 2"> \u202e "'
 ROOMS = ("attention", "neurons", "guesses", "pieces", "vectors")
 
@@ -123,7 +123,8 @@ def test_a_click_on_a_head_changes_the_lines_and_the_address(window, on_disk):
 
 def test_from_one_unit_the_page_says_what_it_takes(window, on_disk, seen):
     """In words, so that it can be heard; by direction."""
-    labels, weights = seen.labels("eojeol"), joined(seen.weights[1, 0], seen.groups("eojeol"))
+    labels = seen.labels("eojeol")
+    weights = joined(seen.weights[1, 0], seen.groups("eojeol"))
     place = labels.index("친구를")
     tab = window().open(f"{on_disk}#layer=2&unit=eojeol")
     tab.get_by_role("button", name="친구를").focus()

@@ -10,19 +10,23 @@ import pytest
 
 from korbert.pipelines.reports.look.data import look_data
 from korbert.pipelines.reports.look.page import page
-
-TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"
+from tests.pipelines.look.conftest import PAIR, TEXT
 
 
 class Service:
     """What the page needs of a service. operations, index: what it has. token: that it wants. asked: what it was."""
 
     def __init__(self, filler):
-        self.operations, self.index, self.token, self.status = ["attention", "fill"], True, "", "ready"
+        self.operations = ["attention", "fill"]
+        self.index = True
+        self.token = ""
+        self.status = "ready"
         self.kind = "pretraining"
-        self.found, self.fields = "비슷한 <b>문장</b>", {}
+        self.hit = {"id": "b1", "text": "비슷한 <b>문장</b>", "score": 0.03, "rank_vectors": 1, "rank_words": None,
+                    "score_vectors": 0.9, "score_words": None, "fields": {}}  # fmt: skip
         self.asked: list[tuple[str, Any]] = []
-        self.filler, self.lock = filler, threading.Lock()
+        self.filler = filler
+        self.lock = threading.Lock()
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, self))
         self.address = f"http://127.0.0.1:{self.server.server_port}/"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -39,9 +43,7 @@ class Service:
         if route == "fill":
             gaps = [[vars(one) for one in gap] for gap in self.filler.fill(body["input"])]
             return 200, {"model": "small", "data": [{"gaps": gaps}]}
-        hit = {"id": "b1", "text": self.found, "score": 0.03, "rank_vectors": 1, "rank_words": None,
-               "score_vectors": 0.9, "score_words": None, "fields": self.fields}  # fmt: skip
-        return 200, {"data": [{"hits": [hit]}]}
+        return 200, {"data": [{"hits": [self.hit]}]}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -59,9 +61,10 @@ class Handler(BaseHTTPRequestHandler):
         self.reply(self.path[1:], json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
 
     def reply(self, route, body):
-        token, said = self.service.token, self.headers.get("Authorization", "")
-        if token and route != "health" and said != f"Bearer {token}":
-            code, found = 401, {"error": {"message": "the token is missing or wrong"}}
+        token = self.service.token
+        if token and route != "health" and self.headers.get("Authorization") != f"Bearer {token}":
+            code = 401
+            found = {"error": {"message": "the token is missing or wrong"}}
         else:
             with self.service.lock:
                 code, found = self.service.answer(route, body)
@@ -172,7 +175,7 @@ PASSAGE = "면책사유가 있다. " * 60 + "음주운전 중의 사고라도 �
     ],
 )
 def test_a_hit_has_a_title_and_a_snippet_with_the_words_of_the_query_marked(window, service, query, marked):
-    service.found, service.fields = PASSAGE, {"제목": "보험금"}
+    service.hit |= {"text": PASSAGE, "fields": {"제목": "보험금"}}
     tab = window().open(f"{service.address}#query={query}&text={TEXT}")
     tab.wait_for_selector(".hits li")
     assert tab.locator(".hits h3").inner_text() == "보험금"
@@ -190,7 +193,8 @@ def test_the_page_waits_for_models_that_are_loading(window, service):
 
 
 def test_rooms_that_the_service_has_not_are_not_there(window, service):
-    service.operations, service.index = ["attention"], False
+    service.operations = ["attention"]
+    service.index = False
     tab = window().open(f"{service.address}#text={TEXT}")
     assert tab.get_by_role("tab").all_inner_texts() == ["Attention", "Neurons", "Pieces", "Vectors"]
     assert not window().open(f"{service.address}#text={TEXT}").get_by_role("search").is_visible()

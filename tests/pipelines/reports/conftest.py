@@ -17,6 +17,7 @@ from korbert.messages import Message
 from korbert.pipelines.artifacts.record import Artifact
 from korbert.pipelines.reports.drawing.elements import Story
 from korbert.pipelines.stages.table import STAGES
+from korbert.system import write_json
 
 Rows = list[dict[str, Any]]
 
@@ -29,8 +30,14 @@ _MORPHEMES = [pair.split("/") for pair in _ANALYSED.split()]
 _ANALYSIS = pa.schema({"id": pa.string(), "source": pa.string(), "tag": pa.list_(pa.string())})
 _DROPPED = pa.schema([(name, pa.string()) for name in ("id", "source", "reason", "detail", "text")])
 _FAILED = pa.schema([(name, pa.string()) for name in ("id", "source", "reason", "detail")])
-_IDS, _BOUNDARIES = pa.list_(pa.int32()), pa.list_(pa.uint8())
-_SHARD = pa.schema({"id": pa.string(), "source": pa.string(), "input_ids": _IDS, "boundaries": _BOUNDARIES})
+_SHARD = pa.schema(
+    {
+        "id": pa.string(),
+        "source": pa.string(),
+        "input_ids": pa.list_(pa.int32()),
+        "boundaries": pa.list_(pa.uint8()),
+    }
+)
 
 RUN = {
     "seconds": 83.4, "started": "2025-03-01T09:00:00+00:00", "machine": "Linux x86_64, a processor", "workers": 2,
@@ -42,11 +49,6 @@ RUN = {
 def write_parquet(path: Path, rows: Rows, schema: pa.Schema | None = None) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
-
-
-def write_json(path: Path, value: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
 
 
 def change(path: Path, **changes: Any) -> None:
@@ -139,9 +141,9 @@ def vocab(folder: Path, rng: random.Random) -> dict[str, Any]:
         "pieces_per_morpheme": 1.088, "pieces_per_eojeol": 2.444, "byte_share": 0.0021,
     }  # fmt: skip
     split = [{"form": "아리스토텔레스", "tag": "NNP", "count": 31, "pieces": 4}]
-    wiki, reviews = {"documents": 10, "whole_morpheme_share": 0.931}, {"documents": 30}
+    wiki = measures | {"documents": 10, "whole_morpheme_share": 0.931}
     coverage = {
-        "all": measures, "by_source": {"wiki": measures | wiki, "reviews": measures | reviews},
+        "all": measures, "by_source": {"wiki": wiki, "reviews": measures | {"documents": 30}},
         "most_split": dict.fromkeys(("all", "wiki", "reviews"), split),
         "used": {"entries": 15_616, "never": 210, "rarely": 4_020},
     }  # fmt: skip
@@ -161,9 +163,12 @@ def shard(folder: Path, rng: random.Random) -> dict[str, Any]:
         for part in range(parts):
             sizes = [rng.choice((8, 20, 33, 400)) for _ in range(50)]
             counted.update({split: sum(sizes)})
-            names, rows = ["wiki" if size > 30 else "reviews" for size in sizes], [[384] * size for size in sizes]
-            columns = {"id": [f"d:{i}" for i in range(len(sizes))], "source": names, "input_ids": rows}
-            columns["boundaries"] = [[3] + [0] * (size - 1) for size in sizes]
+            columns = {
+                "id": [f"d:{i}" for i in range(len(sizes))],
+                "source": ["wiki" if size > 30 else "reviews" for size in sizes],
+                "input_ids": [[384] * size for size in sizes],
+                "boundaries": [[3] + [0] * (size - 1) for size in sizes],
+            }
             path = folder / split / f"part-{part:05d}.arrow"
             path.parent.mkdir(parents=True, exist_ok=True)
             with ipc.new_stream(str(path), _SHARD) as writer:  # of several batches
@@ -175,7 +180,9 @@ def shard(folder: Path, rng: random.Random) -> dict[str, Any]:
 
 
 def pretrain(folder: Path, rng: random.Random) -> dict[str, Any]:
-    train, heldout, timing = [], [], [{"kind": "start", "step": 0}]
+    train = []
+    heldout = []
+    timing = [{"kind": "start", "step": 0}]
     for step in range(10, 4010, 10):
         at = {"kind": "train", "step": step}
         loss = 6 + 3 / (1 + step / 200) + rng.gauss(0, 0.1)
@@ -198,7 +205,8 @@ def pretrain(folder: Path, rng: random.Random) -> dict[str, Any]:
 
 def scored(metrics: Sequence[str], models: Mapping[str, float], *, unseen: bool = False, **more: Any) -> dict[str, Any]:
     """A record of scores. models: name -> its score, the same in every metric; those but the first have no seed."""
-    rows, summaries = [], []
+    rows = []
+    summaries = []
     for number, (name, score) in enumerate(models.items()):
         trained = {"seed": None, "c": 2.0} if number else {"seed": 0, "learning_rate": 2e-4, "epoch": 2}
         values = dict.fromkeys(metrics, score)

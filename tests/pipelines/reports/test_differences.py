@@ -62,8 +62,9 @@ def test_a_page_has_scores_with_intervals_in_either_language(moods, tmp_path, mo
     )
     rows = [{"text": "영화", "spans": [[0, 2, "것"]], "prediction": [[0, 2, "것"]]}]
     moved = [{"text": "영 화", "spans": [[0, 3, "것"]], "prediction": []}]
-    scores, none = {"entity_f1": 1.0}, {"entity_f1": None}
-    of_tagger = Evaluation(scores, none, rows, {"all spaces": Evaluation({"entity_f1": 0.0}, none, moved, {}, ())}, ())
+    none = {"entity_f1": None}
+    disturbed = {"all spaces": Evaluation({"entity_f1": 0.0}, none, moved, {}, ())}
+    of_tagger = Evaluation({"entity_f1": 1.0}, none, rows, disturbed, ())
     monkeypatch.setenv("KORBERT_LANG", "ko")
     text = noise.write_page(tmp_path / "sure.html", "것", tagger, of_tagger).read_text(encoding="utf-8")
     assert "얼마나 믿을 수 있나?" in text

@@ -29,7 +29,8 @@ def test_clean_counts_dropped_documents_by_reason_and_source(maker):
     (maker("clean") / "dropped" / "part-00000.parquet").unlink()
     change(maker("clean") / "stage.json", counts={"documents": 180, "dropped": 0})
     story = clean.story(maker.open("clean"))
-    assert (plain(story.title), story.lede) == ("100.0 % of documents kept", "180 documents read. Nothing was dropped.")
+    assert plain(story.title) == "100.0 % of documents kept"
+    assert story.lede == "180 documents read. Nothing was dropped."
 
 
 def test_clean_with_one_source_compares_no_sources(maker):
@@ -46,7 +47,8 @@ def test_clean_draws_the_same_samples_however_parts_are_cut(maker):
     path = maker("clean") / "dropped" / "part-00000.parquet"
     title = "too short · 20 shown"
     before = elements(clean.story(maker.open("clean")))[title]
-    rows, schema = pq.read_table(path).to_pylist(), pq.read_schema(path)
+    rows = pq.read_table(path).to_pylist()
+    schema = pq.read_schema(path)
     no_id = {"id": None, "source": "wiki", "reason": "bad_json", "detail": "line 2", "text": "{broken"}
     write_parquet(path, rows[:13])
     write_parquet(path.with_name("part-00001.parquet"), [*rows[13:], no_id], schema)
@@ -80,7 +82,8 @@ def test_clean_shows_frequent_lines_contamination_and_masked_data(maker):
     shown = elements(clean.story(maker.open("clean")))
     lines = shown["Frequent lines removed"]
     assert lines.rows[0] == ("어디에나 있는 줄 0", "900")
-    assert (len(lines.rows), lines.note) == (20, "10 more in the folder `frequent`.")
+    assert len(lines.rows) == 20
+    assert lines.note == "10 more in the folder `frequent`."
     found = [plain(cell) for cell in shown["Evaluation texts found in the corpus"].rows[0]]
     assert found == ["nsmc_test", "50,000", "30,000", "15", "0.1 %", "21"]
     masked = shown["Occurrences masked, by kind"].bars
@@ -189,13 +192,15 @@ def test_pretrain_shows_guesses_at_three_evaluations(maker):
     section = pretrain.story(maker.open("pretrain")).sections[0]
     first, second = section.elements
     assert section.title == "Filling gaps in held-out rows"
-    assert (first.title, second.title) == ("wiki, row 7", "wiki, row 1,234")
+    assert [element.title for element in section.elements] == ["wiki, row 7", "wiki, row 1,234"]
     assert first.head == ["step 100", "step 400", "step 700"]
     assert first.text == ["앞 ", "ㄴ 뒤 <b>"]
-    assert [plain(guesses[1].probability) for guesses in first.gaps[0].guesses] == ["5.0 %", "20.0 %", "35.0 %"]
-    assert [guess.right for guess in first.gaps[0].guesses[0]] == [False, True, False, False, False]
-    unlikely = second.gaps[0].guesses[0]  # with the right piece below the likeliest
-    assert [(guess.piece, guess.right) for guess in unlikely[3:]] == [("라", False), ("ㄴ", False), ("마", True)]
+    original, predictions = first.gaps[0]
+    assert original == "나"
+    assert [plain(of_step[1][1]) for of_step in predictions] == ["5.0 %", "20.0 %", "35.0 %"]
+    assert [right for *_, right in predictions[0]] == [False, True, False, False, False]
+    unlikely = second.gaps[0][1][0]  # with the right piece below the likeliest
+    assert [(piece, right) for piece, _, right in unlikely[3:]] == [("라", False), ("ㄴ", False), ("마", True)]
     page = render(maker("pretrain")).read_text(encoding="utf-8")
     assert "앞 <mark>나</mark>ㄴ 뒤 &lt;b&gt;" in page
     assert '<li class="right"><b lang="ko">나</b> 35.0' in page
@@ -227,7 +232,8 @@ def test_korquad_shows_errors_by_cause(maker):
 
 def test_korquad_marks_both_answers_in_the_context(maker):
     context = "그 다리는 <1930년>에 짓기 시작하여 1936년에 놓였다."
-    right, wrong = context.index("1936년"), context.index("1930년")
+    right = context.index("1936년")
+    wrong = context.index("1930년")
     miss = {
         "id": "q1", "question": "언제?", "prediction": "1930년", "answers": ["1936년"], "cause": "elsewhere",
         "answer_span": [right, right + 5], "prediction_span": [wrong, wrong + 5],

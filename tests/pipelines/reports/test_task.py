@@ -59,7 +59,8 @@ def test_page_of_every_kind_shows_score_and_usage(tmp_path, name):
 def test_scores_are_next_to_baselines_with_both_intervals(mood):
     scores = _scores(mood)
     shown = _elements(mood)
-    examples, seeds = shown["Scores over examples: macro F1"], shown["Scores over seeds: macro F1"]
+    examples = shown["Scores over examples: macro F1"]
+    seeds = shown["Scores over seeds: macro F1"]
     assert [row.label for row in examples.rows] == ["pretrained", "not pretrained", "majority baseline"]
     assert [row.label for row in seeds.rows] == ["pretrained"]  # the others have one seed
     low, high = scores["models"][0]["examples"]
@@ -92,7 +93,8 @@ def test_title_claims_a_difference_only_if_it_is_more_than_chance(mood):
 def test_label_scores_equal_those_of_scikit_learn_and_each_confusion_has_examples(mood):
     kind, rows, models = labelled()
     shown = _elements(mood)
-    truth, predicted = [row["label"] for row in rows], [prediction["label"] for prediction in models["pretrained"][0]]
+    truth = [row["label"] for row in rows]
+    predicted = [prediction["label"] for prediction in models["pretrained"][0]]
     measures = precision_recall_fscore_support(truth, predicted, labels=kind.labels)
     wanted = {label: (*_shares(*own), str(of)) for label, *own, of in zip(kind.labels, *measures, strict=True)}
     assert {row[0]: tuple(map(plain, row[1:5])) for row in shown["Scores of 3 labels"].rows} == wanted
@@ -122,8 +124,8 @@ def test_many_labels_are_folded_and_have_no_matrix(tmp_path):
 def test_multi_label_f1_equals_that_of_scikit_learn(tmp_path):
     kind, rows, models = several()
     table = _elements(write_task(tmp_path, "feelings", (kind, rows, models)))["Scores of 3 labels"]
-    truth, predicted = [row["label"] for row in rows], [one["labels"] for one in models["pretrained"][0]]
-    sides = [[[label in of_row for label in kind.labels] for of_row in side] for side in (truth, predicted)]
+    labels = ([row["label"] for row in rows], [one["labels"] for one in models["pretrained"][0]])
+    sides = [[[label in of_row for label in kind.labels] for of_row in side] for side in labels]
     wanted = dict(zip(kind.labels, _shares(*f1_score(*sides, average=None, zero_division=0)), strict=True))
     wanted["놀람"] = "–"  # neither true nor predicted
     assert {label: plain(f1) for label, _, _, f1, *_ in table.rows} == wanted

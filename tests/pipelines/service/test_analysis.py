@@ -6,11 +6,12 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from korbert.pipelines.service.analysis import RemoteAnalyzer, analysis_process
+from korbert.pipelines.service.analysis import AnalysisProcess, RemoteAnalyzer
 from korbert.tokenization import Analyzer, AnalyzerOptions
 from tests.running import wait_until
 
@@ -19,14 +20,16 @@ TEXTS = ["아버지가 방에 들어가신다.", "", "이걸 누가\n했어?", "
 
 @pytest.fixture(scope="module")
 def process():
-    with analysis_process([Path("korbert-mini"), Path("korbert-mini-nsmc"), Path("there is none")]) as process:
+    models = [Path("korbert-mini"), Path("korbert-mini-nsmc"), Path("there is none")]
+    with closing(AnalysisProcess(models)) as process:
         yield process
 
 
 @pytest.mark.slow
 def test_results_equal_those_in_this_process(process):
     for options in (AnalyzerOptions(), AnalyzerOptions(split_complex=True)):
-        local, remote = Analyzer(options), RemoteAnalyzer(options, process)
+        local = Analyzer(options)
+        remote = RemoteAnalyzer(options, process)
         assert [remote.analyze(text) for text in TEXTS] == [local.analyze(text) for text in TEXTS]
         assert list(remote.analyze_many(TEXTS)) == list(local.analyze_many(TEXTS))
 
@@ -62,11 +65,11 @@ def test_it_ends_with_its_parent():
     script = (
         "import time\n"
         "from pathlib import Path\n"
-        "from korbert.pipelines.service.analysis import analysis_process\n"
+        "from korbert.pipelines.service.analysis import AnalysisProcess\n"
         "if __name__ == '__main__':\n"
-        "    with analysis_process([Path('korbert-mini')]) as process:\n"
-        "        print(process._process.pid, flush=True)\n"
-        "        time.sleep(60)\n"
+        "    process = AnalysisProcess([Path('korbert-mini')])\n"
+        "    print(process._process.pid, flush=True)\n"
+        "    time.sleep(60)\n"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
         child = int(parent.stdout.readline())

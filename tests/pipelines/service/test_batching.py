@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from korbert.pipelines.service.batching import Batcher, Operation, Row
+from korbert.pipelines.service.batching import Batcher, Operation, TokenizedItem
 from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.refusals import Refusal
 
@@ -23,7 +23,7 @@ class Toy:
     def _tokenize(self, items):
         if -2 in items:
             raise ZeroDivisionError
-        return [Row(item, item) if item >= 0 else Refusal(413, "too long") for item in items]
+        return [TokenizedItem(item, item) if item >= 0 else Refusal(413, "too long") for item in items]
 
     def _forward(self, rows):
         self.inside.set()
@@ -89,7 +89,8 @@ def test_waiting_requests_share_a_batch_ahead_of_a_long_list(toy):
 
 
 def test_operations_alternate():
-    first, second = Toy(), Toy()
+    first = Toy()
+    second = Toy()
     second.batches = first.batches
 
     async def work(batcher):
@@ -132,7 +133,8 @@ def test_a_refused_item_fails_its_request_with_its_number(toy):
         both = batcher.submit(toy.operation, [1, 2, -1, 4]), batcher.submit(toy.operation, [6])
         with pytest.raises(Refusal, match="too long") as caught:
             await both[0].future
-        assert (caught.value.status_code, caught.value.param) == (413, "2")
+        assert caught.value.status_code == 413
+        assert caught.value.param == "2"
         assert await both[1].future == [12]
         assert batcher.waiting == 0
 
@@ -145,7 +147,8 @@ def test_a_full_queue_refuses_with_retry_after(toy):
         large = batcher.submit(toy.operation, [1] * 12)  # more than the queue, but nobody waits
         with pytest.raises(Refusal, match="12 texts are waiting: try again in 1 s") as caught:
             batcher.submit(toy.operation, [1])
-        assert (caught.value.status_code, caught.value.headers) == (429, {"retry-after": "1"})
+        assert caught.value.status_code == 429
+        assert caught.value.headers == {"retry-after": "1"}
         toy.open.set()
         await large.future
         assert await batcher.submit(toy.operation, [1] * 10).future == [2] * 10

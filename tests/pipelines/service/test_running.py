@@ -51,7 +51,8 @@ def test_shutdown_answers_pending_requests_and_refuses_new_ones():
         service.process.send_signal(signal.SIGTERM)
         wait_until(lambda: service.ask("/health").json["status"] == "ending")
         refused = service.ask("/v1/embeddings", {"input": "글"})
-        assert (refused.code, refused.headers["retry-after"], refused.headers["connection"]) == (503, "10", "close")
+        assert refused.code == 503
+        assert refused.headers.items() >= {"retry-after": "10", "connection": "close"}.items()
         assert "the service is shutting down" in refused.error["message"]
         assert service.ask("/ready").code == 503
         assert running.result().code == 200

@@ -12,7 +12,7 @@ import pytest
 import korbert
 from korbert.pipelines.inference.predicting import json_of
 from korbert.pipelines.service import schemas
-from korbert.pipelines.service.batching import Row
+from korbert.pipelines.service.batching import TokenizedItem
 from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.operations import operations_of
 from korbert.search import Index
@@ -70,7 +70,8 @@ def test_openai_client_lists_models_and_understands_errors(client):
     assert client.models.retrieve("gaps").id == "gaps"
     with pytest.raises(openai.NotFoundError, match="no model has that name: available are vectors, gaps") as unknown:
         client.embeddings.create(model="text-embedding-3-small", input="글")
-    assert (unknown.value.code, unknown.value.param) == ("model_not_found", "model")
+    assert unknown.value.code == "model_not_found"
+    assert unknown.value.param == "model"
     with pytest.raises(openai.NotFoundError, match="no model has that name"):
         client.models.retrieve("text-embedding-3-small")
     with pytest.raises(openai.UnprocessableEntityError, match="dimensions: 17, the vectors of vectors have 16") as wide:
@@ -102,7 +103,7 @@ def test_texts_with_different_settings_share_a_batch(loaded):
     settings = [{}, {"layer": 0}, {"pooling": "mean-max"}, {"layer": 1, "size": 3}]
     embed = operations_of(model, Limits())["embed"]
     rows = embed.tokenize([(text, model.vector_settings(**one)) for text in TEXTS for one in settings])
-    vectors = embed.forward([row.value for row in rows if isinstance(row, Row)])
+    vectors = embed.forward([row.value for row in rows if isinstance(row, TokenizedItem)])
     expected = [model.embed(text, **one) for text in TEXTS for one in settings]
     for vector, other in zip(vectors, expected, strict=True):
         np.testing.assert_allclose(vector, other, atol=1e-5)
@@ -267,7 +268,7 @@ def test_similar_texts_and_attention(models):
         data = service.ask("/similar", {"input": ["글", "글"], "top": 1, "way": "words"}).json["data"]
         assert [[hit["id"] for hit in one["hits"]] for one in data] == [["q2"], ["q2"]]
         reply = service.ask("/similar", {"input": "글"})
-        schemas.Listed.model_validate_json(reply.body)
+        schemas.SimilarResponse.model_validate_json(reply.body)
         assert [hit["score"] for hit in reply.json["data"][0]["hits"]] == [1.0, 0.5]
         assert reply.json["data"][0]["hits"][0]["rank_words"] is None
         reply = service.ask("/similar", {"input": ["글", "가" * 16_385]})

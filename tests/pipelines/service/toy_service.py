@@ -6,14 +6,14 @@ python toy_service.py '{"limits": {..}, "models": {NAME: FOLDER}, "seconds_a_bat
 import json
 import sys
 import time
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 
-from korbert.pipelines.service.analysis import analysis_process
-from korbert.pipelines.service.batching import Operation, Row
+from korbert.pipelines.service.analysis import AnalysisProcess
+from korbert.pipelines.service.batching import Operation, TokenizedItem
 from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.running import run
 from korbert.pipelines.service.shared import Served
@@ -45,7 +45,7 @@ def main() -> None:
         return [np.array([len(text), ord(text[0]) if text else 0], np.float32) for text in texts]
 
     def tokenize(items):
-        return [Row(max(1, len(text)), text) for text, _ in items]
+        return [TokenizedItem(max(1, len(text)), text) for text, _ in items]
 
     def load():
         time.sleep(how.get("loading", 0.0))
@@ -68,7 +68,7 @@ def main() -> None:
         print(f"ready at {address}", flush=True)
 
     models = [Path(folder) for folder in how.get("models", {}).values()]
-    with analysis_process(models) if models else nullcontext() as process:
+    with closing(AnalysisProcess(models)) if models else nullcontext() as process:
         run(load, "127.0.0.1", how.get("port", 0), limits=limits, token=how.get("token"), said=said)
 
 
