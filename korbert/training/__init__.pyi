@@ -17,6 +17,9 @@ from .examples import by_length as by_length
 from .loop import FitResult as FitResult
 from .loop import fit as fit
 from .plan import Checkpointing as Checkpointing
+from .plan import InferencePrecision as InferencePrecision
+from .plan import OptimizerSettings as OptimizerSettings
+from .plan import PrecisionName as PrecisionName
 from .plan import TrainingOutput as TrainingOutput
 from .plan import TrainingPlan as TrainingPlan
 from .records import JsonLines as JsonLines
@@ -25,7 +28,4 @@ from .scoring import Scoring as Scoring
 from .scoring import check_finite as check_finite
 from .scoring import model_inputs as model_inputs
 from .scoring import outputs as outputs
-from .settings import InferencePrecision as InferencePrecision
-from .settings import OptimizerSettings as OptimizerSettings
-from .settings import PrecisionName as PrecisionName
 from .updates import Loss as Loss

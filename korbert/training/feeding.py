@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from korbert.errors import KorbertError
-from korbert.messages import argument
+from korbert.messages import Message, argument
 from korbert.system import die_with, starting
 from korbert.training.devices import Batch, pinned
 
@@ -120,7 +120,9 @@ def _received(process: SpawnProcess, pipe: Connection) -> Sequence[Batch]:
     except (EOFError, OSError) as error:
         process.join()
         code = process.exitcode or 0
-        how = f"was killed ({signal.Signals(-code).name})" if code < 0 else f"ended with code {code}"
+        how = Message("ended with code {code}", code=code)
+        if code < 0:
+            how = Message("was killed ({signal})", signal=signal.Signals(-code).name)
         raise KorbertError(
             "a process that makes rows {how}: if nobody did that, memory ran out, and fewer {option} need "
             "less; the same command resumes",
