@@ -54,9 +54,7 @@ class PretrainingRows:
         spans: RecurringSpans | None = None,
         shares: Mapping[str, float] | None = None,
     ) -> None:
-        self._objectives, self._spans = tuple(objectives), spans
-        paired = {"nsp", "sop", "spans"} & set(objectives)
-        frame = 3 if paired else 2  # [CLS] A [SEP] B [SEP], or [CLS] A [SEP]
+        frame = 3 if {"nsp", "sop", "spans"} & set(objectives) else 2  # [CLS] A [SEP] B [SEP], or [CLS] A [SEP]
         if max_length < frame + 2:
             raise SettingsError(
                 "max_length {max_length}: {frame} of these are special; take at least {frame2}",
@@ -67,7 +65,11 @@ class PretrainingRows:
         self._shards = files if isinstance(files, Shards) else Shards(files)
         self._pairs = Pairs(self._shards, max_length - frame, pairs)
         self._first = cut_into_rows(self._pairs.lengths + frame, max_length) if fill else None
-        self._ids, self._masking, self._negatives = ids, masking, negatives
+        self._ids = ids
+        self._masking = masking
+        self._objectives = tuple(objectives)
+        self._negatives = negatives
+        self._spans = spans
         self._key = derived_seed("rows", seed, max_length)
         starts = self._pairs.starts if self._first is None else self._pairs.starts[self._first[:-1]]
         self._mixture = Mixture(self._shards, starts, shares or {}, self._key)
@@ -93,8 +95,8 @@ class PretrainingRows:
         lots: with "rtd", (M,) float64 in [0, 1); with "spans", what span_columns gives.
         """
         here = here or World()
-        taken = before + step * batch_size
-        epochs, indices = np.divmod(taken + np.arange(batch_size)[here.share], len(self))
+        places = before + step * batch_size + np.arange(batch_size)[here.share]
+        epochs, indices = np.divmod(places, len(self))
         rows: list[Row] = []
         for epoch in np.unique(epochs).tolist():
             numbers = self._mixture.rows(epoch, indices[epochs == epoch])
@@ -134,18 +136,17 @@ class PretrainingRows:
 
         # The pieces of one segment or two, and which of them may be masked.
         asked = self._spans.ask(self._pieces(*self._pairs.single(number).first), rng) if self._spans else None
+        pair = self._pairs.single(number)
+        if not asked and not {"nsp", "sop"}.isdisjoint(self._objectives):
+            pair = self._pairs.draw(number, rng, swapping="sop" in self._objectives)
+        segments = [self._pieces(*span) for span in (pair.first, pair.second) if span is not None]
         if asked:
-            label, segments = NO_LABEL, [asked.question, asked.context]
-        else:
-            paired = {"nsp", "sop"} & set(self._objectives)
-            pair = self._pairs.draw(number, rng, swapping="sop" in paired) if paired else self._pairs.single(number)
-            label = pair.label
-            segments = [self._pieces(*span) for span in (pair.first, pair.second) if span is not None]
+            segments = [asked.question, asked.context]
         ids, boundaries, numbers, maskable = _framed(segments, self._ids)
         if asked:
             maskable[:] = False  # the row only learns to find its answer
         row: Row = {"token_type_ids": numbers, "boundaries": boundaries.astype(np.int64)}
-        row["pair_label"] = np.array([label])
+        row["pair_label"] = np.array([pair.label])
         if self._spans:
             context = 2 + len(segments[0][0])  # where it begins
             row["answer"] = context + np.array(asked.answer) if asked else np.zeros(0, dtype=np.int64)
@@ -164,15 +165,18 @@ class PretrainingRows:
 def _framed(
     segments: Sequence[tuple[NDArray[np.int64], NDArray[np.uint8]]], special: SpecialIds
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]:
-    """[CLS] A [SEP] or [CLS] A [SEP] B [SEP], all (T,): ids, boundaries, number of the segment, whether no special."""
+    """[CLS] A [SEP] or [CLS] A [SEP] B [SEP], all (T,): ids, boundaries, segment numbers, True where not special."""
     length = 1 + sum(len(pieces) + 1 for pieces, _ in segments)
-    ids, numbers = np.full(length, special.sep, dtype=np.int64), np.zeros(length, dtype=np.int64)
-    boundaries, is_piece = np.zeros(length, dtype=np.uint8), np.zeros(length, dtype=bool)
+    ids = np.full(length, special.sep, dtype=np.int64)
+    numbers = np.zeros(length, dtype=np.int64)
+    boundaries = np.zeros(length, dtype=np.uint8)
+    is_piece = np.zeros(length, dtype=bool)
     ids[0] = special.cls
     at = 1
     for number, (pieces, levels) in enumerate(segments):
         here = slice(at, at + len(pieces))
-        ids[here], boundaries[here] = pieces, levels
+        ids[here] = pieces
+        boundaries[here] = levels
         numbers[at:] = number
         is_piece[here] = True
         at = here.stop + 1

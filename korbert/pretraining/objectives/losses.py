@@ -36,7 +36,8 @@ class Loss:
         """`loss`, the weighted sum of all objectives' losses, and NAME_loss of each."""
         rows = Rows(batch["lengths"], batch["input_ids"].device)
         batch, parts = self.encoded(model, batch, rows)
-        losses, weighted = {}, []
+        losses = {}
+        weighted = []
         for objective, own, vectors in parts:
             labels = batch[f"{objective.name}_count"].clamp(min=1)
             losses[f"{objective.name}_loss"] = loss = objective.loss(own, vectors, batch, rows) / labels

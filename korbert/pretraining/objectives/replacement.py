@@ -108,13 +108,12 @@ class ReplacementLoss(Loss):
     @torch.no_grad()
     def _drawn(self, generator: PretrainingModel, hidden: Tensor, batch: Batch) -> Tensor:
         """(M,) int64: a piece for each gap, drawn from the generator's distribution by its lot."""
-        vectors, labels, lots = generator.mlm.transform(hidden), batch["labels"], batch["lots"]
+        vectors = generator.mlm.transform(hidden)
         drawn = []
-        for start in range(0, len(labels), _DRAWN_AT_ONCE):
-            part = slice(start, start + _DRAWN_AT_ONCE)
-            scores = F.linear(vectors[part], generator.decoder_weight, generator.mlm.bias)
+        for part, lots in zip(vectors.split(_DRAWN_AT_ONCE), batch["lots"].split(_DRAWN_AT_ONCE), strict=True):
+            scores = F.linear(part, generator.decoder_weight, generator.mlm.bias)
             # Inverse transform sampling: lots are uniform in [0, 1).
             ends = scores.float().softmax(dim=1).cumsum(dim=1)
-            place = torch.searchsorted(ends, lots[part, None].to(ends.dtype) * ends[:, -1:])
+            place = torch.searchsorted(ends, lots[:, None].to(ends.dtype) * ends[:, -1:])
             drawn.append(place.clamp_(max=scores.shape[1] - 1).flatten())
-        return torch.cat(drawn) if drawn else labels
+        return torch.cat(drawn)

@@ -22,9 +22,8 @@ from torch import Tensor
 from korbert.modeling import PretrainingModel, Rows
 from korbert.pretraining.objectives.base import Objective, sums
 from korbert.pretraining.settings import SpanSettings
+from korbert.tokenization import EOJEOL, SENTENCE
 from korbert.training import Batch
-
-_EOJEOL, _SENTENCE = 2, 3  # levels of boundaries
 
 Pieces = tuple[NDArray[np.int64], NDArray[np.uint8]]
 """Ids and boundaries."""
@@ -43,7 +42,8 @@ class RecurringSpans:
     """Finds recurring spans. counts: (V,) of each piece in the training text; one more is counted for each."""
 
     def __init__(self, settings: SpanSettings, mask_id: int, counts: NDArray[np.int64]) -> None:
-        self._settings, self._mask_id = settings, mask_id
+        self._settings = settings
+        self._mask_id = mask_id
         self._is_rare = -np.log((counts + 1) / (counts + 1).sum()) >= settings.rarity  # (V,)
 
     def ask(self, pieces: Pieces, rng: np.random.Generator) -> Asked | None:
@@ -51,25 +51,27 @@ class RecurringSpans:
         if rng.random() >= self._settings.share:
             return None
         ids, levels = pieces
-        sentences = np.cumsum(levels == _SENTENCE)  # of each piece, by number
+        sentences = np.cumsum(levels == SENTENCE)  # of each piece, by number
         for places, length in self._recurring(ids, levels, rng):
             asking = int(rng.choice(places))
             elsewhere = places[sentences[places] != sentences[asking]]
             if not len(elsewhere):
                 continue
             kept = int(rng.choice(elsewhere))
-            first, behind = sentences.searchsorted((sentences[asking], sentences[asking] + 1))
+            first, end = sentences.searchsorted((sentences[asking], sentences[asking] + 1))
 
             # What is hidden becomes one [MASK]; the sentence that asks leaves the passage.
-            stays, shown = np.ones(len(ids), dtype=bool), ids.copy()
+            stays = np.ones(len(ids), dtype=bool)
+            shown = ids.copy()
             for place in places[places != kept].tolist():
                 shown[place] = self._mask_id
                 stays[place + 1 : place + length] = False
-            asked = np.flatnonzero(stays[first:behind]) + first
+            asked = np.flatnonzero(stays[first:end]) + first
             most = self._settings.max_query_pieces
             begin = max(0, min(int(asked.searchsorted(asking)) - most // 2, len(asked) - most))
             asked = asked[begin : begin + most]
-            context = np.flatnonzero(stays & ((np.arange(len(ids)) < first) | (np.arange(len(ids)) >= behind)))
+            stays[first:end] = False
+            context = np.flatnonzero(stays)
             at = int(context.searchsorted(kept))
             return Asked((shown[asked], levels[asked]), (shown[context], levels[context]), (at, at + length - 1))
         return None
@@ -81,17 +83,18 @@ class RecurringSpans:
 
         A span begins with an eojeol, ends with a morpheme, and is as long as all of its occurrences agree.
         """
-        most, total = self._settings.max_pieces, len(ids)
-        begins = np.flatnonzero(levels[:-1] >= _EOJEOL)
-        begins = begins[levels[begins + 1] != _SENTENCE]
+        most = self._settings.max_pieces
+        begins = np.flatnonzero(levels[:-1] >= EOJEOL)
+        begins = begins[levels[begins + 1] != SENTENCE]
         pairs = ids[begins] << 32 | ids[begins + 1]
         _, group, counts = np.unique(pairs, return_inverse=True, return_counts=True)
         for number in rng.permutation(np.flatnonzero(counts > 1)).tolist():
             places = begins[group == number]
             # (n, most + 1): whether each piece is that of the first occurrence, and no sentence begins there.
-            window = np.minimum(places[:, None] + np.arange(most + 1), total - 1)
-            inside = places[:, None] + np.arange(most + 1) < total
-            alike = (inside & (ids[window] == ids[window[0]]) & (levels[window] != _SENTENCE)).all(axis=0)
+            window = places[:, None] + np.arange(most + 1)
+            inside = window < len(ids)
+            window = np.minimum(window, len(ids) - 1)
+            alike = (inside & (ids[window] == ids[window[0]]) & (levels[window] != SENTENCE)).all(axis=0)
             alike[0] = True
             length = most if alike.all() else int(alike.argmin())
             ends = (~inside | (levels[window] > 0)).all(axis=0)  # a morpheme begins there in each
@@ -122,7 +125,8 @@ class SpanSelection(Objective):
         """(S, 2, T) float32, padded with -inf after the choices of a row. vectors: (N, D)."""
         assert model.reader is not None  # of a model with "spans"
         ends = model.reader(vectors[batch["span_choices"]]).float()  # (M, 2)
-        rows, longest = len(batch["span_targets"]), batch["span_longest"]
+        rows = len(batch["span_targets"])
+        longest = batch["span_longest"]
         spread = ends.new_full((rows * longest, 2), float("-inf")).index_copy(0, batch["span_slots"], ends)
         return spread.view(rows, longest, 2).transpose(1, 2)
 
@@ -134,7 +138,8 @@ def span_columns(rows: Sequence[dict[str, NDArray[Any]]], starts: Sequence[int])
     span_choices: (M,) int64, the places of [CLS] and of the context's pieces; span_slots: (M,) int64, where each stands
     in S x span_longest; span_targets: (S, 2) int64, first and last among the choices of the row.
     """
-    choices, targets = [], []
+    choices = []
+    targets = []
     for row, start in zip(rows, starts, strict=True):
         if len(row["answer"]):
             context = np.flatnonzero(row["token_type_ids"])[:-1]  # without [SEP]
