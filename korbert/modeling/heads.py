@@ -27,7 +27,8 @@ class PredictionHead(nn.Module):
 
     def __init__(self, config: AnyConfig, width: int | None = None) -> None:
         super().__init__()
-        biased, width = config.architecture != "modern", width or config.hidden_size
+        biased = config.architecture != "modern"
+        width = width or config.hidden_size
         self.dense = nn.Linear(config.hidden_size, width, bias=biased)
         self.norm: nn.Module = nn.LayerNorm(width, eps=config.layer_norm_eps, bias=biased)
 

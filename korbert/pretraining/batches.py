@@ -19,7 +19,7 @@ from korbert.modeling import Rows
 from korbert.pretraining.mixing import Mixture
 from korbert.pretraining.objectives.masking import SpecialIds, choose_positions, hide, units_of
 from korbert.pretraining.objectives.pairs import NO_LABEL, Pairs, cut_into_rows
-from korbert.pretraining.objectives.spans import RecurringSpans, span_columns
+from korbert.pretraining.objectives.spans import Pieces, RecurringSpans, span_columns
 from korbert.pretraining.objectives.vocabulary import Negatives
 from korbert.pretraining.settings import MaskingSettings, ObjectiveName, PairSettings
 from korbert.pretraining.shards import Shards
@@ -127,7 +127,8 @@ class PretrainingRows:
 
     def source(self, number: int) -> str:
         """The source of an example's first segment."""
-        return self._pairs.source(number)
+        document = int(self._shards.document(self._pairs.starts[number]))
+        return self._shards.source_names[int(self._shards.sources[document])]
 
     def example(self, epoch: int, number: int) -> Row:
         """An example, int64: input_ids, token_type_ids, boundaries (T,), T at most max_length; label_places and labels
@@ -135,11 +136,11 @@ class PretrainingRows:
         rng = np.random.Generator(np.random.Philox(key=[self._key, epoch], counter=[0, 0, 0, number]))
 
         # The pieces of one segment or two, and which of them may be masked.
-        asked = self._spans.ask(self._pieces(*self._pairs.single(number).first), rng) if self._spans else None
+        asked = self._spans.ask(self._shards.pieces(*self._pairs.single(number).first), rng) if self._spans else None
         pair = self._pairs.single(number)
         if not asked and not {"nsp", "sop"}.isdisjoint(self._objectives):
             pair = self._pairs.draw(number, rng, swapping="sop" in self._objectives)
-        segments = [self._pieces(*span) for span in (pair.first, pair.second) if span is not None]
+        segments = [self._shards.pieces(*span) for span in (pair.first, pair.second) if span is not None]
         if asked:
             segments = [asked.question, asked.context]
         ids, boundaries, numbers, maskable = _framed(segments, self._ids)
@@ -157,13 +158,9 @@ class PretrainingRows:
         lots = {"lots": rng.random(len(chosen))} if "rtd" in self._objectives else {}
         return row | {"input_ids": hidden, "label_places": chosen, "labels": ids[chosen], **lots}
 
-    def _pieces(self, start: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        ids, boundaries = self._shards.pieces(start, end)
-        return ids.astype(np.int64), boundaries
-
 
 def _framed(
-    segments: Sequence[tuple[NDArray[np.int64], NDArray[np.uint8]]], special: SpecialIds
+    segments: Sequence[Pieces], special: SpecialIds
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]:
     """[CLS] A [SEP] or [CLS] A [SEP] B [SEP], all (T,): ids, boundaries, segment numbers, True where not special."""
     length = 1 + sum(len(pieces) + 1 for pieces, _ in segments)

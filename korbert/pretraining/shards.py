@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import datasets
 import numpy as np
@@ -64,8 +63,9 @@ class Shards:
         """Without the pieces: where they are read, the files are mapped again."""
         return {name: value for name, value in vars(self).items() if name != "_blocks"}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _blocks=[block for file in state["_files"] for block in _blocks(file)])
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state)
+        self._blocks = [block for file in self._files for block in _blocks(file)]
 
     def __len__(self) -> int:
         """Number of documents."""

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from korbert.system import connected
+from korbert.training.devices import Batch
 
 _POOL_BATCHES = 64  # batches sorted by length together: enough for little padding, few enough to stay shuffled
 _POOL_STREAM = 0x706F6F6C  # separates these draws from others keyed by (seed, epoch)
@@ -128,7 +129,7 @@ class Batches:
         self._order = order
         self.steps_per_epoch = -(-len(examples) // batch_size)
 
-    def __call__(self, step: int) -> list[dict[str, Any]]:
+    def __call__(self, step: int) -> list[Batch]:
         """One micro-batch for `step` (from 0), with the keys of Examples.batch.
 
         With several processes there is also `weight`, the share of rows of the process; one without rows gets weight 0.

@@ -187,7 +187,7 @@ class _Shared:
         file.write(b"\0")  # an empty file cannot be mapped
         file.flush()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {"_pickled": self._pickled, "_spans": self._spans, "_file": reduction.DupFd(self._file.fileno())}
 
     def load(self) -> Batches:

@@ -39,10 +39,12 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
     both are stored only there. SettingsError for a folder that holds anything or lies in the source. ModelError if the
     base lies elsewhere, is not packed, or has another tokenizer, and for a weight that float16 cannot hold.
     """
-    source, folder = model_folder(source), Path(folder)
+    source = model_folder(source)
+    folder = Path(folder)
     with new_folder(folder, source) as new:
         model, tokenizer = load_model(source)
-        config, tensors = read_config(source), packed(model.state_dict())
+        config = read_config(source)
+        tensors = packed(model.state_dict())
         for name, tensor in tensors.items():
             if not torch.isfinite(tensor.float()).all():
                 raise ModelError(
@@ -55,9 +57,11 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
             base_config = read_config(base)
             is_known = os.path.realpath(base_folder(folder, base.name)) == os.path.realpath(base)
             if not is_known or "packed" not in base_config or base_config["packed"]["base"]:
-                where = f"next to {folder}, or the name of a bundled model"
                 raise ModelError(
-                    "{base}: a base must be a packed folder without a base of its own, {where}", base=base, where=where
+                    "{base}: a base must be a packed folder without a base of its own, next to {folder}, or the name "
+                    "of a bundled model",
+                    base=base,
+                    folder=folder,
                 )
             if base_config["tokenizer_digest"] != config["tokenizer_digest"]:
                 raise ModelError(

@@ -21,11 +21,11 @@ from korbert.messages import argument
 from korbert.modeling.adapters.onnx_encoder import OnnxEncoder
 from korbert.modeling.config import AnyConfig, TransformersConfig, parse_config
 from korbert.modeling.models import CLASSES, Model, PretrainingModel
-from korbert.system import holds_nothing, new_folder, read_object, sha256_of, unlisted, write_whole
+from korbert.system import JsonObject, holds_nothing, new_folder, read_object, sha256_of, unlisted, write_whole
 from korbert.tokenization import RECORD, AnyTokenizer, load_tokenizer
 
 FORMAT = 1
-ONNX_FILE = "encoder.onnx"  # beside the weights of the head
+ONNX_FILE = "encoder.onnx"  # next to the weights of the head
 SCALE = ":scale"  # suffix to the name of an 8-bit matrix: the scales of its rows
 
 _OWN = "config_sha256"
@@ -54,7 +54,7 @@ def save_model(
     folder: str | Path,
     model: Model,
     tokenizer: AnyTokenizer,
-    task: Mapping[str, Any] | None = None,
+    task: Mapping[str, object] | None = None,
     *,
     overwrite: bool = False,
 ) -> None:
@@ -89,13 +89,14 @@ def _is_model(folder: Path) -> bool:
     return not unlisted(folder, names.__contains__)
 
 
-def write_files(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+def write_files(folder: Path, config: JsonObject, tensors: Mapping[str, Tensor]) -> None:
     """Writes model.safetensors, and config.json with its digest, that of the tokenizer's record, and its own.
 
     The tokenizer is there already, unless it is that of a base. Creates `folder` if needed.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    weights, record = serialize(tensors), folder / "tokenizer" / RECORD
+    weights = serialize(tensors)
+    record = folder / "tokenizer" / RECORD
     sealed = {name: value for name, value in config.items() if name not in ("tokenizer_record_sha256", _OWN)}
     sealed["weights_sha256"] = hashlib.sha256(weights).hexdigest()
     if record.is_file():
@@ -105,7 +106,7 @@ def write_files(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, T
     write_whole(folder / "model.safetensors", weights)
 
 
-def _own_digest(config: Mapping[str, Any]) -> str:
+def _own_digest(config: JsonObject) -> str:
     """SHA-256 over all entries but the digest itself, as JSON with sorted keys."""
     rest = {name: value for name, value in config.items() if name != _OWN}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
@@ -126,7 +127,7 @@ def digest_of(facts: bytes, tensors: Mapping[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def read_config(folder: str | Path) -> dict[str, Any]:
+def read_config(folder: str | Path) -> JsonObject:
     """config.json of a model folder: korbert_format, kind, encoder, head, task, tokenizer_digest, weights_sha256.
 
     folder: a model folder, or an artifact that contains one. ModelError if it is neither, of another format, or if an
@@ -199,7 +200,7 @@ def load_model(folder: _Folder, kind: str | None = None, device: _Device = "cpu"
     base = (config.get("packed") or {}).get("base")
     if base is not None and not re.fullmatch(r"[\w-][\w.-]*", base):  # the model may be untrusted
         raise ModelError(
-            "{folder}: packed.base {base!r:.80} is no name of a folder beside it",
+            "{folder}: packed.base {base!r:.80} is not the name of a folder next to it",
             folder=folder / "config.json",
             base=base,
         )
@@ -223,7 +224,7 @@ def load_model(folder: _Folder, kind: str | None = None, device: _Device = "cpu"
     return model.to(device).eval(), tokenizer
 
 
-def _filled_model(folder: Path, config: Mapping[str, Any], home: Path, device: torch.device) -> Model:
+def _filled_model(folder: Path, config: JsonObject, home: Path, device: torch.device) -> Model:
     """The model of a folder on the CPU. home: the folder of the base of a packed model, or the same one."""
     tensors = _read_weights(folder / "model.safetensors", config["weights_sha256"])
     if config.get("packed"):
@@ -246,9 +247,9 @@ def _filled_model(folder: Path, config: Mapping[str, Any], home: Path, device: t
         tensors = {name: tensor for name, tensor in tensors.items() if name in model.state_dict()}
     _fill(folder / "model.safetensors", model, tensors)
     if onnx:
-        path, digest = folder / ONNX_FILE, onnx.get("sha256")
-        _check_digest(path, digest)
-        model.encoder = OnnxEncoder(model.config, str(path), str(path), sha256=digest)
+        path = folder / ONNX_FILE
+        _check_digest(path, onnx.get("sha256"))
+        model.encoder = OnnxEncoder(model.config, str(path), str(path), sha256=onnx["sha256"])
     return model
 
 
@@ -289,15 +290,13 @@ def unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def _build(folder: Path, config: Mapping[str, Any]) -> Model:
+def _build(folder: Path, config: JsonObject) -> Model:
     """Builds the model without weights."""
     kind: Any = CLASSES[config["kind"]]
     try:
         encoder = parse_config(config["encoder"])
-        if isinstance(encoder, TransformersConfig):  # not on "meta": it has buffers that no file holds
-            with _NoFilling():
-                return kind(encoder, **config["head"])
-        with without_weights():
+        foreign = isinstance(encoder, TransformersConfig)  # not on "meta": it has buffers that no file holds
+        with _NoFilling() if foreign else without_weights():
             return kind(encoder, **config["head"])
     except Exception as error:  # nonsense of the right types fails in ways of its own in each class
         raise ModelError(
@@ -329,7 +328,8 @@ def _fill(path: Path, model: Model, tensors: Mapping[str, Tensor]) -> None:
     expected = model.state_dict()
     for name in sorted(expected.keys() | tensors.keys()):
         tensor = tensors.get(name)
-        shape, asked = _shape(tensor), _shape(expected.get(name))
+        shape = _shape(tensor)
+        asked = _shape(expected.get(name))
         if tensor is None or shape != asked:
             raise ModelError(
                 "{path}: {name} is {shape}, config.json asks for {asked}: the two files do not match",

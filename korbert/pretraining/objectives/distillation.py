@@ -10,7 +10,7 @@ from torch import Tensor
 
 from korbert.errors import ModelError
 from korbert.modeling import PretrainingModel, Rows
-from korbert.pretraining.objectives.base import Objective, best_classes, sums
+from korbert.pretraining.objectives.base import SCORED_AT_ONCE, Objective, best_classes, sums
 from korbert.pretraining.settings import DistillationSettings
 from korbert.training import Batch
 
@@ -74,7 +74,7 @@ class Distillation(Objective):
         """The divergence at temperature 1; a gap is correct if its top piece equals the teacher's."""
         targets = self._vectors(vectors.device, batch, rows)
         total = torch.zeros(3, dtype=torch.float64)
-        for places in batch["label_places"].split(256):
+        for places in batch["label_places"].split(SCORED_AT_ONCE):
             own = model.mlm_head(vectors[places]).float()
             expected = self._teacher.mlm_head(targets[places]).float()
             losses = F.kl_div(own.log_softmax(1), expected.log_softmax(1), reduction="sum", log_target=True)

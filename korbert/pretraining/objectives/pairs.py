@@ -111,11 +111,6 @@ class Pairs:
         """The example as one segment."""
         return Pair((int(self.starts[example]), int(self._ends[example])), None, NO_LABEL)
 
-    def source(self, example: int) -> str:
-        """The source of an example."""
-        document = int(self._shards.document(self.starts[example]))
-        return self._shards.source_names[int(self._shards.sources[document])]
-
     def draw(self, example: int, rng: np.random.Generator, *, swapping: bool = False) -> Pair:
         """The example, cut between two of its sentences into A and B; B is replaced with the chance share_random.
 

@@ -9,9 +9,8 @@ Nothing else is masked in such a row; masked language modelling learns from the 
 answer away, since the answer itself is never masked.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -25,7 +24,7 @@ from korbert.pretraining.settings import SpanSettings
 from korbert.tokenization import EOJEOL, SENTENCE
 from korbert.training import Batch
 
-Pieces = tuple[NDArray[np.int64], NDArray[np.uint8]]
+Pieces = tuple[NDArray[np.int32], NDArray[np.uint8]]
 """Ids and boundaries."""
 
 
@@ -77,7 +76,7 @@ class RecurringSpans:
         return None
 
     def _recurring(
-        self, ids: NDArray[np.int64], levels: NDArray[np.uint8], rng: np.random.Generator
+        self, ids: NDArray[np.int32], levels: NDArray[np.uint8], rng: np.random.Generator
     ) -> Iterator[tuple[NDArray[np.int64], int]]:
         """Occurrences and lengths of spans that occur at least twice, in random order: ((n,) ascending places, pieces).
 
@@ -86,7 +85,7 @@ class RecurringSpans:
         most = self._settings.max_pieces
         begins = np.flatnonzero(levels[:-1] >= EOJEOL)
         begins = begins[levels[begins + 1] != SENTENCE]
-        pairs = ids[begins] << 32 | ids[begins + 1]
+        pairs = ids[begins].astype(np.int64) << 32 | ids[begins + 1]
         _, group, counts = np.unique(pairs, return_inverse=True, return_counts=True)
         for number in rng.permutation(np.flatnonzero(counts > 1)).tolist():
             places = begins[group == number]
@@ -131,7 +130,7 @@ class SpanSelection(Objective):
         return spread.view(rows, longest, 2).transpose(1, 2)
 
 
-def span_columns(rows: Sequence[dict[str, NDArray[Any]]], starts: Sequence[int]) -> Batch:
+def span_columns(rows: Sequence[Mapping[str, NDArray[np.int64]]], starts: Sequence[int]) -> Batch:
     """What SpanSelection reads, of the S examples with a span among those of a flat batch.
 
     rows: with token_type_ids and answer, (2,) the places of its first and last piece in the row, or (0,) without.
