@@ -13,8 +13,8 @@ from korbert.modeling import (
     DetectionModel,
     EmbeddingModel,
     EncoderConfig,
-    Model,
     MultipleChoiceModel,
+    Network,
     PretrainingModel,
     TokenClassificationModel,
     load_model,
@@ -111,7 +111,7 @@ def sentence_files(model: EmbeddingModel, max_length: int, task: Json) -> Mappin
     }
 
 
-def _config(model: Model, own: EncoderConfig) -> Json:
+def _config(model: Network, own: EncoderConfig) -> Json:
     """config.json. ModelError if nothing in `transformers` computes the same as the model."""
     if model.not_exported:
         raise ModelError("export: {not_exported}", not_exported=model.not_exported)

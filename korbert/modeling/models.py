@@ -278,7 +278,7 @@ class EmbeddingModel(_EncoderWithHead):
         return F.normalize(pooled, dim=-1) if self.normalize else pooled
 
 
-Model = (
+Network = (
     PretrainingModel
     | DetectionModel
     | ClassificationModel
@@ -290,11 +290,11 @@ Model = (
     | FeatureModel
     | EncoderModel
 )
-CLASSES: Mapping[str, type[Model]] = {cls.kind: cls for cls in get_args(Model)}
+CLASSES: Mapping[str, type[Network]] = {cls.kind: cls for cls in get_args(Network)}
 """Kind of a saved folder -> its class."""
 
 
-def init_encoder_from(model: Model, pretrained: Model) -> None:
+def init_encoder_from(model: Network, pretrained: Network) -> None:
     """Copies the encoder weights of `pretrained` into `model`, and those of a matching head, if there is one.
 
     As in `transformers`, that is the NSP pooler for `bert` and the MLM transform for `modern`, unless embeddings are

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from korbert.errors import SettingsError
 from korbert.modeling import Rows
 from korbert.pretraining.mixing import Mixture
+from korbert.pretraining.objective_settings import MaskingSettings, ObjectiveName, PairSettings
 from korbert.pretraining.objectives.masking import SpecialIds, choose_positions, hide, units_of
 from korbert.pretraining.objectives.pairs import NO_LABEL, Pairs, cut_into_rows
-from korbert.pretraining.objectives.spans import Pieces, RecurringSpans, span_columns
+from korbert.pretraining.objectives.spans import PieceArrays, RecurringSpans, span_columns
 from korbert.pretraining.objectives.vocabulary import Negatives
-from korbert.pretraining.settings import MaskingSettings, ObjectiveName, PairSettings
 from korbert.pretraining.shards import Shards
 from korbert.seeds import derived_seed
 from korbert.system import World, connected, require_rows
@@ -160,7 +160,7 @@ class PretrainingRows:
 
 
 def _framed(
-    segments: Sequence[Pieces], special: SpecialIds
+    segments: Sequence[PieceArrays], special: SpecialIds
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]:
     """[CLS] A [SEP] or [CLS] A [SEP] B [SEP], all (T,): ids, boundaries, segment numbers, True where not special."""
     length = 1 + sum(len(pieces) + 1 for pieces, _ in segments)

@@ -31,7 +31,7 @@ from korbert.training.devices import Batch, pinned
 
 _ALIGNMENT = 64  # bytes
 
-Batches = Callable[[int], Sequence[Batch]]
+StepBatches = Callable[[int], Sequence[Batch]]
 """Update (0-based) -> its micro-batches, on the processor.
 
 Pure, and free of PyTorch's global generator: a thread makes those of the next update while this one runs, or
@@ -45,7 +45,7 @@ shares of the whole step. Keys that end in `_count` are numbers of the part, add
 
 @contextmanager
 def fed(
-    batches: Batches, steps: range, *, workers: int = 0, pin: bool = False
+    batches: StepBatches, steps: range, *, workers: int = 0, pin: bool = False
 ) -> Iterator[Iterator[tuple[int, Sequence[Batch], float]]]:
     """Yields (step, its micro-batches, seconds waited for them) in turn, made ahead of need.
 
@@ -66,7 +66,7 @@ def fed(
 
 
 @contextmanager
-def _by_thread(batches: Batches, steps: range, pin: bool) -> Iterator[Iterator[Sequence[Batch]]]:
+def _by_thread(batches: StepBatches, steps: range, pin: bool) -> Iterator[Iterator[Sequence[Batch]]]:
     def make(step: int) -> Sequence[Batch]:
         return [pinned(batch) for batch in batches(step)] if pin else batches(step)
 
@@ -84,7 +84,7 @@ def _by_thread(batches: Batches, steps: range, pin: bool) -> Iterator[Iterator[S
 
 
 @contextmanager
-def _by_processes(batches: Batches, steps: range, count: int, pin: bool) -> Iterator[Iterator[Sequence[Batch]]]:
+def _by_processes(batches: StepBatches, steps: range, count: int, pin: bool) -> Iterator[Iterator[Sequence[Batch]]]:
     context = multiprocessing.get_context("spawn")
     workers: list[tuple[SpawnProcess, Connection]] = []
 
@@ -145,7 +145,7 @@ def _make(shared: "_Shared", steps: range, pipe: Connection, parent: int) -> Non
     """
     die_with(parent)
     torch.set_num_threads(1)
-    batches: Batches | None = None
+    batches: StepBatches | None = None
     sent: Future[None] | None = None
     with ThreadPoolExecutor(max_workers=1) as sender:
         for step in steps:
@@ -173,7 +173,7 @@ class _Shared:
     last process, however that ends.
     """
 
-    def __init__(self, batches: Batches, file: IO[bytes]) -> None:
+    def __init__(self, batches: StepBatches, file: IO[bytes]) -> None:
         """file: empty; workers take it along when they start."""
         buffers: list[pickle.PickleBuffer] = []
         self._pickled = pickle.dumps(batches, protocol=5, buffer_callback=buffers.append)
@@ -190,7 +190,7 @@ class _Shared:
     def __getstate__(self) -> dict[str, object]:
         return {"_pickled": self._pickled, "_spans": self._spans, "_file": reduction.DupFd(self._file.fileno())}
 
-    def load(self) -> Batches:
+    def load(self) -> StepBatches:
         """`batches`, in a worker."""
         file: Any = self._file  # as __getstate__ sends it
         content = memoryview(mmap.mmap(file.detach(), 0, access=mmap.ACCESS_READ))

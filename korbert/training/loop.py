@@ -21,10 +21,10 @@ from korbert.system import Interrupted, World, all_reduce_max, handled_signals, 
 from korbert.training import checkpoints
 from korbert.training.devices import autocast, choose_precision, memory_kept
 from korbert.training.distributed import joined
-from korbert.training.feeding import Batches, fed
+from korbert.training.feeding import StepBatches, fed
+from korbert.training.metric_files import MetricFiles, open_metric_files
 from korbert.training.plan import TrainingOutput, TrainingPlan
-from korbert.training.records import Records, recorded
-from korbert.training.updates import Loss, Updates
+from korbert.training.updates import LossFunction, Updates
 
 _RELEASE_EVERY = 50  # steps; see memory_kept
 
@@ -43,8 +43,8 @@ class FitResult:
 
 def fit(
     model: nn.Module,
-    batches: Batches,
-    loss: Loss,
+    batches: StepBatches,
+    loss: LossFunction,
     plan: TrainingPlan,
     *,
     device: torch.device,
@@ -66,7 +66,7 @@ def fit(
         run = _Run(updates, plan, here, output or TrainingOutput(), evaluate)
         first_step = run.done
         if here.is_main_process:
-            run.writer = files.enter_context(recorded(run.output, first_step))
+            run.metric_files = files.enter_context(open_metric_files(run.output, first_step))
         advance = files.enter_context(track(description, plan.steps, "steps", done=first_step))
         pin = device.type == "cuda"
         number = 0  # of a signal
@@ -100,7 +100,7 @@ class _Run:
     evaluate: Evaluate | None
 
     def __post_init__(self) -> None:
-        self.writer = Records()
+        self.metric_files = MetricFiles()
         self.figures = ""
         self.done = 0
         self.heldout: Mapping[str, float] = {}
@@ -135,14 +135,14 @@ class _Run:
             pieces = self.updates.pieces - self._logged_pieces
             self._logged_pieces = self.updates.pieces
             means = {"pieces": self.updates.pieces, **self.updates.means()}
-            self.writer.train(done, means, self._seconds, self._waited, pieces)
+            self.metric_files.train(done, means, self._seconds, self._waited, pieces)
             speed = f", {pieces / self._seconds:,.0f} pieces/s" if pieces else ""
             self.figures = f"loss {means['loss']:.4g}, rate {means['learning_rate']:.3g}{speed}"
             self._seconds = self._waited = 0.0
         if self.evaluate and evaluated:
             with torch.no_grad(), autocast(self.updates.device, self.plan.precision):
                 self.heldout = dict(self.evaluate(self.updates.model.eval(), done))
-            self.writer.write("heldout", done, {"pieces": self.updates.pieces, **self.heldout})
+            self.metric_files.write("heldout", done, {"pieces": self.updates.pieces, **self.heldout})
         if save:
             self._save()
 
@@ -162,8 +162,8 @@ class _Run:
         kept = self.output.checkpoints
         assert kept is not None
         if self.here.is_main_process:
-            if self.writer.metrics:
-                self.writer.metrics.sync()
+            if self.metric_files.metrics:
+                self.metric_files.metrics.sync()
             checkpoints.save(kept.folder, self.updates.checkpoint(self.done, self.heldout), kept.keep)
         self._saved_step = self.done
         self._saved_at = kept.clock()

@@ -17,7 +17,7 @@ from korbert.training.distributed import add_over_world
 from korbert.training.optimizers import Optimizer
 from korbert.training.plan import TrainingPlan
 
-Loss = Callable[[nn.Module, Batch], Mapping[str, Tensor]]
+LossFunction = Callable[[nn.Module, Batch], Mapping[str, Tensor]]
 """Scalars by name, "loss" among them.
 
 The value of an update is the sum over its micro-batches of value x batch["weight"]; without that key each micro-batch
@@ -32,7 +32,9 @@ class Updates:
     pieces: in all updates so far, padding not counted, earlier runs included; 0 for batches that do not say.
     """
 
-    def __init__(self, model: nn.Module, loss: Loss, plan: TrainingPlan, device: torch.device, here: World) -> None:
+    def __init__(
+        self, model: nn.Module, loss: LossFunction, plan: TrainingPlan, device: torch.device, here: World
+    ) -> None:
         self.model = model
         self.device = device
         self._plan = plan
@@ -176,7 +178,7 @@ class Updates:
 class _Objective(nn.Module):
     """Model and loss as one module: DistributedDataParallel handles only the gradients of its own `forward`."""
 
-    def __init__(self, model: nn.Module, loss: Loss) -> None:
+    def __init__(self, model: nn.Module, loss: LossFunction) -> None:
         super().__init__()
         self.model = model
         self._loss = loss

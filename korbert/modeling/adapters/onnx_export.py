@@ -24,7 +24,7 @@ from korbert.modeling.embeddings import Embeddings
 from korbert.modeling.encoder import BertLayer, Encoder, ModernLayer
 from korbert.modeling.features import FeatureModel
 from korbert.modeling.files.storage import ONNX_FILE, load_model, read_config, write_files
-from korbert.modeling.models import DetectionModel, EncoderModel, Model, PretrainingModel
+from korbert.modeling.models import DetectionModel, EncoderModel, Network, PretrainingModel
 from korbert.system import new_folder, package, sha256_of, write_whole
 from korbert.tokenization import FIRST_PIECE, AnyTokenizer, pad_batch
 
@@ -229,14 +229,14 @@ def _layer(
     return graph.norm(graph.op("Add", hidden, fed), layer.feed_forward_norm)
 
 
-def quantizable(model: Model) -> bool:
+def quantizable(model: Network) -> bool:
     """Whether the model has an encoder of our own on the CPU, as `quantized` needs."""
     encoder: Any = model.encoder
     ours = isinstance(encoder, Encoder) and not isinstance(model, FeatureModel)
     return ours and encoder.token_weight.device.type == "cpu"
 
 
-def quantized(model: Model) -> Model:
+def quantized(model: Network) -> Network:
     """A copy of a `quantizable` model whose encoder runs in 8 bits with ONNX Runtime.
 
     Piece embeddings and heads are shared with the model. The encoder returns only its last layer; a row's vectors do

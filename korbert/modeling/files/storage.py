@@ -20,7 +20,7 @@ from korbert.folders import base_folder, model_folder
 from korbert.messages import argument
 from korbert.modeling.adapters.onnx_encoder import OnnxEncoder
 from korbert.modeling.config import AnyConfig, TransformersConfig, parse_config
-from korbert.modeling.models import CLASSES, Model, PretrainingModel
+from korbert.modeling.models import CLASSES, Network, PretrainingModel
 from korbert.system import JsonObject, holds_nothing, new_folder, read_object, sha256_of, unlisted, write_whole
 from korbert.tokenization import RECORD, AnyTokenizer, load_tokenizer
 
@@ -52,7 +52,7 @@ _Loaded = tuple[_M, AnyTokenizer]
 
 def save_model(
     folder: str | Path,
-    model: Model,
+    model: Network,
     tokenizer: AnyTokenizer,
     task: Mapping[str, object] | None = None,
     *,
@@ -181,7 +181,7 @@ def _changed(path: Path) -> ModelError:
 @overload
 def load_model(folder: _Folder, kind: Literal["pretraining"], device: _Device = "cpu") -> _Loaded[PretrainingModel]: ...
 @overload
-def load_model(folder: _Folder, kind: str | None = None, device: _Device = "cpu") -> _Loaded[Model]: ...
+def load_model(folder: _Folder, kind: str | None = None, device: _Device = "cpu") -> _Loaded[Network]: ...
 def load_model(folder: _Folder, kind: str | None = None, device: _Device = "cpu") -> _Loaded[Any]:
     """Loads the model of a folder, in eval mode, and its tokenizer.
 
@@ -224,7 +224,7 @@ def load_model(folder: _Folder, kind: str | None = None, device: _Device = "cpu"
     return model.to(device).eval(), tokenizer
 
 
-def _filled_model(folder: Path, config: JsonObject, home: Path, device: torch.device) -> Model:
+def _filled_model(folder: Path, config: JsonObject, home: Path, device: torch.device) -> Network:
     """The model of a folder on the CPU. home: the folder of the base of a packed model, or the same one."""
     tensors = _read_weights(folder / "model.safetensors", config["weights_sha256"])
     if config.get("packed"):
@@ -290,7 +290,7 @@ def unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def _build(folder: Path, config: JsonObject) -> Model:
+def _build(folder: Path, config: JsonObject) -> Network:
     """Builds the model without weights."""
     kind: Any = CLASSES[config["kind"]]
     try:
@@ -323,7 +323,7 @@ class _NoFilling(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def _fill(path: Path, model: Model, tensors: Mapping[str, Tensor]) -> None:
+def _fill(path: Path, model: Network, tensors: Mapping[str, Tensor]) -> None:
     """Assigns the weights of a file to a model built without weights."""
     expected = model.state_dict()
     for name in sorted(expected.keys() | tensors.keys()):

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from korbert.errors import ModelError
 from korbert.modeling import PretrainingModel, Rows
-from korbert.pretraining.objectives.base import SCORED_AT_ONCE, Objective, best_classes, sums
-from korbert.pretraining.settings import DistillationSettings
+from korbert.pretraining.objective_settings import DistillationSettings
+from korbert.pretraining.objectives.objective import SCORED_AT_ONCE, Objective, best_classes, sums
 from korbert.training import Batch
 
 

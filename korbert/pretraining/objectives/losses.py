@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from korbert.modeling import PretrainingModel, Rows
-from korbert.pretraining.objectives.base import Objective, Pairing, Prediction
+from korbert.pretraining.objective_settings import ObjectiveName
 from korbert.pretraining.objectives.distillation import Distillation
+from korbert.pretraining.objectives.objective import Objective, Pairing, Prediction
 from korbert.pretraining.objectives.spans import SpanSelection
 from korbert.pretraining.objectives.vocabulary import looked_up
-from korbert.pretraining.settings import ObjectiveName
 from korbert.system import connected
 from korbert.training import Batch, add_over_world, device_of, moved
 

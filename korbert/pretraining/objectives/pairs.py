@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from korbert.pretraining.settings import PairSettings
+from korbert.pretraining.objective_settings import PairSettings
 from korbert.pretraining.shards import Shards
 
 IS_NEXT = 0  # as in Google's code and in transformers
@@ -21,7 +21,7 @@ IN_ORDER = 0  # as in AlbertForPreTraining
 SWAPPED = 1
 NO_LABEL = -100
 
-Span = tuple[int, int]  # places in Shards, half-open
+PlaceRange = tuple[int, int]  # places in Shards, half-open
 
 _EXAMPLES_A_STRETCH = 4_096  # of rows that are filled
 _PLACES_A_TRY = 32  # one in twenty to thirty random sentences begins a span that ends with a sentence
@@ -34,8 +34,8 @@ class Pair:
     label: IS_NEXT or NOT_NEXT, IN_ORDER or SWAPPED, or NO_LABEL.
     """
 
-    first: Span
-    second: Span | None
+    first: PlaceRange
+    second: PlaceRange | None
     label: int
 
 
@@ -134,7 +134,7 @@ class Pairs:
             return Pair((start, cut), foreign, NOT_NEXT)
         return Pair((start, cut), (cut, end), IS_NEXT)
 
-    def _foreign(self, own: int, length: int, rng: np.random.Generator) -> Span | None:
+    def _foreign(self, own: int, length: int, rng: np.random.Generator) -> PlaceRange | None:
         """Whole sentences of `length` pieces together, from another document of the same source; None if not found."""
         edges = self._shards.edges
         firsts, ranks = self._runs[int(self._shards.sources[own])]

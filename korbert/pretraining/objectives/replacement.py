@@ -12,9 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from korbert.modeling import DetectionModel, EncoderConfig, PretrainingModel, Rows, without_weights
-from korbert.pretraining.objectives.base import SCORED_AT_ONCE, Objective, Pairing, Prediction, sums
+from korbert.pretraining.objective_settings import ReplacementSettings
 from korbert.pretraining.objectives.losses import Loss, Part
-from korbert.pretraining.settings import ReplacementSettings
+from korbert.pretraining.objectives.objective import SCORED_AT_ONCE, Objective, Pairing, Prediction, sums
 from korbert.training import Batch
 
 

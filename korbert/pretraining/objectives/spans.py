@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from korbert.modeling import PretrainingModel, Rows
-from korbert.pretraining.objectives.base import Objective, sums
-from korbert.pretraining.settings import SpanSettings
+from korbert.pretraining.objective_settings import SpanSettings
+from korbert.pretraining.objectives.objective import Objective, sums
 from korbert.tokenization import EOJEOL, SENTENCE
 from korbert.training import Batch
 
-Pieces = tuple[NDArray[np.int32], NDArray[np.uint8]]
+PieceArrays = tuple[NDArray[np.int32], NDArray[np.uint8]]
 """Ids and boundaries."""
 
 
@@ -32,8 +32,8 @@ Pieces = tuple[NDArray[np.int32], NDArray[np.uint8]]
 class Asked:
     """A question and its context as pieces. answer: first and last piece of the context's span, from 0."""
 
-    question: Pieces
-    context: Pieces
+    question: PieceArrays
+    context: PieceArrays
     answer: tuple[int, int]
 
 
@@ -45,7 +45,7 @@ class RecurringSpans:
         self._mask_id = mask_id
         self._is_rare = -np.log((counts + 1) / (counts + 1).sum()) >= settings.rarity  # (V,)
 
-    def ask(self, pieces: Pieces, rng: np.random.Generator) -> Asked | None:
+    def ask(self, pieces: PieceArrays, rng: np.random.Generator) -> Asked | None:
         """A question on a passage; None if no span fits, or by chance, as the settings' share says."""
         if rng.random() >= self._settings.share:
             return None

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from korbert.modeling import DetectionModel, PretrainingModel
 from korbert.modeling.rows import Rows
 from korbert.pretraining import evaluate
+from korbert.pretraining.objective_settings import ReplacementSettings
 from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel, generator_config
-from korbert.pretraining.settings import ReplacementSettings
 from tests.korbert.pretraining.conftest import rows_of
 from tests.korbert.tiny import tiny_config
 

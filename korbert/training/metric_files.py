@@ -55,7 +55,7 @@ class JsonLines:
 
 
 @dataclass
-class Records:
+class MetricFiles:
     """Open files; None: not written. A step is a number of updates done. draw: (name, value, step) -> TensorBoard."""
 
     metrics: JsonLines | None = None
@@ -80,20 +80,20 @@ class Records:
 
 
 @contextmanager
-def recorded(output: TrainingOutput, first_step: int) -> Iterator[Records]:
+def open_metric_files(output: TrainingOutput, first_step: int) -> Iterator[MetricFiles]:
     """Opens the files of `output`, without what earlier runs wrote about steps after `first_step`."""
     with ExitStack() as stack:
-        records = Records()
+        files = MetricFiles()
         if output.metrics is not None:
-            records.metrics = stack.enter_context(closing(JsonLines(output.metrics, first_step)))
+            files.metrics = stack.enter_context(closing(JsonLines(output.metrics, first_step)))
         if output.timing is not None:
-            records.timing = stack.enter_context(closing(JsonLines(output.timing, first_step)))
-            records.timing.write({"kind": "start", "step": first_step})
+            files.timing = stack.enter_context(closing(JsonLines(output.timing, first_step)))
+            files.timing.write({"kind": "start", "step": first_step})
         if output.tensorboard is not None:
             from torch.utils.tensorboard import SummaryWriter  # a second to import
 
             board = stack.enter_context(closing(SummaryWriter(str(output.tensorboard), purge_step=first_step + 1)))
-            records.draw = board.add_scalar
+            files.draw = board.add_scalar
             folder = shlex.quote(str(output.tensorboard))
             _logger.info(Message("curves: tensorboard --logdir {folder}", folder=folder))
-        yield records
+        yield files
