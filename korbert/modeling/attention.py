@@ -183,8 +183,7 @@ def _windowed(query: Tensor, key: Tensor, value: Tensor, block: Block, radius: i
     mask = mask.expand(batch, -1, -1, -1).flatten(0, 1)[:, None]
     states = cut(query, 0), cut(key, 1), cut(value, 1)
     mixed = F.scaled_dot_product_attention(*states, attn_mask=mask, dropout_p=dropout)  # (B x windows, H, radius, D/H)
-    joined = mixed.view(batch, windows, heads, radius, size).transpose(1, 2).flatten(2, 3)
-    return joined[:, :, :length]
+    return mixed.view(batch, windows, heads, radius, size).transpose(1, 2).flatten(2, 3)[:, :, :length]
 
 
 class SelfAttention(nn.Module):

@@ -47,8 +47,7 @@ def counted(config: EncoderConfig, length: int, wanted_share: float = 1.0) -> tu
     """
     with torch.device("meta") as device:
         encoder = Encoder(config).train()
-        storages = (weight.untyped_storage() for weight in encoder.parameters())
-        weights = set(map(StorageWeakRef, storages))
+        weights = {StorageWeakRef(weight.untyped_storage()) for weight in encoder.parameters()}  # type: ignore[no-untyped-call]
         kept: dict[StorageWeakRef, int] = {}  # numbers by storage: a tensor that several products need counts once
 
         def keep(tensor: Tensor) -> Tensor:

@@ -170,12 +170,12 @@ class Encoder(nn.Module):
             local = rotation(rows.positions, config.head_size, config.local_rope_theta)
             views[False] = View(local, config.local_attention // 2)
         hidden = self.embeddings(input_ids, rows, token_type_ids, boundaries, vectors)
-        last = config.num_hidden_layers - 1
+        wanted_of = {config.num_hidden_layers - 1: wanted}
         for number in range(config.num_hidden_layers):
             if before is not None:
                 before.append(hidden)
             layer = self.layers[number // config.layers_share]
-            hidden = layer(hidden, rows, views[config.is_global(number)], wanted if number == last else None)
+            hidden = layer(hidden, rows, views[config.is_global(number)], wanted_of.get(number))
         hidden = self.final_norm(hidden)
         if self.piece_weight is not None:  # a mean of such vectors is a weighted one, up to its length
             hidden = hidden * torch.sigmoid(self.piece_weight(hidden))

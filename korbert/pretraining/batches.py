@@ -102,22 +102,20 @@ class PretrainingRows:
             numbers = self._mixture.rows(epoch, indices[epochs == epoch])
             rows += [row for its_epoch, index in numbers for row in self.examples(its_epoch, index)]
         rows.sort(key=lambda row: len(row["input_ids"]))
-        shared = self._counts(rows) | {"weight": torch.tensor(1.0)}  # the counts make each loss its share of the step's
+
+        # The labels of each objective, which make each loss its share of the step's.
+        pairs = sum(int(row["pair_label"][0] != NO_LABEL) for row in rows)
+        pieces = sum(len(row["input_ids"]) for row in rows)
+        counts = {"nsp": pairs, "sop": pairs, "rtd": pieces, "distill": pieces}
+        counts["mlm"] = sum(len(row["labels"]) for row in rows)
+        counts["spans"] = sum(len(row.get("answer", ())) // 2 for row in rows)
+        names = (*self._objectives, "mlm") if "rtd" in self._objectives else self._objectives
+        shared = {"weight": torch.tensor(1.0), **{f"{name}_count": torch.tensor(counts[name]) for name in names}}
         if self._negatives:
             shared |= self._negatives.draw(np.random.default_rng(derived_seed(self._key, "negatives", step)))
         # Equally many in each process, none empty, and none larger than without the others, but for a row left over.
         number = max(1, min(-(-micro_batches // here.size), batch_size // here.size))
         return [{**_flat(rows[first::number]), **shared} for first in range(number)]
-
-    def _counts(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
-        """NAME_count of each objective."""
-        pairs = sum(int(row["pair_label"][0] != NO_LABEL) for row in rows)
-        pieces = sum(len(row["input_ids"]) for row in rows)
-        counts: dict[ObjectiveName, int] = {"nsp": pairs, "sop": pairs, "rtd": pieces, "distill": pieces}
-        counts["mlm"] = sum(len(row["labels"]) for row in rows)
-        counts["spans"] = sum(len(row.get("answer", ())) // 2 for row in rows)
-        names = (*self._objectives, "mlm") if "rtd" in self._objectives else self._objectives
-        return {f"{name}_count": torch.tensor(counts[name]) for name in names}
 
     def examples(self, epoch: int, row: int) -> list[Row]:
         """The examples of a row: one, of the row's own number, or with `fill` several."""

@@ -138,5 +138,6 @@ def _said_once(error: Exception, here: World, store: Store) -> Exception:
 def add_over_world(values: Tensor, here: World) -> Tensor:
     """The sum of `values` over all processes, in place."""
     if here.size > 1:
-        torch.distributed.all_reduce(values, group=None if values.is_cuda else Connection.group)
+        group = None if values.is_cuda else Connection.group
+        torch.distributed.all_reduce(values, group=group)
     return values

@@ -68,9 +68,9 @@ def fit(
         if here.is_main_process:
             run.metric_files = files.enter_context(open_metric_files(run.output, first_step))
         advance = files.enter_context(track(description, plan.steps, "steps", done=first_step))
-        pin = device.type == "cuda"
         number = 0  # of a signal
-        with fed(batches, range(first_step, plan.steps), workers=row_workers, pin=pin) as steps:
+        remaining = range(first_step, plan.steps)
+        with fed(batches, remaining, workers=row_workers, pin=device.type == "cuda") as steps:
             for step, micro_batches, waited in steps:
                 started = time.perf_counter()
                 updates.update(step, micro_batches)

@@ -28,8 +28,9 @@ class Optimizer:
             decay = settings.weight_decay if parameter.ndim >= 2 else 0.0
             new = {"params": [], "lr": peak, "peak": peak, "weight_decay": decay}
             groups.setdefault((peak, parameter.ndim >= 2), new)["params"].append(parameter)
-        betas = (settings.beta1, settings.beta2)
-        self._adamw = torch.optim.AdamW(list(groups.values()), betas=betas, eps=settings.epsilon, fused=True)
+        self._adamw = torch.optim.AdamW(
+            list(groups.values()), betas=(settings.beta1, settings.beta2), eps=settings.epsilon, fused=True
+        )
         self._peak = self.rate = settings.learning_rate
 
     def step(self, share: float) -> None:

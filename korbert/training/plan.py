@@ -81,8 +81,7 @@ class TrainingPlan:
     def record(self) -> dict[str, object]:
         """The plan as JSON, as a checkpoint records it."""
         optimizer = {f"optimizer.{name}": value for name, value in self.optimizer.model_dump(mode="json").items()}
-        names = (own.name for own in fields(self) if own.name != "optimizer")
-        return {name: getattr(self, name) for name in names} | optimizer
+        return {own.name: getattr(self, own.name) for own in fields(self) if own.name != "optimizer"} | optimizer
 
 
 @dataclass(frozen=True, slots=True)

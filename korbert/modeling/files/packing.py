@@ -67,18 +67,15 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
                 raise ModelError(
                     "{base}: has another tokenizer than {source}: pack without this base", base=base, source=source
                 )
+            # Tensors that equal those of the base are left out; a matrix in 8 bits goes with its scale.
+            of_base = safetensors.torch.load_file(base / "model.safetensors")
+            shared = {name for name in tensors.keys() & of_base.keys() if torch.equal(tensors[name], of_base[name])}
+            shared -= {name for name in shared if name + SCALE in tensors and name + SCALE not in shared}
+            shared -= {name for name in shared if name.endswith(SCALE) and name.removesuffix(SCALE) not in shared}
+            own = {name: tensor for name, tensor in tensors.items() if name not in shared}
             record = {"base": base.name, "base_sha256": base_config["weights_sha256"]}
-            write_files(new, config | {"packed": record}, _without_shared(tensors, base))
+            write_files(new, config | {"packed": record}, own)
         else:
             tokenizer.save(new / "tokenizer")
             write_files(new, config | {"packed": {"base": None}}, tensors)
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-
-
-def _without_shared(tensors: Mapping[str, Tensor], base: Path) -> dict[str, Tensor]:
-    """The tensors that differ from those of the base; a matrix in 8 bits goes with its scale."""
-    of_base = safetensors.torch.load_file(base / "model.safetensors")
-    shared = {name for name in tensors.keys() & of_base.keys() if torch.equal(tensors[name], of_base[name])}
-    shared -= {name for name in shared if name + SCALE in tensors and name + SCALE not in shared}
-    shared -= {name for name in shared if name.endswith(SCALE) and name.removesuffix(SCALE) not in shared}
-    return {name: tensor for name, tensor in tensors.items() if name not in shared}

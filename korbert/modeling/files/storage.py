@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, overload
 
 import safetensors.torch
 import torch
@@ -44,12 +44,6 @@ class _Config(BaseModel, strict=True):
     onnx: dict[str, str | int] | None = None  # sha256, bits
 
 
-_M = TypeVar("_M")
-_Folder = str | Path
-_Device = str | torch.device
-_Loaded = tuple[_M, AnyTokenizer]
-
-
 def save_model(
     folder: str | Path,
     model: Network,
@@ -73,7 +67,8 @@ def save_model(
         "task": dict(task or {}),
         "tokenizer_digest": tokenizer.digest,
     }
-    with new_folder(folder, is_ours=_is_model if overwrite else holds_nothing) as new:
+    may_replace = _is_model if overwrite else holds_nothing
+    with new_folder(folder, is_ours=may_replace) as new:
         tokenizer.save(new / "tokenizer")
         write_files(new, config, model.state_dict())
 
@@ -179,10 +174,16 @@ def _changed(path: Path) -> ModelError:
 
 
 @overload
-def load_model(folder: _Folder, kind: Literal["pretraining"], device: _Device = "cpu") -> _Loaded[PretrainingModel]: ...
+def load_model(
+    folder: str | Path, kind: Literal["pretraining"], device: str | torch.device = "cpu"
+) -> tuple[PretrainingModel, AnyTokenizer]: ...
 @overload
-def load_model(folder: _Folder, kind: str | None = None, device: _Device = "cpu") -> _Loaded[Network]: ...
-def load_model(folder: _Folder, kind: str | None = None, device: _Device = "cpu") -> _Loaded[Any]:
+def load_model(
+    folder: str | Path, kind: str | None = None, device: str | torch.device = "cpu"
+) -> tuple[Network, AnyTokenizer]: ...
+def load_model(
+    folder: str | Path, kind: str | None = None, device: str | torch.device = "cpu"
+) -> tuple[Any, AnyTokenizer]:
     """Loads the model of a folder, in eval mode, and its tokenizer.
 
     kind: the kind required; None: any. ModelError for another kind, for files that are missing, changed or broken, for

@@ -137,6 +137,7 @@ def span_columns(rows: Sequence[Mapping[str, NDArray[np.int64]]], starts: Sequen
     span_choices: (M,) int64, the places of [CLS] and of the context's pieces; span_slots: (M,) int64, where each stands
     in S x span_longest; span_targets: (S, 2) int64, first and last among the choices of the row.
     """
+    none: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
     choices = []
     targets = []
     for row, start in zip(rows, starts, strict=True):
@@ -146,10 +147,9 @@ def span_columns(rows: Sequence[Mapping[str, NDArray[np.int64]]], starts: Sequen
             targets.append(row["answer"] - context[0] + 1)
     longest = max((len(places) for places in choices), default=1)
     slots = [number * longest + np.arange(len(places)) for number, places in enumerate(choices)]
-    none: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
     return {
-        "span_choices": torch.from_numpy(np.concatenate(choices or none)),
-        "span_slots": torch.from_numpy(np.concatenate(slots or none)),
-        "span_targets": torch.from_numpy(np.stack(targets) if targets else np.zeros((0, 2), dtype=np.int64)),
+        "span_choices": torch.from_numpy(np.concatenate([none, *choices])),
+        "span_slots": torch.from_numpy(np.concatenate([none, *slots])),
+        "span_targets": torch.from_numpy(np.concatenate([none, *targets]).reshape(-1, 2)),
         "span_longest": longest,
     }
