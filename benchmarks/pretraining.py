@@ -131,8 +131,9 @@ def ours(options: argparse.Namespace, precision: str, folder: Path, config: Enco
 
     def step() -> int:
         number = next(steps)
+        before = updates.pieces
         updates.update(number, batches[number % STEPS_AHEAD])
-        return updates.take_pieces()
+        return updates.pieces - before
 
     return step
 

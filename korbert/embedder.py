@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from korbert.errors import SettingsError
-from korbert.modeling import EmbeddingModel, OnnxEncoder, digest_of, quantizable, quantized
-from korbert.modeling import Model as Network
+from korbert.modeling import EmbeddingModel, Network, OnnxEncoder, digest_of, quantizable, quantized
 from korbert.system import EXTRAS, cores, package
 from korbert.tasks.passages import MANY_TEXTS
 from korbert.tokenization import AnyTokenizer, Encoding, behind

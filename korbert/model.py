@@ -67,7 +67,7 @@ class Model(Embedder):
 
     def __init__(
         self,
-        network: models.Model,
+        network: models.Network,
         tokenizer: AnyTokenizer,
         kind: Kind | None = None,
         *,

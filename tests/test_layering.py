@@ -157,7 +157,7 @@ def test_tokenization_never_imports_torch():
         "from korbert.pipelines.cli import run_command; assert not run_command(['status', 'demo', '--root', 'no'])",
         "from korbert.pipelines.cli import run_command; run_command(['serve', '--help'])",
         "from korbert.pipelines.reports.look.page import page; page(None)",
-        "import korbert.modeling.config, korbert.training.settings, korbert.pretraining.settings",
+        "import korbert.modeling.config, korbert.training.plan, korbert.pretraining.objective_settings",
         "import korbert.corpus.settings",
     ],
 )

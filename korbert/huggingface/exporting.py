@@ -11,8 +11,8 @@ from korbert.modeling import (
     DetectionModel,
     EmbeddingModel,
     EncoderConfig,
-    Model,
     MultipleChoiceModel,
+    Network,
     PretrainingModel,
     TokenClassificationModel,
     load_model,
@@ -108,7 +108,7 @@ def sentence_files(model: EmbeddingModel, max_length: int, task: JsonObject) -> 
     }
 
 
-def _config(model: Model, own: EncoderConfig) -> JsonObject:
+def _config(model: Network, own: EncoderConfig) -> JsonObject:
     """config.json. ModelError if nothing in `transformers` computes the same as the model."""
     if model.not_exported:
         raise ModelError("export: {not_exported}", not_exported=model.not_exported)

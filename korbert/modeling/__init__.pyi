@@ -38,8 +38,8 @@ from .models import ClassificationModel as ClassificationModel
 from .models import DetectionModel as DetectionModel
 from .models import EmbeddingModel as EmbeddingModel
 from .models import EncoderModel as EncoderModel
-from .models import Model as Model
 from .models import MultipleChoiceModel as MultipleChoiceModel
+from .models import Network as Network
 from .models import Pooling as Pooling
 from .models import PretrainingModel as PretrainingModel
 from .models import ProblemType as ProblemType

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
+from torch.autograd.function import FunctionCtx, once_differentiable
 
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.rows import Block, Rows
@@ -40,16 +40,14 @@ def rotation(positions: Tensor, size: int, theta: float) -> Rotation:
     return angles.cos(), angles.sin()
 
 
-def rotated(qkv: Tensor, rotation: Rotation) -> Tensor:
-    """Rotates queries and keys, not values. (N, 3, H, D/H), computed in float32 -> the same shape and dtype."""
-    return _Rotate.apply(qkv, *rotation)  # type: ignore[no-untyped-call]
+class Rotated(torch.autograd.Function):
+    """Queries and keys rotated, and values: (N, 3, H, D/H), computed in float32 -> the same shape and dtype.
 
-
-class _Rotate(torch.autograd.Function):
-    """The rotation; its gradient is the inverse rotation."""
+    The gradient is the inverse rotation.
+    """
 
     @staticmethod
-    def forward(ctx: Any, qkv: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+    def forward(ctx: FunctionCtx, qkv: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
         ctx.save_for_backward(cosines, sines)
         return _rotate(qkv, cosines, sines)
 
@@ -62,7 +60,8 @@ class _Rotate(torch.autograd.Function):
 
 def _rotate(qkv: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     first, second = qkv[:, :2].float().chunk(2, dim=-1)  # (N, 2, H, D/H/2)
-    cosines, sines = cosines[:, None, None], sines[:, None, None]
+    cosines = cosines[:, None, None]
+    sines = sines[:, None, None]
     rotated = qkv.clone()
     half = qkv.shape[-1] // 2
     rotated[:, :2, :, :half] = (first * cosines).addcmul_(second, sines, value=-1)
@@ -76,7 +75,9 @@ def attend(qkv: Tensor, rows: Rows, radius: int | None = None, dropout: float = 
         from torch.nn.attention.varlen import varlen_attn
 
         query, key, value = qkv.unbind(1)
-        starts, longest, side = rows.starts, rows.longest, -1 if radius is None else radius
+        starts = rows.starts
+        longest = rows.longest
+        side = -1 if radius is None else radius
         mixed = varlen_attn(query, key, value, starts, starts, longest, longest, window_size=(side, side))
         assert isinstance(mixed, Tensor)
         return mixed
@@ -182,8 +183,7 @@ def _windowed(query: Tensor, key: Tensor, value: Tensor, block: Block, radius: i
     mask = mask.expand(batch, -1, -1, -1).flatten(0, 1)[:, None]
     states = cut(query, 0), cut(key, 1), cut(value, 1)
     mixed = F.scaled_dot_product_attention(*states, attn_mask=mask, dropout_p=dropout)  # (B x windows, H, radius, D/H)
-    joined = mixed.view(batch, windows, heads, radius, size).transpose(1, 2).flatten(2, 3)
-    return joined[:, :, :length]
+    return mixed.view(batch, windows, heads, radius, size).transpose(1, 2).flatten(2, 3)[:, :, :length]
 
 
 class SelfAttention(nn.Module):
@@ -192,7 +192,8 @@ class SelfAttention(nn.Module):
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         biased = config.architecture == "bert"
-        self.num_heads, self.head_size = config.num_attention_heads, config.head_size
+        self.num_heads = config.num_attention_heads
+        self.head_size = config.head_size
         self.dropout = config.attention_probs_dropout_prob
         self.qkv = nn.Linear(config.hidden_size, 3 * config.hidden_size, bias=biased)
         self.output = nn.Linear(config.hidden_size, config.hidden_size, bias=biased)
@@ -200,10 +201,12 @@ class SelfAttention(nn.Module):
     def projected(self, hidden: Tensor, view: View) -> Tensor:
         """Queries, keys and values of each piece, the first two rotated by its position: (N, D) -> (N, 3, H, D/H)."""
         qkv: Tensor = self.qkv(hidden).view(-1, 3, self.num_heads, self.head_size)
-        return qkv if view.rotation is None else rotated(qkv, view.rotation)
+        if view.rotation is None:
+            return qkv
+        return Rotated.apply(qkv, *view.rotation)  # type: ignore[no-untyped-call]
 
     def forward(self, hidden: Tensor, rows: Rows, view: View, wanted: Tensor | None = None) -> Tensor:
         """hidden: (N, D). Returns (N, D), or (W, D) with `wanted` (see Encoder.flat)."""
-        qkv = self.projected(hidden, view)
-        mixed = attend(qkv, rows, view.radius, self.dropout if self.training else 0.0)
+        dropout = self.dropout if self.training else 0.0
+        mixed = attend(self.projected(hidden, view), rows, view.radius, dropout)
         return self.output(taken(mixed, wanted).flatten(1))

@@ -6,10 +6,12 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from korbert.errors import ModelError
+from korbert.messages import Message
 
 BOUNDARY_LEVELS = 4  # none, or a morpheme, an eojeol or a sentence begins (korbert.tokenization.encoding)
 
-_WIDEST, _MOST_PIECES = 1 << 16, 1 << 22  # far beyond any encoder; what is larger is a slip, and takes all memory
+_WIDEST = 1 << 16  # far beyond any encoder; what is larger is a slip, and takes all memory
+_MOST_PIECES = 1 << 22
 _BERT_DEFAULTS: Mapping[str, Any] = {
     "type_vocab_size": 2,
     "hidden_dropout_prob": 0.1,
@@ -78,27 +80,49 @@ class EncoderConfig(_Config, frozen=True, extra="forbid"):
 
     @model_validator(mode="before")
     @classmethod
-    def _fill_bert_defaults(cls, values: Any) -> Any:
-        is_bert = isinstance(values, Mapping) and values.get("architecture") == "bert"
-        return {**_BERT_DEFAULTS, **values} if is_bert else values
+    def _fill_bert_defaults(cls, values: object) -> object:
+        if isinstance(values, Mapping) and values.get("architecture") == "bert":
+            return {**_BERT_DEFAULTS, **values}
+        return values
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> Self:
         if self.hidden_size % self.num_attention_heads:
-            heads = f"num_attention_heads {self.num_attention_heads}"
-            raise ValueError(f"hidden_size {self.hidden_size} is not a multiple of {heads}: change one of them")
+            raise ValueError(
+                Message(
+                    "hidden_size {hidden_size} is not a multiple of num_attention_heads {num_attention_heads}: change "
+                    "one of them",
+                    hidden_size=self.hidden_size,
+                    num_attention_heads=self.num_attention_heads,
+                )
+            )
         if self.architecture == "modern" and self.head_size % 2:
             raise ValueError(
-                f"hidden_size {self.hidden_size} / num_attention_heads {self.num_attention_heads} = {self.head_size},"
-                " but rotary positions need an even head size: choose other sizes"
+                Message(
+                    "hidden_size {hidden_size} / num_attention_heads {num_attention_heads} = {head_size}, but rotary "
+                    "positions need an even head size: choose other sizes",
+                    hidden_size=self.hidden_size,
+                    num_attention_heads=self.num_attention_heads,
+                    head_size=self.head_size,
+                )
             )
         if self.layer_groups and (self.num_hidden_layers % self.layer_groups or self.layers_share == 1):
             raise ValueError(
-                f"layer_groups {self.layer_groups} does not divide {self.num_hidden_layers} layers into equal groups of"
-                " two or more: choose another number, or leave it out"
+                Message(
+                    "layer_groups {layer_groups} does not divide {layers} layers into equal groups of two or more: "
+                    "choose another number, or leave it out",
+                    layer_groups=self.layer_groups,
+                    layers=self.num_hidden_layers,
+                )
             )
         if self.pad_token_id >= self.vocab_size:
-            raise ValueError(f"pad_token_id {self.pad_token_id} is not an id in a vocabulary of {self.vocab_size}")
+            raise ValueError(
+                Message(
+                    "pad_token_id {pad_token_id} is not an id in a vocabulary of {vocab_size}",
+                    pad_token_id=self.pad_token_id,
+                    vocab_size=self.vocab_size,
+                )
+            )
         return self
 
     @property

@@ -1,7 +1,5 @@
 """Parameters, operations and memory of a pretraining model, counted by PyTorch on the model itself."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -36,9 +34,9 @@ def flop_a_piece(config: EncoderConfig, *, length: float, label_share: float, sc
     length: pieces per row. label_share: share of pieces that are predicted. scored: vocabulary entries that each
     prediction is scored against. The optimizer is left out.
     """
-    width, narrow = config.hidden_size, config.embedding_width
+    width = config.hidden_size
     forward, _ = counted(config, round(length), min(1.0, label_share + 1 / length))
-    heads = label_share * 2 * narrow * (width + scored) + 2 * (width * width + 2 * width) / length
+    heads = label_share * 2 * config.embedding_width * (width + scored) + 2 * (width * width + 2 * width) / length
     return {"encoder": 3 * forward, "heads": 3 * heads}
 
 
@@ -49,8 +47,7 @@ def counted(config: EncoderConfig, length: int, wanted_share: float = 1.0) -> tu
     """
     with torch.device("meta") as device:
         encoder = Encoder(config).train()
-        storages = (weight.untyped_storage() for weight in encoder.parameters())
-        weights = set(map(StorageWeakRef, storages))
+        weights = {StorageWeakRef(weight.untyped_storage()) for weight in encoder.parameters()}  # type: ignore[no-untyped-call]
         kept: dict[StorageWeakRef, int] = {}  # numbers by storage: a tensor that several products need counts once
 
         def keep(tensor: Tensor) -> Tensor:
@@ -59,10 +56,11 @@ def counted(config: EncoderConfig, length: int, wanted_share: float = 1.0) -> tu
                 kept[storage] = tensor.untyped_storage().nbytes() // 4
             return tensor
 
-        def attention(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
+        def attention(query: object, key: object, value: object, *_: object, **__: object) -> int:
             return sdpa_flop_count(query, key, value)  # type: ignore[no-untyped-call]
 
-        ids, wanted = torch.zeros(length, dtype=torch.int64), torch.arange(max(1, round(length * wanted_share)))
+        ids = torch.zeros(length, dtype=torch.int64)
+        wanted = torch.arange(max(1, round(length * wanted_share)))
         # By itself, the counter knows only GPU attention.
         own = {CPU_ATTENTION: attention} if CPU_ATTENTION else {}
         with (

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
+from torch.autograd.function import FunctionCtx, once_differentiable
 
 from korbert.modeling.attention import SelfAttention, View, rotation, taken
 from korbert.modeling.config import EncoderConfig
@@ -14,7 +14,7 @@ from korbert.modeling.embeddings import Embeddings
 from korbert.modeling.rows import Rows
 
 
-class _BertLayer(nn.Module):
+class BertLayer(nn.Module):
     """Attention and feed-forward block, each added to its input, then normalized (post-norm)."""
 
     def __init__(self, config: EncoderConfig) -> None:
@@ -33,7 +33,7 @@ class _BertLayer(nn.Module):
         return self.feed_forward_norm(hidden + self.dropout(self.down(F.gelu(self.up(hidden)))))
 
 
-class _ModernLayer(nn.Module):
+class ModernLayer(nn.Module):
     """Attention and gated feed-forward block, each on normalized input (pre-norm).
 
     first: the input comes from the embeddings, which are normalized already.
@@ -53,19 +53,18 @@ class _ModernLayer(nn.Module):
     def forward(self, hidden: Tensor, rows: Rows, view: View, wanted: Tensor | None = None) -> Tensor:
         mixed = self.attention_dropout(self.attention(self.attention_norm(hidden), rows, view, wanted))
         hidden = taken(hidden, wanted) + mixed
-        return hidden + self.down(self.dropout(gated(self.up(self.feed_forward_norm(hidden)))))
-
-
-def gated(both: Tensor) -> Tensor:
-    """GeGLU (Shazeer 2020): gelu(content) x gate. (..., 2 x I), content first -> (..., I)."""
-    return _Gated.apply(both)  # type: ignore[no-untyped-call]
+        both = self.up(self.feed_forward_norm(hidden))
+        return hidden + self.down(self.dropout(_Gated.apply(both)))  # type: ignore[no-untyped-call]
 
 
 class _Gated(torch.autograd.Function):
-    """Writes the gradients of both halves in place instead of concatenating them."""
+    """GeGLU (Shazeer 2020): gelu(content) x gate. (..., 2 x I), content first -> (..., I).
+
+    Writes the gradients of both halves in place instead of concatenating them.
+    """
 
     @staticmethod
-    def forward(ctx: Any, both: Tensor) -> Tensor:
+    def forward(ctx: FunctionCtx, both: Tensor) -> Tensor:
         ctx.save_for_backward(both)
         content, gate = both.chunk(2, dim=-1)
         return F.gelu(content).mul_(gate)
@@ -99,7 +98,7 @@ class Encoder(nn.Module):
         own = range(config.distinct_layers)
         alone = config.layers_share == 1  # a first layer that shares its weights has a norm, too
         self.layers = nn.ModuleList(
-            _ModernLayer(config, first=alone and number == 0) if modern else _BertLayer(config) for number in own
+            ModernLayer(config, first=alone and number == 0) if modern else BertLayer(config) for number in own
         )
         norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps, bias=False)
         self.final_norm = norm if modern else nn.Identity()
@@ -171,12 +170,12 @@ class Encoder(nn.Module):
             local = rotation(rows.positions, config.head_size, config.local_rope_theta)
             views[False] = View(local, config.local_attention // 2)
         hidden = self.embeddings(input_ids, rows, token_type_ids, boundaries, vectors)
-        last = config.num_hidden_layers - 1
+        wanted_of = {config.num_hidden_layers - 1: wanted}
         for number in range(config.num_hidden_layers):
             if before is not None:
                 before.append(hidden)
             layer = self.layers[number // config.layers_share]
-            hidden = layer(hidden, rows, views[config.is_global(number)], wanted if number == last else None)
+            hidden = layer(hidden, rows, views[config.is_global(number)], wanted_of.get(number))
         hidden = self.final_norm(hidden)
         if self.piece_weight is not None:  # a mean of such vectors is a weighted one, up to its length
             hidden = hidden * torch.sigmoid(self.piece_weight(hidden))
@@ -199,15 +198,16 @@ def _flattened(
     if lengths is None and attention_mask is not None:
         attention_mask = attention_mask.bool()
         lengths = attention_mask.sum(dim=1).tolist()
-    lengths = [length] * batch if lengths is None else lengths
+    if lengths is None:
+        lengths = [length] * batch
+    segments, levels = (None if ids is None else ids.flatten() for ids in (token_type_ids, boundaries))
     if sum(lengths) == batch * length:
-        segments, levels = (None if ids is None else ids.flatten() for ids in (token_type_ids, boundaries))
         return (input_ids.flatten(), segments, levels), Rows(lengths, device), None
     ends = torch.tensor(lengths, device=device)[:, None]
     pieces = columns < ends if attention_mask is None else attention_mask.bool()
     # Their number is known, so avoid `nonzero`, which synchronizes with the device.
     where = torch.nonzero_static(pieces.flatten(), size=sum(lengths)).flatten()
-    segments, levels = (None if ids is None else ids.flatten()[where] for ids in (token_type_ids, boundaries))
+    segments, levels = (None if ids is None else ids[where] for ids in (segments, levels))
     rows = Rows(lengths, device, columns.flatten()[where])
     return (input_ids.flatten()[where], segments, levels), rows, where
 

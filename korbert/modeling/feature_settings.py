@@ -1,11 +1,12 @@
 """Settings of a head on a frozen encoder: which layers it reads, and its architecture. Imports no torch."""
 
 import re
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
 
 from korbert.errors import SettingsError
+from korbert.messages import Message, reason
 
 _SINGLE = {"first": 0, "last": -1, "second-to-last": -2}
 _WORDS = {"two": 2, "three": 3, "four": 4}
@@ -65,13 +66,14 @@ class FeatureSettings(BaseModel, frozen=True, extra="forbid"):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_a_text(cls, value: Any) -> Any:
+    def _of_a_text(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
-        names, words = ("layers", "head", "width", "keep"), [word.strip() for word in value.split(",")]
-        if len(words) > len(names):
-            raise ValueError(f"{value!r:.80}: say {', '.join(names)}, and no more")
-        return dict(zip(names, words, strict=False))
+        words = [word.strip() for word in value.split(",")]
+        if len(words) > len(cls.model_fields):
+            names = ", ".join(cls.model_fields)
+            raise ValueError(Message("{value!r:.80}: give {names}, and no more", value=value, names=names))
+        return dict(zip(cls.model_fields, words, strict=False))
 
     @field_validator("layers")
     @classmethod
@@ -79,5 +81,5 @@ class FeatureSettings(BaseModel, frozen=True, extra="forbid"):
         try:
             chosen_layers(layers, 10_000)  # how many there are is known when the encoder is
         except SettingsError as error:
-            raise ValueError(str(error)) from None
+            raise ValueError(reason(error)) from None
         return layers

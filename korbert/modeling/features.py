@@ -11,6 +11,7 @@ from korbert.modeling.adapters.transformers_encoder import encoder_of
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.feature_settings import HeadName, chosen_layers
 from korbert.modeling.heads import initialize, mean_of_pieces
+from korbert.system import JsonObject
 
 
 class FeatureModel(nn.Module):
@@ -46,11 +47,15 @@ class FeatureModel(nn.Module):
         head: HeadName = "linear",
         width: int = 256,
         generator: torch.Generator | None = None,
-        encoder: Any = None,
+        encoder: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.config = config
-        self.num_outputs, self.pooling, self.layers, self.head, self.width = num_outputs, pooling, layers, head, width
+        self.num_outputs = num_outputs
+        self.pooling = pooling
+        self.layers = layers
+        self.head = head
+        self.width = width
         self.indices, self.mix = chosen_layers(layers, config.num_hidden_layers)
         shape = len(self.indices), config.hidden_size
         self.register_buffer("mean", torch.zeros(shape))
@@ -75,7 +80,9 @@ class FeatureModel(nn.Module):
         self.mean.copy_(mean)
         self.deviation.copy_(torch.where(deviation > 1e-6, deviation, 1.0))
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, *others: Any, **named: Any) -> Tensor:
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, *others: object, **named: object
+    ) -> Tensor:
         """Arguments as Encoder.forward. Returns scores, (B, num_outputs), or (B, T, num_outputs) without pooling."""
         with torch.no_grad():
             layers = self.encoder.all_layers(input_ids, attention_mask, *others, only=self.indices, **named)
@@ -102,6 +109,6 @@ class FeatureModel(nn.Module):
             vectors = F.gelu(self.dense(vectors))
         return self.classifier(self.dropout(vectors))
 
-    def head_settings(self) -> dict[str, Any]:
+    def head_settings(self) -> JsonObject:
         """Constructor arguments besides the encoder's config."""
         return {name: getattr(self, name) for name in ("num_outputs", "pooling", "layers", "head", "width")}

@@ -27,7 +27,8 @@ class PredictionHead(nn.Module):
 
     def __init__(self, config: AnyConfig, width: int | None = None) -> None:
         super().__init__()
-        biased, width = config.architecture != "modern", width or config.hidden_size
+        biased = config.architecture != "modern"
+        width = width or config.hidden_size
         self.dense = nn.Linear(config.hidden_size, width, bias=biased)
         self.norm: nn.Module = nn.LayerNorm(width, eps=config.layer_norm_eps, bias=biased)
 
@@ -40,9 +41,11 @@ class SpanHead(nn.Module):
 
     def __init__(self, config: AnyConfig) -> None:
         super().__init__()
-        modern = config.architecture == "modern"
-        self.head = PredictionHead(config) if modern else nn.Identity()
-        self.dropout = nn.Dropout(config.hidden_dropout_prob if modern else 0.0)
+        self.head: PredictionHead | nn.Identity = nn.Identity()
+        self.dropout = nn.Dropout(0.0)
+        if config.architecture == "modern":
+            self.head = PredictionHead(config)
+            self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.classifier = nn.Linear(config.hidden_size, 2)
 
     def forward(self, vectors: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """The models that are trained, saved and exported: an encoder with or without heads."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import torch
 import torch.nn.functional as F
@@ -14,6 +14,7 @@ from korbert.modeling.config import AnyConfig, EncoderConfig
 from korbert.modeling.embeddings import OVERLAP, scaled_overlap
 from korbert.modeling.encoder import Encoder
 from korbert.modeling.features import FeatureModel
+from korbert.system import JsonObject
 
 Pooling = Literal["mean", "first"]
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
@@ -24,7 +25,7 @@ class _EncoderWithHead(nn.Module):
 
     generator: draws the initial weights; None: torch's global generator. encoder: with weights; None: a new one.
 
-    kind: of the saved folder. saved: the constructor's arguments that are saved beside the config. exported: how the
+    kind: of the saved folder. saved: the constructor's arguments that are saved with the config. exported: how the
     name of its class in `transformers` ends. pipeline: its pipeline there, "" for none. not_exported: why no class
     there computes the same.
     """
@@ -45,14 +46,16 @@ class _EncoderWithHead(nn.Module):
         self.config = config
         self.encoder = encoder_of(config, generator) if encoder is None else encoder
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, *others: Any, **named: Any) -> Any:
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, *others: object, **named: object
+    ) -> object:
         """Arguments as Encoder.forward. Returns what `scores` returns."""
         return self.scores(self.encoder(input_ids, attention_mask, *others, **named), attention_mask)
 
-    def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Any:
+    def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> object:
         raise NotImplementedError
 
-    def head_settings(self) -> dict[str, Any]:
+    def head_settings(self) -> JsonObject:
         """Constructor arguments besides the encoder's config, as JSON has them."""
         values = {name: getattr(self, name) for name in self.saved}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
@@ -98,15 +101,10 @@ class PretrainingModel(_EncoderWithHead):
         return self.mlm_head(hidden), self.nsp(hidden[:, 0])
 
     def mlm_head(self, rows: Tensor) -> Tensor:
-        """Scores over the vocabulary: (N, D) -> (N, V); mlm.transform(rows) @ decoder_weight.T + mlm.bias."""
-        return self.mlm(rows, self.decoder_weight)
+        """Scores over the vocabulary, whose matrix (V, E) is tied to the embeddings: (N, D) -> (N, V)."""
+        return self.mlm(rows, self.encoder.token_weight)
 
-    @property
-    def decoder_weight(self) -> Tensor:
-        """The vocabulary matrix, (V, E), tied to the embeddings."""
-        return self.encoder.token_weight
-
-    def head_settings(self) -> dict[str, Any]:
+    def head_settings(self) -> JsonObject:
         return {"objectives": list(self.objectives)} if self.reader else {}
 
 
@@ -127,12 +125,8 @@ class DetectionModel(_EncoderWithHead):
         self.nsp = heads.NextSentenceHead(config)
         heads.initialize(self, config, generator)
 
-    def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """Scores of all pieces, (B, T): above 0, a piece is more likely replaced than not."""
-        return self.detect(hidden)
-
-    def detect(self, hidden: Tensor) -> Tensor:
-        """The same scores from piece vectors: (..., D) -> (...)."""
+    def scores(self, hidden: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        """Scores of pieces, (..., D) -> (...): above 0, a piece is more likely replaced than not."""
         return self.classifier(self.head(hidden)).squeeze(-1)
 
 
@@ -170,7 +164,9 @@ class ClassificationModel(_EncoderWithHead):
         if problem_type == "single_label_classification" and num_labels == 1:
             raise ModelError("single_label_classification with 1 label: give two or more, or another problem_type")
         super().__init__(config, generator)
-        self.num_labels, self.pooling, self.problem_type = num_labels, pooling, problem_type
+        self.num_labels = num_labels
+        self.pooling = pooling
+        self.problem_type = problem_type
         self.labels = tuple(map(str, range(num_labels))) if labels is None else tuple(labels)
         self.head = heads.PredictionHead(config) if config.architecture == "modern" else heads.Pooler(config)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
@@ -208,7 +204,9 @@ class QuestionAnsweringModel(_EncoderWithHead):
     def __init__(self, config: AnyConfig, generator: torch.Generator | None = None) -> None:
         super().__init__(config, generator)
         span = heads.SpanHead(config)
-        self.head, self.dropout, self.classifier = span.head, span.dropout, span.classifier
+        self.head = span.head
+        self.dropout = span.dropout
+        self.classifier = span.classifier
         heads.initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, ...]:
@@ -270,7 +268,8 @@ class EmbeddingModel(_EncoderWithHead):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__(config, generator)
-        self.pooling, self.normalize = pooling, normalize
+        self.pooling = pooling
+        self.normalize = normalize
         heads.initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
@@ -279,7 +278,7 @@ class EmbeddingModel(_EncoderWithHead):
         return F.normalize(pooled, dim=-1) if self.normalize else pooled
 
 
-Model = (
+Network = (
     PretrainingModel
     | DetectionModel
     | ClassificationModel
@@ -291,11 +290,11 @@ Model = (
     | FeatureModel
     | EncoderModel
 )
-CLASSES: Mapping[str, type[Model]] = {cls.kind: cls for cls in get_args(Model)}
+CLASSES: Mapping[str, type[Network]] = {cls.kind: cls for cls in get_args(Network)}
 """Kind of a saved folder -> its class."""
 
 
-def init_encoder_from(model: Model, pretrained: Model) -> None:
+def init_encoder_from(model: Network, pretrained: Network) -> None:
     """Copies the encoder weights of `pretrained` into `model`, and those of a matching head, if there is one.
 
     As in `transformers`, that is the NSP pooler for `bert` and the MLM transform for `modern`, unless embeddings are
@@ -303,13 +302,16 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
     spans. An overlap embedding that only `model` has keeps its direction (scaled_overlap). ModelError if the encoders
     differ in more than that and dropout.
     """
-    source, own = pretrained.encoder.state_dict(), model.encoder.state_dict()
+    source = pretrained.encoder.state_dict()
+    own = model.encoder.state_dict()
     source |= {name: tensor for name, tensor in own.items() if name.startswith("piece_weight.") and name not in source}
     if OVERLAP in own.keys() - source.keys():
         source[OVERLAP] = scaled_overlap(own[OVERLAP], source["embeddings.token.weight"])
     for name in sorted(source.keys() | own.keys()):
-        tensors = own.get(name), source.get(name)
-        shapes = ["absent" if tensor is None else "x".join(map(str, tensor.shape)) for tensor in tensors]
+        shapes = [
+            "absent" if tensor is None else "x".join(map(str, tensor.shape))
+            for tensor in (own.get(name), source.get(name))
+        ]
         if shapes[0] != shapes[1]:
             raise ModelError(
                 "encoder weights {name}: {shapes} in the model, {shapes2} in the pretrained one: build the "

@@ -99,7 +99,8 @@ class Rows:
                 cuts.append(number)
         blocks = []
         for rows in np.split(order, cuts[1:]) if len(order) else ():
-            own, longest = lengths[rows], int(lengths[rows[-1]])
+            own = lengths[rows]
+            longest = int(own[-1])
             padded = None if own[0] == longest else self._on_device(own)
             blocks.append(Block(len(rows), longest, padded, rows.tolist()))
         return blocks

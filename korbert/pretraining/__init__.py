@@ -6,7 +6,7 @@
 4. batches.py      rows -> the flat micro-batches of a step; phases of several lengths; fixed batches for evaluation.
 5. samples.py      a few held-out rows with the model's predictions at each evaluation, for inspection.
 
-settings.py: settings of the objectives, and of the vocabulary head.
+objective_settings.py: settings of the objectives, and of the vocabulary head.
 """
 
 import lazy_loader

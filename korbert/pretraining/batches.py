@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from korbert.errors import SettingsError
 from korbert.modeling import Rows
 from korbert.pretraining.mixing import Mixture
+from korbert.pretraining.objective_settings import MaskingSettings, ObjectiveName, PairSettings
 from korbert.pretraining.objectives.masking import SpecialIds, choose_positions, hide, units_of
 from korbert.pretraining.objectives.pairs import NO_LABEL, Pairs, cut_into_rows
-from korbert.pretraining.objectives.spans import RecurringSpans, span_columns
+from korbert.pretraining.objectives.spans import PieceArrays, RecurringSpans, span_columns
 from korbert.pretraining.objectives.vocabulary import Negatives
-from korbert.pretraining.settings import MaskingSettings, ObjectiveName, PairSettings
 from korbert.pretraining.shards import Shards
 from korbert.seeds import derived_seed
 from korbert.system import World, connected, require_rows
@@ -54,9 +54,7 @@ class PretrainingRows:
         spans: RecurringSpans | None = None,
         shares: Mapping[str, float] | None = None,
     ) -> None:
-        self._objectives, self._spans = tuple(objectives), spans
-        paired = {"nsp", "sop", "spans"} & set(objectives)
-        frame = 3 if paired else 2  # [CLS] A [SEP] B [SEP], or [CLS] A [SEP]
+        frame = 3 if {"nsp", "sop", "spans"} & set(objectives) else 2  # [CLS] A [SEP] B [SEP], or [CLS] A [SEP]
         if max_length < frame + 2:
             raise SettingsError(
                 "max_length {max_length}: {frame} of these are special; take at least {frame2}",
@@ -67,7 +65,11 @@ class PretrainingRows:
         self._shards = files if isinstance(files, Shards) else Shards(files)
         self._pairs = Pairs(self._shards, max_length - frame, pairs)
         self._first = cut_into_rows(self._pairs.lengths + frame, max_length) if fill else None
-        self._ids, self._masking, self._negatives = ids, masking, negatives
+        self._ids = ids
+        self._masking = masking
+        self._objectives = tuple(objectives)
+        self._negatives = negatives
+        self._spans = spans
         self._key = derived_seed("rows", seed, max_length)
         starts = self._pairs.starts if self._first is None else self._pairs.starts[self._first[:-1]]
         self._mixture = Mixture(self._shards, starts, shares or {}, self._key)
@@ -93,29 +95,27 @@ class PretrainingRows:
         lots: with "rtd", (M,) float64 in [0, 1); with "spans", what span_columns gives.
         """
         here = here or World()
-        taken = before + step * batch_size
-        epochs, indices = np.divmod(taken + np.arange(batch_size)[here.share], len(self))
+        places = before + step * batch_size + np.arange(batch_size)[here.share]
+        epochs, indices = np.divmod(places, len(self))
         rows: list[Row] = []
         for epoch in np.unique(epochs).tolist():
             numbers = self._mixture.rows(epoch, indices[epochs == epoch])
             rows += [row for its_epoch, index in numbers for row in self.examples(its_epoch, index)]
         rows.sort(key=lambda row: len(row["input_ids"]))
-        shared = self._counts(rows) | {"weight": torch.tensor(1.0)}  # the counts make each loss its share of the step's
+
+        # The labels of each objective, which make each loss its share of the step's.
+        pairs = sum(int(row["pair_label"][0] != NO_LABEL) for row in rows)
+        pieces = sum(len(row["input_ids"]) for row in rows)
+        counts = {"nsp": pairs, "sop": pairs, "rtd": pieces, "distill": pieces}
+        counts["mlm"] = sum(len(row["labels"]) for row in rows)
+        counts["spans"] = sum(len(row.get("answer", ())) // 2 for row in rows)
+        names = (*self._objectives, "mlm") if "rtd" in self._objectives else self._objectives
+        shared = {"weight": torch.tensor(1.0), **{f"{name}_count": torch.tensor(counts[name]) for name in names}}
         if self._negatives:
             shared |= self._negatives.draw(np.random.default_rng(derived_seed(self._key, "negatives", step)))
         # Equally many in each process, none empty, and none larger than without the others, but for a row left over.
         number = max(1, min(-(-micro_batches // here.size), batch_size // here.size))
         return [{**_flat(rows[first::number]), **shared} for first in range(number)]
-
-    def _counts(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
-        """NAME_count of each objective."""
-        pairs = sum(int(row["pair_label"][0] != NO_LABEL) for row in rows)
-        pieces = sum(len(row["input_ids"]) for row in rows)
-        counts: dict[ObjectiveName, int] = {"nsp": pairs, "sop": pairs, "rtd": pieces, "distill": pieces}
-        counts["mlm"] = sum(len(row["labels"]) for row in rows)
-        counts["spans"] = sum(len(row.get("answer", ())) // 2 for row in rows)
-        names = (*self._objectives, "mlm") if "rtd" in self._objectives else self._objectives
-        return {f"{name}_count": torch.tensor(counts[name]) for name in names}
 
     def examples(self, epoch: int, row: int) -> list[Row]:
         """The examples of a row: one, of the row's own number, or with `fill` several."""
@@ -125,7 +125,8 @@ class PretrainingRows:
 
     def source(self, number: int) -> str:
         """The source of an example's first segment."""
-        return self._pairs.source(number)
+        document = int(self._shards.document(self._pairs.starts[number]))
+        return self._shards.source_names[int(self._shards.sources[document])]
 
     def example(self, epoch: int, number: int) -> Row:
         """An example, int64: input_ids, token_type_ids, boundaries (T,), T at most max_length; label_places and labels
@@ -133,19 +134,18 @@ class PretrainingRows:
         rng = np.random.Generator(np.random.Philox(key=[self._key, epoch], counter=[0, 0, 0, number]))
 
         # The pieces of one segment or two, and which of them may be masked.
-        asked = self._spans.ask(self._pieces(*self._pairs.single(number).first), rng) if self._spans else None
+        asked = self._spans.ask(self._shards.pieces(*self._pairs.single(number).first), rng) if self._spans else None
+        pair = self._pairs.single(number)
+        if not asked and not {"nsp", "sop"}.isdisjoint(self._objectives):
+            pair = self._pairs.draw(number, rng, swapping="sop" in self._objectives)
+        segments = [self._shards.pieces(*span) for span in (pair.first, pair.second) if span is not None]
         if asked:
-            label, segments = NO_LABEL, [asked.question, asked.context]
-        else:
-            paired = {"nsp", "sop"} & set(self._objectives)
-            pair = self._pairs.draw(number, rng, swapping="sop" in paired) if paired else self._pairs.single(number)
-            label = pair.label
-            segments = [self._pieces(*span) for span in (pair.first, pair.second) if span is not None]
+            segments = [asked.question, asked.context]
         ids, boundaries, numbers, maskable = _framed(segments, self._ids)
         if asked:
             maskable[:] = False  # the row only learns to find its answer
         row: Row = {"token_type_ids": numbers, "boundaries": boundaries.astype(np.int64)}
-        row["pair_label"] = np.array([label])
+        row["pair_label"] = np.array([pair.label])
         if self._spans:
             context = 2 + len(segments[0][0])  # where it begins
             row["answer"] = context + np.array(asked.answer) if asked else np.zeros(0, dtype=np.int64)
@@ -156,23 +156,22 @@ class PretrainingRows:
         lots = {"lots": rng.random(len(chosen))} if "rtd" in self._objectives else {}
         return row | {"input_ids": hidden, "label_places": chosen, "labels": ids[chosen], **lots}
 
-    def _pieces(self, start: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        ids, boundaries = self._shards.pieces(start, end)
-        return ids.astype(np.int64), boundaries
-
 
 def _framed(
-    segments: Sequence[tuple[NDArray[np.int64], NDArray[np.uint8]]], special: SpecialIds
+    segments: Sequence[PieceArrays], special: SpecialIds
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]:
-    """[CLS] A [SEP] or [CLS] A [SEP] B [SEP], all (T,): ids, boundaries, number of the segment, whether no special."""
+    """[CLS] A [SEP] or [CLS] A [SEP] B [SEP], all (T,): ids, boundaries, segment numbers, True where not special."""
     length = 1 + sum(len(pieces) + 1 for pieces, _ in segments)
-    ids, numbers = np.full(length, special.sep, dtype=np.int64), np.zeros(length, dtype=np.int64)
-    boundaries, is_piece = np.zeros(length, dtype=np.uint8), np.zeros(length, dtype=bool)
+    ids = np.full(length, special.sep, dtype=np.int64)
+    numbers = np.zeros(length, dtype=np.int64)
+    boundaries = np.zeros(length, dtype=np.uint8)
+    is_piece = np.zeros(length, dtype=bool)
     ids[0] = special.cls
     at = 1
     for number, (pieces, levels) in enumerate(segments):
         here = slice(at, at + len(pieces))
-        ids[here], boundaries[here] = pieces, levels
+        ids[here] = pieces
+        boundaries[here] = levels
         numbers[at:] = number
         is_piece[here] = True
         at = here.stop + 1

@@ -22,7 +22,8 @@ class Mixture:
     """
 
     def __init__(self, shards: Shards, starts: NDArray[np.int64], shares: Mapping[str, float], key: int) -> None:
-        self._size, self._key = len(starts), key
+        self._size = len(starts)
+        self._key = key
         self._runs = shards.runs(starts) if shares else {}
         if not shares:
             return
@@ -33,7 +34,8 @@ class Mixture:
                 unknown=unknown[0],
                 sizes=", ".join(sizes),
             )
-        left, others = 1 - sum(shares.values()), sum(size for name, size in sizes.items() if name not in shares)
+        left = 1 - sum(shares.values())
+        others = sum(size for name, size in sizes.items() if name not in shares)
         if left < -1e-9 or (not others and left > 1e-9):
             raise SettingsError(
                 "pretrain.shares: add up to {left:g}: at most 1, and 1 if all sources are named", left=1 - left
@@ -46,17 +48,21 @@ class Mixture:
         shuffled = permuted(places, self._size, derived_seed(self._key, epoch))
         if not self._runs:
             return [(epoch, number) for number in shuffled.tolist()]
-        epochs, numbers = np.zeros_like(shuffled), np.zeros_like(shuffled)
+        epochs = np.zeros_like(shuffled)
+        numbers = np.zeros_like(shuffled)
         sources = self._ends.searchsorted(shuffled, side="right")
+        begin = 0
         for which, (source, (firsts, ranks)) in enumerate(self._runs.items()):
-            begin, end = (int(self._ends[which - 1]) if which else 0), int(self._ends[which])
-            own, size = sources == which, int(ranks[-1])
+            end = int(self._ends[which])
+            own = sources == which
+            size = int(ranks[-1])
             epochs[own], drawn = np.divmod(epoch * (end - begin) + shuffled[own] - begin, size)
             for its_epoch in np.unique(epochs[own]).tolist():
                 now = epochs[own] == its_epoch
                 drawn[now] = permuted(drawn[now], size, derived_seed(self._key, source, its_epoch))
             run = ranks.searchsorted(drawn, side="right") - 1
             numbers[own] = firsts[run] + drawn - ranks[run]
+            begin = end
         return list(zip(epochs.tolist(), numbers.tolist(), strict=True))
 
 
@@ -75,8 +81,10 @@ def permuted(positions: NDArray[np.int64], size: int, key: int) -> NDArray[np.in
 
 
 def _feistel(values: NDArray[np.uint64], half: int, keys: Sequence[np.uint64]) -> NDArray[np.uint64]:
-    bits, low = np.uint64(half), np.uint64((1 << half) - 1)
-    left, right = values >> bits, values & low
+    bits = np.uint64(half)
+    low = np.uint64((1 << half) - 1)
+    left = values >> bits
+    right = values & low
     for key in keys:
         # The finalizer of SplitMix64 (Steele et al. 2014): every input bit moves every output bit.
         mixed = right + key

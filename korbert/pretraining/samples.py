@@ -5,24 +5,25 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from korbert.messages import Message
 from korbert.modeling import PretrainingModel
 from korbert.pretraining.batches import PretrainingRows, Row
 from korbert.pretraining.mixing import permuted
 from korbert.seeds import derived_seed
-from korbert.system import world
+from korbert.system import JsonObject, world
 from korbert.tokenization import EOJEOL, AnyTokenizer
-from korbert.training import JsonLines
+from korbert.training import JsonLines, device_of
 
 _logger = logging.getLogger(__name__)
 
 _SEARCHED = 500  # rows to choose from
-_SHORTEST, _LONGEST = 12, 40  # pieces of a row that is easy to read
+_SHORTEST = 12  # pieces of a row that is easy to read
+_LONGEST = 40
 _MOST_GAPS = 5
 _TOP = 5
 
@@ -47,8 +48,8 @@ def choose_samples(rows: PretrainingRows, number: int = 3) -> list[Sample]:
 
     def unfit(sample: Sample) -> tuple[int, int]:
         """How many pieces the row is too short or too long by, and its surplus gaps."""
-        pieces, gaps = len(sample.row["input_ids"]), len(sample.row["labels"])
-        return max(_SHORTEST - pieces, pieces - _LONGEST, 0), max(gaps - _MOST_GAPS, 0)
+        pieces = len(sample.row["input_ids"])
+        return max(_SHORTEST - pieces, pieces - _LONGEST, 0), max(len(sample.row["labels"]) - _MOST_GAPS, 0)
 
     samples = sorted((sample for sample in samples if len(sample.row["labels"])), key=unfit)
     first_of_source = {sample.source: sample for sample in reversed(samples)}
@@ -56,11 +57,13 @@ def choose_samples(rows: PretrainingRows, number: int = 3) -> list[Sample]:
     return samples[:number]
 
 
+@dataclass(frozen=True)
 class Samples:
     """Writes the model's predictions in the gaps of the samples to `path` at each evaluation (docs/formats.md)."""
 
-    def __init__(self, path: Path, samples: Sequence[Sample], tokenizer: AnyTokenizer) -> None:
-        self._path, self._samples, self._tokenizer = path, samples, tokenizer
+    path: Path
+    samples: Sequence[Sample]
+    tokenizer: AnyTokenizer
 
     @torch.no_grad()
     def write(self, model: nn.Module, step: int) -> None:
@@ -71,21 +74,22 @@ class Samples:
         if not world().is_main_process:
             return
         assert isinstance(model, PretrainingModel)
-        shown = [self._line(model, step, sample) for sample in self._samples]
-        with closing(JsonLines(self._path, step - 1)) as lines:
+        shown = [self._line(model, step, sample) for sample in self.samples]
+        with closing(JsonLines(self.path, step - 1)) as lines:
             for line in shown:
                 lines.write(line)
             lines.sync()
         if shown:
             # 서울은 [한강: 산 12 %]을 끼고 있다: each gap with its piece and the top prediction.
-            words, *behind = shown[0]["text"]
-            for gap, text in zip(shown[0]["gaps"], behind, strict=True):
+            words, *after_gaps = shown[0]["text"]
+            for gap, text in zip(shown[0]["gaps"], after_gaps, strict=True):
                 guess = gap["guesses"][0]
                 words += f"[{gap['piece']}: {guess['piece']} {guess['probability']:.0%}]{text}"
-            _logger.info("step %s: %s", f"{step:,}", words)
+            _logger.info(Message("step {step:,}: {words}", step=step, words=words))
 
-    def _line(self, model: PretrainingModel, step: int, sample: Sample) -> dict[str, Any]:
-        row, device = sample.row, next(model.parameters()).device
+    def _line(self, model: PretrainingModel, step: int, sample: Sample) -> JsonObject:
+        row = sample.row
+        device = device_of(model)
         gaps = row["label_places"]
         names = "input_ids", "token_type_ids", "boundaries"
         inputs = {name: torch.from_numpy(row[name])[None].to(device) for name in names}
@@ -96,18 +100,19 @@ class Samples:
 
         truths = row["labels"].tolist()
         shown = []
-        for gap, (piece, truth) in enumerate(zip(self._tokenizer.tokens(truths), truths, strict=True)):
-            guesses = zip(self._tokenizer.tokens(best.indices[gap].tolist()), best.values[gap].tolist(), strict=True)
+        for gap, (piece, truth) in enumerate(zip(self.tokenizer.tokens(truths), truths, strict=True)):
+            guesses = zip(self.tokenizer.tokens(best.indices[gap].tolist()), best.values[gap].tolist(), strict=True)
             best_of_gap = [{"piece": name, "probability": round(share, 6)} for name, share in guesses]
             probability = round(probabilities[gap, truth].item(), 6)
             shown.append({"piece": piece, "probability": probability, "guesses": best_of_gap})
-        text = stretches(row, self._tokenizer)
+        text = stretches(row, self.tokenizer)
         return {"step": step, "row": sample.number, "source": sample.source, "text": text, "gaps": shown}
 
 
 def stretches(row: Row, tokenizer: AnyTokenizer) -> list[str]:
     """The texts around the gaps of a row, one more than there are gaps. " / " separates the segments."""
-    ids, levels = row["input_ids"].tolist(), row["boundaries"].tolist()
+    ids = row["input_ids"].tolist()
+    levels = row["boundaries"].tolist()
     gaps = np.isin(np.arange(len(ids)), row["label_places"]).tolist()
     frame = (tokenizer.cls_id, tokenizer.sep_id)
 
@@ -115,7 +120,9 @@ def stretches(row: Row, tokenizer: AnyTokenizer) -> list[str]:
         """The separator before a piece, which `decode` omits for the first one."""
         return " " if levels[place] >= EOJEOL and ids[place - 1] not in frame else ""
 
-    texts, text, start = [], "", 1
+    texts = []
+    text = ""
+    start = 1
     for place in range(1, len(ids)):
         if not gaps[place] and ids[place] != tokenizer.sep_id:
             continue

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import datasets
 import numpy as np
@@ -13,8 +12,8 @@ from numpy.typing import NDArray
 
 from korbert.errors import ArtifactError, CorpusError
 from korbert.pretraining.objectives.masking import SpecialIds
+from korbert.tokenization import SENTENCE
 
-_SENTENCE = 3  # boundary level of a piece that begins a sentence
 _RANDOM_PIECES = 500_000
 _COLUMNS = ("source", "input_ids", "boundaries")
 
@@ -27,12 +26,6 @@ class _Block:
     boundaries: NDArray[np.uint8]
     edges: NDArray[np.int64]
     sources: pa.Array
-
-    def sentence_starts(self) -> NDArray[np.int64]:
-        """Where sentences begin, in order. Every document begins with one."""
-        begins = self.boundaries == _SENTENCE
-        begins[self.edges[:-1][np.diff(self.edges) > 0]] = True
-        return np.flatnonzero(begins)
 
 
 class Shards:
@@ -53,19 +46,26 @@ class Shards:
             raise CorpusError(
                 "{names}: no pieces in these shards; is the corpus empty, or all of it held out?", names=names
             )
-        placed = list(zip(self._bases, self._blocks, strict=False))
-        self.edges = np.concatenate([*(base + block.edges[:-1] for base, block in placed), self._bases[-1:]])
-        self.sentences = np.concatenate([*(base + block.sentence_starts() for base, block in placed), self._bases[-1:]])
+        edges = []
+        sentences = []
+        for base, block in zip(self._bases, self._blocks, strict=False):
+            edges.append(base + block.edges[:-1])
+            begins = block.boundaries == SENTENCE
+            begins[block.edges[:-1][np.diff(block.edges) > 0]] = True  # a document begins with a sentence
+            sentences.append(base + np.flatnonzero(begins))
+        self.edges = np.concatenate([*edges, self._bases[-1:]])
+        self.sentences = np.concatenate([*sentences, self._bases[-1:]])
         coded = pa.chunked_array([block.sources for block in self._blocks]).dictionary_encode()
         self.source_names: list[str] = coded.chunk(0).dictionary.to_pylist()
         self.sources: NDArray[np.int32] = np.concatenate([chunk.indices.to_numpy() for chunk in coded.chunks])
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Without the pieces: where they are read, the files are mapped again."""
         return {name: value for name, value in vars(self).items() if name != "_blocks"}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _blocks=[block for file in state["_files"] for block in _blocks(file)])
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state)
+        self._blocks = [block for file in self._files for block in _blocks(file)]
 
     def __len__(self) -> int:
         """Number of documents."""
@@ -93,8 +93,9 @@ class Shards:
     def pieces(self, start: int, end: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Ids and boundaries of the places [start, end), which lie in one document."""
         number = int(np.searchsorted(self._bases, start, side="right")) - 1
-        block, base = self._blocks[number], int(self._bases[number])
-        return block.input_ids[start - base : end - base], block.boundaries[start - base : end - base]
+        block = self._blocks[number]
+        inside = slice(start - int(self._bases[number]), end - int(self._bases[number]))
+        return block.input_ids[inside], block.boundaries[inside]
 
 
 def _blocks(file: Path) -> Iterator[_Block]:
@@ -114,12 +115,13 @@ def _blocks(file: Path) -> Iterator[_Block]:
             column_names=", ".join(table.column_names),
         )
     for batch in table.to_batches():
-        ids, boundaries = batch.column("input_ids"), batch.column("boundaries")
+        ids = batch.column("input_ids")
+        boundaries = batch.column("boundaries")
         edges = ids.offsets.to_numpy().astype(np.int64)
         if not np.array_equal(np.diff(edges), np.diff(boundaries.offsets.to_numpy())):
             raise ArtifactError("{file}: input_ids and boundaries differ in length; rebuild the shards", file=file)
-        pieces, levels = (column.flatten().to_numpy() for column in (ids, boundaries))
-        yield _Block(pieces, levels, edges - edges[0], batch.column("source").cast(pa.string()))
+        sources = batch.column("source").cast(pa.string())
+        yield _Block(ids.flatten().to_numpy(), boundaries.flatten().to_numpy(), edges - edges[0], sources)
 
 
 def write_random_shards(folder: Path, ids: SpecialIds, seed: int) -> None:
@@ -130,7 +132,7 @@ def write_random_shards(folder: Path, ids: SpecialIds, seed: int) -> None:
         "id": ["made-up:0", "made-up:1"],
         "source": ["made-up"] * 2,
         "input_ids": pa.array(list(pieces), pa.list_(pa.int32())),
-        "boundaries": pa.array(list(np.full_like(pieces, _SENTENCE, np.uint8)), pa.list_(pa.uint8())),
+        "boundaries": pa.array(list(np.full_like(pieces, SENTENCE, np.uint8)), pa.list_(pa.uint8())),
     }
     table = pa.table(columns)
     for part in ("train", "heldout"):

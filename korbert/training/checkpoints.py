@@ -10,18 +10,19 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from korbert.messages import Message, reason
 from korbert.names import is_litter
-from korbert.system import broadcast, checksummed, connected, scratch, sha256_of, sync, verified
+from korbert.system import JsonObject, broadcast, checksummed, connected, scratch, sha256_of, sync, verified
 
 _logger = logging.getLogger(__name__)
 
-_STATE, _RECORD = "state.safetensors", "record.json"
+_STATE = "state.safetensors"
+_RECORD = "record.json"
 _NAME = re.compile(r"step-(?P<step>\d{8,})(?P<partial>\.partial)?")
 
 
@@ -31,7 +32,7 @@ class Checkpoint:
 
     step: int
     tensors: Mapping[str, Tensor]
-    record: Mapping[str, Any]
+    record: JsonObject
 
 
 def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
@@ -40,7 +41,8 @@ def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
     Leftovers of killed runs are removed first: ArtifactError if one of them is not ours. Checkpoints of later steps
     are removed, too: this step is being repeated, so they were damaged and skipped.
     """
-    step, path = checkpoint.step, _path(folder, checkpoint.step)
+    step = checkpoint.step
+    path = _path(folder, step)
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = [other for other in folder.iterdir() if (name := _NAME.fullmatch(other.name)) and name["partial"]]
     for leftover in (*unfinished, path):
@@ -96,13 +98,22 @@ def _write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
 
 
 def load_newest(folder: Path) -> Checkpoint | None:
-    """The newest whole checkpoint; None if there is none. Damaged ones are logged and skipped."""
-    for step, path in _newest_first(folder).items():
+    """The newest whole checkpoint; None if there is none. Damaged ones are logged and skipped.
+
+    Of several connected processes, all read the one that rank 0 finds.
+    """
+    here = connected()
+    newest = None
+    for step, path in _newest_first(folder).items() if here.is_main_process else ():
         try:
-            return load(folder, step)
+            newest = load(folder, step)
+            break
         except (OSError, ValueError, SafetensorError) as error:
-            _logger.warning("%s: damaged checkpoint (%s); trying the one before", path, error)
-    return None
+            _logger.warning(
+                Message("{path}: damaged checkpoint ({reason}); trying the one before", path=path, reason=reason(error))
+            )
+    found = broadcast(lambda: newest.step if newest else None)
+    return newest if here.is_main_process or found is None else load(folder, found)
 
 
 def load(folder: Path, step: int) -> Checkpoint:
@@ -111,21 +122,13 @@ def load(folder: Path, step: int) -> Checkpoint:
     try:
         record = verified((path / _RECORD).read_bytes())
     except ValueError as error:
-        raise ValueError(f"{_RECORD} {error}") from None
+        raise ValueError(Message("{record} {reason}", record=_RECORD, reason=reason(error))) from None
     if record.pop("step", None) != step:
-        raise ValueError(f"{_RECORD} is of another step")
+        raise ValueError(Message("{record} is of another step", record=_RECORD))
     digest = sha256_of(path / _STATE)
     if record.pop("sha256", None) != digest:
-        raise ValueError(f"{_STATE} has SHA-256 {digest}, not the recorded one")
+        raise ValueError(Message("{state} has SHA-256 {digest}, not the recorded one", state=_STATE, digest=digest))
     return Checkpoint(step=step, tensors=load_file(path / _STATE), record=record)
-
-
-def newest_of_all(folder: Path) -> Checkpoint | None:
-    """As load_newest, in several processes: all read the checkpoint that rank 0 finds."""
-    here = connected()
-    own = load_newest(folder) if here.is_main_process else None
-    step = broadcast(lambda: own.step if own else None)
-    return own if here.is_main_process or step is None else load(folder, step)
 
 
 def newest_step(folder: Path) -> int | None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from korbert.errors import SettingsError
 from korbert.messages import argument
 from korbert.system import processor_name
-from korbert.training.settings import PrecisionName
+from korbert.training.plan import PrecisionName
 
 Batch = Mapping[str, Any]
 """Tensors, which are moved to the device, and facts about them that stay on CPU.
@@ -20,7 +20,8 @@ Batch = Mapping[str, Any]
 Reading a value back (a number, `all()`, `nonzero()`) waits for all work queued on the device; the facts avoid that.
 """
 
-_TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # of mallopt(3)
+_TRIM_THRESHOLD = -1  # of mallopt(3)
+_MMAP_MAX = -4
 _keeping = 0  # how many `memory_kept` are open
 
 
@@ -28,13 +29,15 @@ def choose_device(name: str = "auto") -> torch.device:
     """auto: the GPU if PyTorch sees one, else CPU. SettingsError for "cuda" without a GPU."""
     if name not in ("auto", "cpu", "cuda"):
         raise SettingsError("device {name!r}: there are auto, cpu and cuda", name=name)
-    usual = "cuda" if torch.cuda.is_available() else "cpu"
-    if name == "cuda" != usual:
+    has_gpu = torch.cuda.is_available()
+    if name == "cuda" and not has_gpu:
         raise SettingsError(
             "device 'cuda': PyTorch sees no GPU here; use {option} cpu, or install a build with CUDA",
             option=argument("device"),
         )
-    return torch.device(usual if name == "auto" else name)
+    if name == "auto":
+        name = "cuda" if has_gpu else "cpu"
+    return torch.device(name)
 
 
 def device_of(network: nn.Module) -> torch.device:
@@ -79,8 +82,10 @@ def autocast(device: torch.device, precision: PrecisionName) -> AbstractContextM
 
 def moved(batch: Batch, device: torch.device) -> Batch:
     """The batch with its tensors on the device."""
-    tensors = {name: value for name, value in batch.items() if isinstance(value, Tensor)}
-    return {**batch, **{name: value.to(device, non_blocking=True) for name, value in tensors.items()}}
+    return {
+        name: value.to(device, non_blocking=True) if isinstance(value, Tensor) else value
+        for name, value in batch.items()
+    }
 
 
 def pinned(batch: Batch) -> Batch:

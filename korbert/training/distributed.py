@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined]  # public, but not marked so
 
 from korbert.errors import EndedElsewhere, ModelError, SettingsError
+from korbert.messages import Message
 from korbert.system import Connection, World, number_in, variables, world
 
 WAIT = "KORBERT_WAIT_FOR_RANKS"  # seconds that the processes wait for each other when they start
@@ -59,7 +60,8 @@ def joined(device: torch.device) -> Iterator[World]:
 def _met(here: World) -> Store:
     """The store, once all processes have registered in it."""
     seconds = number_in(WAIT, _WAIT_SECONDS)
-    host, port = os.environ.get("MASTER_ADDR"), number_in("MASTER_PORT", 0)
+    host = os.environ.get("MASTER_ADDR")
+    port = number_in("MASTER_PORT", 0)
     if not host or not port:
         raise SettingsError(
             "{variables}: several processes need MASTER_ADDR and MASTER_PORT, too: start them with "
@@ -67,7 +69,11 @@ def _met(here: World) -> Store:
             variables=variables(),
         )
     hosts = here.is_main_process and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
-    advice = f"look at how they were started, then start all anew ({WAIT}={seconds} is the time that is waited)"
+    advice = Message(
+        "look at how they were started, then start all anew ({wait}={seconds} is the time that is waited)",
+        wait=WAIT,
+        seconds=seconds,
+    )
     longest = timedelta(seconds=seconds)
     try:
         base = TCPStore(host, port, here.size, is_master=hosts, timeout=longest, wait_for_workers=False)
@@ -88,8 +94,14 @@ def _met(here: World) -> Store:
         store.wait(list(ranks.values()), longest)
     except RuntimeError:
         missing = [str(rank) for rank, name in ranks.items() if not store.check([name])]
-        late = f"{len(missing)} of {here.size} processes did not come within {seconds} s (rank {', '.join(missing)})"
-        raise SettingsError("{late}: {advice}", late=late, advice=advice) from None
+        raise SettingsError(
+            "{missing} of {size} processes did not come within {seconds} s (rank {ranks}): {advice}",
+            missing=len(missing),
+            size=here.size,
+            seconds=seconds,
+            ranks=", ".join(missing),
+            advice=advice,
+        ) from None
     return store
 
 
@@ -115,26 +127,17 @@ def _said_once(error: Exception, here: World, store: Store) -> Exception:
         return EndedElsewhere("another process tells why")
     if closed:
         return ModelError(
-            "one of {size} processes has ended without a word, as when it is killed or memory is short, "
-            "and a training needs all: what is saved is kept; the same command resumes",
+            "one of {size} processes ended without an error, as when it is killed or memory runs out, and training "
+            "needs all of them: what is saved is kept; the same command resumes",
             size=here.size,
         )
     error.add_note(f"rank {here.rank}")
     return error
 
 
-def wrap(module: nn.Module, here: World) -> nn.Module:
-    """The module with gradients averaged over all processes; unchanged if there is one process.
-
-    All parameters that require a gradient have to get one in every update.
-    """
-    if here.size == 1:
-        return module
-    return nn.parallel.DistributedDataParallel(module, forward_sync_buffers=False, gradient_as_bucket_view=True)
-
-
 def add_over_world(values: Tensor, here: World) -> Tensor:
     """The sum of `values` over all processes, in place."""
     if here.size > 1:
-        torch.distributed.all_reduce(values, group=None if values.is_cuda else Connection.group)
+        group = None if values.is_cuda else Connection.group
+        torch.distributed.all_reduce(values, group=group)
     return values

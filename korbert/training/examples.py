@@ -10,6 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from korbert.system import connected
+from korbert.training.devices import Batch
 
 _POOL_BATCHES = 64  # batches sorted by length together: enough for little padding, few enough to stay shuffled
 _POOL_STREAM = 0x706F6F6C  # separates these draws from others keyed by (seed, epoch)
@@ -41,7 +42,8 @@ class Examples:
         seconds: NDArray[np.int64] | None = None,
     ) -> Self:
         """Builds examples from (input_ids, boundaries) and the label of each row."""
-        ids, levels = [np.empty(0, np.int32)], [np.empty(0, np.uint8)]
+        ids = [np.empty(0, np.int32)]
+        levels = [np.empty(0, np.uint8)]
         for row_ids, row_levels in rows:
             ids.append(np.asarray(row_ids, dtype=np.int32))
             levels.append(np.asarray(row_levels, dtype=np.uint8))
@@ -64,8 +66,8 @@ class Examples:
         """
         batch = self.padded(rows, {"input_ids": self.pad_id, "boundaries": 0})
         if self.seconds is not None:
-            behind = torch.arange(batch["input_ids"].shape[1]) >= torch.from_numpy(self.seconds[rows])[:, None]
-            batch["token_type_ids"] = behind.long() * batch["attention_mask"]
+            in_second = torch.arange(batch["input_ids"].shape[1]) >= torch.from_numpy(self.seconds[rows])[:, None]
+            batch["token_type_ids"] = in_second.long() * batch["attention_mask"]
         return {**batch, "labels": torch.from_numpy(self.labels[rows])}
 
     def padded(self, rows: NDArray[np.int64], fillers: Mapping[str, int]) -> dict[str, Any]:
@@ -117,24 +119,27 @@ class Batches:
     """
 
     def __init__(self, examples: Examples, batch_size: int, seed: int) -> None:
-        self._examples, self._batch_size, self._seed = examples, batch_size, seed
+        self._examples = examples
         self._here = connected()  # read here: a data worker that makes batches is not connected
-        self._epoch = lru_cache(maxsize=2)(self._order)
+
+        @lru_cache(maxsize=2)
+        def order(epoch: int) -> list[NDArray[np.int64]]:
+            return bucketed(examples.lengths, batch_size, np.random.default_rng([_POOL_STREAM, seed, epoch]))
+
+        self._order = order
         self.steps_per_epoch = -(-len(examples) // batch_size)
 
-    def __call__(self, step: int) -> list[dict[str, Any]]:
+    def __call__(self, step: int) -> list[Batch]:
         """One micro-batch for `step` (from 0), with the keys of Examples.batch.
 
         With several processes there is also `weight`, the share of rows of the process; one without rows gets weight 0.
         """
         epoch, at = divmod(step, self.steps_per_epoch)
-        rows = self._epoch(epoch)[at]
+        rows = self._order(epoch)[at]
         if self._here.size == 1:
             return [self._examples.batch(rows)]
         own = rows[self._here.share]
-        batch = self._examples.batch(own if len(own) else rows[:1])
-        return [{**batch, "weight": torch.tensor(len(own) / len(rows))}]
-
-    def _order(self, epoch: int) -> list[NDArray[np.int64]]:
-        generator = np.random.default_rng([_POOL_STREAM, self._seed, epoch])
-        return bucketed(self._examples.lengths, self._batch_size, generator)
+        weight = torch.tensor(len(own) / len(rows))
+        if not len(own):
+            own = rows[:1]
+        return [{**self._examples.batch(own), "weight": weight}]

@@ -25,13 +25,13 @@ import torch
 from torch import Tensor
 
 from korbert.errors import KorbertError
-from korbert.messages import argument
+from korbert.messages import Message, argument
 from korbert.system import die_with, starting
 from korbert.training.devices import Batch, pinned
 
 _ALIGNMENT = 64  # bytes
 
-Batches = Callable[[int], Sequence[Batch]]
+StepBatches = Callable[[int], Sequence[Batch]]
 """Update (0-based) -> its micro-batches, on the processor.
 
 Pure, and free of PyTorch's global generator: a thread makes those of the next update while this one runs, or
@@ -45,7 +45,7 @@ shares of the whole step. Keys that end in `_count` are numbers of the part, add
 
 @contextmanager
 def fed(
-    batches: Batches, steps: range, *, workers: int = 0, pin: bool = False
+    batches: StepBatches, steps: range, *, workers: int = 0, pin: bool = False
 ) -> Iterator[Iterator[tuple[int, Sequence[Batch], float]]]:
     """Yields (step, its micro-batches, seconds waited for them) in turn, made ahead of need.
 
@@ -66,7 +66,7 @@ def fed(
 
 
 @contextmanager
-def _by_thread(batches: Batches, steps: range, pin: bool) -> Iterator[Iterator[Sequence[Batch]]]:
+def _by_thread(batches: StepBatches, steps: range, pin: bool) -> Iterator[Iterator[Sequence[Batch]]]:
     def make(step: int) -> Sequence[Batch]:
         return [pinned(batch) for batch in batches(step)] if pin else batches(step)
 
@@ -84,7 +84,7 @@ def _by_thread(batches: Batches, steps: range, pin: bool) -> Iterator[Iterator[S
 
 
 @contextmanager
-def _by_processes(batches: Batches, steps: range, count: int, pin: bool) -> Iterator[Iterator[Sequence[Batch]]]:
+def _by_processes(batches: StepBatches, steps: range, count: int, pin: bool) -> Iterator[Iterator[Sequence[Batch]]]:
     context = multiprocessing.get_context("spawn")
     workers: list[tuple[SpawnProcess, Connection]] = []
 
@@ -120,7 +120,9 @@ def _received(process: SpawnProcess, pipe: Connection) -> Sequence[Batch]:
     except (EOFError, OSError) as error:
         process.join()
         code = process.exitcode or 0
-        how = f"was killed ({signal.Signals(-code).name})" if code < 0 else f"ended with code {code}"
+        how = Message("ended with code {code}", code=code)
+        if code < 0:
+            how = Message("was killed ({signal})", signal=signal.Signals(-code).name)
         raise KorbertError(
             "a process that makes rows {how}: if nobody did that, memory ran out, and fewer {option} need "
             "less; the same command resumes",
@@ -143,7 +145,7 @@ def _make(shared: "_Shared", steps: range, pipe: Connection, parent: int) -> Non
     """
     die_with(parent)
     torch.set_num_threads(1)
-    batches: Batches | None = None
+    batches: StepBatches | None = None
     sent: Future[None] | None = None
     with ThreadPoolExecutor(max_workers=1) as sender:
         for step in steps:
@@ -171,7 +173,7 @@ class _Shared:
     last process, however that ends.
     """
 
-    def __init__(self, batches: Batches, file: IO[bytes]) -> None:
+    def __init__(self, batches: StepBatches, file: IO[bytes]) -> None:
         """file: empty; workers take it along when they start."""
         buffers: list[pickle.PickleBuffer] = []
         self._pickled = pickle.dumps(batches, protocol=5, buffer_callback=buffers.append)
@@ -185,10 +187,10 @@ class _Shared:
         file.write(b"\0")  # an empty file cannot be mapped
         file.flush()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {"_pickled": self._pickled, "_spans": self._spans, "_file": reduction.DupFd(self._file.fileno())}
 
-    def load(self) -> Batches:
+    def load(self) -> StepBatches:
         """`batches`, in a worker."""
         file: Any = self._file  # as __getstate__ sends it
         content = memoryview(mmap.mmap(file.detach(), 0, access=mmap.ACCESS_READ))

@@ -1,14 +1,14 @@
 """The training loop, `fit`, for pretraining and all tasks.
 
-A learning rate becomes an update in Updates.update (updates.py), which _Run._step calls: it sets the rate of the step
-(schedules.py), adds up the gradients of the micro-batches and applies them (optimizers.py).
+A learning rate becomes an update in Updates.update (updates.py): it adds up the gradients of the micro-batches and has
+them applied (optimizers.py) at the rate of the step (OptimizerSettings.rate_share).
 
 The batches of a step are a pure function of its number, and dropout is one of (seed, step), so a checkpoint holds no
 random state. A resumed run loads the newest checkpoint, continues with the next step, and ends in the same bits.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from signal import Signals
@@ -16,14 +16,15 @@ from signal import Signals
 import torch
 from torch import nn
 
+from korbert.messages import Message
 from korbert.system import Interrupted, World, all_reduce_max, handled_signals, track
-from korbert.training import checkpoints as storage
-from korbert.training.devices import Batch, autocast, choose_precision, memory_kept
+from korbert.training import checkpoints
+from korbert.training.devices import autocast, choose_precision, memory_kept
 from korbert.training.distributed import joined
-from korbert.training.feeding import Batches, fed
+from korbert.training.feeding import StepBatches, fed
+from korbert.training.metric_files import MetricFiles, open_metric_files
 from korbert.training.plan import TrainingOutput, TrainingPlan
-from korbert.training.records import Records, recorded
-from korbert.training.updates import Loss, Updates
+from korbert.training.updates import LossFunction, Updates
 
 _RELEASE_EVERY = 50  # steps; see memory_kept
 
@@ -42,8 +43,8 @@ class FitResult:
 
 def fit(
     model: nn.Module,
-    batches: Batches,
-    loss: Loss,
+    batches: StepBatches,
+    loss: LossFunction,
     plan: TrainingPlan,
     *,
     device: torch.device,
@@ -60,113 +61,109 @@ def fit(
     A second signal ends the run at once.
     """
     plan = replace(plan, precision=choose_precision(device, plan.precision))
-    with joined(device) as here, memory_kept(device) as release, handled_signals() as arrived:
+    with joined(device) as here, memory_kept(device) as release, handled_signals() as arrived, ExitStack() as files:
         updates = Updates(model.to(device), loss, plan, device, here)
-        run = _Run(updates, plan, here, output or TrainingOutput(), evaluate, description)
+        run = _Run(updates, plan, here, output or TrainingOutput(), evaluate)
         first_step = run.done
-        run.train(batches, row_workers, release, arrived)
+        if here.is_main_process:
+            run.metric_files = files.enter_context(open_metric_files(run.output, first_step))
+        advance = files.enter_context(track(description, plan.steps, "steps", done=first_step))
+        number = 0  # of a signal
+        remaining = range(first_step, plan.steps)
+        with fed(batches, remaining, workers=row_workers, pin=device.type == "cuda") as steps:
+            for step, micro_batches, waited in steps:
+                started = time.perf_counter()
+                updates.update(step, micro_batches)
+                run.after_update(step + 1, started, waited)
+                advance(1, run.figures)
+                number = all_reduce_max(arrived() or 0)
+                if number:
+                    break
+                if step % _RELEASE_EVERY == 0:
+                    release()
+        if number:
+            raise Interrupted(Signals(number), run.saved_at_the_end(description))
     model.eval()
     return FitResult(first_step, run.done, run.heldout)
 
 
 @dataclass
 class _Run:
-    """A run in progress, from the newest checkpoint: its updates, and the actions due after each. done: steps."""
+    """A run in progress, from the newest checkpoint: what is due after each update. done: updates; figures: of the last
+    line of metrics, for the progress bar; heldout: of the last evaluation.
+    """
 
-    _updates: Updates
-    _plan: TrainingPlan
-    _here: World
-    _output: TrainingOutput
-    _evaluate: Evaluate | None
-    _description: str
+    updates: Updates
+    plan: TrainingPlan
+    here: World
+    output: TrainingOutput
+    evaluate: Evaluate | None
 
     def __post_init__(self) -> None:
-        self._checkpoints, self._records = self._output.checkpoints, Records()
-        self._seconds = self._waited = 0.0
-        self._saved_step, self._saved_at = 0, self._checkpoints.clock() if self._checkpoints else 0.0
-        self._figures = ""  # of the last line of metrics, for the progress bar
+        self.metric_files = MetricFiles()
+        self.figures = ""
         self.done = 0
         self.heldout: Mapping[str, float] = {}
-        checkpoint = storage.newest_of_all(self._checkpoints.folder) if self._checkpoints else None
+        kept = self.output.checkpoints
+        checkpoint = checkpoints.load_newest(kept.folder) if kept else None
         if checkpoint is not None:
-            self.heldout = self._updates.restore(checkpoint)
-            self.done = self._saved_step = checkpoint.step
+            self.heldout = self.updates.restore(checkpoint)
+            self.done = checkpoint.step
+        self._saved_step = self.done
+        self._saved_at = kept.clock() if kept else 0.0
+        self._seconds = self._waited = 0.0  # since the last line of metrics
+        self._logged_pieces = self.updates.pieces
 
-    def train(
-        self, batches: Batches, row_workers: int, release: Callable[[], None], arrived: Callable[[], int | None]
-    ) -> None:
-        """Trains from the current step to the end. One process writes files and shows progress.
+    def after_update(self, done: int, started: float, waited: float) -> None:
+        """What is due: a line of metrics, an evaluation, a checkpoint, in this order.
 
-        release: of memory_kept. arrived: the number of a signal, if one came (handled_signals).
+        started: when the update began. waited: seconds spent waiting for its micro-batches.
         """
-        with ExitStack() as files:
-            if self._here.is_main_process:
-                self._records = files.enter_context(recorded(self._output, self.done))
-            advance = files.enter_context(track(self._description, self._plan.steps, "steps", done=self.done))
-            number = 0
-            pin = self._updates.device.type == "cuda"
-            with fed(batches, range(self.done, self._plan.steps), workers=row_workers, pin=pin) as steps:
-                for step, micro_batches, waited in steps:
-                    self._step(step, micro_batches, waited)
-                    advance(1, self._figures)
-                    number = all_reduce_max(arrived() or 0)
-                    if number:
-                        break
-                    if step % _RELEASE_EVERY == 0:
-                        release()
-            if number:
-                if self._checkpoints and self.done > self._saved_step:
-                    self._updates.check_finite(self._saved_step)
-                    self._save()
-                saved = f"{self._description}: step {self.done:,} is saved" if self._checkpoints and self.done else ""
-                raise Interrupted(Signals(number), saved)
-
-    def _step(self, step: int, micro_batches: Sequence[Batch], waited: float) -> None:
-        """One update, then what is due: a line of metrics, an evaluation, a checkpoint, in this order.
-
-        waited: seconds spent waiting for the micro-batches.
-        """
-        started = time.perf_counter()
-        self.done = done = step + 1
-        self._updates.update(step, micro_batches)
-
-        log = done == 1 or self._due(self._plan.log_every)
-        evaluated = self._evaluate is not None and self._due(self._plan.evaluate_every)
-        kept = self._checkpoints
-        late = kept is not None and self._here.is_main_process and kept.clock() - self._saved_at >= kept.every_seconds
+        self.done = done
+        kept = self.output.checkpoints
+        log = done == 1 or self._due(self.plan.log_every)
+        late = kept is not None and self.here.is_main_process and kept.clock() - self._saved_at >= kept.every_seconds
         # The same in all processes, which check for finite values at the same steps; the clock of rank 0 counts.
         save = bool(all_reduce_max(int(kept is not None and (self._due(kept.every_steps) or late))))
+        evaluated = self.evaluate is not None and self._due(self.plan.evaluate_every)
         if log or evaluated or save:
-            self._updates.check_finite(self._saved_step)  # waits for the device: the seconds are of finished work
+            self.updates.check_finite(self._saved_step)  # waits for the device: the seconds are of finished work
         self._seconds += waited + time.perf_counter() - started
         self._waited += waited
 
         if log:
-            self._log()
-        if self._evaluate and evaluated:
-            model, device = self._updates.model.eval(), self._updates.device
-            with torch.no_grad(), autocast(device, self._plan.precision):
-                self.heldout = dict(self._evaluate(model, done))
-            self._records.write("heldout", done, {"pieces": self._updates.pieces, **self.heldout})
+            pieces = self.updates.pieces - self._logged_pieces
+            self._logged_pieces = self.updates.pieces
+            means = {"pieces": self.updates.pieces, **self.updates.means()}
+            self.metric_files.train(done, means, self._seconds, self._waited, pieces)
+            speed = f", {pieces / self._seconds:,.0f} pieces/s" if pieces else ""
+            self.figures = f"loss {means['loss']:.4g}, rate {means['learning_rate']:.3g}{speed}"
+            self._seconds = self._waited = 0.0
+        if self.evaluate and evaluated:
+            with torch.no_grad(), autocast(self.updates.device, self.plan.precision):
+                self.heldout = dict(self.evaluate(self.updates.model.eval(), done))
+            self.metric_files.write("heldout", done, {"pieces": self.updates.pieces, **self.heldout})
         if save:
             self._save()
 
-    def _due(self, every: int) -> bool:
-        return self.done == self._plan.steps or (every > 0 and self.done % every == 0)
+    def saved_at_the_end(self, description: str) -> str:
+        """Saves a run that a signal ends. Returns what is saved, as a message; empty without checkpoints."""
+        if not self.output.checkpoints or not self.done:
+            return ""
+        if self.done > self._saved_step:
+            self.updates.check_finite(self._saved_step)
+            self._save()
+        return Message("{description}: step {step:,} is saved", description=description, step=self.done)
 
-    def _log(self) -> None:
-        means, pieces = self._updates.means(), self._updates.take_pieces()
-        values = {"pieces": self._updates.pieces, **means}
-        self._records.train(self.done, values, self._seconds, self._waited, pieces)
-        speed = f", {pieces / self._seconds:,.0f} pieces/s" if pieces else ""
-        self._figures = f"loss {means['loss']:.4g}, rate {means['learning_rate']:.3g}{speed}"
-        self._seconds = self._waited = 0.0
+    def _due(self, every: int) -> bool:
+        return self.done == self.plan.steps or (every > 0 and self.done % every == 0)
 
     def _save(self) -> None:
-        assert self._checkpoints is not None
-        if self._here.is_main_process:
-            if self._records.metrics:
-                self._records.metrics.sync()
-            checkpoint = self._updates.checkpoint(self.done, self.heldout)
-            storage.save(self._checkpoints.folder, checkpoint, self._checkpoints.keep)
-        self._saved_step, self._saved_at = self.done, self._checkpoints.clock()
+        kept = self.output.checkpoints
+        assert kept is not None
+        if self.here.is_main_process:
+            if self.metric_files.metrics:
+                self.metric_files.metrics.sync()
+            checkpoints.save(kept.folder, self.updates.checkpoint(self.done, self.heldout), kept.keep)
+        self._saved_step = self.done
+        self._saved_at = kept.clock()

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from korbert.training.settings import OptimizerSettings
+from korbert.training.plan import OptimizerSettings
 
 
 class Optimizer:
@@ -25,21 +25,19 @@ class Optimizer:
             if not parameter.requires_grad:
                 continue
             peak = settings.learning_rate * rate_factors.get(name, 1.0)
-            decays = parameter.ndim >= 2
-            new = {"params": [], "lr": peak, "peak": peak, "weight_decay": settings.weight_decay if decays else 0.0}
-            groups.setdefault((peak, decays), new)["params"].append(parameter)
-        betas = (settings.beta1, settings.beta2)
-        self._adamw = torch.optim.AdamW(list(groups.values()), betas=betas, eps=settings.epsilon, fused=True)
+            decay = settings.weight_decay if parameter.ndim >= 2 else 0.0
+            new = {"params": [], "lr": peak, "peak": peak, "weight_decay": decay}
+            groups.setdefault((peak, parameter.ndim >= 2), new)["params"].append(parameter)
+        self._adamw = torch.optim.AdamW(
+            list(groups.values()), betas=(settings.beta1, settings.beta2), eps=settings.epsilon, fused=True
+        )
         self._peak = self.rate = settings.learning_rate
 
-    def set_rate(self, share: float) -> None:
-        """Sets each rate to that share of its peak, which it has at the end of warmup."""
+    def step(self, share: float) -> None:
+        """Applies the gradients at that share of the peak rates, and clears them."""
         self.rate = self._peak * share
         for group in self._adamw.param_groups:
             group["lr"] = group["peak"] * share
-
-    def step(self) -> None:
-        """Applies the gradients, and clears them."""
         self._adamw.step()
         self._adamw.zero_grad(set_to_none=True)
 

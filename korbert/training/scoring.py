@@ -14,7 +14,7 @@ from korbert.system import all_reduce_max, connected
 from korbert.training.devices import Batch, autocast, memory_kept, moved
 from korbert.training.distributed import add_over_world
 from korbert.training.examples import Examples, by_length
-from korbert.training.settings import PrecisionName
+from korbert.training.plan import PrecisionName
 
 _RELEASE_EVERY = 16  # batches; see memory_kept
 
@@ -23,7 +23,9 @@ class NotFinite(ModelFailed):
     """Numbers of a model are NaN or infinite. what: which ones. model: its name."""
 
     def __init__(self, what: str = "scores", model: str = "the model") -> None:
-        super().__init__(f"{model}: its {what} are not finite: train it again with a lower learning_rate")
+        super().__init__(
+            "{model}: its {what} are not finite: train it again with a lower learning_rate", model=model, what=what
+        )
         self.what = what
 
 

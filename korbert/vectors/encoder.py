@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from korbert.errors import ModelError
-from korbert.modeling import Model as Network
-from korbert.modeling import mean_of_pieces
+from korbert.modeling import Network, mean_of_pieces
 from korbert.tokenization import AnyTokenizer, Encoding
 from korbert.training import Batch, model_inputs
 from korbert.vectors.names import PoolingName

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
-from korbert.modeling import Model as Network
+from korbert.modeling import Network
 from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer, eojeols_after, span_of
 from korbert.tokenization.pieces import Span
 from korbert.training import Examples, NotFinite, by_length, device_of, moved

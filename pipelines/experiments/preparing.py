@@ -16,7 +16,7 @@ from torch import nn
 
 from korbert.errors import SettingsError
 from korbert.messages import Message
-from korbert.modeling import EncoderConfig, FeatureModel, Model, chosen_layers, init_encoder_from, load_model
+from korbert.modeling import EncoderConfig, FeatureModel, Network, chosen_layers, init_encoder_from, load_model
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.artifacts.stage import Inputs
 from korbert.records import open_table
@@ -42,7 +42,7 @@ _SPLIT_NOTE = Message(
     "from other files"
 )
 
-Build = Callable[[int], Model]
+Build = Callable[[int], Network]
 """Seed -> the model before training."""
 
 
@@ -58,7 +58,7 @@ class Ready:
     settings: TaskSection
     task: Kind
     rows: Parts
-    start: Model
+    start: Network
     tokenizer: AnyTokenizer
     encoded: EncodedTexts
     parts: Mapping[str, Prepared]
@@ -286,7 +286,7 @@ def _encoder_build(ready: Ready, name: str) -> Build:
     if settings.overlap and task.reads_pairs and settings.frozen_layers != -1 and isinstance(config, EncoderConfig):
         config = config.model_copy(update={"overlap_embedding": True})
 
-    def build(seed: int) -> Model:
+    def build(seed: int) -> Network:
         model = task.model(config, torch.Generator().manual_seed(seed))
         if name == "pretrained":
             init_encoder_from(model, ready.start)

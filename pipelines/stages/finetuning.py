@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.corpus.overlap import found_in
-from korbert.modeling import FeatureModel, Model, save_model
+from korbert.modeling import FeatureModel, Network, save_model
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.artifacts.stage import Counts, Inputs
 from korbert.pipelines.experiments.preparing import Build, Ready, builds_of, prepare
@@ -117,7 +117,7 @@ def _warmed(ready: Ready, build: Build) -> Build:
         description="warm up",
     )  # fmt: skip
 
-    def warmed(seed: int) -> Model:
+    def warmed(seed: int) -> Network:
         model = build(seed)
         load_best(folder, model)
         return model

@@ -43,7 +43,7 @@ from korbert.pretraining import (
     SpecialIds,
     take_layers,
 )
-from korbert.system import broadcast, connected, require_rows
+from korbert.system import connected, require_rows
 from korbert.tokenization import RECORD, AnyTokenizer, Tokenizer, piece_vectors
 from korbert.training import FitResult, TrainingOutput, TrainingPlan, autocast, choose_device, fit, load_newest
 
@@ -98,7 +98,7 @@ def _initial_model(
         teacher, its_tokenizer = load_model(folder, "pretraining")
         _check_teacher(tokenizer, its_tokenizer, folder)
     model, loss = model_and_loss(settings, tokenizer.vocab_size, teacher)
-    if settings.embeddings == "kiwi" and not broadcast(lambda: load_newest(output / "checkpoints") is not None):
+    if settings.embeddings == "kiwi" and load_newest(output / "checkpoints") is None:
         # Skipped if there is a checkpoint, as that replaces all weights.
         table = pq.read_table(inputs.artifacts["vocab"] / "counts.parquet", columns=["form", "tag", "count"])
         counted = zip(*(column.to_pylist() for column in table.columns), strict=True)

@@ -20,7 +20,7 @@ def tiny_config(architecture: str = "modern", **changes: Any) -> EncoderConfig:
 
 LABELS = ("분노", "기쁨", "슬픔")
 _MANY, _NUMBER = ({"problem_type": name} for name in ("multi_label_classification", "regression"))
-_HEADS: dict[str, tuple[Callable[..., models.Model], tuple[Any, ...], dict[str, Any]]] = {  # class, arguments
+_HEADS: dict[str, tuple[Callable[..., models.Network], tuple[Any, ...], dict[str, Any]]] = {  # class, arguments
     "pretraining": (models.PretrainingModel, (), {}),
     "one label": (models.ClassificationModel, (3, "first", LABELS), {}),
     "labels": (models.ClassificationModel, (3, "first", LABELS), _MANY),
@@ -33,13 +33,13 @@ _HEADS: dict[str, tuple[Callable[..., models.Model], tuple[Any, ...], dict[str, 
 HEADS = tuple(_HEADS)
 
 
-def model_with(head: str, config: AnyConfig, seed: int = 1) -> models.Model:
+def model_with(head: str, config: AnyConfig, seed: int = 1) -> models.Network:
     """A new model with one of HEADS."""
     kind, arguments, named = _HEADS[head]
     return kind(config, *arguments, generator=torch.Generator().manual_seed(seed), **named)
 
 
-def stirred(model: models.Model, by: float = 0.2) -> models.Model:
+def stirred(model: models.Network, by: float = 0.2) -> models.Network:
     """No bias 0 and no norm 1: a weight in the wrong place shows."""
     generator = torch.Generator().manual_seed(5)
     with torch.no_grad():

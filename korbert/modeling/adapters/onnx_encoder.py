@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from korbert.errors import ModelError
+from korbert.modeling.adapters.transformers_package import reason_of
 from korbert.modeling.config import EncoderConfig, check_row
 from korbert.system import package
 
@@ -23,7 +24,7 @@ class OnnxEncoder(nn.Module):
     """An encoder as an ONNX graph: last layer only, no weights to train or copy, CPU only.
 
     graph: the path of a file, or its bytes. name: of the model, in errors. sha256: of the file. embeddings: (V, E), of
-    the pieces, for a graph without them. As many passes run beside each other as PyTorch has threads at construction.
+    the pieces, for a graph without them. As many passes run in parallel as PyTorch has threads at construction.
     SettingsError if the package is not installed; ModelError if the graph is broken.
     """
 
@@ -49,9 +50,10 @@ class OnnxEncoder(nn.Module):
         try:
             self.session: Any = runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # its errors share no base class
-            reason = " ".join(str(error).split())[:300]
             raise ModelError(
-                "{name}: ONNX Runtime cannot run it ({reason}): export the model anew", name=name, reason=reason
+                "{name}: ONNX Runtime cannot run it ({reason}): export the model anew",
+                name=name,
+                reason=reason_of(error),
             ) from None
 
     def forward(
@@ -67,10 +69,11 @@ class OnnxEncoder(nn.Module):
         batch, length = input_ids.shape
         check_row(self.config, length, is_limited=True, has_boundaries=boundaries is not None)
         ends = np.full(batch, length) if lengths is None else np.asarray(lengths)
-        mask = torch.arange(length) < torch.from_numpy(ends)[:, None] if attention_mask is None else attention_mask
+        if attention_mask is None:
+            attention_mask = torch.arange(length) < torch.from_numpy(ends)[:, None]
         tensors = {
             "input_ids": input_ids,
-            "attention_mask": mask,
+            "attention_mask": attention_mask,
             "token_type_ids": torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids,
             "boundaries": torch.zeros_like(input_ids) if boundaries is None else boundaries,
         }
@@ -92,21 +95,20 @@ class OnnxEncoder(nn.Module):
         else:
             with ThreadPoolExecutor(self._threads) as pool:
                 list(pool.map(run, groups))
-        return torch.from_numpy(hidden).masked_fill_(~mask.bool()[:, :, None], 0.0)
+        return torch.from_numpy(hidden).masked_fill_(~attention_mask.bool()[:, :, None], 0.0)
 
     def state_dict(self, *args: object, **kwargs: object) -> NoReturn:
         """ModelError: there are no weights to save, copy or compare."""
-        raise self._error("no weights to save or to train")
+        raise ModelError(
+            "an encoder in an ONNX file has no weights to save or to train: use the model that it was exported from"
+        )
 
     def __getattr__(self, name: str) -> Any:
         if name in _ABSENT:
-            raise self._error("only its last layer")
+            raise ModelError(
+                "an encoder in an ONNX file gives only its last layer: use the model that it was exported from"
+            )
         return super().__getattr__(name)
-
-    def _error(self, what: str) -> ModelError:
-        return ModelError(
-            "an encoder in an ONNX file gives {what}: take the model that it was exported from", what=what
-        )
 
 
 def _groups(lengths: NDArray[np.int64], most: int) -> Iterator[NDArray[np.intp]]:
@@ -114,9 +116,11 @@ def _groups(lengths: NDArray[np.int64], most: int) -> Iterator[NDArray[np.intp]]
     order = np.argsort(lengths, kind="stable")
     start = int((lengths == 0).sum())
     while start < len(order):
-        stop, pieces = start + 1, lengths[order[start]]
+        stop = start + 1
+        pieces = lengths[order[start]]
         while stop < len(order):
-            pieces += (longest := lengths[order[stop]])
+            longest = lengths[order[stop]]
+            pieces += longest
             places = (stop + 1 - start) * longest
             if places > most or places - pieces > _PADDING:
                 break

@@ -16,15 +16,15 @@ from torch import Tensor, nn
 
 from korbert.errors import ModelError, ModelFailed
 from korbert.folders import model_folder
-from korbert.messages import argument
+from korbert.messages import Message, argument
 from korbert.modeling.adapters.onnx_encoder import OnnxEncoder
 from korbert.modeling.attention import rotation
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.embeddings import Embeddings
-from korbert.modeling.encoder import Encoder
+from korbert.modeling.encoder import BertLayer, Encoder, ModernLayer
 from korbert.modeling.features import FeatureModel
 from korbert.modeling.files.storage import ONNX_FILE, load_model, read_config, write_files
-from korbert.modeling.models import DetectionModel, EncoderModel, Model, PretrainingModel
+from korbert.modeling.models import DetectionModel, EncoderModel, Network, PretrainingModel
 from korbert.system import new_folder, package, sha256_of, write_whole
 from korbert.tokenization import FIRST_PIECE, AnyTokenizer, pad_batch
 
@@ -56,7 +56,7 @@ class _Graph:
         self.weights: list[Any] = []
         self._rounded: dict[str, tuple[str, str]] = {}
 
-    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
+    def op(self, kind: str, *inputs: str, **attributes: object) -> str:
         """Adds an operator and returns the name of its result. domain: of an operator that is not of ONNX itself."""
         name = f"{kind}_{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(kind, inputs, [name], **attributes))
@@ -84,9 +84,9 @@ class _Graph:
 
     def _product_in_8_bits(self, hidden: str, weight: Tensor) -> str:
         """Multiplies hidden (B, T, I), quantized per piece, by weight (O, I), quantized per row: (B, T, O) float32."""
-        width, zero = weight.shape[1], self.constant(torch.tensor(128, dtype=torch.uint8))
+        zero = self.constant(torch.tensor(128, dtype=torch.uint8))
         if hidden not in self._rounded:
-            pieces = self.op("Reshape", hidden, self.constant([-1, width]))
+            pieces = self.op("Reshape", hidden, self.constant([-1, weight.shape[1]]))
             largest = self.op("ReduceMax", self.op("Abs", pieces), self.constant([1]), keepdims=0)
             scales = self.op("Mul", self.op("Max", largest, self.constant(_SMALLEST)), self.constant(1 / 127))
             zeros = self.op("Expand", zero, self.op("Shape", scales))
@@ -110,15 +110,16 @@ class _Graph:
         return self.op("LayerNormalization", hidden, *weights, axis=-1, epsilon=layer.eps)
 
 
-def graph_of(encoder: Encoder, bits: int = 32, *, looked_up: bool = False) -> Any:
-    """The encoder in eval mode as an onnx.ModelProto. Same weights, same bytes.
+def graph_of(encoder: Encoder, bits: int = 32, *, looked_up: bool = False) -> bytes:
+    """The encoder in eval mode as the bytes of an onnx.ModelProto. Same weights, same bytes.
 
     Inputs are (B, T) int64: input_ids, attention_mask, and token_type_ids and boundaries if the encoder needs them.
     The output `hidden` is (B, T, D) float32; vectors at padding positions are undefined.
     bits: 8 quantizes matrix products: weights now, with a scale per output, and inputs at run time, with one per piece.
     looked_up: leaves the table of piece embeddings out; a further input `vectors`, (B, T, E) float32, has their rows.
     """
-    config, graph = encoder.config, _Graph(bits)
+    config = encoder.config
+    graph = _Graph(bits)
     shape = graph.op("Shape", "attention_mask")
     positions = graph.op("Range", graph.constant(0), graph.op("Gather", shape, graph.constant(1)), graph.constant(1))
     hidden, names = _embedded(graph, encoder.embeddings, positions, looked_up)
@@ -133,14 +134,18 @@ def graph_of(encoder: Encoder, bits: int = 32, *, looked_up: bool = False) -> An
     graph.op("Identity", hidden)
     graph.nodes[-1].output[0] = "hidden"
 
-    helper, types = graph.onnx.helper, graph.onnx.TensorProto
+    helper = graph.onnx.helper
+    types = graph.onnx.TensorProto
     inputs = [helper.make_tensor_value_info(name, types.INT64, ["B", "T"]) for name in names]
     if looked_up:
         inputs.append(helper.make_tensor_value_info("vectors", types.FLOAT, ["B", "T", config.embedding_width]))
     output = helper.make_tensor_value_info("hidden", types.FLOAT, ["B", "T", config.hidden_size])
     whole = helper.make_graph(graph.nodes, "encoder", inputs, [output], graph.weights)
-    opsets = [helper.make_opsetid("", _OPSET), *([helper.make_opsetid(_OF_RUNTIME, 1)] if bits == 8 else [])]
-    return helper.make_model(whole, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="korbert")
+    opsets = [helper.make_opsetid("", _OPSET)]
+    if bits == 8:
+        opsets.append(helper.make_opsetid(_OF_RUNTIME, 1))
+    model = helper.make_model(whole, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="korbert")
+    return bytes(model.SerializeToString())
 
 
 def _embedded(graph: _Graph, parts: Embeddings, positions: str, looked_up: bool) -> tuple[str, list[str]]:
@@ -152,7 +157,8 @@ def _embedded(graph: _Graph, parts: Embeddings, positions: str, looked_up: bool)
             hidden = graph.op("Add", hidden, graph.op("Gather", graph.constant(table.weight), ids))
     if parts.overlap is not None:
         # embeddings.in_both as 1.0 and 0.0: whether a piece also occurs in the other segment of its row, (B, T, 1).
-        this, other = (graph.constant([axis]) for axis in (2, 1))
+        this = graph.constant([2])
+        other = graph.constant([1])
         same, apart = (
             graph.op("Equal", graph.op("Unsqueeze", name, this), graph.op("Unsqueeze", name, other))
             for name in ("input_ids", "token_type_ids")
@@ -163,18 +169,23 @@ def _embedded(graph: _Graph, parts: Embeddings, positions: str, looked_up: bool)
         numbers = graph.op("Cast", matches, to=graph.onnx.TensorProto.FLOAT)
         in_both = graph.op("ReduceMax", numbers, this, keepdims=1)
         hidden = graph.op("Add", hidden, graph.op("Mul", in_both, graph.constant(parts.overlap.weight)))
-    segments, levels = parts.token_type is not None, parts.boundary is not None
-    others = ["token_type_ids"] * segments + ["boundaries"] * levels
-    if parts.overlap is not None and not segments:
-        others.append("token_type_ids")
     hidden = graph.product(graph.norm(hidden, parts.norm), parts.projection)
-    others = others if looked_up and parts.overlap is None else ["input_ids", *others]
-    return hidden, ["attention_mask", *others]
+    needed = {
+        "attention_mask": True,
+        "input_ids": not looked_up or parts.overlap is not None,
+        "token_type_ids": parts.token_type is not None,
+        "boundaries": parts.boundary is not None,
+    }
+    names = [name for name, is_needed in needed.items() if is_needed]
+    if parts.overlap is not None and parts.token_type is None:
+        names.append("token_type_ids")
+    return hidden, names
 
 
 def _view(graph: _Graph, config: EncoderConfig, shape: str, places: str, whole: bool) -> tuple[str, list[str]]:
     """Additive attention mask of global or local layers, (B, 1, T, T), and the inputs of RotaryEmbedding, if any."""
-    batch, length = (graph.op("Gather", shape, graph.constant([place])) for place in (0, 1))
+    batch = graph.op("Gather", shape, graph.constant([0]))
+    length = graph.op("Gather", shape, graph.constant([1]))
     square = graph.op("Concat", batch, graph.constant([1]), length, length, axis=0)
     mask = graph.op("Cast", "attention_mask", to=graph.onnx.TensorProto.BOOL)
     seen = graph.op("Expand", graph.op("Unsqueeze", mask, graph.constant([1, 2])), square)
@@ -190,12 +201,16 @@ def _view(graph: _Graph, config: EncoderConfig, shape: str, places: str, whole: 
     return added, [*map(graph.constant, turns), graph.op("Expand", places, shape)]
 
 
-def _layer(graph: _Graph, config: EncoderConfig, layer: Any, hidden: str, view: tuple[str, list[str]]) -> str:
-    """A _ModernLayer or _BertLayer.
+def _layer(
+    graph: _Graph, config: EncoderConfig, layer: ModernLayer | BertLayer, hidden: str, view: tuple[str, list[str]]
+) -> str:
+    """A layer of the encoder: its output, (B, T, D).
 
     Query, key and value, and both halves of the gate, are separate products: splitting one result is slower.
     """
-    modern, heads, width = config.architecture == "modern", config.num_attention_heads, config.hidden_size
+    modern = config.architecture == "modern"
+    heads = config.num_attention_heads
+    width = config.hidden_size
     added, turns = view
     normed = graph.norm(hidden, layer.attention_norm) if modern else hidden
     states = [graph.product(normed, layer.attention.qkv, slice(at, at + width)) for at in range(0, 3 * width, width)]
@@ -204,8 +219,9 @@ def _layer(graph: _Graph, config: EncoderConfig, layer: Any, hidden: str, view: 
     mixed = graph.op("Attention", *states, added, q_num_heads=heads, kv_num_heads=heads)
     hidden = graph.op("Add", hidden, graph.product(mixed, layer.attention.output))
     if modern:
-        normed, inner = graph.norm(hidden, layer.feed_forward_norm), config.intermediate_size
-        content, gate = (graph.product(normed, layer.up, rows) for rows in (slice(inner), slice(inner, None)))
+        normed = graph.norm(hidden, layer.feed_forward_norm)
+        content = graph.product(normed, layer.up, slice(config.intermediate_size))
+        gate = graph.product(normed, layer.up, slice(config.intermediate_size, None))
         gated = graph.op("Mul", graph.op("Gelu", content), gate)
         return graph.op("Add", hidden, graph.product(gated, layer.down))
     hidden = graph.norm(hidden, layer.attention_norm)
@@ -213,21 +229,21 @@ def _layer(graph: _Graph, config: EncoderConfig, layer: Any, hidden: str, view: 
     return graph.norm(graph.op("Add", hidden, fed), layer.feed_forward_norm)
 
 
-def quantizable(model: Model) -> bool:
+def quantizable(model: Network) -> bool:
     """Whether the model has an encoder of our own on the CPU, as `quantized` needs."""
     encoder: Any = model.encoder
     ours = isinstance(encoder, Encoder) and not isinstance(model, FeatureModel)
     return ours and encoder.token_weight.device.type == "cpu"
 
 
-def quantized(model: Model) -> Model:
+def quantized(model: Network) -> Network:
     """A copy of a `quantizable` model whose encoder runs in 8 bits with ONNX Runtime.
 
     Piece embeddings and heads are shared with the model. The encoder returns only its last layer; a row's vectors do
     not depend on the other rows. SettingsError if the packages are not installed.
     """
     encoder: Any = model.encoder
-    graph = graph_of(encoder, 8, looked_up=True).SerializeToString()
+    graph = graph_of(encoder, 8, looked_up=True)
     eight = OnnxEncoder(encoder.config, graph, "precision int8", embeddings=encoder.token_weight)
     shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     return copy.deepcopy(model, {**shared, id(encoder): eight})
@@ -245,13 +261,16 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
     """
     for name in ("onnx", "onnxruntime"):
         package(name, "export --onnx")
-    source, folder = model_folder(source), Path(folder)
-    with new_folder(folder, source) as new:
+    source = model_folder(source)
+    with new_folder(Path(folder), source) as new:
         model, tokenizer = load_model(source)
         encoder = model.encoder
         if isinstance(model, FeatureModel) or not isinstance(encoder, Encoder):
-            reason = "already an ONNX file" if isinstance(encoder, OnnxEncoder) else "an encoder of transformers"
-            reason = "a head on layers of a frozen encoder" if isinstance(model, FeatureModel) else reason
+            reason = Message("an encoder of transformers")
+            if isinstance(model, FeatureModel):
+                reason = Message("a head on layers of a frozen encoder")
+            elif isinstance(encoder, OnnxEncoder):
+                reason = Message("already an ONNX file")
             raise ModelError(
                 "{source}: {reason}, which export {option} cannot export: use the model as it is",
                 source=source,
@@ -261,8 +280,9 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
         config = {name: value for name, value in read_config(source).items() if name != "packed"}
         heads = {name: tensor for name, tensor in model.state_dict().items() if not name.startswith("encoder.")}
         if isinstance(model, PretrainingModel | DetectionModel):
-            config, heads = config | {"kind": EncoderModel.kind, "head": {}}, {}
-        write_whole(new / ONNX_FILE, graph_of(encoder, bits).SerializeToString())
+            config |= {"kind": EncoderModel.kind, "head": {}}
+            heads = {}
+        write_whole(new / ONNX_FILE, graph_of(encoder, bits))
         tokenizer.save(new / "tokenizer")
         write_files(new, config | {"onnx": {"sha256": sha256_of(new / ONNX_FILE), "bits": bits}}, heads)
         return _compare(encoder, load_model(new)[0].encoder, tokenizer, bits)
@@ -275,9 +295,10 @@ def _compare(encoder: Encoder, exported: nn.Module, tokenizer: AnyTokenizer, bit
     del columns["special_tokens_mask"]
     batch = {name: torch.from_numpy(rows) for name, rows in columns.items()}
     with torch.inference_mode():
-        first, second = encoder(**batch), exported(**batch)  # (B, T, D)
-    difference, largest = float((first - second).abs().max()), float(first.abs().max())
-    if bits == 32 and not difference <= TOLERANCE * max(1.0, largest):
+        first = encoder(**batch)  # (B, T, D)
+        second = exported(**batch)
+    difference = float((first - second).abs().max())
+    if bits == 32 and not difference <= TOLERANCE * max(1.0, float(first.abs().max())):
         raise ModelFailed(
             "export {option}: vectors differ by {difference:.1e}, more than {tolerance:.0e}: report this",
             difference=difference,

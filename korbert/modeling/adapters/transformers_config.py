@@ -34,7 +34,7 @@ _NOT_KEPT = ("_name_or_path", "architectures", "dtype", "id2label", "label2id", 
 _DROPOUT_NAMES = ("hidden_dropout_prob", "hidden_dropout", "dropout", "mlp_dropout")  # the first that is set counts
 
 
-def adapted_config(theirs: Mapping[str, Any]) -> TransformersConfig:
+def adapted_config(theirs: Mapping[str, object]) -> TransformersConfig:
     """Our config of an encoder, from their config.json. ModelError if the architecture is not supported."""
     model_type = str(theirs.get("model_type"))
     class_of(model_type)  # refuses others
@@ -72,12 +72,12 @@ def class_of(model_type: str) -> Any:
     return getattr(package("transformers", f"an encoder of architecture {model_type}"), CLASSES[model_type])
 
 
-def their_config(config: TransformersConfig) -> Any:
+def their_config(config: TransformersConfig) -> object:
     """The config object of `transformers`."""
     return _parsed(config.model_type, config.transformers)
 
 
-def _parsed(model_type: str, values: Mapping[str, Any]) -> Any:
+def _parsed(model_type: str, values: Mapping[str, object]) -> Any:
     kind = class_of(model_type).config_class
     try:
         with quietly():
@@ -90,7 +90,7 @@ def _parsed(model_type: str, values: Mapping[str, Any]) -> Any:
         ) from None
 
 
-def options(config: TransformersConfig) -> dict[str, Any]:
+def options(config: TransformersConfig) -> dict[str, object]:
     """Arguments for their class: float32, and no pooler where it can be turned off."""
-    names = inspect.signature(class_of(config.model_type).__init__).parameters
-    return {"dtype": torch.float32} | ({"add_pooling_layer": False} if "add_pooling_layer" in names else {})
+    has_pooler = "add_pooling_layer" in inspect.signature(class_of(config.model_type).__init__).parameters
+    return {"dtype": torch.float32} | ({"add_pooling_layer": False} if has_pooler else {})

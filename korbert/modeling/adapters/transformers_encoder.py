@@ -26,7 +26,9 @@ class TransformersEncoder(nn.Module):
     model: a model with weights, from load_encoder.
     """
 
-    def __init__(self, config: TransformersConfig, generator: torch.Generator | None = None, model: Any = None) -> None:
+    def __init__(
+        self, config: TransformersConfig, generator: torch.Generator | None = None, model: nn.Module | None = None
+    ) -> None:
         super().__init__()
         self.config = config
         if model is None:
@@ -85,7 +87,8 @@ class TransformersEncoder(nn.Module):
             raise ModelError(
                 "{model_type}: it has no piece-to-piece attention weights", model_type=self.config.model_type
             )
-        mask, usual = torch.ones_like(input_ids, dtype=torch.bool), self.model.config._attn_implementation
+        mask = torch.ones_like(input_ids, dtype=torch.bool)
+        usual = self.model.config._attn_implementation
         self.model.set_attn_implementation("eager")  # other kernels keep no weights
         try:
             attentions = self._run(input_ids, mask, token_type_ids, output_attentions=True).attentions
@@ -93,7 +96,7 @@ class TransformersEncoder(nn.Module):
             self.model.set_attn_implementation(usual)
         return torch.stack(list(attentions))
 
-    def _run(self, input_ids: Tensor, mask: Tensor, token_type_ids: Tensor | None, **more: Any) -> Any:
+    def _run(self, input_ids: Tensor, mask: Tensor, token_type_ids: Tensor | None, **more: object) -> Any:
         """Runs the wrapped model. mask: (B, T) bool."""
         config = self.config
         check_row(config, input_ids.shape[1], is_limited=True, has_boundaries=False)

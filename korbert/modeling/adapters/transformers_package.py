@@ -10,7 +10,8 @@ from typing import Any
 def quietly() -> Iterator[None]:
     """Silences bars, hints and load reports of `transformers`."""
     logging: Any = importlib.import_module("transformers.utils.logging")
-    shown, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    shown = logging.is_progress_bar_enabled()
+    verbosity = logging.get_verbosity()
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     try:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from korbert.errors import ModelError
+from korbert.messages import Message, joined
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.embeddings import OVERLAP, scaled_overlap
 from korbert.modeling.files.storage import load_model, read_config
@@ -38,8 +39,9 @@ def take_weights(model: PretrainingModel, tokenizer: Tokenizer, folder: Path) ->
         )
     check_tokenizer(tokenizer, base, folder)
     names = [name for name, weight in model.named_parameters() if weight is model.encoder.token_weight]
-    by_entry, added = {*names, "mlm.bias"}, new_entries(tokenizer, base)
-    weights, own = grown(pretrained.state_dict(), by_entry, base.vocab_size, added), model.state_dict()
+    added = new_entries(tokenizer, base)
+    weights = grown(pretrained.state_dict(), {*names, "mlm.bias"}, base.vocab_size, added)
+    own = model.state_dict()
     for name in own.keys() - weights.keys():
         if name == f"encoder.{OVERLAP}":
             weights[name] = scaled_overlap(own[name], pretrained.encoder.token_weight.detach())
@@ -107,7 +109,7 @@ def check_encoder(config: EncoderConfig, folder: Path) -> None:
         free.add("embedding_size")
     own, others = (each.model_dump() | {"embedding_size": each.embedding_width} for each in (config, base))
     differences = [
-        f"{name}: {value!r} in the recipe, {others[name]!r} in the model"
+        Message("{name}: {own!r} in the recipe, {saved!r} in the model", name=name, own=value, saved=others[name])
         for name, value in own.items()
         if name not in free and value != others[name]
     ]
@@ -115,7 +117,7 @@ def check_encoder(config: EncoderConfig, folder: Path) -> None:
         raise ModelError(
             "{folder}: its encoder differs: {differences}: change pretrain.encoder",
             folder=folder,
-            differences="; ".join(differences),
+            differences=joined(differences),
         )
 
 

@@ -39,10 +39,12 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
     both are stored only there. SettingsError for a folder that holds anything or lies in the source. ModelError if the
     base lies elsewhere, is not packed, or has another tokenizer, and for a weight that float16 cannot hold.
     """
-    source, folder = model_folder(source), Path(folder)
+    source = model_folder(source)
+    folder = Path(folder)
     with new_folder(folder, source) as new:
         model, tokenizer = load_model(source)
-        config, tensors = read_config(source), packed(model.state_dict())
+        config = read_config(source)
+        tensors = packed(model.state_dict())
         for name, tensor in tensors.items():
             if not torch.isfinite(tensor.float()).all():
                 raise ModelError(
@@ -55,26 +57,25 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
             base_config = read_config(base)
             is_known = os.path.realpath(base_folder(folder, base.name)) == os.path.realpath(base)
             if not is_known or "packed" not in base_config or base_config["packed"]["base"]:
-                where = f"next to {folder}, or the name of a bundled model"
                 raise ModelError(
-                    "{base}: a base must be a packed folder without a base of its own, {where}", base=base, where=where
+                    "{base}: a base must be a packed folder without a base of its own, next to {folder}, or the name "
+                    "of a bundled model",
+                    base=base,
+                    folder=folder,
                 )
             if base_config["tokenizer_digest"] != config["tokenizer_digest"]:
                 raise ModelError(
                     "{base}: has another tokenizer than {source}: pack without this base", base=base, source=source
                 )
+            # Tensors that equal those of the base are left out; a matrix in 8 bits goes with its scale.
+            of_base = safetensors.torch.load_file(base / "model.safetensors")
+            shared = {name for name in tensors.keys() & of_base.keys() if torch.equal(tensors[name], of_base[name])}
+            shared -= {name for name in shared if name + SCALE in tensors and name + SCALE not in shared}
+            shared -= {name for name in shared if name.endswith(SCALE) and name.removesuffix(SCALE) not in shared}
+            own = {name: tensor for name, tensor in tensors.items() if name not in shared}
             record = {"base": base.name, "base_sha256": base_config["weights_sha256"]}
-            write_files(new, config | {"packed": record}, _without_shared(tensors, base))
+            write_files(new, config | {"packed": record}, own)
         else:
             tokenizer.save(new / "tokenizer")
             write_files(new, config | {"packed": {"base": None}}, tensors)
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-
-
-def _without_shared(tensors: Mapping[str, Tensor], base: Path) -> dict[str, Tensor]:
-    """The tensors that differ from those of the base; a matrix in 8 bits goes with its scale."""
-    of_base = safetensors.torch.load_file(base / "model.safetensors")
-    shared = {name for name in tensors.keys() & of_base.keys() if torch.equal(tensors[name], of_base[name])}
-    shared -= {name for name in shared if name + SCALE in tensors and name + SCALE not in shared}
-    shared -= {name for name in shared if name.endswith(SCALE) and name.removesuffix(SCALE) not in shared}
-    return {name: tensor for name, tensor in tensors.items() if name not in shared}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Literal, overload
 
 import safetensors.torch
 import torch
@@ -20,12 +20,12 @@ from korbert.folders import base_folder, model_folder
 from korbert.messages import argument
 from korbert.modeling.adapters.onnx_encoder import OnnxEncoder
 from korbert.modeling.config import AnyConfig, TransformersConfig, parse_config
-from korbert.modeling.models import CLASSES, Model, PretrainingModel
-from korbert.system import holds_nothing, new_folder, read_object, sha256_of, unlisted, write_whole
+from korbert.modeling.models import CLASSES, Network, PretrainingModel
+from korbert.system import JsonObject, holds_nothing, new_folder, read_object, sha256_of, unlisted, write_whole
 from korbert.tokenization import RECORD, AnyTokenizer, load_tokenizer
 
 FORMAT = 1
-ONNX_FILE = "encoder.onnx"  # beside the weights of the head
+ONNX_FILE = "encoder.onnx"  # next to the weights of the head
 SCALE = ":scale"  # suffix to the name of an 8-bit matrix: the scales of its rows
 
 _OWN = "config_sha256"
@@ -44,17 +44,11 @@ class _Config(BaseModel, strict=True):
     onnx: dict[str, str | int] | None = None  # sha256, bits
 
 
-_M = TypeVar("_M")
-_Folder = str | Path
-_Device = str | torch.device
-_Loaded = tuple[_M, AnyTokenizer]
-
-
 def save_model(
     folder: str | Path,
-    model: Model,
+    model: Network,
     tokenizer: AnyTokenizer,
-    task: Mapping[str, Any] | None = None,
+    task: Mapping[str, object] | None = None,
     *,
     overwrite: bool = False,
 ) -> None:
@@ -73,7 +67,8 @@ def save_model(
         "task": dict(task or {}),
         "tokenizer_digest": tokenizer.digest,
     }
-    with new_folder(folder, is_ours=_is_model if overwrite else holds_nothing) as new:
+    may_replace = _is_model if overwrite else holds_nothing
+    with new_folder(folder, is_ours=may_replace) as new:
         tokenizer.save(new / "tokenizer")
         write_files(new, config, model.state_dict())
 
@@ -89,13 +84,14 @@ def _is_model(folder: Path) -> bool:
     return not unlisted(folder, names.__contains__)
 
 
-def write_files(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+def write_files(folder: Path, config: JsonObject, tensors: Mapping[str, Tensor]) -> None:
     """Writes model.safetensors, and config.json with its digest, that of the tokenizer's record, and its own.
 
     The tokenizer is there already, unless it is that of a base. Creates `folder` if needed.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    weights, record = serialize(tensors), folder / "tokenizer" / RECORD
+    weights = serialize(tensors)
+    record = folder / "tokenizer" / RECORD
     sealed = {name: value for name, value in config.items() if name not in ("tokenizer_record_sha256", _OWN)}
     sealed["weights_sha256"] = hashlib.sha256(weights).hexdigest()
     if record.is_file():
@@ -105,7 +101,7 @@ def write_files(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, T
     write_whole(folder / "model.safetensors", weights)
 
 
-def _own_digest(config: Mapping[str, Any]) -> str:
+def _own_digest(config: JsonObject) -> str:
     """SHA-256 over all entries but the digest itself, as JSON with sorted keys."""
     rest = {name: value for name, value in config.items() if name != _OWN}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
@@ -126,7 +122,7 @@ def digest_of(facts: bytes, tensors: Mapping[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def read_config(folder: str | Path) -> dict[str, Any]:
+def read_config(folder: str | Path) -> JsonObject:
     """config.json of a model folder: korbert_format, kind, encoder, head, task, tokenizer_digest, weights_sha256.
 
     folder: a model folder, or an artifact that contains one. ModelError if it is neither, of another format, or if an
@@ -178,10 +174,16 @@ def _changed(path: Path) -> ModelError:
 
 
 @overload
-def load_model(folder: _Folder, kind: Literal["pretraining"], device: _Device = "cpu") -> _Loaded[PretrainingModel]: ...
+def load_model(
+    folder: str | Path, kind: Literal["pretraining"], device: str | torch.device = "cpu"
+) -> tuple[PretrainingModel, AnyTokenizer]: ...
 @overload
-def load_model(folder: _Folder, kind: str | None = None, device: _Device = "cpu") -> _Loaded[Model]: ...
-def load_model(folder: _Folder, kind: str | None = None, device: _Device = "cpu") -> _Loaded[Any]:
+def load_model(
+    folder: str | Path, kind: str | None = None, device: str | torch.device = "cpu"
+) -> tuple[Network, AnyTokenizer]: ...
+def load_model(
+    folder: str | Path, kind: str | None = None, device: str | torch.device = "cpu"
+) -> tuple[Any, AnyTokenizer]:
     """Loads the model of a folder, in eval mode, and its tokenizer.
 
     kind: the kind required; None: any. ModelError for another kind, for files that are missing, changed or broken, for
@@ -199,7 +201,7 @@ def load_model(folder: _Folder, kind: str | None = None, device: _Device = "cpu"
     base = (config.get("packed") or {}).get("base")
     if base is not None and not re.fullmatch(r"[\w-][\w.-]*", base):  # the model may be untrusted
         raise ModelError(
-            "{folder}: packed.base {base!r:.80} is no name of a folder beside it",
+            "{folder}: packed.base {base!r:.80} is not the name of a folder next to it",
             folder=folder / "config.json",
             base=base,
         )
@@ -223,7 +225,7 @@ def load_model(folder: _Folder, kind: str | None = None, device: _Device = "cpu"
     return model.to(device).eval(), tokenizer
 
 
-def _filled_model(folder: Path, config: Mapping[str, Any], home: Path, device: torch.device) -> Model:
+def _filled_model(folder: Path, config: JsonObject, home: Path, device: torch.device) -> Network:
     """The model of a folder on the CPU. home: the folder of the base of a packed model, or the same one."""
     tensors = _read_weights(folder / "model.safetensors", config["weights_sha256"])
     if config.get("packed"):
@@ -246,9 +248,9 @@ def _filled_model(folder: Path, config: Mapping[str, Any], home: Path, device: t
         tensors = {name: tensor for name, tensor in tensors.items() if name in model.state_dict()}
     _fill(folder / "model.safetensors", model, tensors)
     if onnx:
-        path, digest = folder / ONNX_FILE, onnx.get("sha256")
-        _check_digest(path, digest)
-        model.encoder = OnnxEncoder(model.config, str(path), str(path), sha256=digest)
+        path = folder / ONNX_FILE
+        _check_digest(path, onnx.get("sha256"))
+        model.encoder = OnnxEncoder(model.config, str(path), str(path), sha256=onnx["sha256"])
     return model
 
 
@@ -289,15 +291,13 @@ def unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def _build(folder: Path, config: Mapping[str, Any]) -> Model:
+def _build(folder: Path, config: JsonObject) -> Network:
     """Builds the model without weights."""
     kind: Any = CLASSES[config["kind"]]
     try:
         encoder = parse_config(config["encoder"])
-        if isinstance(encoder, TransformersConfig):  # not on "meta": it has buffers that no file holds
-            with _NoFilling():
-                return kind(encoder, **config["head"])
-        with without_weights():
+        foreign = isinstance(encoder, TransformersConfig)  # not on "meta": it has buffers that no file holds
+        with _NoFilling() if foreign else without_weights():
             return kind(encoder, **config["head"])
     except Exception as error:  # nonsense of the right types fails in ways of its own in each class
         raise ModelError(
@@ -324,12 +324,13 @@ class _NoFilling(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def _fill(path: Path, model: Model, tensors: Mapping[str, Tensor]) -> None:
+def _fill(path: Path, model: Network, tensors: Mapping[str, Tensor]) -> None:
     """Assigns the weights of a file to a model built without weights."""
     expected = model.state_dict()
     for name in sorted(expected.keys() | tensors.keys()):
         tensor = tensors.get(name)
-        shape, asked = _shape(tensor), _shape(expected.get(name))
+        shape = _shape(tensor)
+        asked = _shape(expected.get(name))
         if tensor is None or shape != asked:
             raise ModelError(
                 "{path}: {name} is {shape}, config.json asks for {asked}: the two files do not match",

@@ -9,6 +9,6 @@
 | rtd | which pieces a small model has replaced (Clark et al. 2020) | masking.py | replacement.py |
 | distill | the distribution of a teacher (Sanh et al. 2019) | masking.py | distillation.py |
 
-base.py: the interface; losses.py: a batch and a model -> losses and figures; vocabulary.py: scores over all entries of
-the vocabulary, or over a sample of them.
+objective.py: the interface; losses.py: a batch and a model -> losses and figures; vocabulary.py: scores over all
+entries of the vocabulary, or over a sample of them.
 """

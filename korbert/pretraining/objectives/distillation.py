@@ -10,8 +10,8 @@ from torch import Tensor
 
 from korbert.errors import ModelError
 from korbert.modeling import PretrainingModel, Rows
-from korbert.pretraining.objectives.base import Objective, best_classes, sums
-from korbert.pretraining.settings import DistillationSettings
+from korbert.pretraining.objective_settings import DistillationSettings
+from korbert.pretraining.objectives.objective import SCORED_AT_ONCE, Objective, best_classes, sums
 from korbert.training import Batch
 
 
@@ -21,8 +21,10 @@ def take_layers(model: PretrainingModel, teacher: PretrainingModel) -> None:
     A reader's head that the teacher lacks stays as it is. ModelError if the two differ in more than the number of
     layers.
     """
-    many, few = (getattr(each.config, "distinct_layers", 1) for each in (teacher, model))
-    weights, own = teacher.state_dict(), model.state_dict()
+    many = teacher.config.distinct_layers
+    few = model.config.distinct_layers
+    weights = teacher.state_dict()
+    own = model.state_dict()
     for name in own:
         parts = name.split(".")
         if name.startswith("encoder.layers."):
@@ -49,14 +51,16 @@ class Distillation(Objective):
     name = "distill"
 
     def __init__(self, teacher: PretrainingModel, settings: DistillationSettings) -> None:
-        self._teacher, self._settings = teacher.eval().requires_grad_(False), settings
+        self._teacher = teacher.eval().requires_grad_(False)
+        self._settings = settings
 
     def loss(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         """Both means, times the pieces of all rows (distill_count)."""
         targets = self._vectors(vectors.device, batch, rows)
         loss = vectors.new_zeros((), dtype=torch.float32)
         if self._settings.soft:
-            heat, places = self._settings.temperature, batch["label_places"]
+            heat = self._settings.temperature
+            places = batch["label_places"]
             own = (model.mlm_head(vectors[places]).float() / heat).log_softmax(dim=1)
             with torch.no_grad():
                 expected = (self._teacher.mlm_head(targets[places]).float() / heat).log_softmax(dim=1)
@@ -70,8 +74,9 @@ class Distillation(Objective):
         """The divergence at temperature 1; a gap is correct if its top piece equals the teacher's."""
         targets = self._vectors(vectors.device, batch, rows)
         total = torch.zeros(3, dtype=torch.float64)
-        for places in batch["label_places"].split(256):
-            own, expected = model.mlm_head(vectors[places]).float(), self._teacher.mlm_head(targets[places]).float()
+        for places in batch["label_places"].split(SCORED_AT_ONCE):
+            own = model.mlm_head(vectors[places]).float()
+            expected = self._teacher.mlm_head(targets[places]).float()
             losses = F.kl_div(own.log_softmax(1), expected.log_softmax(1), reduction="sum", log_target=True)
             total += sums(losses, best_classes(own) == best_classes(expected))
         return total

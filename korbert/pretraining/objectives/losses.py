@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from korbert.modeling import PretrainingModel, Rows
-from korbert.pretraining.objectives.base import Objective, Pairing, Prediction
+from korbert.pretraining.objective_settings import ObjectiveName
 from korbert.pretraining.objectives.distillation import Distillation
+from korbert.pretraining.objectives.objective import Objective, Pairing, Prediction
 from korbert.pretraining.objectives.spans import SpanSelection
 from korbert.pretraining.objectives.vocabulary import looked_up
-from korbert.pretraining.settings import ObjectiveName
 from korbert.system import connected
-from korbert.training import Batch, add_over_world, moved
+from korbert.training import Batch, add_over_world, device_of, moved
 
 Part = tuple[Objective, Any, Tensor]
 """An objective, the model with its head, and the vectors that it needs."""
@@ -36,7 +36,8 @@ class Loss:
         """`loss`, the weighted sum of all objectives' losses, and NAME_loss of each."""
         rows = Rows(batch["lengths"], batch["input_ids"].device)
         batch, parts = self.encoded(model, batch, rows)
-        losses, weighted = {}, []
+        losses = {}
+        weighted = []
         for objective, own, vectors in parts:
             labels = batch[f"{objective.name}_count"].clamp(min=1)
             losses[f"{objective.name}_loss"] = loss = objective.loss(own, vectors, batch, rows) / labels
@@ -70,7 +71,7 @@ class PretrainingLoss(Loss):
 
     def encoded(self, model: PretrainingModel, batch: Batch, rows: Rows) -> tuple[Batch, list[Part]]:
         """Of the last layer, only the vectors that some objective needs are computed."""
-        vectors, batch = looked_up(batch, model.decoder_weight)
+        vectors, batch = looked_up(batch, model.encoder.token_weight)
         places = [objective.places(batch, rows) for objective in self._objectives]
         inputs = batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"]
         some = [its for its in places if its is not None]
@@ -91,10 +92,11 @@ def evaluate(
 
     Of several connected processes each gives its own batches, and all get the means over all.
     unigram: (V,) counts of the pieces in the training text. unigram_loss is the cross-entropy of the predicted pieces
-    under these counts (unigram_log_probabilities): the baseline of a model that makes no use of context.
+    under these counts: the baseline of a model that makes no use of context.
     """
-    device = next(model.parameters()).device
-    expected = torch.from_numpy(unigram_log_probabilities(unigram))
+    device = device_of(model)
+    smoothed = unigram.astype(np.float64) + 1  # add-one smoothing (Laplace), for pieces that never occur
+    expected = torch.from_numpy(np.log(smoothed) - np.log(smoothed.sum()))  # log probabilities, (V,)
     sums: dict[str, Tensor] = {}
     baseline = torch.zeros(3, dtype=torch.float64)
     for batch in batches:
@@ -104,21 +106,8 @@ def evaluate(
             sums[name] = sums[name] + scores if name in sums else scores
     totals = torch.stack([*sums.values(), baseline])
     add_over_world(totals, connected())
+    means = (totals[:, :2] / totals[:, 2:]).tolist()
     figures: dict[str, float | int] = {}
-    for name, (total, right, count) in zip(sums, totals.tolist(), strict=False):
-        figures |= {
-            f"{name}_loss": _ratio(total, count),
-            f"{name}_accuracy": _ratio(right, count),
-            f"{name}_count": int(count),
-        }
-    return {**figures, "unigram_loss": _ratio(totals[-1, 0].item(), totals[-1, 2].item())}
-
-
-def unigram_log_probabilities(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Log probability of each piece, (V,), with add-one smoothing (Laplace) for pieces that never occur."""
-    smoothed = counts.astype(np.float64) + 1
-    return np.log(smoothed) - np.log(smoothed.sum())
-
-
-def _ratio(total: float, count: float) -> float:
-    return total / count if count else float("nan")
+    for name, (loss_mean, accuracy), count in zip(sums, means, totals[:, 2].tolist(), strict=False):
+        figures |= {f"{name}_loss": loss_mean, f"{name}_accuracy": accuracy, f"{name}_count": int(count)}
+    return {**figures, "unigram_loss": means[-1][0]}

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from korbert.pretraining.settings import MaskingSettings
+from korbert.pretraining.objective_settings import MaskingSettings
 from korbert.tokenization import FIRST_PIECE, AnyTokenizer
 
 _LEVELS = {"piece": 0, "morpheme": 1, "eojeol": 2}  # a unit begins at this boundary level or a higher one

@@ -12,14 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from korbert.pretraining.settings import PairSettings
+from korbert.pretraining.objective_settings import PairSettings
 from korbert.pretraining.shards import Shards
 
-IS_NEXT, NOT_NEXT = 0, 1  # as in Google's code and in transformers
-IN_ORDER, SWAPPED = 0, 1  # as in AlbertForPreTraining
+IS_NEXT = 0  # as in Google's code and in transformers
+NOT_NEXT = 1
+IN_ORDER = 0  # as in AlbertForPreTraining
+SWAPPED = 1
 NO_LABEL = -100
 
-Span = tuple[int, int]  # places in Shards, half-open
+PlaceRange = tuple[int, int]  # places in Shards, half-open
 
 _EXAMPLES_A_STRETCH = 4_096  # of rows that are filled
 _PLACES_A_TRY = 32  # one in twenty to thirty random sentences begins a span that ends with a sentence
@@ -32,8 +34,8 @@ class Pair:
     label: IS_NEXT or NOT_NEXT, IN_ORDER or SWAPPED, or NO_LABEL.
     """
 
-    first: Span
-    second: Span | None
+    first: PlaceRange
+    second: PlaceRange | None
     label: int
 
 
@@ -43,16 +45,19 @@ def cut_into_examples(shards: Shards, room: int) -> tuple[NDArray[np.int64], NDA
     From the beginning of its document, an example takes as many whole sentences as fit; a longer sentence is cut.
     Each round cuts one example from every document at once: a loop over the sentences of a corpus would take long.
     """
-    starts, ends = [], []
-    start, last = shards.edges[:-1], shards.edges[1:]
-    start, last = start[start < last], last[start < last]
+    starts = []
+    ends = []
+    has_pieces = shards.edges[:-1] < shards.edges[1:]
+    start = shards.edges[:-1][has_pieces]
+    last = shards.edges[1:][has_pieces]
     while start.size:
         limit = np.minimum(start + room, last)
         end = shards.sentences[np.searchsorted(shards.sentences, limit, side="right") - 1]
         end = np.where(end > start, end, limit)
         starts.append(start)
         ends.append(end)
-        start, last = end[end < last], last[end < last]
+        start = end[end < last]
+        last = last[end < last]
     order = np.argsort(np.concatenate(starts))
     return np.concatenate(starts)[order], np.concatenate(ends)[order]
 
@@ -70,7 +75,9 @@ def cut_into_rows(lengths: NDArray[np.int64], room: int) -> NDArray[np.int64]:
     while start.size:
         firsts.append(start)
         start = np.minimum(np.searchsorted(ends, ends[start] + room, side="right") - 1, last)
-        start, last = start[start < last], last[start < last]
+        left = start < last
+        start = start[left]
+        last = last[left]
     return np.sort(np.concatenate(firsts))
 
 
@@ -81,12 +88,13 @@ class Pairs:
     """
 
     def __init__(self, shards: Shards, room: int, settings: PairSettings) -> None:
-        self._shards, self._settings = shards, settings
+        self._shards = shards
+        self._settings = settings
         self.starts, self._ends = cut_into_examples(shards, room)
         self.lengths = self._ends - self.starts
         self._inner = shards.sentences[~np.isin(shards.sentences, shards.edges, assume_unique=True)]
         self._runs = shards.runs(self._inner)
-        # A bit for each place up to `room` behind the last: whether a sentence begins there. Place p is bit p % 8 of
+        # A bit for each place up to `room` after the last: whether a sentence begins there. Place p is bit p % 8 of
         # byte p // 8. One look instead of a search: 20 steps through an index that no cache holds.
         places = shards.sentences
         self._begins = np.zeros((int(places[-1]) + room) // 8 + 1, dtype=np.uint8)
@@ -103,25 +111,22 @@ class Pairs:
         """The example as one segment."""
         return Pair((int(self.starts[example]), int(self._ends[example])), None, NO_LABEL)
 
-    def source(self, example: int) -> str:
-        """The source of an example."""
-        document = int(self._shards.document(self.starts[example]))
-        return self._shards.source_names[int(self._shards.sources[document])]
-
     def draw(self, example: int, rng: np.random.Generator, *, swapping: bool = False) -> Pair:
         """The example, cut between two of its sentences into A and B; B is replaced with the chance share_random.
 
         swapping: instead, A and B change places half of the time.
         """
-        start, end = int(self.starts[example]), int(self._ends[example])
+        single = self.single(example)
+        start, end = single.first
         after, until = self._shards.sentences.searchsorted((start + 1, end))
         document = int(self._shards.document(start))
         if after == until or self._unpaired[self._shards.sources[document]]:
-            return Pair((start, end), None, NO_LABEL)
+            return single
         cut = int(self._shards.sentences[rng.integers(after, until)])
         if swapping:
-            swapped = rng.random() < 0.5
-            return Pair((cut, end), (start, cut), SWAPPED) if swapped else Pair((start, cut), (cut, end), IN_ORDER)
+            if rng.random() < 0.5:
+                return Pair((cut, end), (start, cut), SWAPPED)
+            return Pair((start, cut), (cut, end), IN_ORDER)
         foreign = self._foreign(document, end - cut, rng)
         if foreign is None:
             return Pair((start, cut), (cut, end), NO_LABEL)
@@ -129,7 +134,7 @@ class Pairs:
             return Pair((start, cut), foreign, NOT_NEXT)
         return Pair((start, cut), (cut, end), IS_NEXT)
 
-    def _foreign(self, own: int, length: int, rng: np.random.Generator) -> Span | None:
+    def _foreign(self, own: int, length: int, rng: np.random.Generator) -> PlaceRange | None:
         """Whole sentences of `length` pieces together, from another document of the same source; None if not found."""
         edges = self._shards.edges
         firsts, ranks = self._runs[int(self._shards.sources[own])]

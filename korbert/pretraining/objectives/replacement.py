@@ -12,12 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from korbert.modeling import DetectionModel, EncoderConfig, PretrainingModel, Rows, without_weights
-from korbert.pretraining.objectives.base import Objective, Pairing, Prediction, sums
+from korbert.pretraining.objective_settings import ReplacementSettings
 from korbert.pretraining.objectives.losses import Loss, Part
-from korbert.pretraining.settings import ReplacementSettings
+from korbert.pretraining.objectives.objective import SCORED_AT_ONCE, Objective, Pairing, Prediction, sums
 from korbert.training import Batch
-
-_DRAWN_AT_ONCE = 256  # gaps whose vocabulary probabilities are in memory
 
 
 def generator_config(config: EncoderConfig, share: float) -> EncoderConfig:
@@ -72,11 +70,11 @@ class Detection(Objective):
         self.weight = weight
 
     def loss(self, model: DetectionModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
-        scores = model.detect(vectors).float()
+        scores = model.scores(vectors).float()
         return F.binary_cross_entropy_with_logits(scores, batch["replaced"], reduction="sum")
 
     def score(self, model: DetectionModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
-        right = (model.detect(vectors) > 0) == batch["replaced"].bool()
+        right = (model.scores(vectors) > 0) == batch["replaced"].bool()
         return sums(self.loss(model, vectors, batch, rows), right)
 
 
@@ -108,13 +106,12 @@ class ReplacementLoss(Loss):
     @torch.no_grad()
     def _drawn(self, generator: PretrainingModel, hidden: Tensor, batch: Batch) -> Tensor:
         """(M,) int64: a piece for each gap, drawn from the generator's distribution by its lot."""
-        vectors, labels, lots = generator.mlm.transform(hidden), batch["labels"], batch["lots"]
+        vectors = generator.mlm.transform(hidden)
         drawn = []
-        for start in range(0, len(labels), _DRAWN_AT_ONCE):
-            part = slice(start, start + _DRAWN_AT_ONCE)
-            scores = F.linear(vectors[part], generator.decoder_weight, generator.mlm.bias)
+        for part, lots in zip(vectors.split(SCORED_AT_ONCE), batch["lots"].split(SCORED_AT_ONCE), strict=True):
+            scores = F.linear(part, generator.encoder.token_weight, generator.mlm.bias)
             # Inverse transform sampling: lots are uniform in [0, 1).
             ends = scores.float().softmax(dim=1).cumsum(dim=1)
-            place = torch.searchsorted(ends, lots[part, None].to(ends.dtype) * ends[:, -1:])
+            place = torch.searchsorted(ends, lots[:, None].to(ends.dtype) * ends[:, -1:])
             drawn.append(place.clamp_(max=scores.shape[1] - 1).flatten())
-        return torch.cat(drawn) if drawn else labels
+        return torch.cat(drawn)

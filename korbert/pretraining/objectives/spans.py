@@ -9,9 +9,8 @@ Nothing else is masked in such a row; masked language modelling learns from the 
 answer away, since the answer itself is never masked.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,13 +19,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from korbert.modeling import PretrainingModel, Rows
-from korbert.pretraining.objectives.base import Objective, sums
-from korbert.pretraining.settings import SpanSettings
+from korbert.pretraining.objective_settings import SpanSettings
+from korbert.pretraining.objectives.objective import Objective, sums
+from korbert.tokenization import EOJEOL, SENTENCE
 from korbert.training import Batch
 
-_EOJEOL, _SENTENCE = 2, 3  # levels of boundaries
-
-Pieces = tuple[NDArray[np.int64], NDArray[np.uint8]]
+PieceArrays = tuple[NDArray[np.int32], NDArray[np.uint8]]
 """Ids and boundaries."""
 
 
@@ -34,8 +32,8 @@ Pieces = tuple[NDArray[np.int64], NDArray[np.uint8]]
 class Asked:
     """A question and its context as pieces. answer: first and last piece of the context's span, from 0."""
 
-    question: Pieces
-    context: Pieces
+    question: PieceArrays
+    context: PieceArrays
     answer: tuple[int, int]
 
 
@@ -43,55 +41,59 @@ class RecurringSpans:
     """Finds recurring spans. counts: (V,) of each piece in the training text; one more is counted for each."""
 
     def __init__(self, settings: SpanSettings, mask_id: int, counts: NDArray[np.int64]) -> None:
-        self._settings, self._mask_id = settings, mask_id
+        self._settings = settings
+        self._mask_id = mask_id
         self._is_rare = -np.log((counts + 1) / (counts + 1).sum()) >= settings.rarity  # (V,)
 
-    def ask(self, pieces: Pieces, rng: np.random.Generator) -> Asked | None:
+    def ask(self, pieces: PieceArrays, rng: np.random.Generator) -> Asked | None:
         """A question on a passage; None if no span fits, or by chance, as the settings' share says."""
         if rng.random() >= self._settings.share:
             return None
         ids, levels = pieces
-        sentences = np.cumsum(levels == _SENTENCE)  # of each piece, by number
+        sentences = np.cumsum(levels == SENTENCE)  # of each piece, by number
         for places, length in self._recurring(ids, levels, rng):
             asking = int(rng.choice(places))
             elsewhere = places[sentences[places] != sentences[asking]]
             if not len(elsewhere):
                 continue
             kept = int(rng.choice(elsewhere))
-            first, behind = sentences.searchsorted((sentences[asking], sentences[asking] + 1))
+            first, end = sentences.searchsorted((sentences[asking], sentences[asking] + 1))
 
             # What is hidden becomes one [MASK]; the sentence that asks leaves the passage.
-            stays, shown = np.ones(len(ids), dtype=bool), ids.copy()
+            stays = np.ones(len(ids), dtype=bool)
+            shown = ids.copy()
             for place in places[places != kept].tolist():
                 shown[place] = self._mask_id
                 stays[place + 1 : place + length] = False
-            asked = np.flatnonzero(stays[first:behind]) + first
+            asked = np.flatnonzero(stays[first:end]) + first
             most = self._settings.max_query_pieces
             begin = max(0, min(int(asked.searchsorted(asking)) - most // 2, len(asked) - most))
             asked = asked[begin : begin + most]
-            context = np.flatnonzero(stays & ((np.arange(len(ids)) < first) | (np.arange(len(ids)) >= behind)))
+            stays[first:end] = False
+            context = np.flatnonzero(stays)
             at = int(context.searchsorted(kept))
             return Asked((shown[asked], levels[asked]), (shown[context], levels[context]), (at, at + length - 1))
         return None
 
     def _recurring(
-        self, ids: NDArray[np.int64], levels: NDArray[np.uint8], rng: np.random.Generator
+        self, ids: NDArray[np.int32], levels: NDArray[np.uint8], rng: np.random.Generator
     ) -> Iterator[tuple[NDArray[np.int64], int]]:
         """Occurrences and lengths of spans that occur at least twice, in random order: ((n,) ascending places, pieces).
 
         A span begins with an eojeol, ends with a morpheme, and is as long as all of its occurrences agree.
         """
-        most, total = self._settings.max_pieces, len(ids)
-        begins = np.flatnonzero(levels[:-1] >= _EOJEOL)
-        begins = begins[levels[begins + 1] != _SENTENCE]
-        pairs = ids[begins] << 32 | ids[begins + 1]
+        most = self._settings.max_pieces
+        begins = np.flatnonzero(levels[:-1] >= EOJEOL)
+        begins = begins[levels[begins + 1] != SENTENCE]
+        pairs = ids[begins].astype(np.int64) << 32 | ids[begins + 1]
         _, group, counts = np.unique(pairs, return_inverse=True, return_counts=True)
         for number in rng.permutation(np.flatnonzero(counts > 1)).tolist():
             places = begins[group == number]
             # (n, most + 1): whether each piece is that of the first occurrence, and no sentence begins there.
-            window = np.minimum(places[:, None] + np.arange(most + 1), total - 1)
-            inside = places[:, None] + np.arange(most + 1) < total
-            alike = (inside & (ids[window] == ids[window[0]]) & (levels[window] != _SENTENCE)).all(axis=0)
+            window = places[:, None] + np.arange(most + 1)
+            inside = window < len(ids)
+            window = np.minimum(window, len(ids) - 1)
+            alike = (inside & (ids[window] == ids[window[0]]) & (levels[window] != SENTENCE)).all(axis=0)
             alike[0] = True
             length = most if alike.all() else int(alike.argmin())
             ends = (~inside | (levels[window] > 0)).all(axis=0)  # a morpheme begins there in each
@@ -122,19 +124,22 @@ class SpanSelection(Objective):
         """(S, 2, T) float32, padded with -inf after the choices of a row. vectors: (N, D)."""
         assert model.reader is not None  # of a model with "spans"
         ends = model.reader(vectors[batch["span_choices"]]).float()  # (M, 2)
-        rows, longest = len(batch["span_targets"]), batch["span_longest"]
+        rows = len(batch["span_targets"])
+        longest = batch["span_longest"]
         spread = ends.new_full((rows * longest, 2), float("-inf")).index_copy(0, batch["span_slots"], ends)
         return spread.view(rows, longest, 2).transpose(1, 2)
 
 
-def span_columns(rows: Sequence[dict[str, NDArray[Any]]], starts: Sequence[int]) -> Batch:
+def span_columns(rows: Sequence[Mapping[str, NDArray[np.int64]]], starts: Sequence[int]) -> Batch:
     """What SpanSelection reads, of the S examples with a span among those of a flat batch.
 
     rows: with token_type_ids and answer, (2,) the places of its first and last piece in the row, or (0,) without.
     span_choices: (M,) int64, the places of [CLS] and of the context's pieces; span_slots: (M,) int64, where each stands
     in S x span_longest; span_targets: (S, 2) int64, first and last among the choices of the row.
     """
-    choices, targets = [], []
+    none: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+    choices = []
+    targets = []
     for row, start in zip(rows, starts, strict=True):
         if len(row["answer"]):
             context = np.flatnonzero(row["token_type_ids"])[:-1]  # without [SEP]
@@ -142,10 +147,9 @@ def span_columns(rows: Sequence[dict[str, NDArray[Any]]], starts: Sequence[int])
             targets.append(row["answer"] - context[0] + 1)
     longest = max((len(places) for places in choices), default=1)
     slots = [number * longest + np.arange(len(places)) for number, places in enumerate(choices)]
-    none: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
     return {
-        "span_choices": torch.from_numpy(np.concatenate(choices or none)),
-        "span_slots": torch.from_numpy(np.concatenate(slots or none)),
-        "span_targets": torch.from_numpy(np.stack(targets) if targets else np.zeros((0, 2), dtype=np.int64)),
+        "span_choices": torch.from_numpy(np.concatenate([none, *choices])),
+        "span_slots": torch.from_numpy(np.concatenate([none, *slots])),
+        "span_targets": torch.from_numpy(np.concatenate([none, *targets]).reshape(-1, 2)),
         "span_longest": longest,
     }

@@ -25,8 +25,9 @@ def full_loss(vectors: Tensor, weight: Tensor, bias: Tensor, labels: Tensor) -> 
     vectors: (M, E), the output of the head's transform; weight: (V, E); bias: (V,); labels: (M,) int64. Under autocast
     the products are in its type, sums in float32.
     """
-    kind = torch.get_autocast_dtype(vectors.device.type) if torch.is_autocast_enabled(vectors.device.type) else None
-    kind = kind or vectors.dtype
+    kind = vectors.dtype
+    if torch.is_autocast_enabled(vectors.device.type):
+        kind = torch.get_autocast_dtype(vectors.device.type)
     return _FullLoss.apply(vectors, weight, bias, labels, kind)  # type: ignore[no-untyped-call]
 
 
@@ -35,14 +36,16 @@ class _FullLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, kind: torch.dtype) -> Tensor:
-        vectors, cast = vectors.detach(), weight.detach().to(kind)
+        vectors = vectors.detach()
+        cast = weight.detach().to(kind)
         loss = torch.zeros((), dtype=torch.float32, device=vectors.device)
         needed = any(ctx.needs_input_grad)
         to_vectors = torch.empty(vectors.shape, dtype=torch.float32, device=vectors.device)
         to_weight = to_bias = None
         for start in range(0, len(vectors), _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
-            own, wanted = vectors[part].to(kind), labels[part, None]
+            own = vectors[part].to(kind)
+            wanted = labels[part, None]
             scores = torch.addmm(bias.detach().to(kind), own, cast.T).float()  # (m, V)
             # In place: log probabilities, then probabilities, then the gradient of the scores.
             probabilities = torch.log_softmax(scores, dim=1, out=scores)

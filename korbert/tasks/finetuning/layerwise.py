@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 
 from korbert.errors import SettingsError
-from korbert.modeling import OVERLAP, Encoder, Model
+from korbert.modeling import OVERLAP, Encoder, Network
 
 _SHARED = "the layers of this encoder share their weights"
 _INSEPARABLE = {
@@ -15,7 +15,7 @@ _INSEPARABLE = {
 }
 
 
-def keep_layers(model: Model, layers: int) -> None:
+def keep_layers(model: Network, layers: int) -> None:
     """Truncates the encoder to its first `layers` layers. The final norm stays.
 
     SettingsError for as many layers as there are or more, for shared layers, and for an encoder of transformers.

@@ -18,7 +18,7 @@ from korbert.training import (
     Batches,
     Checkpointing,
     Examples,
-    Loss,
+    LossFunction,
     TrainingOutput,
     TrainingPlan,
     fit,
@@ -33,8 +33,8 @@ Measure = Callable[[nn.Module], tuple[float, dict[str, float]]]
 
 
 def finetune(
-    model: nn.Module, examples: Examples, loss: Loss, measure: Measure | None, settings: LearningSettings, way: Way, *,
-    seed: int, work: Path, metrics: Path, device: torch.device, description: str = "finetune",
+    model: nn.Module, examples: Examples, loss: LossFunction, measure: Measure | None, settings: LearningSettings,
+    way: Way, *, seed: int, work: Path, metrics: Path, device: torch.device, description: str = "finetune",
 ) -> Best:  # fmt: skip
     """Trains `model` and returns its best epoch, whose weights it then has, in eval mode.
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from korbert.errors import ModelError, SettingsError
 from korbert.folders import model_folder
 from korbert.messages import Message
-from korbert.modeling import AnyConfig, Model, Pooling
+from korbert.modeling import AnyConfig, Network, Pooling
 from korbert.tasks.files import Role, Row, Rows
 from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.passages import Passage
@@ -152,7 +152,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         """Rows as examples. Rows without a target can be prepared, but not trained on."""
 
     @abstractmethod
-    def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> Model:
+    def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> Network:
         """A model with new weights."""
 
     def head(self) -> Head:

@@ -9,7 +9,14 @@ import torch
 import transformers
 
 from korbert.huggingface.exporting import export
-from korbert.modeling import EmbeddingModel, EncoderConfig, Model, PretrainingModel, QuestionAnsweringModel, save_model
+from korbert.modeling import (
+    EmbeddingModel,
+    EncoderConfig,
+    Network,
+    PretrainingModel,
+    QuestionAnsweringModel,
+    save_model,
+)
 from korbert.modeling.adapters.onnx_export import TEXTS
 from korbert.tokenization import Tokenizer, pad_batch
 from tests.korbert.tiny import stirred
@@ -33,12 +40,12 @@ def small(tokenizer: Tokenizer, family: str = "bert", **others: Any) -> EncoderC
     return EncoderConfig.model_validate(sizes | FAMILIES[family] | others)
 
 
-def saved(folder: Path, model: Model, tokenizer: Tokenizer) -> Path:
+def saved(folder: Path, model: Network, tokenizer: Tokenizer) -> Path:
     save_model(folder, stirred(model), tokenizer)
     return folder
 
 
-def exported(folder: Path, model: Model, tokenizer: Tokenizer) -> Path:
+def exported(folder: Path, model: Network, tokenizer: Tokenizer) -> Path:
     """The export, in `theirs` beside the model folder `ours`."""
     export(saved(folder / "ours", model, tokenizer), folder / "theirs")
     return folder / "theirs"
@@ -93,6 +100,6 @@ def differences(model: Any, tokenizer: Tokenizer, folder: Path) -> dict[str, flo
     return found
 
 
-def compared(folder: Path, model: Model, tokenizer: Tokenizer) -> dict[str, float]:
+def compared(folder: Path, model: Network, tokenizer: Tokenizer) -> dict[str, float]:
     """The differences of a new export, in `theirs` beside the model folder `ours`."""
     return differences(model, tokenizer, exported(folder, model, tokenizer))

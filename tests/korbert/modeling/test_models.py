@@ -23,7 +23,7 @@ def test_weights_come_from_the_generator_or_from_torch(architecture):
 
     first = drawn(0, seeded(5))
     assert same_weights(first, drawn(1, seeded(5)))
-    assert not torch.equal(first.decoder_weight, drawn(0, seeded(6)).decoder_weight)
+    assert not torch.equal(first.encoder.token_weight, drawn(0, seeded(6)).encoder.token_weight)
     assert same_weights(drawn(7), drawn(7))
 
 
@@ -69,7 +69,7 @@ def test_a_classifier_takes_encoder_and_matching_head(architecture, source, kind
             assert torch.equal(tensor, before[name.replace("head.", source)]), name
     assert torch.equal(model.classifier.weight, fresh)
     torch.nn.init.ones_(model.encoder.embeddings.token.weight)
-    assert torch.equal(pretrained.decoder_weight, before["encoder.embeddings.token.weight"]), "weights are copies"
+    assert torch.equal(pretrained.encoder.token_weight, before["encoder.embeddings.token.weight"]), "weights are copies"
     # A reader, and a model of slots, takes the head of another.
     for kind in (QuestionAnsweringModel, models.SlotsModel):
         source, model = (own(tiny_config(architecture), seeded(2)) for own in (QuestionAnsweringModel, kind))

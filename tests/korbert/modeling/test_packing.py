@@ -101,7 +101,7 @@ def test_a_base_elsewhere_is_refused(models, tmp_path):
     pack(classifier, tmp_path / "packed")
     config = read_config(tmp_path / "packed") | {"packed": {"base": "../other/base", "base_sha256": "0"}}
     write_files(tmp_path / "packed", config, safetensors.torch.load_file(tmp_path / "packed" / "model.safetensors"))
-    with pytest.raises(ModelError, match=r"packed\.base '../other/base' is no name"):
+    with pytest.raises(ModelError, match=r"packed\.base '../other/base' is not the name"):
         load_model(tmp_path / "packed")
 
 

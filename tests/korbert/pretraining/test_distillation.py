@@ -10,8 +10,8 @@ from korbert.errors import ModelError
 from korbert.modeling import PretrainingModel
 from korbert.modeling.rows import Rows
 from korbert.pretraining import PretrainingLoss
+from korbert.pretraining.objective_settings import DistillationSettings
 from korbert.pretraining.objectives.distillation import Distillation, take_layers
-from korbert.pretraining.settings import DistillationSettings
 from tests.korbert.pretraining.conftest import rows_of
 from tests.korbert.tiny import tiny_config
 

@@ -8,9 +8,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from korbert.modeling import PretrainingModel
 from korbert.pretraining import MaskingSettings, PretrainingLoss, evaluate, heldout_batches
+from korbert.pretraining.objective_settings import DistillationSettings, ReplacementSettings
 from korbert.pretraining.objectives.distillation import Distillation
 from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
-from korbert.pretraining.settings import DistillationSettings, ReplacementSettings
 from tests.korbert.pretraining.conftest import rows_of
 from tests.korbert.tiny import tiny_config
 

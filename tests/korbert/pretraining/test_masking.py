@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from pydantic import ValidationError
 
+from korbert.pretraining.objective_settings import MaskingSettings
 from korbert.pretraining.objectives.masking import choose_positions, hide, units_of
-from korbert.pretraining.settings import MaskingSettings
 from tests.korbert.pretraining.conftest import rows_of
 
 

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from korbert.modeling import DetectionModel, PretrainingModel
 from korbert.modeling.rows import Rows
 from korbert.pretraining import evaluate
+from korbert.pretraining.objective_settings import ReplacementSettings
 from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel, generator_config
-from korbert.pretraining.settings import ReplacementSettings
 from tests.korbert.pretraining.conftest import rows_of
 from tests.korbert.tiny import tiny_config
 
@@ -58,7 +58,7 @@ def test_losses_by_hand(model, corpus):
     original[batch["label_places"]] = batch["labels"]
     shown = original.clone()
     shown[batch["label_places"]] = drawn
-    scores = model.detect(model.encoder.flat(shown, *inputs))
+    scores = model.scores(model.encoder.flat(shown, *inputs))
     expected = F.binary_cross_entropy_with_logits(scores, (shown != original).float())
     torch.testing.assert_close(losses["rtd_loss"], expected)
     torch.testing.assert_close(losses["loss"], losses["mlm_loss"] + 50 * losses["rtd_loss"])
@@ -104,7 +104,7 @@ def test_saved_detector_and_generator_score_as_in_training(model):
     assert type(detector) is DetectionModel
     assert type(generator) is PretrainingModel
     ids = torch.randint(400, 2000, (2, 9))
-    torch.testing.assert_close(detector.eval()(ids), model.eval().detect(model.encoder(ids)))
+    torch.testing.assert_close(detector.eval()(ids), model.eval().scores(model.encoder(ids)))
     torch.testing.assert_close(
         generator.eval()(ids)[0], model.generator.mlm_head(model.generator.encoder(ids)), rtol=1e-4, atol=1e-5
     )

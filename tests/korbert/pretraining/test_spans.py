@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from korbert.modeling import PretrainingModel, QuestionAnsweringModel, init_encoder_from
 from korbert.pretraining import PretrainingLoss, evaluate
+from korbert.pretraining.objective_settings import SpanSettings
 from korbert.pretraining.objectives.spans import RecurringSpans
-from korbert.pretraining.settings import SpanSettings
 from tests.korbert.pretraining.conftest import IDS, rows_of, write_table
 from tests.korbert.tiny import tiny_config
 

@@ -10,7 +10,7 @@ from torch import nn
 from korbert.modeling import PretrainingModel
 from korbert.training import Checkpointing, OptimizerSettings, TrainingOutput, TrainingPlan, fit
 from korbert.training.optimizers import Optimizer
-from korbert.training.settings import ScheduleKind
+from korbert.training.plan import ScheduleKind
 from tests.korbert.tiny import same_weights, tiny_config
 
 GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
@@ -79,7 +79,7 @@ def test_stopped_and_resumed_bit_for_bit(tmp_path, schedule):
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=GPU)])
 def test_a_restored_optimizer_makes_the_same_steps(device):
-    one, two = Network().to(device), Network().to(device)
+    one, two = (Network().to(device) for _ in range(2))
     first, second = (Optimizer(model, OptimizerSettings(), FACTORS) for model in (one, two))
     stepped(one, first, 3)
     two.load_state_dict(one.state_dict())
@@ -94,7 +94,7 @@ def stepped(model, optimizer, steps):
         for parameter in model.parameters():
             drawn = torch.randn(parameter.shape, generator=torch.Generator().manual_seed(step))
             parameter.grad = drawn.to(parameter.device)
-        optimizer.step()
+        optimizer.step(1.0)
 
 
 def test_the_checkpoint_holds_all_state_by_name(tmp_path):
@@ -119,10 +119,9 @@ def test_set_rates_are_the_rates_of_the_update():
     model = nn.ModuleDict({"one": nn.Linear(3, 3, bias=False), "two": nn.Linear(3, 3, bias=False)})
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     optimizer = Optimizer(model, OptimizerSettings(learning_rate=0.1, weight_decay=0.0), {"two.weight": 3.0})
-    optimizer.set_rate(0.5)
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)
-    optimizer.step()
+    optimizer.step(0.5)
     assert all(parameter.grad is None for parameter in model.parameters())
     # the first step of Adam is its rate
     for name, rate in (("one.weight", 0.05), ("two.weight", 0.15)):
@@ -131,7 +130,8 @@ def test_set_rates_are_the_rates_of_the_update():
 
 def groups_of(monkeypatch, model, rate_factors):
     """Name -> (rate, weight decay)."""
-    made, names = [], {parameter: name for name, parameter in model.named_parameters()}
+    made = []
+    names = {parameter: name for name, parameter in model.named_parameters()}
     monkeypatch.setattr(torch.optim, "AdamW", lambda groups, **settings: made.extend(groups))
     Optimizer(model, OptimizerSettings(learning_rate=0.01, weight_decay=0.1), rate_factors)
     return {names[own]: (group["lr"], group["weight_decay"]) for group in made for own in group["params"]}
@@ -139,7 +139,8 @@ def groups_of(monkeypatch, model, rate_factors):
 
 @pytest.mark.parametrize("architecture", ["bert", "modern"])
 def test_matrices_decay_and_vectors_do_not(monkeypatch, architecture):
-    model, slower = PretrainingModel(tiny_config(architecture)), "encoder.embeddings.token.weight"
+    model = PretrainingModel(tiny_config(architecture))
+    slower = "encoder.embeddings.token.weight"
     expected = {name: (0.01, 0.1 if parameter.ndim == 2 else 0.0) for name, parameter in model.named_parameters()}
     assert groups_of(monkeypatch, model, {slower: 0.5}) == {**expected, slower: (0.005, 0.1)}
 

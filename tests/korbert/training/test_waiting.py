@@ -63,6 +63,6 @@ def test_an_update_waits_for_nothing_on_the_device(tmp_path, monkeypatch, task, 
     run = Updates(model.to(META), loss, TrainingPlan(9, OptimizerSettings(), 0, "fp32"), META, World())
     for step in range(2):
         run.update(step, micro_batches)
-    assert run.take_pieces() == 2 * sum(batch["pieces"] for batch in micro_batches)
+    assert run.pieces == 2 * sum(batch["pieces"] for batch in micro_batches)
     with pytest.raises((RuntimeError, NotImplementedError)):
         run.check_finite(0)  # the proof of the proof: this asks

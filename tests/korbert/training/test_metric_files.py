@@ -3,7 +3,7 @@ from contextlib import closing
 import pytest
 
 from korbert.errors import ArtifactError
-from korbert.training.records import JsonLines
+from korbert.training.metric_files import JsonLines
 
 
 def written(path, first_step, *lines):

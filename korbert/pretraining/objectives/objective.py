@@ -10,7 +10,7 @@ from korbert.modeling import DetectionModel, PretrainingModel, Rows
 from korbert.pretraining.objectives.vocabulary import full_loss, sampled_loss
 from korbert.training import Batch
 
-_SCORED_AT_ONCE = 256  # predicted pieces; their scores over the vocabulary are the largest tensor
+SCORED_AT_ONCE = 256  # predicted pieces; their scores over the vocabulary are the largest tensor
 
 
 class Objective:
@@ -42,16 +42,16 @@ class Prediction(Objective):
 
     def loss(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         """Over the whole vocabulary, or over the batch's negatives; entries are its vectors of labels and negatives."""
-        hidden, labels = model.mlm.transform(vectors), batch["labels"]
+        hidden = model.mlm.transform(vectors)
+        labels = batch["labels"]
         if "entries" not in batch:
-            return full_loss(hidden, model.decoder_weight, model.mlm.bias, labels)
-        drawn = batch["entries"], model.mlm.bias, labels, batch["negatives"], batch["log_expected"]
-        return sampled_loss(hidden, *drawn)
+            return full_loss(hidden, model.encoder.token_weight, model.mlm.bias, labels)
+        return sampled_loss(hidden, batch["entries"], model.mlm.bias, labels, batch["negatives"], batch["log_expected"])
 
     def score(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         total = torch.zeros(3, dtype=torch.float64)
-        for start in range(0, len(vectors), _SCORED_AT_ONCE):
-            part = slice(start, start + _SCORED_AT_ONCE)
+        for start in range(0, len(vectors), SCORED_AT_ONCE):
+            part = slice(start, start + SCORED_AT_ONCE)
             total += _scored(model.mlm_head(vectors[part]), batch["labels"][part])
         return total
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from korbert.errors import ArtifactError
+from korbert.messages import Message
 from korbert.system import write_whole
 from korbert.training.plan import TrainingOutput
 
@@ -31,7 +32,7 @@ class JsonLines:
                     break
             except (ValueError, LookupError, TypeError, RecursionError):
                 raise ArtifactError(
-                    "{path}: line {number} is damaged: remove the file and the checkpoints beside it, and the same "
+                    "{path}: line {number} is damaged: remove the file and the checkpoints next to it, and the same "
                     "command trains from the start",
                     path=path,
                     number=number,
@@ -54,7 +55,7 @@ class JsonLines:
 
 
 @dataclass
-class Records:
+class MetricFiles:
     """Open files; None: not written. A step is a number of updates done. draw: (name, value, step) -> TensorBoard."""
 
     metrics: JsonLines | None = None
@@ -79,20 +80,20 @@ class Records:
 
 
 @contextmanager
-def recorded(output: TrainingOutput, first_step: int) -> Iterator[Records]:
-    """Opens the files of `output`, without what earlier runs wrote about steps behind `first_step`."""
+def open_metric_files(output: TrainingOutput, first_step: int) -> Iterator[MetricFiles]:
+    """Opens the files of `output`, without what earlier runs wrote about steps after `first_step`."""
     with ExitStack() as stack:
-        metrics, timing = (
-            None if path is None else stack.enter_context(closing(JsonLines(path, first_step)))
-            for path in (output.metrics, output.timing)
-        )
-        records = Records(metrics, timing)
+        files = MetricFiles()
+        if output.metrics is not None:
+            files.metrics = stack.enter_context(closing(JsonLines(output.metrics, first_step)))
+        if output.timing is not None:
+            files.timing = stack.enter_context(closing(JsonLines(output.timing, first_step)))
+            files.timing.write({"kind": "start", "step": first_step})
         if output.tensorboard is not None:
             from torch.utils.tensorboard import SummaryWriter  # a second to import
 
             board = stack.enter_context(closing(SummaryWriter(str(output.tensorboard), purge_step=first_step + 1)))
-            records.draw = board.add_scalar
-            _logger.info("curves: tensorboard --logdir %s", shlex.quote(str(output.tensorboard)))
-        if timing:
-            timing.write({"kind": "start", "step": first_step})
-        yield records
+            files.draw = board.add_scalar
+            folder = shlex.quote(str(output.tensorboard))
+            _logger.info(Message("curves: tensorboard --logdir {folder}", folder=folder))
+        yield files

@@ -5,13 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from korbert.training.schedules import rate_share
-from korbert.training.settings import OptimizerSettings
+from korbert.training.plan import OptimizerSettings
 
 
 def rates(steps, **changes):
     chosen = OptimizerSettings(**changes)
-    return [rate_share(step, steps, chosen) for step in range(steps)]
+    return [chosen.rate_share(step, steps) for step in range(steps)]
 
 
 def test_rates_by_hand():
@@ -42,8 +41,9 @@ def test_rates_rise_then_fall_and_stay_above_0(steps, chosen):
 
 def test_the_last_of_many_steps_has_a_rate_above_0():
     """Where 1 - sqrt would be rounded away."""
-    steps, shape = 10**9, OptimizerSettings(schedule="wsd", decay_share=0.5)
-    assert rate_share(steps - 1, steps, shape) == pytest.approx(1 / steps, rel=1e-8, abs=0)
+    steps = 10**9
+    last = OptimizerSettings(schedule="wsd", decay_share=0.5).rate_share(steps - 1, steps)
+    assert last == pytest.approx(1 / steps, rel=1e-8, abs=0)
 
 
 def test_warmup_and_decay_fit_into_the_run():

@@ -4,16 +4,21 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
+from korbert.messages import Message
+
 ObjectiveName = Literal["mlm", "nsp", "sop", "rtd", "spans", "distill"]
 
 
 def check_objectives(names: tuple[ObjectiveName, ...]) -> tuple[ObjectiveName, ...]:
     """Returns the names if they can be combined. ValueError otherwise."""
     beside = {"mlm": {"nsp", "sop", "spans", "distill"}, "rtd": {"nsp", "sop"}}
-    main, others = set(names) & beside.keys(), set(names) - beside.keys()
+    main = set(names) & beside.keys()
+    others = set(names) - beside.keys()
     fit = len(main) == 1 and others <= beside[min(main)] and not {"nsp", "sop"} <= others
     if len(set(names)) < len(names) or not fit:
-        raise ValueError("do not go together: name mlm (with nsp or sop, spans, distill), or rtd (with nsp or sop)")
+        raise ValueError(
+            Message("do not go together: name mlm (with nsp or sop, spans, distill), or rtd (with nsp or sop)")
+        )
     return names
 
 
@@ -37,7 +42,13 @@ class MaskingSettings(BaseModel, frozen=True, extra="forbid"):
     @model_validator(mode="after")
     def _shares_fit(self) -> Self:
         if self.mask_share + self.random_share > 1:
-            raise ValueError(f"mask_share {self.mask_share} + random_share {self.random_share} > 1: lower one of them")
+            raise ValueError(
+                Message(
+                    "mask_share {mask_share} + random_share {random_share} > 1: lower one of them",
+                    mask_share=self.mask_share,
+                    random_share=self.random_share,
+                )
+            )
         return self
 
     def all_masked(self) -> Self:
