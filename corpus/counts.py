@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from korbert.corpus.execution.database import connect, result_tables, write_query
-from korbert.corpus.execution.parts import Counts, Part, key_of, part_files, write_parquet
+from korbert.corpus.execution.parts import OutputPart, key_of, part_files, write_parquet
 from korbert.corpus.execution.workers import Workers, local_threads, run_parts
 from korbert.corpus.morphemes import Codes, read_morphemes
 from korbert.errors import CorpusError
@@ -42,7 +42,7 @@ _HELDOUT = """
 _Split = tuple[int, str, str, int, int]  # minus the pieces beyond the first, form, tag, count, pieces
 
 
-def count(morphemes: Path, output: Path, *, seed: int, heldout_share: float, workers: int | Workers) -> Counts:
+def count(morphemes: Path, output: Path, *, seed: int, heldout_share: float, workers: int | Workers) -> dict[str, int]:
     """Writes `output`/counts.parquet: form, tag, count, initial (occurrences that begin an eojeol), documents (that
     contain it); the most frequent first, ties by form and tag. Held-out documents are not counted.
 
@@ -146,13 +146,13 @@ def _count_parts(
     work = {}
     for path in part_files(morphemes, made_by="analyze"):
         key = key_of(None, _VERSION, sha256_of(path), seed, str(heldout_share), heldout, libraries=_LIBRARIES)
-        part = Part(output, "coverage" if heldout else "counts", path.stem, key)
+        part = OutputPart(output, "coverage" if heldout else "counts", path.stem, key)
         work[part] = path, seed, heldout_share, heldout
     totals = run_parts("coverage" if heldout else "count", _count_part, work, workers=workers)
     return [part.scratch() for part in work], totals
 
 
-def _count_part(part: Part, path: Path, seed: int, heldout_share: float, heldout: bool) -> Counts:
+def _count_part(part: OutputPart, path: Path, seed: int, heldout_share: float, heldout: bool) -> dict[str, int]:
     """Writes form, tag, count, initial and documents of a part, of held-out documents also by source. Unordered."""
     morphemes = read_morphemes(path, seed=seed, heldout_share=heldout_share)
     wanted = morphemes.heldout == heldout  # (D,)

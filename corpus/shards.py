@@ -12,13 +12,14 @@ from typing import IO
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from korbert.corpus.corpus_settings import ShardSettings
 from korbert.corpus.documents import grouped
 from korbert.corpus.execution import parts
-from korbert.corpus.execution.parts import Counts, Part
+from korbert.corpus.execution.parts import OutputPart
 from korbert.corpus.execution.workers import Workers, run_parts
-from korbert.corpus.morphemes import Bools, Morphemes, read_morphemes
-from korbert.corpus.settings import ShardSettings
+from korbert.corpus.morphemes import MorphemeArrays, read_morphemes
 from korbert.errors import CorpusError
 from korbert.system import sha256_of
 from korbert.tokenization import CONTINUATION, EOJEOL, MORPHEME, SENTENCE, Tokenizer
@@ -36,7 +37,9 @@ _FOLDERS = {False: "train", True: "heldout"}
 _tokenizer: Tokenizer | None = None  # one in each worker process
 
 
-def shard(morphemes: Path, tokenizer: Path, output: Path, settings: ShardSettings, *, workers: int | Workers) -> Counts:
+def shard(
+    morphemes: Path, tokenizer: Path, output: Path, settings: ShardSettings, *, workers: int | Workers
+) -> dict[str, int]:
     """Writes `output`/train/part-*.arrow and heldout/part-*.arrow (SCHEMA), and pieces.parquet: id, piece and count in
     train, one row per entry of the vocabulary.
 
@@ -45,12 +48,12 @@ def shard(morphemes: Path, tokenizer: Path, output: Path, settings: ShardSetting
     """
     loaded = Tokenizer.load(tokenizer)
     seed, share = settings.seed, settings.heldout_share
-    work: dict[Part, tuple[list[Path], int, float]] = {}
+    work: dict[OutputPart, tuple[list[Path], int, float]] = {}
     paths = parts.part_files(morphemes, made_by="analyze")
     for group in grouped(paths, settings.part_bytes, lambda path: path.stat().st_size):
         hashes = [sha256_of(path) for path in group]
         key = parts.key_of(settings, _VERSION, loaded.digest, *hashes, libraries=_LIBRARIES)
-        work[Part(output, "shard", f"part-{len(work):05d}", key)] = group, seed, share
+        work[OutputPart(output, "shard", f"part-{len(work):05d}", key)] = group, seed, share
     totals = run_parts("shard", _shard, work, workers=workers, initializer=partial(load_tokenizer, tokenizer))
     if totals["documents"] == totals["heldout_documents"]:
         raise CorpusError(
@@ -76,10 +79,10 @@ def load_tokenizer(folder: Path) -> None:
     _tokenizer = Tokenizer.load(folder)
 
 
-def _shard(part: Part, paths: Sequence[Path], seed: int, heldout_share: float) -> Counts:
+def _shard(part: OutputPart, paths: Sequence[Path], seed: int, heldout_share: float) -> dict[str, int]:
     """Writes the shards of some parts of morphemes, and the counts of their pieces in the scratch folder."""
     assert _tokenizer is not None
-    batches: list[tuple[pa.RecordBatch, Bools]] = []  # documents, and which of them are held out
+    batches: list[tuple[pa.RecordBatch, NDArray[np.bool_]]] = []  # documents, and which of them are held out
     counts: Counter[str] = Counter()
     for path in paths:
         morphemes = read_morphemes(path, seed=seed, heldout_share=heldout_share)
@@ -114,7 +117,7 @@ def _write_stream(batches: Sequence[pa.RecordBatch], file: IO[bytes]) -> None:
                 writer.write_batch(batch)
 
 
-def _batch(morphemes: Morphemes, tokenizer: Tokenizer) -> pa.RecordBatch:
+def _batch(morphemes: MorphemeArrays, tokenizer: Tokenizer) -> pa.RecordBatch:
     """The documents, with the columns of SCHEMA."""
     # K kinds: distinct forms, with those that begin an eojeol apart from those that do not. Each is encoded once.
     codes = morphemes.forms.codes * 2 + morphemes.begins_eojeol  # (M,)

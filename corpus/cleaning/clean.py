@@ -18,13 +18,13 @@ from korbert.corpus.cleaning.contamination import load_index, make_index
 from korbert.corpus.cleaning.deduplication import deduplicate, measures
 from korbert.corpus.cleaning.duplicates import text_hash
 from korbert.corpus.cleaning.features import measured
-from korbert.corpus.cleaning.hashing import Hashes
+from korbert.corpus.cleaning.hashing import HashArray
 from korbert.corpus.cleaning.screening import Screened, screen
 from korbert.corpus.cleaning.writing import write_documents
-from korbert.corpus.execution.parts import ROW_GROUP_ROWS, Counts, Part, key_of, read_table, write_parquet
+from korbert.corpus.corpus_settings import MIB, CleanSettings
+from korbert.corpus.execution.parts import ROW_GROUP_ROWS, OutputPart, key_of, read_table, write_parquet
 from korbert.corpus.execution.workers import Lost, Outcome, RecordUnit, Workers, local_threads, run_units
 from korbert.corpus.readers import Chunk, SourceRow, chunks, count_records, rows
-from korbert.corpus.settings import MIB, CleanSettings
 from korbert.errors import CorpusError
 from korbert.messages import argument
 from korbert.records import File
@@ -53,7 +53,7 @@ class _ReadUnit(RecordUnit):
     index: file of the index of evaluation sets; None without any.
     """
 
-    part: Part
+    part: OutputPart
     number: int
     chunk: Chunk
     settings: CleanSettings
@@ -63,7 +63,7 @@ class _ReadUnit(RecordUnit):
         return count_records(self.chunk)
 
     def result(
-        self, source_rows: Sequence[SourceRow], screened: Sequence[Screened], counts: Counter[str], hits: Hashes
+        self, source_rows: Sequence[SourceRow], screened: Sequence[Screened], counts: Counter[str], hits: HashArray
     ) -> "_Result":
         """What the part is made of: the rows, with the columns of _READ_SCHEMA, and their measures."""
         source = self.chunk.source.name
@@ -90,7 +90,7 @@ class _ReadUnit(RecordUnit):
             tables["hits"] = pa.table({"hash": hits})
         return _Result(counts, tables)
 
-    def finish(self, counts: Counts, tables: Mapping[str, pa.Table]) -> Counts:
+    def finish(self, counts: dict[str, int], tables: Mapping[str, pa.Table]) -> dict[str, int]:
         """Writes the tables and the record of the part."""
         files = []
         for kind, table in tables.items():
@@ -101,15 +101,15 @@ class _ReadUnit(RecordUnit):
 
 
 class _Result(NamedTuple):
-    """Counts of a unit, and its tables by kind; without tables once the part is written."""
+    """dict[str, int] of a unit, and its tables by kind; without tables once the part is written."""
 
-    counts: Counts
+    counts: dict[str, int]
     tables: Mapping[str, pa.Table] = {}
 
 
 def clean(
     settings: CleanSettings, sources: Mapping[str, Sequence[File]], output: Path, *, workers: int | Workers
-) -> Counts:
+) -> dict[str, int]:
     """Writes `output`/documents/part-*.parquet (id, source, text) and dropped/part-*.parquet (id, source, reason,
     detail, text). A dropped row without a readable id has a null id and the raw record as its text. If frequent lines
     are removed, frequent/part-00000.parquet (text, documents) lists them.
@@ -156,7 +156,7 @@ def clean(
 
 
 def _check_sources(
-    settings: CleanSettings, sources: Mapping[str, Sequence[File]], parts: Sequence[Part], sums: Counts
+    settings: CleanSettings, sources: Mapping[str, Sequence[File]], parts: Sequence[OutputPart], sums: dict[str, int]
 ) -> None:
     """Raises CorpusError if a source cannot be decoded, or has no document."""
     for source in settings.sources:
@@ -205,9 +205,9 @@ def _read_all(
     output: Path,
     workers: int | Workers,
     index: Path | None,
-) -> tuple[list[Part], Counter[str]]:
+) -> tuple[list[OutputPart], Counter[str]]:
     """All parts of the first step, in order, and the sums of their counts."""
-    parts: list[Part] = []
+    parts: list[OutputPart] = []
     sums: Counter[str] = Counter()
     index_hash = "" if index is None else sha256_of(index)
 
@@ -216,7 +216,7 @@ def _read_all(
         for source in settings.sources:
             for chunk in chunks(source, sources[source.name], settings.part_bytes, settings.filters.max_record_bytes):
                 key = key_of(settings, _VERSION, source.name, index_hash, *chunk.content, libraries=_LIBRARIES)
-                part = Part(output, "read", f"part-{len(parts):05d}", key)
+                part = OutputPart(output, "read", f"part-{len(parts):05d}", key)
                 parts.append(part)
                 if (counts := part.finished()) is None:
                     yield _ReadUnit(part, len(parts) - 1, chunk, settings, index, size=chunk.size)
@@ -245,7 +245,7 @@ def _read(unit: _ReadUnit) -> _Result:
     return result if unit.is_piece else _Result(unit.finish(*result))
 
 
-def _merged(outcome: Outcome[_ReadUnit, _Result]) -> Counts:
+def _merged(outcome: Outcome[_ReadUnit, _Result]) -> dict[str, int]:
     """Writes the part of a chunk that was halved, in the order of the file."""
     results = []
     for piece in outcome.pieces:

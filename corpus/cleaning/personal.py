@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from korbert.corpus.cleaning.normalize import APART, in_joined_batches
-from korbert.corpus.settings import PersonalSettings
+from korbert.corpus.corpus_settings import PersonalSettings
 
 MASKS = {
     "email": "<이메일>",

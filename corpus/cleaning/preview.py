@@ -9,8 +9,8 @@ from itertools import islice
 from korbert.corpus.cleaning.clean import without_document
 from korbert.corpus.cleaning.contamination import make_index
 from korbert.corpus.cleaning.screening import screen
+from korbert.corpus.corpus_settings import CleanSettings
 from korbert.corpus.readers import SourceRow, chunks, rows
-from korbert.corpus.settings import CleanSettings
 from korbert.records import File
 
 _CHUNK_BYTES = 1 << 20

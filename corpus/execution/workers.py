@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 from pebble import ProcessExpired
 
-from korbert.corpus.execution.parts import Counts, Part, unfinished
+from korbert.corpus.execution.parts import OutputPart, unfinished
 from korbert.errors import KorbertError
 from korbert.messages import argument
 from korbert.system import track
@@ -169,8 +169,8 @@ def run_units(
 
 def run_parts(
     description: str,
-    function: Callable[..., Counts],
-    work: Mapping[Part, tuple[Any, ...]],
+    function: Callable[..., dict[str, int]],
+    work: Mapping[OutputPart, tuple[Any, ...]],
     *,
     workers: int | Workers,
     initializer: Callable[[], None] | None = None,

@@ -8,10 +8,10 @@ from itertools import chain, groupby
 from operator import itemgetter
 from typing import cast
 
+from korbert.corpus.corpus_settings import LONGEST_RECORD, FileKind, SourceSettings
 from korbert.corpus.documents import grouped
 from korbert.corpus.readers import wikipedia
-from korbert.corpus.readers.records import SHOWN_BYTES, Cells, Chunk, Segment, cells_of, needed_columns, too_long
-from korbert.corpus.settings import LONGEST_RECORD, FileKind, SourceSettings
+from korbert.corpus.readers.segments import SHOWN_BYTES, Chunk, IdAndText, Segment, cells_of, needed_columns, too_long
 from korbert.errors import CorpusError
 from korbert.names import nfc
 from korbert.records import (
@@ -174,11 +174,11 @@ def _table_segments(
 
 
 def _record_segments(
-    records: Iterable[Cells], name: str, first: int, part_bytes: int, longest: int, encoding: str
+    records: Iterable[IdAndText], name: str, first: int, part_bytes: int, longest: int, encoding: str
 ) -> Iterator[Segment]:
     """records: the cells of id and text, or a fault."""
 
-    def sized() -> Iterator[tuple[Cells, int]]:
+    def sized() -> Iterator[tuple[IdAndText, int]]:
         for cells in records:
             text = "\n".join(str(cell) for cell in reversed(cells))
             try:

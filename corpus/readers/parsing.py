@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import groupby, islice
 
 from korbert.corpus.readers import wikipedia
-from korbert.corpus.readers.records import Cells, Chunk, Segment, SourceRow, cells_of, row_of, too_long
+from korbert.corpus.readers.segments import Chunk, IdAndText, Segment, SourceRow, cells_of, row_of, too_long
 from korbert.records import Fault, decoded, paragraphs_of, parsed
 
 _SHOWN_CHARS = 1000  # kept of a file that cannot be parsed
@@ -38,7 +38,7 @@ def _records(chunk: Chunk) -> Iterator[SourceRow]:
             yield row_of(cells, place, local if number else segment.file, segment.encoding, chunk.source, raw)
 
 
-def _cells(segment: Segment, chunk: Chunk) -> Iterator[tuple[int, Cells, str | None]]:
+def _cells(segment: Segment, chunk: Chunk) -> Iterator[tuple[int, IdAndText, str | None]]:
     """Number, cells and raw text of each record. The number is 0 for a whole file; raw is None if it is the text."""
     data, encoding, kind, source = segment.data, segment.encoding, chunk.kind, chunk.source
     is_whole = kind == "korquad" or (kind == "text" and source.documents == "file")
@@ -66,7 +66,7 @@ def _cells(segment: Segment, chunk: Chunk) -> Iterator[tuple[int, Cells, str | N
                 yield number, cells_of(source, parsed(text)), text
 
 
-def _contexts(text: str) -> Iterator[tuple[int, Cells, str | None]]:
+def _contexts(text: str) -> Iterator[tuple[int, IdAndText, str | None]]:
     """The contexts of a KorQuAD or SQuAD 1.x file, as records; a fault if it is none."""
     value = parsed(text)
     try:

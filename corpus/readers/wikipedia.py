@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from io import BufferedReader
 from xml.etree import ElementTree
 
-from korbert.corpus.readers.records import Segment, SourceRow, faulty_row
+from korbert.corpus.readers.segments import Segment, SourceRow, faulty_row
 from korbert.errors import CorpusError
 from korbert.records import File
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reading import put
 
+from korbert.corpus.corpus_settings import FilterSettings, SourceSettings
 from korbert.corpus.readers import chunks, rows
-from korbert.corpus.settings import FilterSettings, SourceSettings
 from korbert.errors import CorpusError
 
 LONGEST = 2048

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
-from korbert.corpus.settings import LONGEST_RECORD, FileKind, SourceSettings
+from korbert.corpus.corpus_settings import LONGEST_RECORD, FileKind, SourceSettings
 from korbert.errors import CorpusError
 from korbert.names import nfc
 from korbert.records import UNDECODABLE, Delimited, Fault, File, Line, beginning_of, cell_of, fault_of, type_name
 
-Cells: TypeAlias = Sequence[Any] | Fault
+IdAndText: TypeAlias = Sequence[Any] | Fault
 """Id and text of a record of a table, or its fault."""
 
 SHOWN_BYTES = 1 << 16  # kept of a record that is too long
@@ -29,7 +29,7 @@ class Segment:
 
     file: str
     first: int
-    data: bytes | tuple[Cells, ...]
+    data: bytes | tuple[IdAndText, ...]
     encoding: str = "utf-8"
     record_bytes: int = 0
     table_bytes: int = 0
@@ -144,7 +144,7 @@ def needed_columns(source: SourceSettings, present: Sequence[str], path: File) -
     return columns
 
 
-def cells_of(source: SourceSettings, value: Any) -> Cells:
+def cells_of(source: SourceSettings, value: Any) -> IdAndText:
     """Id, if the source has any, and text of a JSON value; the fault of one that is not an object."""
     if not isinstance(value, dict):
         return fault_of(value)
@@ -152,7 +152,7 @@ def cells_of(source: SourceSettings, value: Any) -> Cells:
 
 
 def row_of(
-    cells: Cells, place: str, number: str, encoding: str, source: SourceSettings, raw: str | None = None
+    cells: IdAndText, place: str, number: str, encoding: str, source: SourceSettings, raw: str | None = None
 ) -> SourceRow:
     """The row of a record, faulty if its id or its text is missing or of the wrong type.
 

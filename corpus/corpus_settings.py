@@ -11,8 +11,8 @@ LONGEST_RECORD = 64 * MIB  # a longer record is dropped unread, however little o
 
 FileKind = Literal["jsonl", "json", "text", "csv", "tsv", "tsv-plain", "tsv-quoted",
                    "parquet", "arrow", "wikipedia", "korquad"]  # fmt: skip
-Kind = Literal["auto", FileKind]
-Encoding = Literal["auto", "utf-8", "cp949", "euc-kr", "utf-16"]
+SourceKind = Literal["auto", FileKind]
+TextEncoding = Literal["auto", "utf-8", "cp949", "euc-kr", "utf-16"]
 _LARGEST = 1 << 31
 _NAME = r"^[a-z0-9][a-z0-9_-]*$"
 
@@ -38,8 +38,10 @@ class SourceSettings(_Settings):
         min_length=1,
         description="file, folder or glob, relative to the data folder; sample:NAME; or an address (s3://)",
     )
-    kind: Kind = Field("auto", description="auto: by suffix; arrow: of a `datasets` data set; korquad: its contexts")
-    encoding: Encoding = Field("auto", description="of the text; auto: detected from the beginning of each file")
+    kind: SourceKind = Field(
+        "auto", description="auto: by suffix; arrow: of a `datasets` data set; korquad: its contexts"
+    )
+    encoding: TextEncoding = Field("auto", description="of the text; auto: detected from the beginning of each file")
     max_undecodable: Share = Field(0.01, description="maximum share of undecodable bytes; more is an error")
     id: str = Field(
         "id", description='field of the id (jsonl, tables); "", or in a file without "id": line or row numbers'
@@ -135,8 +137,8 @@ class EvaluationSettings(_Settings):
 
     name: str = Field(pattern=_NAME, description="in lower case, shown with the documents that contain its text")
     path: str = Field(min_length=1, description="a file, a folder or a glob, relative to the data folder")
-    kind: Kind = Field("auto", description="as for a source")
-    encoding: Encoding = Field("auto", description="as for a source")
+    kind: SourceKind = Field("auto", description="as for a source")
+    encoding: TextEncoding = Field("auto", description="as for a source")
     text: str = Field("text", description="field of the text (jsonl, tables)")
 
     def source(self) -> SourceSettings:
