@@ -52,7 +52,8 @@ class _Slice(RecordUnit):
 
     def finish(self, morphemes: pa.Table, failed: pa.Table) -> dict[str, int]:
         """Writes the files and the record of the part."""
-        output, name = self.part.output, f"{self.part.name}.parquet"
+        output = self.part.output
+        name = f"{self.part.name}.parquet"
         files = [parts.write_parquet(output / "morphemes" / name, morphemes, output)]
         if failed.num_rows:
             files.append(parts.write_parquet(output / "failed" / name, failed, output))
@@ -89,7 +90,8 @@ def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers
             split=_Slice.halves,
             initializer=partial(_load_analyzer, settings.options),
         ):
-            totals.update(_merged(outcome) if outcome.halved else outcome.results[0])
+            counts = _merged(outcome) if outcome.halved else outcome.results[0]
+            totals.update(counts)
             advance(outcome.unit.size)
     for folder in ("morphemes", "failed"):
         parts.keep_only(output / folder, [f"{part.name}.parquet" for part in units])
@@ -109,7 +111,9 @@ def _slices(settings: AnalyzeSettings, documents: Path, output: Path) -> Iterato
                 key = parts.key_of(settings, _VERSION, content, first, stop, libraries=_LIBRARIES)
                 part = OutputPart(output, "analyze", f"part-{number:05d}", key)
                 yield _Slice(part, path, size=size, first=first, stop=stop)
-                first, size, number = stop, 0, number + 1
+                first = stop
+                size = 0
+                number += 1
 
 
 def _load_analyzer(options: AnalyzerOptions) -> None:

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
+from korbert.messages import Message
 from korbert.tokenization import AnalyzerOptions, VocabularySettings
 
 MIB = 1 << 20
@@ -26,7 +27,7 @@ class _Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     def check_numbers(self) -> Self:
         for name, value in self:
             if isinstance(value, int) and value > _LARGEST:
-                raise ValueError(f"{name} is more than {_LARGEST:,}: lower it")
+                raise ValueError(Message("{name} is more than {largest:,}: lower it", name=name, largest=_LARGEST))
         return self
 
 
@@ -157,7 +158,13 @@ class DecontaminationSettings(_Settings):
     @model_validator(mode="after")
     def check_lengths(self) -> Self:
         if self.min_terms > self.terms:
-            raise ValueError(f"min_terms {self.min_terms} is more than terms {self.terms}: make it that or less")
+            raise ValueError(
+                Message(
+                    "min_terms {min_terms} is more than terms {terms}: make it that or less",
+                    min_terms=self.min_terms,
+                    terms=self.terms,
+                )
+            )
         return self
 
 
@@ -177,8 +184,12 @@ class CleanSettings(_Settings):
     def check_names(self) -> Self:
         names = [name for name, _ in self.patterns]
         if repeated := sorted({name for name in names if names.count(name) > 1}):
-            hint = "ids begin with the name, so give each its own"
-            raise ValueError(f"two sources or evaluation sets are named {repeated[0]!r}: {hint}")
+            raise ValueError(
+                Message(
+                    "two sources or evaluation sets are named {name!r}: ids begin with the name, so give each its own",
+                    name=repeated[0],
+                )
+            )
         return self
 
     @property

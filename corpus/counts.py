@@ -86,7 +86,8 @@ def frequent_cut_forms(
     most: list[tuple[int, str]] = []
     with connect(None, threads=1, counts=[counts]) as database:
         for table in result_tables(database, _FORM_COUNTS, min_documents=min_documents):
-            forms, initial = table["form"].to_pylist(), table["initial"].to_numpy()
+            forms = table["form"].to_pylist()
+            initial = table["initial"].to_numpy()
             cut = np.zeros(len(forms), np.int64)  # occurrences
             for begins, times in ((True, initial), (False, table["count"].to_numpy() - initial)):
                 cut += times * [len(ids) > 1 for ids in tokenizer.encode_forms(forms, [begins] * len(forms))]
@@ -143,12 +144,13 @@ def _count_parts(
     morphemes: Path, output: Path, seed: int, heldout_share: float, workers: int | Workers, *, heldout: bool
 ) -> tuple[list[Path], Counter[str]]:
     """Writes the partial counts of each part of morphemes. Returns their files and the sums over all parts."""
+    folder = "coverage" if heldout else "counts"
     work = {}
     for path in part_files(morphemes, made_by="analyze"):
         key = key_of(None, _VERSION, sha256_of(path), seed, str(heldout_share), heldout, libraries=_LIBRARIES)
-        part = OutputPart(output, "coverage" if heldout else "counts", path.stem, key)
-        work[part] = path, seed, heldout_share, heldout
-    totals = run_parts("coverage" if heldout else "count", _count_part, work, workers=workers)
+        work[OutputPart(output, folder, path.stem, key)] = path, seed, heldout_share, heldout
+    step = "coverage" if heldout else "count"
+    totals = run_parts(step, _count_part, work, workers=workers)
     return [part.scratch() for part in work], totals
 
 
@@ -161,7 +163,8 @@ def _count_part(part: OutputPart, path: Path, seed: int, heldout_share: float, h
     chosen = np.repeat(wanted, lengths)  # (M,), of which C are True
     document = np.repeat(np.arange(len(lengths)), lengths)[chosen]  # (C,)
     # Each morpheme gets a key from form, tag and source; a kind is a distinct key.
-    num_forms, num_tags = max(1, len(morphemes.forms.names)), max(1, len(morphemes.tags.names))
+    num_forms = max(1, len(morphemes.forms.names))
+    num_tags = max(1, len(morphemes.tags.names))
     key = (morphemes.forms.codes * num_tags + morphemes.tags.codes)[chosen]
     if heldout:
         key += sources.codes[document] * (num_forms * num_tags)
@@ -186,7 +189,9 @@ def _count_part(part: OutputPart, path: Path, seed: int, heldout_share: float, h
 def _measured(table: pa.Table, tokenizer: Tokenizer) -> tuple[Counter[str], list[_Split]]:
     """Sums over K kinds (form and tag) of held-out morphemes, and the kinds with most pieces beyond their first over
     all occurrences, in descending order."""
-    forms, tags, initial = table["form"].to_pylist(), table["tag"].to_pylist(), table["initial"].to_numpy()
+    forms = table["form"].to_pylist()
+    tags = table["tag"].to_pylist()
+    initial = table["initial"].to_numpy()
     # (K, 2) arrays, for occurrences that begin an eojeol and those that do not.
     count = np.stack([initial, table["count"].to_numpy() - initial], axis=1)
     ids = [tokenizer.encode_forms(forms, [begins] * len(forms)) for begins in (True, False)]

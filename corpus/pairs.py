@@ -9,7 +9,8 @@ from korbert.corpus.documents import sentence_spans
 
 PairSource = Literal["titles", "headings", "sentences"]
 
-_LEAST, _MOST = 60, 800  # characters of a passage
+_MIN_PASSAGE = 60  # characters
+_MAX_PASSAGE = 800
 _HEADING = re.compile(r"(?:[^\s.][^.]{0,28}[^\s.다요까])\.|【[^】]{1,30}】|#{1,6} .{1,60}")
 
 
@@ -29,16 +30,18 @@ def pairs_of(title: str, text: str) -> Iterator[QueryPassagePair]:
     three or more, and the others (the inverse cloze task, Lee et al. 2019, 3.2); one of each paragraph, chosen by its
     hash.
     """
-    above, is_first = title, True
+    above = title  # the query of the next passage
+    source: PairSource = "titles"
     for line in filter(None, map(str.strip, text.split("\n"))):
         if _HEADING.fullmatch(line):
-            above, is_first = f"{title} {line.strip('.#【】 ')}".strip(), False
+            above = f"{title} {line.strip('.#【】 ')}".strip()
+            source = "headings"
             continue
-        passage = line[:_MOST]
-        if len(passage) < _LEAST:
+        passage = line[:_MAX_PASSAGE]
+        if len(passage) < _MIN_PASSAGE:
             continue
         if above and above != passage:
-            yield QueryPassagePair(above, passage, "titles" if is_first else "headings")
+            yield QueryPassagePair(above, passage, source)
         above = ""
         sentences = [passage[start:end] for start, end in sentence_spans(passage)]
         if len(sentences) > 2:

@@ -47,13 +47,12 @@ def shard(
     not written. Returns the numbers of documents, morphemes and pieces, in total and held out (`heldout_documents`).
     """
     loaded = Tokenizer.load(tokenizer)
-    seed, share = settings.seed, settings.heldout_share
     work: dict[OutputPart, tuple[list[Path], int, float]] = {}
     paths = parts.part_files(morphemes, made_by="analyze")
     for group in grouped(paths, settings.part_bytes, lambda path: path.stat().st_size):
         hashes = [sha256_of(path) for path in group]
         key = parts.key_of(settings, _VERSION, loaded.digest, *hashes, libraries=_LIBRARIES)
-        work[OutputPart(output, "shard", f"part-{len(work):05d}", key)] = group, seed, share
+        work[OutputPart(output, "shard", f"part-{len(work):05d}", key)] = group, settings.seed, settings.heldout_share
     totals = run_parts("shard", _shard, work, workers=workers, initializer=partial(load_tokenizer, tokenizer))
     if totals["documents"] == totals["heldout_documents"]:
         raise CorpusError(
@@ -122,7 +121,8 @@ def _batch(morphemes: MorphemeArrays, tokenizer: Tokenizer) -> pa.RecordBatch:
     # K kinds: distinct forms, with those that begin an eojeol apart from those that do not. Each is encoded once.
     codes = morphemes.forms.codes * 2 + morphemes.begins_eojeol  # (M,)
     is_used = np.bincount(codes) > 0
-    keys, kinds = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[codes]  # (K,), (M,)
+    keys = np.flatnonzero(is_used)  # (K,)
+    kinds = (np.cumsum(is_used) - 1)[codes]  # (M,)
     forms = morphemes.forms.names.take(pa.array(keys // 2)).to_pylist()
     pieces = tokenizer.encode_forms(forms, (keys % 2).astype(bool).tolist())
     lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))  # (K,), at least 1

@@ -26,7 +26,7 @@ from korbert.corpus.execution.parts import ROW_GROUP_ROWS, OutputPart, key_of, r
 from korbert.corpus.execution.workers import Lost, Outcome, RecordUnit, Workers, local_threads, run_units
 from korbert.corpus.readers import Chunk, SourceRow, chunks, count_records, rows
 from korbert.errors import CorpusError
-from korbert.messages import argument
+from korbert.messages import Message, argument
 from korbert.records import File
 from korbert.system import sha256_of, track
 
@@ -101,7 +101,7 @@ class _ReadUnit(RecordUnit):
 
 
 class _Result(NamedTuple):
-    """dict[str, int] of a unit, and its tables by kind; without tables once the part is written."""
+    """The counts of a unit, and its tables by kind; without tables once the part is written."""
 
     counts: dict[str, int]
     tables: Mapping[str, pa.Table] = {}
@@ -162,14 +162,14 @@ def _check_sources(
     for source in settings.sources:
         undecodable, size = (sums.get(f"{source.name}.{name}", 0) for name in ("undecodable", "bytes"))
         if undecodable > source.max_undecodable * size:
+            how = Message("detected") if source.encoding == "auto" else Message("given")
             raise CorpusError(
                 "source {source!r}: {undecodable:,} of {size:,} bytes cannot be decoded in the encoding that "
-                "was {note}: set encoding of the source in the recipe, or max_undecodable, which drops those "
-                "rows",
+                "was {how}: set encoding of the source in the recipe, or max_undecodable, which drops those rows",
                 source=source.name,
                 undecodable=undecodable,
                 size=size,
-                note="detected" if source.encoding == "auto" else "given",
+                how=how,
             )
         if sums.get(f"{source.name}.readable"):
             continue
@@ -182,10 +182,13 @@ def _check_sources(
 
 def without_document(source: str, files: Sequence[File], faults: Sequence[str]) -> CorpusError:
     """The error for a source without a document. faults: details of its records; the first is shown."""
-    hint = "its files hold no record: name others, or leave the source out"
+    hint = Message("its files hold no record: name others, or leave the source out")
     if faults:
-        keys = 'id (id = "" takes the number of the line), text or kind'
-        hint = f"{faults[0]}: correct it, set {keys} of the source, or leave the source out"
+        hint = Message(
+            '{fault}: correct it, set id (id = "" takes the number of the line), text or kind of the source, or leave '
+            "the source out",
+            fault=faults[0],
+        )
     return CorpusError(
         "{shown_files}: no document in source {source!r}: {hint}",
         shown_files=_shown_files({source: files}),
@@ -195,8 +198,10 @@ def without_document(source: str, files: Sequence[File], faults: Sequence[str]) 
 
 
 def _shown_files(sources: Mapping[str, Sequence[File]]) -> str:
+    """The first three files, for messages."""
     files = [str(path) for paths in sources.values() for path in paths]
-    return ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
+    shown = ", ".join(files[:3])
+    return Message("{files} and {count} more", files=shown, count=len(files) - 3) if len(files) > 3 else shown
 
 
 def _read_all(
@@ -232,7 +237,8 @@ def _read_all(
             deadline=lambda unit: max(_MIN_SECONDS, unit.size / MIB * _SECONDS_PER_MIB),
             split=_ReadUnit.halves,
         ):
-            sums.update(_merged(outcome) if outcome.halved else outcome.results[0].counts)
+            counts = _merged(outcome) if outcome.halved else outcome.results[0].counts
+            sums.update(counts)
             advance(outcome.unit.size)
     return parts, sums
 

@@ -21,6 +21,7 @@ from korbert.corpus.corpus_settings import CleanSettings, DecontaminationSetting
 from korbert.corpus.execution.parts import named_in_errors, written_aside
 from korbert.corpus.readers import chunks, rows
 from korbert.errors import CorpusError
+from korbert.messages import Message
 from korbert.records import File
 
 _NO_TEXT = (None, "bad_text", "redirect", "not_an_article")  # reasons of records that have no text to look for
@@ -74,7 +75,8 @@ class NgramIndex:
                 ngrams.append((first, first + size - 1, int(keys[index])))
 
         leaks: list[Leak | None] = [None] * len(features)
-        terms, lines = features.terms, features.lines
+        terms = features.terms
+        lines = features.lines
         for text, ngrams in shared.items():
             ngrams.sort()
             touched: set[int] = set()
@@ -120,23 +122,23 @@ def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> 
     texts: list[str] = []
     sets: list[int] = []
     for number, evaluation in enumerate(settings.evaluation):
-        name, source = evaluation.name, evaluation.source()
-        cut = chunks(source, files[name], settings.part_bytes, settings.filters.max_record_bytes)
+        name = evaluation.name
+        cut = chunks(evaluation.source(), files[name], settings.part_bytes, settings.filters.max_record_bytes)
         records = [row for chunk in cut for row in rows(chunk)]
         readable = [row.text for row in records if row.reason is None]
         if not readable:
-            why = f" ({records[0].detail})" if records else ""
+            why = Message(" ({detail})", detail=records[0].detail) if records else ""
             raise CorpusError(
                 "evaluation set {name!r}: no text in its files{why}: see its path, kind and text", name=name, why=why
             )
         faulty = [row for row in records if row.reason not in _NO_TEXT]
         if faulty:
             raise CorpusError(
-                "evaluation set {name!r}: {num_faulty:,} of {num_records:,} records cannot be read, first "
+                "evaluation set {name!r}: {faulty:,} of {records:,} records cannot be read, first "
                 "{place}: {detail}: their text would not be looked for: repair them, or set kind and encoding",
                 name=name,
-                num_faulty=len(faulty),
-                num_records=len(records),
+                faulty=len(faulty),
+                records=len(records),
                 place=faulty[0].place,
                 detail=faulty[0].detail,
             )

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -70,14 +69,14 @@ def deduplicate(settings: CleanSettings, parts: Sequence[OutputPart], output: Pa
         return connect(output, threads, without=list(files.values()), **views)
 
     def once(
-        reason: str, check: str, kinds: Sequence[str], find: Callable[..., int], *arguments: Any, **parameters: float
+        reason: str, check: str, kinds: Sequence[str], find: Callable[..., int], *arguments: object, **parameters: float
     ) -> None:
         part = OutputPart(output, "deduplicate", check, key)
-        path, *others = part.scratch(), *(each for each in arguments if isinstance(each, Path))
+        path = part.scratch()
         if part.finished() is None:
             with track(f"clean: {check}", total=None), database(*kinds) as tables:
                 find(tables, *arguments, path, output, **parameters)
-                part.finish([path, *others], {})
+                part.finish([path, *(each for each in arguments if isinstance(each, Path))], {})
         files[reason] = path
 
     with track("clean: ids", total=None), database("read") as tables:

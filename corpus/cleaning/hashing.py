@@ -10,7 +10,9 @@ HashArray = NDArray[np.uint64]
 IntArray = NDArray[np.int64]
 
 NGRAM_SEED = np.uint64(0x9E3779B97F4A7C15)  # the hash of an n-gram before its first term
-_CHAR_FACTOR, _MIX_FACTOR, _BASE = NGRAM_SEED, np.uint64(0xD6E8FEB86659FD93), 0xB5297A4D2C7E9D6B
+_CHAR_FACTOR = NGRAM_SEED
+_MIX_FACTOR = np.uint64(0xD6E8FEB86659FD93)
+_BASE = 0xB5297A4D2C7E9D6B
 
 
 def hashes_of(codes: NDArray[np.uint32], starts: IntArray, ends: IntArray) -> HashArray:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from korbert.corpus.cleaning.features import Features
 from korbert.corpus.cleaning.hashing import HashArray, IntArray
 
-BANDS, _ROWS = 25, 5
+BANDS = 25
+_ROWS = 5
 SIGNATURE_BYTES = BANDS * _ROWS
 _SHINGLE = 3
 _BLOCK = 1 << 13  # shingles at once, so that the arrays of a row stay in the cache
@@ -38,9 +39,9 @@ def signatures(features: Features, min_terms: int) -> Signatures:
     enough = features.count(features.terms) >= max(min_terms, _SHINGLE)
     ((_, keys, first),) = features.term_ngrams(_SHINGLE)
     owners = features.terms.texts[first]
-    keys, owners = keys[enough[owners]], owners[enough[owners]]
+    is_signed = enough[owners]
     chosen = np.flatnonzero(enough)
-    rows = _minima(keys, np.searchsorted(owners, chosen))
+    rows = _minima(keys[is_signed], np.searchsorted(owners[is_signed], chosen))
     bands: HashArray = np.full((len(chosen), BANDS), np.uint64(_SHINGLE))
     for row in range(_ROWS):
         bands = (bands ^ rows[:, row::_ROWS]) * _FACTORS[row]

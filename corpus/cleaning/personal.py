@@ -82,7 +82,8 @@ def mask(texts: Iterable[str], settings: PersonalSettings) -> tuple[list[str], C
     counts: Counter[str] = Counter()
 
     def masked(text: str) -> str:
-        pieces, done = [], 0
+        pieces = []
+        done = 0
         for start, end, kind in spans(text):
             if getattr(settings, kind):
                 pieces += [text[done:start], MASKS[kind]]

@@ -61,7 +61,8 @@ def preview(settings: CleanSettings, sources: Mapping[str, Sequence[File]], coun
     per_source = -(-count // len(settings.sources))
     for source in settings.sources:
         # The first chunk of some files.
-        files, longest = sources[source.name], settings.filters.max_record_bytes
+        files = sources[source.name]
+        longest = settings.filters.max_record_bytes
         candidates: list[SourceRow] = []
         for file in files[:: -(-len(files) // _MAX_FILES)]:
             for chunk in islice(chunks(source, files, _CHUNK_BYTES, longest, only=(file,)), 1):

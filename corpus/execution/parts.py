@@ -21,16 +21,18 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel
 
 from korbert.errors import ArtifactError, CorpusError
+from korbert.messages import Message
 from korbert.system import installed_version, read_object, sha256_of, sync, write_aside, write_whole
 
 ROW_GROUP_ROWS = 1 << 10  # of texts: `analyze` reads only the row groups of its slice
 
-_REPAIR = (
+_REPAIR = Message(
     "`korbert status RECIPE --verify` says what of its artifact is; make that stage anew with "
     "`korbert run RECIPE --from STAGE --rebuild`"
 )
 
-_COMPRESSION, _LEVEL = "zstd", 3
+_COMPRESSION = "zstd"
+_LEVEL = 3
 _HUGE_TEXT = 1 << 24  # bytes
 _COUNTERS = pa.list_(pa.int32())  # numbers that grow along a list: their differences take half the space
 
