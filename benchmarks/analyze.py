@@ -27,8 +27,8 @@ from texts import read_texts
 
 from korbert.corpus import analyze as stage
 from korbert.corpus.cleaning.normalize import normalize
+from korbert.corpus.corpus_settings import AnalyzeSettings, NormalizeSettings
 from korbert.corpus.execution.parts import write_parquet
-from korbert.corpus.settings import AnalyzeSettings, NormalizeSettings
 from korbert.tokenization.tokenizer_settings import AnalyzerOptions
 
 PART_BYTES = 256 * 1024  # small, so that the last part does not decide; the bare processes get as much at a time

@@ -39,9 +39,9 @@ from korbert.corpus.cleaning.features import Features, batches, measured
 from korbert.corpus.cleaning.filters import FILTERS, drop_reasons
 from korbert.corpus.cleaning.normalize import normalize_many
 from korbert.corpus.cleaning.personal import mask
+from korbert.corpus.corpus_settings import CleanSettings
 from korbert.corpus.execution.parts import write_parquet
 from korbert.corpus.readers import chunks, rows
-from korbert.corpus.settings import CleanSettings
 
 EVALUATION = [
     {"name": "nsmc_test", "path": "nsmc/ratings_test.txt", "kind": "tsv", "text": "document"},

@@ -21,8 +21,7 @@ from vectors import SEARCHES
 import korbert
 from korbert.search import Index
 from korbert.search.database import reading
-from korbert.search.words import read_texts
-from korbert.search.words import word_scores
+from korbert.search.words import read_texts, word_scores
 
 Scores = NDArray[Any]
 WEIGHTS = (0.1, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0)

@@ -12,8 +12,7 @@ from pathlib import Path
 from korbert.tokenization import Analysis, AnalyzerOptions, Pieces, Tokenizer, VocabularySettings, learn, marked
 from korbert.tokenization.learning import processor_of
 from korbert.tokenization.pieces import CONTINUATION, EOJEOL, Span
-from korbert.tokenization.vocabulary import piece_spans, slices
-from korbert.tokenization.vocabulary import FIRST_BYTE, FIRST_PIECE, Vocabulary
+from korbert.tokenization.vocabulary import FIRST_BYTE, FIRST_PIECE, Vocabulary, piece_spans, slices
 
 SIZE = 102_400
 PLAIN = AnalyzerOptions()

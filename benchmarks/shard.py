@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from korbert.corpus import shards as stage
+from korbert.corpus.corpus_settings import ShardSettings
 from korbert.corpus.execution.parts import part_files
-from korbert.corpus.settings import ShardSettings
 from korbert.tokenization.tokenizer import Tokenizer
 
 SETTINGS = ShardSettings(part_bytes=4 << 20)  # smaller than by default, so that the last shard does not decide

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from korbert.corpus.corpus_settings import SourceSettings
 from korbert.corpus.readers import chunks, rows
-from korbert.corpus.settings import SourceSettings
 
 
 def read_texts(paths: list[Path]) -> Iterator[str]:

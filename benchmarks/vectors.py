@@ -35,8 +35,7 @@ from korbert.tasks.sets.loading import load
 from korbert.training.examples import Examples, by_length
 from korbert.training.scoring import model_inputs
 from korbert.vectors import POOLINGS
-from korbert.vectors.encoder import unit
-from korbert.vectors.encoder import weights_of
+from korbert.vectors.encoder import unit, weights_of
 
 Vectors = NDArray[np.float32]
 Pairs = tuple[list[str], list[str], NDArray[Any]]

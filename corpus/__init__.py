@@ -8,9 +8,9 @@ How a document is processed:
 4. `counts.py`: morphemes are counted for the vocabulary, and its coverage of held-out documents is measured (vocab).
 5. `shards.py`: morphemes become ids and boundaries in Arrow files for training (shard).
 
-`settings.py` holds the settings of all stages, `documents.py` held-out documents and sentences, `execution/` runs
+`corpus_settings.py` has the settings of all stages, `documents.py` held-out documents and sentences; `execution/` runs
 the work in parts. `overlap.py` finds the texts of a task that the corpus contains. `questions/` makes questions with
-answers from text.
+answers from text, and `pairs.py` pairs of queries and passages.
 """
 
 import lazy_loader

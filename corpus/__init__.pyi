@@ -1,12 +1,12 @@
 from .cleaning.clean import clean as clean
+from .corpus_settings import AnalyzeSettings as AnalyzeSettings
+from .corpus_settings import CleanSettings as CleanSettings
+from .corpus_settings import ShardSettings as ShardSettings
+from .corpus_settings import SourceSettings as SourceSettings
+from .corpus_settings import VocabSettings as VocabSettings
 from .counts import count as count
 from .counts import coverage as coverage
 from .counts import form_counts as form_counts
 from .documents import is_heldout as is_heldout
 from .execution.workers import Workers as Workers
-from .settings import AnalyzeSettings as AnalyzeSettings
-from .settings import CleanSettings as CleanSettings
-from .settings import ShardSettings as ShardSettings
-from .settings import SourceSettings as SourceSettings
-from .settings import VocabSettings as VocabSettings
 from .shards import shard as shard

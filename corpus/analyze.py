@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from korbert.corpus.corpus_settings import AnalyzeSettings
 from korbert.corpus.execution import parts
-from korbert.corpus.execution.parts import Counts, Part
+from korbert.corpus.execution.parts import OutputPart
 from korbert.corpus.execution.workers import Outcome, RecordUnit, Workers, run_units
 from korbert.corpus.morphemes import SCHEMA, changes
-from korbert.corpus.settings import AnalyzeSettings
 from korbert.system import sha256_of, track
 from korbert.tokenization import Analyzer, AnalyzerOptions
 
@@ -39,7 +39,7 @@ _analyzer: Analyzer | None = None  # one in each worker process
 class _Slice(RecordUnit):
     """Work unit: some rows of a file of documents."""
 
-    part: Part
+    part: OutputPart
     documents: Path
 
     def read(self) -> pa.Table:
@@ -51,9 +51,10 @@ class _Slice(RecordUnit):
             rows = file.read_row_groups([*range(first, -(-self.stop // group_rows))])
             return rows.slice(self.first - first * group_rows, self.stop - self.first)
 
-    def finish(self, morphemes: pa.Table, failed: pa.Table) -> Counts:
+    def finish(self, morphemes: pa.Table, failed: pa.Table) -> dict[str, int]:
         """Writes the files and the record of the part."""
-        output, name = self.part.output, f"{self.part.name}.parquet"
+        output = self.part.output
+        name = f"{self.part.name}.parquet"
         files = [parts.write_parquet(output / "morphemes" / name, morphemes, output)]
         if failed.num_rows:
             files.append(parts.write_parquet(output / "failed" / name, failed, output))
@@ -69,7 +70,7 @@ class _Slice(RecordUnit):
         return self.part.finish(files, counts)
 
 
-def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers: int | Workers) -> Counts:
+def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers: int | Workers) -> dict[str, int]:
     """Writes `output`/morphemes/part-*.parquet, with the columns of korbert.corpus.morphemes.SCHEMA, and where Kiwi
     failed failed/part-*.parquet: id, source, reason (kiwi_crashed, kiwi_timeout), detail.
 
@@ -90,7 +91,8 @@ def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers
             split=_Slice.halves,
             initializer=partial(_load_analyzer, settings.options),
         ):
-            totals.update(_merged(outcome) if outcome.halved else outcome.results[0])
+            counts = _merged(outcome) if outcome.halved else outcome.results[0]
+            totals.update(counts)
             advance(outcome.unit.size)
     for folder in ("morphemes", "failed"):
         parts.keep_only(output / folder, [f"{part.name}.parquet" for part in units])
@@ -108,9 +110,11 @@ def _slices(settings: AnalyzeSettings, documents: Path, output: Path) -> Iterato
             size += length
             if size >= settings.part_bytes or stop == len(lengths):
                 key = parts.key_of(settings, _VERSION, content, first, stop, libraries=_LIBRARIES)
-                part = Part(output, "analyze", f"part-{number:05d}", key)
+                part = OutputPart(output, "analyze", f"part-{number:05d}", key)
                 yield _Slice(part, path, size=size, first=first, stop=stop)
-                first, size, number = stop, 0, number + 1
+                first = stop
+                size = 0
+                number += 1
 
 
 def _load_analyzer(options: AnalyzerOptions) -> None:
@@ -126,7 +130,7 @@ def _load_analyzer(options: AnalyzerOptions) -> None:
     gc.disable()
 
 
-def _analyze(unit: _Slice) -> Counts | pa.Table:
+def _analyze(unit: _Slice) -> dict[str, int] | pa.Table:
     """Writes the part of a slice and returns its counts; of a piece returns the morphemes."""
     assert _analyzer is not None
     gc.collect()
@@ -142,7 +146,7 @@ def _analyze(unit: _Slice) -> Counts | pa.Table:
     return table if unit.is_piece else unit.finish(table, _FAILED.empty_table())
 
 
-def _merged(outcome: Outcome[_Slice, Counts | pa.Table]) -> Counts:
+def _merged(outcome: Outcome[_Slice, dict[str, int] | pa.Table]) -> dict[str, int]:
     """Writes the part of a slice that was halved: its pieces in order, and the lost documents."""
     table = pa.concat_tables([SCHEMA.empty_table(), *outcome.results]).combine_chunks()
     failed = []

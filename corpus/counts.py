@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from korbert.corpus.execution.database import connect, result_tables, write_query
-from korbert.corpus.execution.parts import Counts, Part, key_of, part_files, write_parquet
+from korbert.corpus.execution.parts import OutputPart, key_of, part_files, write_parquet
 from korbert.corpus.execution.workers import Workers, local_threads, run_parts
 from korbert.corpus.morphemes import Codes, read_morphemes
 from korbert.errors import CorpusError
@@ -42,7 +42,7 @@ _HELDOUT = """
 _Split = tuple[int, str, str, int, int]  # minus the pieces beyond the first, form, tag, count, pieces
 
 
-def count(morphemes: Path, output: Path, *, seed: int, heldout_share: float, workers: int | Workers) -> Counts:
+def count(morphemes: Path, output: Path, *, seed: int, heldout_share: float, workers: int | Workers) -> dict[str, int]:
     """Writes `output`/counts.parquet: form, tag, count, initial (occurrences that begin an eojeol), documents (that
     contain it); the most frequent first, ties by form and tag. Held-out documents are not counted.
 
@@ -86,7 +86,8 @@ def frequent_cut_forms(
     most: list[tuple[int, str]] = []
     with connect(None, threads=1, counts=[counts]) as database:
         for table in result_tables(database, _FORM_COUNTS, min_documents=min_documents):
-            forms, initial = table["form"].to_pylist(), table["initial"].to_numpy()
+            forms = table["form"].to_pylist()
+            initial = table["initial"].to_numpy()
             cut = np.zeros(len(forms), np.int64)  # occurrences
             for begins, times in ((True, initial), (False, table["count"].to_numpy() - initial)):
                 cut += times * [len(ids) > 1 for ids in tokenizer.encode_forms(forms, [begins] * len(forms))]
@@ -143,16 +144,17 @@ def _count_parts(
     morphemes: Path, output: Path, seed: int, heldout_share: float, workers: int | Workers, *, heldout: bool
 ) -> tuple[list[Path], Counter[str]]:
     """Writes the partial counts of each part of morphemes. Returns their files and the sums over all parts."""
+    folder = "coverage" if heldout else "counts"
     work = {}
     for path in part_files(morphemes, made_by="analyze"):
         key = key_of(None, _VERSION, sha256_of(path), seed, str(heldout_share), heldout, libraries=_LIBRARIES)
-        part = Part(output, "coverage" if heldout else "counts", path.stem, key)
-        work[part] = path, seed, heldout_share, heldout
-    totals = run_parts("coverage" if heldout else "count", _count_part, work, workers=workers)
+        work[OutputPart(output, folder, path.stem, key)] = path, seed, heldout_share, heldout
+    step = "coverage" if heldout else "count"
+    totals = run_parts(step, _count_part, work, workers=workers)
     return [part.scratch() for part in work], totals
 
 
-def _count_part(part: Part, path: Path, seed: int, heldout_share: float, heldout: bool) -> Counts:
+def _count_part(part: OutputPart, path: Path, seed: int, heldout_share: float, heldout: bool) -> dict[str, int]:
     """Writes form, tag, count, initial and documents of a part, of held-out documents also by source. Unordered."""
     morphemes = read_morphemes(path, seed=seed, heldout_share=heldout_share)
     wanted = morphemes.heldout == heldout  # (D,)
@@ -161,7 +163,8 @@ def _count_part(part: Part, path: Path, seed: int, heldout_share: float, heldout
     chosen = np.repeat(wanted, lengths)  # (M,), of which C are True
     document = np.repeat(np.arange(len(lengths)), lengths)[chosen]  # (C,)
     # Each morpheme gets a key from form, tag and source; a kind is a distinct key.
-    num_forms, num_tags = max(1, len(morphemes.forms.names)), max(1, len(morphemes.tags.names))
+    num_forms = max(1, len(morphemes.forms.names))
+    num_tags = max(1, len(morphemes.tags.names))
     key = (morphemes.forms.codes * num_tags + morphemes.tags.codes)[chosen]
     if heldout:
         key += sources.codes[document] * (num_forms * num_tags)
@@ -186,7 +189,9 @@ def _count_part(part: Part, path: Path, seed: int, heldout_share: float, heldout
 def _measured(table: pa.Table, tokenizer: Tokenizer) -> tuple[Counter[str], list[_Split]]:
     """Sums over K kinds (form and tag) of held-out morphemes, and the kinds with most pieces beyond their first over
     all occurrences, in descending order."""
-    forms, tags, initial = table["form"].to_pylist(), table["tag"].to_pylist(), table["initial"].to_numpy()
+    forms = table["form"].to_pylist()
+    tags = table["tag"].to_pylist()
+    initial = table["initial"].to_numpy()
     # (K, 2) arrays, for occurrences that begin an eojeol and those that do not.
     count = np.stack([initial, table["count"].to_numpy() - initial], axis=1)
     ids = [tokenizer.encode_forms(forms, [begins] * len(forms)) for begins in (True, False)]

@@ -42,6 +42,7 @@ def grouped(items: Iterable[T], amount: int, size: Callable[[T], int]) -> Iterat
         total += size(item)
         if total >= amount:
             yield group
-            group, total = [], 0
+            group = []
+            total = 0
     if group:
         yield group

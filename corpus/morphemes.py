@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 from korbert.corpus.documents import is_heldout
 from korbert.corpus.execution.parts import read_table
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-
 # One row per document. The lists are parallel, one entry per morpheme; start and end are offsets in code points.
 SCHEMA = pa.schema(
     {"id": pa.string(), "source": pa.string(), "form": pa.list_(pa.string()), "tag": pa.list_(pa.string())}
@@ -24,7 +21,7 @@ SCHEMA = pa.schema(
 class Codes:
     """N strings as codes: (N,) int64 indices into `names`, which are distinct."""
 
-    codes: Ints
+    codes: NDArray[np.int64]
     names: pa.Array
 
     @classmethod
@@ -34,7 +31,7 @@ class Codes:
 
 
 @dataclass(frozen=True)
-class Morphemes:
+class MorphemeArrays:
     """D documents with M morphemes in total.
 
     heldout: (D,) bool. bounds: (D + 1,) int64, the offsets of each document's morphemes. begins_sentence,
@@ -43,15 +40,15 @@ class Morphemes:
 
     ids: pa.Array
     sources: pa.Array
-    heldout: Bools
-    bounds: Ints
+    heldout: NDArray[np.bool_]
+    bounds: NDArray[np.int64]
     forms: Codes
     tags: Codes
-    begins_sentence: Bools
-    begins_eojeol: Bools
+    begins_sentence: NDArray[np.bool_]
+    begins_eojeol: NDArray[np.bool_]
 
 
-def read_morphemes(path: Path, *, seed: int, heldout_share: float) -> Morphemes:
+def read_morphemes(path: Path, *, seed: int, heldout_share: float) -> MorphemeArrays:
     """One part, without the spans."""
     columns = ["id", "source", "form", "tag", "sentence", "eojeol"]
     table = read_table(path, columns, read_dictionary=["form.list.element", "tag.list.element"])
@@ -59,7 +56,7 @@ def read_morphemes(path: Path, *, seed: int, heldout_share: float) -> Morphemes:
     bounds = arrays["form"].offsets.to_numpy().astype(np.int64)
     bounds -= bounds[0]
     sentence, eojeol = (arrays[name].flatten().to_numpy() for name in ("sentence", "eojeol"))
-    return Morphemes(
+    return MorphemeArrays(
         ids=arrays["id"],
         sources=arrays["source"],
         heldout=np.array([is_heldout(id, seed, heldout_share) for id in arrays["id"].to_pylist()], bool),

@@ -7,21 +7,22 @@ from typing import Literal, NamedTuple
 
 from korbert.corpus.documents import sentence_spans
 
-Source = Literal["titles", "headings", "sentences"]
+PairSource = Literal["titles", "headings", "sentences"]
 
-_LEAST, _MOST = 60, 800  # characters of a passage
+_MIN_PASSAGE = 60  # characters
+_MAX_PASSAGE = 800
 _HEADING = re.compile(r"(?:[^\s.][^.]{0,28}[^\s.다요까])\.|【[^】]{1,30}】|#{1,6} .{1,60}")
 
 
-class Pair(NamedTuple):
+class QueryPassagePair(NamedTuple):
     """source: how the pair was found."""
 
     query: str
     passage: str
-    source: Source
+    source: PairSource
 
 
-def pairs_of(title: str, text: str) -> Iterator[Pair]:
+def pairs_of(title: str, text: str) -> Iterator[QueryPassagePair]:
     """The pairs of a document, the same ones for the same text.
 
     titles: its title and the first paragraph. headings: title and heading, and the first paragraph below: a heading is
@@ -29,19 +30,21 @@ def pairs_of(title: str, text: str) -> Iterator[Pair]:
     three or more, and the others (the inverse cloze task, Lee et al. 2019, 3.2); one of each paragraph, chosen by its
     hash.
     """
-    above, is_first = title, True
+    above = title  # the query of the next passage
+    source: PairSource = "titles"
     for line in filter(None, map(str.strip, text.split("\n"))):
         if _HEADING.fullmatch(line):
-            above, is_first = f"{title} {line.strip('.#【】 ')}".strip(), False
+            above = f"{title} {line.strip('.#【】 ')}".strip()
+            source = "headings"
             continue
-        passage = line[:_MOST]
-        if len(passage) < _LEAST:
+        passage = line[:_MAX_PASSAGE]
+        if len(passage) < _MIN_PASSAGE:
             continue
         if above and above != passage:
-            yield Pair(above, passage, "titles" if is_first else "headings")
+            yield QueryPassagePair(above, passage, source)
         above = ""
         sentences = [passage[start:end] for start, end in sentence_spans(passage)]
         if len(sentences) > 2:
             chosen = int.from_bytes(blake2b(passage.encode(), digest_size=8).digest()) % len(sentences)
             rest = " ".join(sentences[:chosen] + sentences[chosen + 1 :])
-            yield Pair(sentences[chosen], rest, "sentences")
+            yield QueryPassagePair(sentences[chosen], rest, "sentences")

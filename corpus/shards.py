@@ -12,13 +12,14 @@ from typing import IO
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from korbert.corpus.corpus_settings import ShardSettings
 from korbert.corpus.documents import grouped
 from korbert.corpus.execution import parts
-from korbert.corpus.execution.parts import Counts, Part
+from korbert.corpus.execution.parts import OutputPart
 from korbert.corpus.execution.workers import Workers, run_parts
-from korbert.corpus.morphemes import Bools, Morphemes, read_morphemes
-from korbert.corpus.settings import ShardSettings
+from korbert.corpus.morphemes import MorphemeArrays, read_morphemes
 from korbert.errors import CorpusError
 from korbert.system import sha256_of
 from korbert.tokenization import CONTINUATION, EOJEOL, MORPHEME, SENTENCE, Tokenizer
@@ -36,7 +37,9 @@ _FOLDERS = {False: "train", True: "heldout"}
 _tokenizer: Tokenizer | None = None  # one in each worker process
 
 
-def shard(morphemes: Path, tokenizer: Path, output: Path, settings: ShardSettings, *, workers: int | Workers) -> Counts:
+def shard(
+    morphemes: Path, tokenizer: Path, output: Path, settings: ShardSettings, *, workers: int | Workers
+) -> dict[str, int]:
     """Writes `output`/train/part-*.arrow and heldout/part-*.arrow (SCHEMA), and pieces.parquet: id, piece and count in
     train, one row per entry of the vocabulary.
 
@@ -44,13 +47,12 @@ def shard(morphemes: Path, tokenizer: Path, output: Path, settings: ShardSetting
     not written. Returns the numbers of documents, morphemes and pieces, in total and held out (`heldout_documents`).
     """
     loaded = Tokenizer.load(tokenizer)
-    seed, share = settings.seed, settings.heldout_share
-    work: dict[Part, tuple[list[Path], int, float]] = {}
+    work: dict[OutputPart, tuple[list[Path], int, float]] = {}
     paths = parts.part_files(morphemes, made_by="analyze")
     for group in grouped(paths, settings.part_bytes, lambda path: path.stat().st_size):
         hashes = [sha256_of(path) for path in group]
         key = parts.key_of(settings, _VERSION, loaded.digest, *hashes, libraries=_LIBRARIES)
-        work[Part(output, "shard", f"part-{len(work):05d}", key)] = group, seed, share
+        work[OutputPart(output, "shard", f"part-{len(work):05d}", key)] = group, settings.seed, settings.heldout_share
     totals = run_parts("shard", _shard, work, workers=workers, initializer=partial(load_tokenizer, tokenizer))
     if totals["documents"] == totals["heldout_documents"]:
         raise CorpusError(
@@ -76,10 +78,10 @@ def load_tokenizer(folder: Path) -> None:
     _tokenizer = Tokenizer.load(folder)
 
 
-def _shard(part: Part, paths: Sequence[Path], seed: int, heldout_share: float) -> Counts:
+def _shard(part: OutputPart, paths: Sequence[Path], seed: int, heldout_share: float) -> dict[str, int]:
     """Writes the shards of some parts of morphemes, and the counts of their pieces in the scratch folder."""
     assert _tokenizer is not None
-    batches: list[tuple[pa.RecordBatch, Bools]] = []  # documents, and which of them are held out
+    batches: list[tuple[pa.RecordBatch, NDArray[np.bool_]]] = []  # documents, and which of them are held out
     counts: Counter[str] = Counter()
     for path in paths:
         morphemes = read_morphemes(path, seed=seed, heldout_share=heldout_share)
@@ -114,12 +116,13 @@ def _write_stream(batches: Sequence[pa.RecordBatch], file: IO[bytes]) -> None:
                 writer.write_batch(batch)
 
 
-def _batch(morphemes: Morphemes, tokenizer: Tokenizer) -> pa.RecordBatch:
+def _batch(morphemes: MorphemeArrays, tokenizer: Tokenizer) -> pa.RecordBatch:
     """The documents, with the columns of SCHEMA."""
     # K kinds: distinct forms, with those that begin an eojeol apart from those that do not. Each is encoded once.
     codes = morphemes.forms.codes * 2 + morphemes.begins_eojeol  # (M,)
     is_used = np.bincount(codes) > 0
-    keys, kinds = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[codes]  # (K,), (M,)
+    keys = np.flatnonzero(is_used)  # (K,)
+    kinds = (np.cumsum(is_used) - 1)[codes]  # (M,)
     forms = morphemes.forms.names.take(pa.array(keys // 2)).to_pylist()
     pieces = tokenizer.encode_forms(forms, (keys % 2).astype(bool).tolist())
     lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))  # (K,), at least 1

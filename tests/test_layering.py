@@ -158,7 +158,7 @@ def test_tokenization_never_imports_torch():
         "from korbert.pipelines.cli import run_command; run_command(['serve', '--help'])",
         "from korbert.pipelines.reports.look.page import page; page(None)",
         "import korbert.modeling.config, korbert.training.plan, korbert.pretraining.objective_settings",
-        "import korbert.corpus.settings",
+        "import korbert.corpus.corpus_settings",
     ],
 )
 def test_cheap_things_load_nothing_heavy(code):

@@ -13,8 +13,8 @@ import click
 import pytest
 
 import korbert
+from korbert.corpus.corpus_settings import CleanSettings, SourceSettings
 from korbert.corpus.readers import chunks, rows
-from korbert.corpus.settings import CleanSettings, SourceSettings
 from korbert.pipelines.cli import cli
 from korbert.pipelines.recipes import loading
 from korbert.pipelines.stages.table import STAGES

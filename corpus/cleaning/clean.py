@@ -18,15 +18,15 @@ from korbert.corpus.cleaning.contamination import load_index, make_index
 from korbert.corpus.cleaning.deduplication import deduplicate, measures
 from korbert.corpus.cleaning.duplicates import text_hash
 from korbert.corpus.cleaning.features import measured
-from korbert.corpus.cleaning.hashing import Hashes
+from korbert.corpus.cleaning.hashing import HashArray
 from korbert.corpus.cleaning.screening import Screened, screen
 from korbert.corpus.cleaning.writing import write_documents
-from korbert.corpus.execution.parts import ROW_GROUP_ROWS, Counts, Part, key_of, read_table, write_parquet
+from korbert.corpus.corpus_settings import MIB, CleanSettings
+from korbert.corpus.execution.parts import ROW_GROUP_ROWS, OutputPart, key_of, read_table, write_parquet
 from korbert.corpus.execution.workers import Lost, Outcome, RecordUnit, Workers, local_threads, run_units
 from korbert.corpus.readers import Chunk, SourceRow, chunks, count_records, rows
-from korbert.corpus.settings import MIB, CleanSettings
 from korbert.errors import CorpusError
-from korbert.messages import argument
+from korbert.messages import Message, argument
 from korbert.records import File
 from korbert.system import sha256_of, track
 
@@ -53,7 +53,7 @@ class _ReadUnit(RecordUnit):
     index: file of the index of evaluation sets; None without any.
     """
 
-    part: Part
+    part: OutputPart
     number: int
     chunk: Chunk
     settings: CleanSettings
@@ -63,7 +63,7 @@ class _ReadUnit(RecordUnit):
         return count_records(self.chunk)
 
     def result(
-        self, source_rows: Sequence[SourceRow], screened: Sequence[Screened], counts: Counter[str], hits: Hashes
+        self, source_rows: Sequence[SourceRow], screened: Sequence[Screened], counts: Counter[str], hits: HashArray
     ) -> "_Result":
         """What the part is made of: the rows, with the columns of _READ_SCHEMA, and their measures."""
         source = self.chunk.source.name
@@ -90,7 +90,7 @@ class _ReadUnit(RecordUnit):
             tables["hits"] = pa.table({"hash": hits})
         return _Result(counts, tables)
 
-    def finish(self, counts: Counts, tables: Mapping[str, pa.Table]) -> Counts:
+    def finish(self, counts: dict[str, int], tables: Mapping[str, pa.Table]) -> dict[str, int]:
         """Writes the tables and the record of the part."""
         files = []
         for kind, table in tables.items():
@@ -101,15 +101,15 @@ class _ReadUnit(RecordUnit):
 
 
 class _Result(NamedTuple):
-    """Counts of a unit, and its tables by kind; without tables once the part is written."""
+    """The counts of a unit, and its tables by kind; without tables once the part is written."""
 
-    counts: Counts
+    counts: dict[str, int]
     tables: Mapping[str, pa.Table] = {}
 
 
 def clean(
     settings: CleanSettings, sources: Mapping[str, Sequence[File]], output: Path, *, workers: int | Workers
-) -> Counts:
+) -> dict[str, int]:
     """Writes `output`/documents/part-*.parquet (id, source, text) and dropped/part-*.parquet (id, source, reason,
     detail, text). A dropped row without a readable id has a null id and the raw record as its text. If frequent lines
     are removed, frequent/part-00000.parquet (text, documents) lists them.
@@ -156,20 +156,20 @@ def clean(
 
 
 def _check_sources(
-    settings: CleanSettings, sources: Mapping[str, Sequence[File]], parts: Sequence[Part], sums: Counts
+    settings: CleanSettings, sources: Mapping[str, Sequence[File]], parts: Sequence[OutputPart], sums: dict[str, int]
 ) -> None:
     """Raises CorpusError if a source cannot be decoded, or has no document."""
     for source in settings.sources:
         undecodable, size = (sums.get(f"{source.name}.{name}", 0) for name in ("undecodable", "bytes"))
         if undecodable > source.max_undecodable * size:
+            how = Message("detected") if source.encoding == "auto" else Message("given")
             raise CorpusError(
                 "source {source!r}: {undecodable:,} of {size:,} bytes cannot be decoded in the encoding that "
-                "was {note}: set encoding of the source in the recipe, or max_undecodable, which drops those "
-                "rows",
+                "was {how}: set encoding of the source in the recipe, or max_undecodable, which drops those rows",
                 source=source.name,
                 undecodable=undecodable,
                 size=size,
-                note="detected" if source.encoding == "auto" else "given",
+                how=how,
             )
         if sums.get(f"{source.name}.readable"):
             continue
@@ -182,10 +182,13 @@ def _check_sources(
 
 def without_document(source: str, files: Sequence[File], faults: Sequence[str]) -> CorpusError:
     """The error for a source without a document. faults: details of its records; the first is shown."""
-    hint = "its files hold no record: name others, or leave the source out"
+    hint = Message("its files hold no record: name others, or leave the source out")
     if faults:
-        keys = 'id (id = "" takes the number of the line), text or kind'
-        hint = f"{faults[0]}: correct it, set {keys} of the source, or leave the source out"
+        hint = Message(
+            '{fault}: correct it, set id (id = "" takes the number of the line), text or kind of the source, or leave '
+            "the source out",
+            fault=faults[0],
+        )
     return CorpusError(
         "{shown_files}: no document in source {source!r}: {hint}",
         shown_files=_shown_files({source: files}),
@@ -195,8 +198,10 @@ def without_document(source: str, files: Sequence[File], faults: Sequence[str]) 
 
 
 def _shown_files(sources: Mapping[str, Sequence[File]]) -> str:
+    """The first three files, for messages."""
     files = [str(path) for paths in sources.values() for path in paths]
-    return ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
+    shown = ", ".join(files[:3])
+    return Message("{files} and {count} more", files=shown, count=len(files) - 3) if len(files) > 3 else shown
 
 
 def _read_all(
@@ -205,9 +210,9 @@ def _read_all(
     output: Path,
     workers: int | Workers,
     index: Path | None,
-) -> tuple[list[Part], Counter[str]]:
+) -> tuple[list[OutputPart], Counter[str]]:
     """All parts of the first step, in order, and the sums of their counts."""
-    parts: list[Part] = []
+    parts: list[OutputPart] = []
     sums: Counter[str] = Counter()
     index_hash = "" if index is None else sha256_of(index)
 
@@ -216,7 +221,7 @@ def _read_all(
         for source in settings.sources:
             for chunk in chunks(source, sources[source.name], settings.part_bytes, settings.filters.max_record_bytes):
                 key = key_of(settings, _VERSION, source.name, index_hash, *chunk.content, libraries=_LIBRARIES)
-                part = Part(output, "read", f"part-{len(parts):05d}", key)
+                part = OutputPart(output, "read", f"part-{len(parts):05d}", key)
                 parts.append(part)
                 if (counts := part.finished()) is None:
                     yield _ReadUnit(part, len(parts) - 1, chunk, settings, index, size=chunk.size)
@@ -232,7 +237,8 @@ def _read_all(
             deadline=lambda unit: max(_MIN_SECONDS, unit.size / MIB * _SECONDS_PER_MIB),
             split=_ReadUnit.halves,
         ):
-            sums.update(_merged(outcome) if outcome.halved else outcome.results[0].counts)
+            counts = _merged(outcome) if outcome.halved else outcome.results[0].counts
+            sums.update(counts)
             advance(outcome.unit.size)
     return parts, sums
 
@@ -245,7 +251,7 @@ def _read(unit: _ReadUnit) -> _Result:
     return result if unit.is_piece else _Result(unit.finish(*result))
 
 
-def _merged(outcome: Outcome[_ReadUnit, _Result]) -> Counts:
+def _merged(outcome: Outcome[_ReadUnit, _Result]) -> dict[str, int]:
     """Writes the part of a chunk that was halved, in the order of the file."""
     results = []
     for piece in outcome.pieces:

@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.corpus.cleaning.features import Features, batches
-from korbert.corpus.cleaning.hashing import Bools, Hashes, Ints, is_in
+from korbert.corpus.cleaning.hashing import BoolArray, HashArray, IntArray, is_in
 from korbert.corpus.cleaning.normalize import normalize_many
 from korbert.corpus.cleaning.personal import mask
+from korbert.corpus.corpus_settings import CleanSettings, DecontaminationSettings
 from korbert.corpus.execution.parts import named_in_errors, written_aside
 from korbert.corpus.readers import chunks, rows
-from korbert.corpus.settings import CleanSettings, DecontaminationSettings
 from korbert.errors import CorpusError
+from korbert.messages import Message
 from korbert.records import File
 
 _NO_TEXT = (None, "bad_text", "redirect", "not_an_article")  # reasons of records that have no text to look for
@@ -38,11 +39,11 @@ class Leak(NamedTuple):
     names: tuple[str, ...]
     shared: str
     lines: tuple[int, ...]
-    hashes: Hashes
+    hashes: HashArray
 
 
 @dataclass(frozen=True, eq=False)
-class Index:
+class NgramIndex:
     """The n-grams of all evaluation sets.
 
     names: of the sets. hashes: (R,) of the n-grams, sorted. owners: (R,) the text of each n-gram. sets: (T,) the set of
@@ -50,13 +51,13 @@ class Index:
     """
 
     names: NDArray[np.str_]
-    hashes: Hashes
-    owners: Ints
-    sets: Ints
-    sizes: Ints
+    hashes: HashArray
+    owners: IntArray
+    sets: IntArray
+    sizes: IntArray
 
     @cached_property
-    def sieve(self) -> Bools:
+    def sieve(self) -> BoolArray:
         """Whether an n-gram has those upper bits."""
         sieve = np.zeros(1 << _SIEVE_BITS, bool)
         sieve[self.hashes >> _SIEVE_SHIFT] = True
@@ -74,7 +75,8 @@ class Index:
                 ngrams.append((first, first + size - 1, int(keys[index])))
 
         leaks: list[Leak | None] = [None] * len(features)
-        terms, lines = features.terms, features.lines
+        terms = features.terms
+        lines = features.lines
         for text, ngrams in shared.items():
             ngrams.sort()
             touched: set[int] = set()
@@ -88,13 +90,13 @@ class Index:
             leaks[text] = Leak(names, " ".join(words), tuple(sorted(touched)), hashes)
         return leaks
 
-    def texts_of(self, hashes: Hashes) -> Ints:
+    def texts_of(self, hashes: HashArray) -> IntArray:
         """The texts that hold one of those n-grams."""
         begin, end = (np.searchsorted(self.hashes, hashes, side) for side in ("left", "right"))
         owners = [self.owners[a:b] for a, b in zip(begin, end, strict=True)]
         return np.unique(np.concatenate([np.empty(0, np.int64), *owners]))
 
-    def text_counts(self, hashes: Hashes) -> dict[str, dict[str, int]]:
+    def text_counts(self, hashes: HashArray) -> dict[str, dict[str, int]]:
         """By set: numbers of all texts, of those long enough to be looked for, and of those found.
 
         hashes: of the n-grams that the corpus holds; a text is found if one of them is its own.
@@ -111,7 +113,7 @@ class Index:
         return written_aside(path, lambda file: np.savez(file, **arrays), output)
 
 
-def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> Index:
+def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> NgramIndex:
     """The index of the evaluation sets of the settings, their texts normalized and masked as the corpus is.
 
     files: name of a set -> its files. Raises CorpusError if a set holds no text, records that cannot be read,
@@ -120,23 +122,23 @@ def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> 
     texts: list[str] = []
     sets: list[int] = []
     for number, evaluation in enumerate(settings.evaluation):
-        name, source = evaluation.name, evaluation.source()
-        cut = chunks(source, files[name], settings.part_bytes, settings.filters.max_record_bytes)
+        name = evaluation.name
+        cut = chunks(evaluation.source(), files[name], settings.part_bytes, settings.filters.max_record_bytes)
         records = [row for chunk in cut for row in rows(chunk)]
         readable = [row.text for row in records if row.reason is None]
         if not readable:
-            why = f" ({records[0].detail})" if records else ""
+            why = Message(" ({detail})", detail=records[0].detail) if records else ""
             raise CorpusError(
                 "evaluation set {name!r}: no text in its files{why}: see its path, kind and text", name=name, why=why
             )
         faulty = [row for row in records if row.reason not in _NO_TEXT]
         if faulty:
             raise CorpusError(
-                "evaluation set {name!r}: {num_faulty:,} of {num_records:,} records cannot be read, first "
+                "evaluation set {name!r}: {faulty:,} of {records:,} records cannot be read, first "
                 "{place}: {detail}: their text would not be looked for: repair them, or set kind and encoding",
                 name=name,
-                num_faulty=len(faulty),
-                num_records=len(records),
+                faulty=len(faulty),
+                records=len(records),
                 place=faulty[0].place,
                 detail=faulty[0].detail,
             )
@@ -145,7 +147,7 @@ def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> 
     hashes, owners, sizes = _ngrams(texts, settings.decontamination)
     order = np.argsort(hashes, kind="stable")
     names = np.array([evaluation.name for evaluation in settings.evaluation])
-    index = Index(names, hashes[order], owners[order], np.array(sets), sizes)
+    index = NgramIndex(names, hashes[order], owners[order], np.array(sets), sizes)
     for name, counts in index.text_counts(np.empty(0, np.uint64)).items():
         if not counts["looked_for"]:
             raise CorpusError("evaluation set {name!r}: no text is long enough: see [clean.decontamination]", name=name)
@@ -153,14 +155,14 @@ def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> 
 
 
 @lru_cache(1)
-def load_index(path: Path) -> Index:
+def load_index(path: Path) -> NgramIndex:
     """The index saved in that file. The latest one is kept in memory."""
     with named_in_errors(path), np.load(path) as arrays:
-        return Index(**arrays)
+        return NgramIndex(**arrays)
 
 
-def _ngrams(texts: Sequence[str], settings: DecontaminationSettings) -> tuple[Hashes, Ints, Ints]:
-    """Hashes, owners and sizes, as Index takes them; the hashes are not sorted yet."""
+def _ngrams(texts: Sequence[str], settings: DecontaminationSettings) -> tuple[HashArray, IntArray, IntArray]:
+    """Hashes, owners and sizes, as NgramIndex takes them; the hashes are not sorted yet."""
     hashes = []
     owners = []
     sizes = [settings.min_terms]

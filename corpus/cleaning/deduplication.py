@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +15,12 @@ from korbert.corpus.cleaning.duplicates import (
     refuse_repeated_ids,
     signature_table,
 )
-from korbert.corpus.cleaning.features import Features, Measure
+from korbert.corpus.cleaning.features import DocumentMeasure, Features
 from korbert.corpus.cleaning.frequent_lines import find_frequent, line_table
 from korbert.corpus.cleaning.hashing import repeats
+from korbert.corpus.corpus_settings import CleanSettings, DuplicateSettings
 from korbert.corpus.execution.database import Database, connect, write_query
-from korbert.corpus.execution.parts import Part, key_of
-from korbert.corpus.settings import CleanSettings, DuplicateSettings
+from korbert.corpus.execution.parts import OutputPart, key_of
 from korbert.system import track
 
 # Templates share 5-grams of terms, with all numbers taken as equal. One n-gram in four is sampled by its hash: ten of a
@@ -43,7 +42,7 @@ _NGRAM_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("has
 TEMPLATE_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("detail", pa.string())])
 
 
-def measures(settings: DuplicateSettings) -> dict[str, Measure]:
+def measures(settings: DuplicateSettings) -> dict[str, DocumentMeasure]:
     """Kind -> the measure of documents that `deduplicate` needs for it."""
     kinds = {
         "signatures": (settings.near > 0, partial(signature_table, min_terms=settings.near_min_terms)),
@@ -53,7 +52,7 @@ def measures(settings: DuplicateSettings) -> dict[str, Measure]:
     return {kind: measure for kind, (is_on, measure) in kinds.items() if is_on}
 
 
-def deduplicate(settings: CleanSettings, parts: Sequence[Part], output: Path, threads: int) -> dict[str, Path]:
+def deduplicate(settings: CleanSettings, parts: Sequence[OutputPart], output: Path, threads: int) -> dict[str, Path]:
     """Checks ids, then finds equal texts, near-duplicates, templates and frequent lines, in this order.
 
     A document dropped by one check is not seen by the next. A finished check is kept when the stage is resumed. Returns
@@ -70,14 +69,14 @@ def deduplicate(settings: CleanSettings, parts: Sequence[Part], output: Path, th
         return connect(output, threads, without=list(files.values()), **views)
 
     def once(
-        reason: str, check: str, kinds: Sequence[str], find: Callable[..., int], *arguments: Any, **parameters: float
+        reason: str, check: str, kinds: Sequence[str], find: Callable[..., int], *arguments: object, **parameters: float
     ) -> None:
-        part = Part(output, "deduplicate", check, key)
-        path, *others = part.scratch(), *(each for each in arguments if isinstance(each, Path))
+        part = OutputPart(output, "deduplicate", check, key)
+        path = part.scratch()
         if part.finished() is None:
             with track(f"clean: {check}", total=None), database(*kinds) as tables:
                 find(tables, *arguments, path, output, **parameters)
-                part.finish([path, *others], {})
+                part.finish([path, *(each for each in arguments if isinstance(each, Path))], {})
         files[reason] = path
 
     with track("clean: ids", total=None), database("read") as tables:

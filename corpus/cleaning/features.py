@@ -14,10 +14,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from korbert.corpus.cleaning import hashing
-from korbert.corpus.cleaning.hashing import Bools, Hashes, Ints
+from korbert.corpus.cleaning.hashing import BoolArray, HashArray, IntArray
 from korbert.corpus.documents import grouped
 
-Floats = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 
 SPACE, HANGUL, JAMO, LATIN, DIGIT, HAN, KANA, OTHER, SYMBOL = range(9)
 _KINDS = 9
@@ -30,12 +30,12 @@ _BULLETS = np.array([ord(char) for char in "-*•·▶▷■□●○◆◇※�
 
 
 @dataclass(frozen=True)
-class Spans:
+class TextSpans:
     """S spans of the joined texts. starts, ends: half-open, in code points. texts: the text of each. All (S,) int64."""
 
-    starts: Ints
-    ends: Ints
-    texts: Ints
+    starts: IntArray
+    ends: IntArray
+    texts: IntArray
 
 
 class Features:
@@ -53,62 +53,62 @@ class Features:
         kinds = kind_table()
         self._kinds = kinds[np.minimum(self.codes, len(kinds) - 1)]
         self._text_of = np.repeat(np.arange(len(texts)), np.diff(self._bounds))
-        self._visible_before: Ints = np.append(0, np.cumsum(self._kinds != SPACE))
+        self._visible_before: IntArray = np.append(0, np.cumsum(self._kinds != SPACE))
 
     def __len__(self) -> int:
         return self._count
 
     @cached_property
-    def kind_counts(self) -> Ints:
+    def kind_counts(self) -> IntArray:
         """(D, 9) characters of each kind."""
         flat = np.bincount(self._text_of * _KINDS + self._kinds, minlength=len(self) * _KINDS)
         return flat.reshape(len(self), _KINDS)
 
     @cached_property
-    def visible(self) -> Ints:
+    def visible(self) -> IntArray:
         """(D,) characters other than white space."""
         return self.visible_in(self._bounds[:-1], self._bounds[1:])
 
-    def share_of(self, *kinds: int) -> Floats:
+    def share_of(self, *kinds: int) -> FloatArray:
         """(D,) share of those kinds in the visible characters."""
         return share(self.kind_counts[:, kinds].sum(axis=1), self.visible)
 
     @cached_property
-    def hangul_share(self) -> Floats:
+    def hangul_share(self) -> FloatArray:
         """(D,) share of Hangul syllables in letters and digits; lone jamo (ㅋㅋ) are neither."""
         letters = self.kind_counts[:, (HANGUL, LATIN, DIGIT, HAN, KANA, OTHER)].sum(axis=1)
         return share(self.kind_counts[:, HANGUL], letters)
 
     @cached_property
-    def lines(self) -> Spans:
+    def lines(self) -> TextSpans:
         """Lines that are not blank."""
         ends = np.flatnonzero(self.codes == _LINE_FEED)
         starts = np.append(0, ends[:-1] + 1)
         filled = self.visible_in(starts, ends) > 0
-        return Spans(starts[filled], ends[filled], self._text_of[ends[filled]])
+        return TextSpans(starts[filled], ends[filled], self._text_of[ends[filled]])
 
     @cached_property
-    def words(self) -> Spans:
+    def words(self) -> TextSpans:
         """Words: stretches without white space."""
         return self.stretches(self._kinds != SPACE)
 
     @cached_property
-    def word_hashes(self) -> Hashes:
+    def word_hashes(self) -> HashArray:
         """(W,) hash of each word."""
         return hashing.hashes_of(self.codes, self.words.starts, self.words.ends)
 
     @cached_property
-    def terms(self) -> Spans:
+    def terms(self) -> TextSpans:
         """Terms: letters and digits in a row. Punctuation ends a term."""
         return self.stretches((self._kinds != SPACE) & (self._kinds != SYMBOL))
 
     @cached_property
-    def term_hashes(self) -> Hashes:
+    def term_hashes(self) -> HashArray:
         """(T,) hash of each term, A-Z lowered."""
         return hashing.hashes_of(self.small_codes, self.terms.starts, self.terms.ends)
 
     @cached_property
-    def numberless_term_hashes(self) -> Hashes:
+    def numberless_term_hashes(self) -> HashArray:
         """(T,) hash of each term, A-Z lowered and every number replaced by 0."""
         digit = self._kinds == DIGIT
         kept = ~(digit & np.append(False, digit[:-1]))
@@ -122,14 +122,14 @@ class Features:
         is_capital = (self.codes >= ord("A")) & (self.codes <= ord("Z"))
         return np.where(is_capital, self.codes + np.uint32(ord("a") - ord("A")), self.codes)
 
-    def term_ngrams(self, *sizes: int, hashes: Hashes | None = None) -> Iterator[tuple[int, Hashes, Ints]]:
+    def term_ngrams(self, *sizes: int, hashes: HashArray | None = None) -> Iterator[tuple[int, HashArray, IntArray]]:
         """(size, hashes, first terms) of the n-grams of each size, the smallest first. Equal n-grams have equal hashes.
 
         hashes: (T,) of each term; None: term_hashes.
         """
         hashes = self.term_hashes if hashes is None else hashes
         starts = np.arange(len(self.terms.texts))
-        keys: Hashes = np.full(len(starts), hashing.NGRAM_SEED)
+        keys: HashArray = np.full(len(starts), hashing.NGRAM_SEED)
         for size in range(1, max(sizes) + 1):
             # Those that stay within their text grow by a term.
             whole = np.flatnonzero(starts + size <= len(self.terms.texts))
@@ -139,56 +139,56 @@ class Features:
             if size in sizes:
                 yield size, keys, starts
 
-    def count(self, spans: Spans) -> Ints:
+    def count(self, spans: TextSpans) -> IntArray:
         """(D,) number of spans in each text."""
         return np.bincount(spans.texts, minlength=len(self))
 
-    def line_share(self, chosen: Bools) -> Floats:
+    def line_share(self, chosen: BoolArray) -> FloatArray:
         """(D,) share of the chosen lines in the lines of each text. chosen: (lines,)."""
         return share(np.bincount(self.lines.texts[chosen], minlength=len(self)), self.count(self.lines))
 
-    def line_char_share(self, chosen: Bools) -> Floats:
+    def line_char_share(self, chosen: BoolArray) -> FloatArray:
         """(D,) share of the visible characters of each text that are in the chosen lines. chosen: (lines,)."""
         lines = self.lines
         sizes = self.visible_in(lines.starts[chosen], lines.ends[chosen])
         return share(np.bincount(lines.texts[chosen], sizes, len(self)), self.visible)
 
     @cached_property
-    def line_numbers(self) -> Ints:
+    def line_numbers(self) -> IntArray:
         """(lines,) number of each line in its text, from 0, blank lines counted."""
         ends = np.flatnonzero(self.codes == _LINE_FEED)
         first = np.searchsorted(ends, self._bounds[:-1])
         return np.searchsorted(ends, self.lines.ends) - first[self.lines.texts]
 
     @cached_property
-    def repeated_lines(self) -> Bools:
+    def repeated_lines(self) -> BoolArray:
         """(lines,) which lines equal an earlier line of their text."""
         lines = self.lines
         return hashing.repeats(hashing.hashes_of(self.codes, lines.starts, lines.ends), lines.texts)
 
     @cached_property
-    def closed_lines(self) -> Bools:
+    def closed_lines(self) -> BoolArray:
         """(lines,) which lines end as sentences do."""
         last = self.words.ends[np.searchsorted(self.words.ends, self.lines.ends, side="right") - 1] - 1
         return np.isin(self.codes[last], _ENDINGS)
 
     @cached_property
-    def bullet_lines(self) -> Bools:
+    def bullet_lines(self) -> BoolArray:
         """(lines,) which lines begin with a bullet."""
         first = self.words.starts[np.searchsorted(self.words.starts, self.lines.starts)]
         return np.isin(self.codes[first], _BULLETS)
 
-    def count_in_lines(self, positions: Ints) -> Ints:
+    def count_in_lines(self, positions: IntArray) -> IntArray:
         """(lines,) number of the positions that each line holds. positions: indices of `joined`, all within lines."""
         numbers = np.searchsorted(self.lines.starts, positions, side="right") - 1
         return np.bincount(numbers, minlength=len(self.lines.starts))
 
     @cached_property
-    def line_visible(self) -> Ints:
+    def line_visible(self) -> IntArray:
         """(lines,) visible characters of each line."""
         return self.visible_in(self.lines.starts, self.lines.ends)
 
-    def top_ngram_share(self, size: int) -> Floats:
+    def top_ngram_share(self, size: int) -> FloatArray:
         """(D,) share of the visible characters taken by the n-gram of `size` words that takes most.
 
         All its occurrences count; an n-gram has to occur twice.
@@ -201,7 +201,7 @@ class Features:
         np.maximum.at(most, self.words.texts[first], counts * sizes)
         return share(most, self.visible)
 
-    def repeated_ngram_share(self, size: int) -> Floats:
+    def repeated_ngram_share(self, size: int) -> FloatArray:
         """(D,) share of the visible characters in n-grams of `size` words that occurred earlier in the text."""
         keys, starts = self.repeated_ngrams[size]
         _, first = np.unique(keys, return_index=True)
@@ -216,7 +216,7 @@ class Features:
         return share(np.bincount(words.texts[covered], sizes, len(self)), self.visible)
 
     @cached_property
-    def repeated_ngrams(self) -> dict[int, tuple[Hashes, Ints]]:
+    def repeated_ngrams(self) -> dict[int, tuple[HashArray, IntArray]]:
         """Size -> word n-grams that occur twice or more in one text: keys, different between texts, and first words."""
         words = self.words
         starts = np.flatnonzero((self.count(words) >= self._min_words)[words.texts])
@@ -225,7 +225,7 @@ class Features:
             # An n-gram repeats only where its beginning does, which leaves few for the next size.
             starts = starts[starts + size <= len(words.texts)]
             starts = starts[words.texts[starts + size - 1] == words.texts[starts]]
-            keys: Hashes = np.full(len(starts), hashing.NGRAM_SEED)
+            keys: HashArray = np.full(len(starts), hashing.NGRAM_SEED)
             for offset in range(size):
                 keys = hashing.mixed(keys, self.word_hashes[starts + offset])
             keys = hashing.keyed_by(words.texts[starts], keys)
@@ -234,18 +234,18 @@ class Features:
             ngrams[size] = keys[chosen], starts
         return ngrams
 
-    def stretches(self, inside: Bools) -> Spans:
+    def stretches(self, inside: BoolArray) -> TextSpans:
         """Maximal stretches of characters for which `inside` is True. Every text ends with one for which it is not."""
         changes = np.flatnonzero(np.diff(inside, prepend=False, append=False))
         starts = changes[::2]
-        return Spans(starts, changes[1::2], self._text_of[starts])
+        return TextSpans(starts, changes[1::2], self._text_of[starts])
 
-    def visible_in(self, starts: Ints, ends: Ints) -> Ints:
+    def visible_in(self, starts: IntArray, ends: IntArray) -> IntArray:
         """Visible characters of each span."""
         return self._visible_before[ends] - self._visible_before[starts]
 
 
-Measure = Callable[[pa.Table, Features], pa.Table]
+DocumentMeasure = Callable[[pa.Table, Features], pa.Table]
 
 
 def batches(texts: Iterable[str], min_words: int = 0, max_chars: float = inf) -> Iterator[tuple[list[str], Features]]:
@@ -258,7 +258,7 @@ def batches(texts: Iterable[str], min_words: int = 0, max_chars: float = inf) ->
         yield batch, Features(covered, min_words)
 
 
-def measured(rows: pa.Table, measures: Mapping[str, Measure]) -> dict[str, pa.Table]:
+def measured(rows: pa.Table, measures: Mapping[str, DocumentMeasure]) -> dict[str, pa.Table]:
     """The table of each measure over all rows, by its kind.
 
     rows: documents, with a column `text`. A measure is called with a batch of rows and their features.
@@ -273,7 +273,7 @@ def measured(rows: pa.Table, measures: Mapping[str, Measure]) -> dict[str, pa.Ta
     return {kind: pa.concat_tables(tables).combine_chunks() for kind, tables in tables_of.items()}
 
 
-def share(part: Ints | Floats, whole: Ints) -> Floats:
+def share(part: IntArray | FloatArray, whole: IntArray) -> FloatArray:
     return part / np.maximum(whole, 1)
 
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from korbert.corpus.cleaning.features import HAN, KANA, OTHER, SYMBOL, Features, Floats
-from korbert.corpus.cleaning.hashing import Bools, Ints
-from korbert.corpus.settings import FilterSettings
+from korbert.corpus.cleaning.features import HAN, KANA, OTHER, SYMBOL, Features, FloatArray
+from korbert.corpus.cleaning.hashing import BoolArray, IntArray
+from korbert.corpus.corpus_settings import FilterSettings
 
 # Boilerplate: lines that belong to the frame of a page. A copyright notice marks its line; words of menus do if two
 # different ones occur in a line that does not end as sentences do.
@@ -45,11 +45,11 @@ class Filter(NamedTuple):
 
     reason: str
     form: str
-    measure: Callable[[Features, FilterSettings], Floats | Ints]
+    measure: Callable[[Features, FilterSettings], FloatArray | IntArray]
     limit: str | float
     needs_lines: bool = False
 
-    def drops(self, features: Features, settings: FilterSettings) -> tuple[Bools, Floats | Ints]:
+    def drops(self, features: Features, settings: FilterSettings) -> tuple[BoolArray, FloatArray | IntArray]:
         """(D,) which texts to drop, and (D,) the measure."""
         measure = self.measure(features, settings)
         limit = getattr(settings, self.limit) if isinstance(self.limit, str) else self.limit
@@ -59,9 +59,9 @@ class Filter(NamedTuple):
         return beyond, measure
 
 
-def largest_ratio(share: Callable[[int], Floats], limits: Sequence[float], first: int) -> Floats:
+def largest_ratio(share: Callable[[int], FloatArray], limits: Sequence[float], first: int) -> FloatArray:
     """The largest ratio of the share of n-grams to its limit. limits: of n-grams of `first` words and more."""
-    ratios: Floats = np.max([share(n) / max(limit, 1e-9) for n, limit in enumerate(limits, first)], axis=0)
+    ratios: FloatArray = np.max([share(n) / max(limit, 1e-9) for n, limit in enumerate(limits, first)], axis=0)
     return ratios
 
 
@@ -74,7 +74,7 @@ _MAY_BEGIN = np.zeros(1 << 16, bool)
 _MAY_BEGIN[pair_code(*np.array([ord(char) for char in _BEGINNINGS], np.uint32).reshape(-1, 2).T)] = True
 
 
-def page_words(features: Features) -> tuple[Ints, Ints]:
+def page_words(features: Features) -> tuple[IntArray, IntArray]:
     """Where copyright notices and words of menus begin. Their first two characters rule out most positions at once."""
     pairs = pair_code(features.codes[:-1], features.codes[1:])
     begins: tuple[list[int], list[int]] = ([], [])
@@ -88,7 +88,7 @@ def page_words(features: Features) -> tuple[Ints, Ints]:
     return np.array(begins[0], np.int64), np.array(begins[1], np.int64)
 
 
-def boilerplate(features: Features, _: FilterSettings) -> Floats:
+def boilerplate(features: Features, _: FilterSettings) -> FloatArray:
     """Share of the visible characters in lines of boilerplate."""
     notices, menu_words = page_words(features)
     # Of equal menu words in one line only the first counts; two characters identify a word.

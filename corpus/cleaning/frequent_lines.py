@@ -29,7 +29,8 @@ _TEXT_SCHEMA = pa.schema([("text", pa.string()), ("documents", pa.int64())])
 def line_table(rows: pa.Table, features: Features, min_chars: int) -> pa.Table:
     """Hashes of the lines of at least `min_chars` visible characters. rows: documents (part, position)."""
     long = np.flatnonzero(features.line_visible >= min_chars)
-    lines, owners = features.lines, features.lines.texts[long]
+    lines = features.lines
+    owners = lines.texts[long]
     hashes = hashes_of(features.codes, lines.starts[long], lines.ends[long])
     columns = {name: rows[name].combine_chunks().take(pa.array(owners)) for name in ("part", "position")}
     columns |= {"line": features.line_numbers[long], "hash": hashes, "is_first": ~repeats(hashes, owners)}

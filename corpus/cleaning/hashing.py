@@ -5,15 +5,17 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-Bools = NDArray[np.bool_]
-Hashes = NDArray[np.uint64]
-Ints = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+HashArray = NDArray[np.uint64]
+IntArray = NDArray[np.int64]
 
 NGRAM_SEED = np.uint64(0x9E3779B97F4A7C15)  # the hash of an n-gram before its first term
-_CHAR_FACTOR, _MIX_FACTOR, _BASE = NGRAM_SEED, np.uint64(0xD6E8FEB86659FD93), 0xB5297A4D2C7E9D6B
+_CHAR_FACTOR = NGRAM_SEED
+_MIX_FACTOR = np.uint64(0xD6E8FEB86659FD93)
+_BASE = 0xB5297A4D2C7E9D6B
 
 
-def hashes_of(codes: NDArray[np.uint32], starts: Ints, ends: Ints) -> Hashes:
+def hashes_of(codes: NDArray[np.uint32], starts: IntArray, ends: IntArray) -> HashArray:
     """The hash of each span of characters, independent of its position. starts, ends: indices into codes, (N,).
 
     A polynomial hash: mixed characters times powers of an odd number, summed modulo 2^64. Any span's hash is then the
@@ -23,7 +25,7 @@ def hashes_of(codes: NDArray[np.uint32], starts: Ints, ends: Ints) -> Hashes:
     mixed_codes ^= mixed_codes >> np.uint64(31)
     powers, inverses = _powers(1 << len(codes).bit_length())
     sums = np.append(np.uint64(0), np.cumsum(mixed_codes * powers[1 : len(codes) + 1]))
-    hashes: Hashes = (sums[ends] - sums[starts]) * inverses[starts]
+    hashes: HashArray = (sums[ends] - sums[starts]) * inverses[starts]
     hashes ^= (ends - starts).astype(np.uint64)
     hashes = (hashes ^ (hashes >> np.uint64(32))) * _MIX_FACTOR
     hashes ^= hashes >> np.uint64(29)
@@ -31,7 +33,7 @@ def hashes_of(codes: NDArray[np.uint32], starts: Ints, ends: Ints) -> Hashes:
 
 
 @lru_cache(4)
-def _powers(size: int) -> tuple[Hashes, Hashes]:
+def _powers(size: int) -> tuple[HashArray, HashArray]:
     """The first powers of _BASE and of its inverse modulo 2^64."""
     tables = []
     for base in (_BASE, pow(_BASE, -1, 1 << 64)):
@@ -41,33 +43,33 @@ def _powers(size: int) -> tuple[Hashes, Hashes]:
     return tables[0], tables[1]
 
 
-def mixed(keys: Hashes, hashes: Hashes) -> Hashes:
+def mixed(keys: HashArray, hashes: HashArray) -> HashArray:
     """Each key extended by one hash: how the hash of an n-gram grows by a term."""
     keys = (keys ^ hashes) * _MIX_FACTOR
     keys ^= keys >> np.uint64(29)
     return keys
 
 
-def keyed_by(texts: Ints, keys: Hashes) -> Hashes:
+def keyed_by(texts: IntArray, keys: HashArray) -> HashArray:
     """The keys, made different between texts. texts: (N,) the text of each key."""
     return keys ^ (texts.astype(np.uint64) * NGRAM_SEED)
 
 
-def is_in(keys: Hashes, held: Hashes) -> Bools:
+def is_in(keys: HashArray, held: HashArray) -> BoolArray:
     """(N,) which keys are in `held`, which is sorted."""
     if not len(held):
         return np.zeros(len(keys), bool)
-    present: Bools = held[np.minimum(np.searchsorted(held, keys), len(held) - 1)] == keys
+    present: BoolArray = held[np.minimum(np.searchsorted(held, keys), len(held) - 1)] == keys
     return present
 
 
-def repeated(keys: Hashes) -> Bools:
+def repeated(keys: HashArray) -> BoolArray:
     """(N,) which keys occur more than once."""
     order = np.sort(keys)
     return is_in(keys, np.unique(order[1:][order[1:] == order[:-1]]))
 
 
-def repeats(keys: Hashes, texts: Ints) -> Bools:
+def repeats(keys: HashArray, texts: IntArray) -> BoolArray:
     """(N,) which keys occurred earlier in their text."""
     _, first = np.unique(keyed_by(texts, keys), return_index=True)
     again = np.ones(len(keys), bool)

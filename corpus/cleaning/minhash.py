@@ -12,24 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.corpus.cleaning.features import Features
-from korbert.corpus.cleaning.hashing import Hashes, Ints
+from korbert.corpus.cleaning.hashing import HashArray, IntArray
 
-BANDS, _ROWS = 25, 5
+BANDS = 25
+_ROWS = 5
 SIGNATURE_BYTES = BANDS * _ROWS
 _SHINGLE = 3
 _BLOCK = 1 << 13  # shingles at once, so that the arrays of a row stay in the cache
 _ONE_IN = 256  # unequal rows agree by chance, as one byte of each is kept
 
 _generator = np.random.Generator(np.random.PCG64(20261121))
-_FACTORS: Hashes = _generator.integers(0, 1 << 63, SIGNATURE_BYTES, np.uint64) * np.uint64(2) + np.uint64(1)
-_SHIFTS: Hashes = _generator.integers(0, 1 << 63, SIGNATURE_BYTES, np.uint64)
+_FACTORS: HashArray = _generator.integers(0, 1 << 63, SIGNATURE_BYTES, np.uint64) * np.uint64(2) + np.uint64(1)
+_SHIFTS: HashArray = _generator.integers(0, 1 << 63, SIGNATURE_BYTES, np.uint64)
 
 
 class Signatures(NamedTuple):
     """texts: (N,) indices of the signed texts. bands: (N, 25) hashes of the bands. bytes: (N, 125), one of each row."""
 
-    texts: Ints
-    bands: Hashes
+    texts: IntArray
+    bands: HashArray
     bytes: NDArray[np.uint8]
 
 
@@ -38,10 +39,10 @@ def signatures(features: Features, min_terms: int) -> Signatures:
     enough = features.count(features.terms) >= max(min_terms, _SHINGLE)
     ((_, keys, first),) = features.term_ngrams(_SHINGLE)
     owners = features.terms.texts[first]
-    keys, owners = keys[enough[owners]], owners[enough[owners]]
+    is_signed = enough[owners]
     chosen = np.flatnonzero(enough)
-    rows = _minima(keys, np.searchsorted(owners, chosen))
-    bands: Hashes = np.full((len(chosen), BANDS), np.uint64(_SHINGLE))
+    rows = _minima(keys[is_signed], np.searchsorted(owners[is_signed], chosen))
+    bands: HashArray = np.full((len(chosen), BANDS), np.uint64(_SHINGLE))
     for row in range(_ROWS):
         bands = (bands ^ rows[:, row::_ROWS]) * _FACTORS[row]
         bands ^= bands >> np.uint64(31)
@@ -55,12 +56,12 @@ def similarity(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> NDArray[n
     return estimate
 
 
-def _minima(keys: Hashes, starts: Ints) -> Hashes:
+def _minima(keys: HashArray, starts: IntArray) -> HashArray:
     """(N, 125) minimum of each hash function over the keys of each text. starts: (N,) where a text's keys begin.
 
     Multiply-shift hashing (Dietzfelbinger 1996): the upper half of a key times an odd number, modulo 2^64.
     """
-    minima: Hashes = np.full((len(starts), SIGNATURE_BYTES), np.iinfo(np.uint64).max)
+    minima: HashArray = np.full((len(starts), SIGNATURE_BYTES), np.iinfo(np.uint64).max)
     for begin in range(0, len(keys), _BLOCK):
         block = keys[begin : begin + _BLOCK]
         first, last = np.searchsorted(starts, (begin, begin + len(block) - 1), side="right") - (1, 1)

@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from unicodedata import normalize as unicode_normalize
 
+from korbert.corpus.corpus_settings import NormalizeSettings
 from korbert.corpus.documents import grouped
-from korbert.corpus.settings import NormalizeSettings
 
 _LINE_ENDS = re.compile("\r\n?|[\x85\u2028\u2029\x0b\x0c]")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")

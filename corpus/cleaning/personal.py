@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from korbert.corpus.cleaning.normalize import APART, in_joined_batches
-from korbert.corpus.settings import PersonalSettings
+from korbert.corpus.corpus_settings import PersonalSettings
 
 MASKS = {
     "email": "<이메일>",
@@ -82,7 +82,8 @@ def mask(texts: Iterable[str], settings: PersonalSettings) -> tuple[list[str], C
     counts: Counter[str] = Counter()
 
     def masked(text: str) -> str:
-        pieces, done = [], 0
+        pieces = []
+        done = 0
         for start, end, kind in spans(text):
             if getattr(settings, kind):
                 pieces += [text[done:start], MASKS[kind]]

@@ -9,8 +9,8 @@ from itertools import islice
 from korbert.corpus.cleaning.clean import without_document
 from korbert.corpus.cleaning.contamination import make_index
 from korbert.corpus.cleaning.screening import screen
+from korbert.corpus.corpus_settings import CleanSettings
 from korbert.corpus.readers import SourceRow, chunks, rows
-from korbert.corpus.settings import CleanSettings
 from korbert.records import File
 
 _CHUNK_BYTES = 1 << 20
@@ -61,7 +61,8 @@ def preview(settings: CleanSettings, sources: Mapping[str, Sequence[File]], coun
     per_source = -(-count // len(settings.sources))
     for source in settings.sources:
         # The first chunk of some files.
-        files, longest = sources[source.name], settings.filters.max_record_bytes
+        files = sources[source.name]
+        longest = settings.filters.max_record_bytes
         candidates: list[SourceRow] = []
         for file in files[:: -(-len(files) // _MAX_FILES)]:
             for chunk in islice(chunks(source, files, _CHUNK_BYTES, longest, only=(file,)), 1):

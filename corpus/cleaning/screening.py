@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from korbert.corpus.cleaning.contamination import Index
+from korbert.corpus.cleaning.contamination import NgramIndex
 from korbert.corpus.cleaning.features import batches
 from korbert.corpus.cleaning.filters import drop_reasons, too_short
 from korbert.corpus.cleaning.frequent_lines import without_lines
-from korbert.corpus.cleaning.hashing import Hashes
+from korbert.corpus.cleaning.hashing import HashArray
 from korbert.corpus.cleaning.normalize import normalize_many
 from korbert.corpus.cleaning.personal import mask
+from korbert.corpus.corpus_settings import CleanSettings
 from korbert.corpus.readers import SourceRow
-from korbert.corpus.settings import CleanSettings
 
 
 class Screened(NamedTuple):
@@ -26,8 +26,8 @@ class Screened(NamedTuple):
 
 
 def screen(
-    rows: Sequence[SourceRow], settings: CleanSettings, index: Index | None
-) -> tuple[list[Screened], Counter[str], Hashes]:
+    rows: Sequence[SourceRow], settings: CleanSettings, index: NgramIndex | None
+) -> tuple[list[Screened], Counter[str], HashArray]:
     """Normalizes each row, masks personal data, applies the filters, and looks for text of evaluation sets.
 
     Returns the results in the order of the rows; counts of masks by kind (`masked.email`) and of contaminated documents

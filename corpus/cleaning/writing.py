@@ -9,22 +9,33 @@ import pyarrow.compute as pc
 
 from korbert.corpus.cleaning.filters import too_short
 from korbert.corpus.cleaning.frequent_lines import without_lines
-from korbert.corpus.execution.parts import ROW_GROUP_ROWS, Counts, Part, keep_only, key_of, read_table, write_parquet
+from korbert.corpus.corpus_settings import CleanSettings
+from korbert.corpus.execution.parts import (
+    ROW_GROUP_ROWS,
+    OutputPart,
+    keep_only,
+    key_of,
+    read_table,
+    write_parquet,
+)
 from korbert.corpus.execution.workers import Workers, run_parts
-from korbert.corpus.settings import CleanSettings
 
 _SUMS = ("read", "documents", "dropped", "chars")
 
 
 def write_documents(
-    settings: CleanSettings, parts: Sequence[Part], removals: Mapping[str, Path], output: Path, workers: int | Workers
-) -> Counts:
+    settings: CleanSettings,
+    parts: Sequence[OutputPart],
+    removals: Mapping[str, Path],
+    output: Path,
+    workers: int | Workers,
+) -> dict[str, int]:
     """Writes documents/ and dropped/, a part in each for every part of rows. Returns their counts.
 
     removals: the files that `deduplicate` returns.
     """
     key = key_of(settings, *(part.key for part in parts))
-    work = {Part(output, "write", part.name, key): (i, removals, settings) for i, part in enumerate(parts)}
+    work = {OutputPart(output, "write", part.name, key): (i, removals, settings) for i, part in enumerate(parts)}
     totals = run_parts("clean: write", _write_part, work, workers=workers)
     for folder in ("documents", "dropped"):
         keep_only(output / folder, [f"{part.name}.parquet" for part in work])
@@ -34,10 +45,10 @@ def write_documents(
     return {name: totals[name] for name in names}
 
 
-def _write_part(part: Part, number: int, removals: Mapping[str, Path], settings: CleanSettings) -> Counts:
+def _write_part(part: OutputPart, number: int, removals: Mapping[str, Path], settings: CleanSettings) -> dict[str, int]:
     # The findings of deduplication are marked in the rows, and frequent lines cut out of their texts.
     table = read_table(part.scratch("read"))
-    cut: Counts = {}
+    cut: dict[str, int] = {}
     for reason, path in removals.items():
         removed = read_table(path, filters=[("part", "=", number)])  # only the row groups that hold the part are read
         if reason == "frequent_lines":
@@ -70,7 +81,7 @@ def _dropped(table: pa.Table, positions: np.ndarray, reason: str, details: Seque
     return table
 
 
-def _without_lines(table: pa.Table, lines: pa.Table, settings: CleanSettings) -> tuple[pa.Table, Counts]:
+def _without_lines(table: pa.Table, lines: pa.Table, settings: CleanSettings) -> tuple[pa.Table, dict[str, int]]:
     """The table with those lines cut out of its texts; a document of which too little is left is dropped."""
     if not lines.num_rows:
         return table, {}

@@ -15,7 +15,7 @@ from pebble import ProcessExpired
 
 from korbert.corpus.execution.processes import prepare
 from korbert.errors import KorbertError
-from korbert.messages import argument
+from korbert.messages import Message, argument
 from korbert.system import needed_for
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # before Ray is imported: nothing calls home
@@ -135,14 +135,15 @@ def actors(address: str | None, workers: int, initializer: Callable[[], None] | 
             options |= {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
             options["runtime_env"] = {"env_vars": {"PYTHONPATH": path}}
         # Ray would replace 127.0.0.1 by the machine's network address, and listen on all interfaces.
-        resolve, services.resolve_ip_for_localhost = services.resolve_ip_for_localhost, lambda host: host
+        resolve = services.resolve_ip_for_localhost
+        services.resolve_ip_for_localhost = lambda host: host
         try:
             ray.init(address or "local", **options)
         except (ConnectionError, ValueError, RuntimeError) as error:
             why = str(error).splitlines()[0] if str(error) else repr(error)
             raise KorbertError(
                 "no Ray cluster at {address}: {why}: check {option}",
-                address=address or "this machine",
+                address=address or Message("this machine"),
                 why=why,
                 option=argument("address"),
             ) from error

@@ -21,24 +21,24 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel
 
 from korbert.errors import ArtifactError, CorpusError
+from korbert.messages import Message
 from korbert.system import installed_version, read_object, sha256_of, sync, write_aside, write_whole
-
-Counts = dict[str, int]
 
 ROW_GROUP_ROWS = 1 << 10  # of texts: `analyze` reads only the row groups of its slice
 
-_REPAIR = (
+_REPAIR = Message(
     "`korbert status RECIPE --verify` says what of its artifact is; make that stage anew with "
     "`korbert run RECIPE --from STAGE --rebuild`"
 )
 
-_COMPRESSION, _LEVEL = "zstd", 3
+_COMPRESSION = "zstd"
+_LEVEL = 3
 _HUGE_TEXT = 1 << 24  # bytes
 _COUNTERS = pa.list_(pa.int32())  # numbers that grow along a list: their differences take half the space
 
 
 @dataclass(frozen=True)
-class Part:
+class OutputPart:
     """The part of a work unit in an output folder.
 
     step: name of the work. name: of the part. key: digest of all inputs; a part with another key is made again.
@@ -57,7 +57,7 @@ class Part:
     def record(self) -> Path:
         return self.scratch(suffix=".json")
 
-    def finished(self) -> Counts | None:
+    def finished(self) -> dict[str, int] | None:
         """The counts of the part if it is finished, with the same key and the files of its record; else None."""
         try:
             record = read_object(self.record)
@@ -68,7 +68,7 @@ class Part:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
-    def finish(self, files: Iterable[Path], counts: Mapping[str, int]) -> Counts:
+    def finish(self, files: Iterable[Path], counts: Mapping[str, int]) -> dict[str, int]:
         """Writes the record, once all files of the part are in place."""
         digests = {path.relative_to(self.output).as_posix(): sha256_of(path) for path in files}
         record = {"key": self.key, "files": digests, "counts": dict(counts)}
@@ -77,9 +77,9 @@ class Part:
         return dict(counts)
 
 
-def unfinished(parts: Collection[Part]) -> tuple[list[Part], Counter[str]]:
+def unfinished(parts: Collection[OutputPart]) -> tuple[list[OutputPart], Counter[str]]:
     """The parts that are not finished, and the summed counts of the others."""
-    pending: list[Part] = []
+    pending: list[OutputPart] = []
     totals: Counter[str] = Counter()
     for part in parts:
         if (counts := part.finished()) is None:

@@ -15,9 +15,9 @@ from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 from pebble import ProcessExpired
 
-from korbert.corpus.execution.parts import Counts, Part, unfinished
+from korbert.corpus.execution.parts import OutputPart, unfinished
 from korbert.errors import KorbertError
-from korbert.messages import argument
+from korbert.messages import Message, argument
 from korbert.system import track
 
 U = TypeVar("U")
@@ -151,7 +151,8 @@ def run_units(
                     task = waiting.popleft()
                     seconds = None if deadline is None else deadline(task.piece)
                     scheduled[pool.run(function, task.piece, seconds)] = task
-                    waiting.extend(() if waiting else islice(tasks, 1))
+                    if not waiting:
+                        waiting.extend(islice(tasks, 1))
                 for future in wait(scheduled, return_when=FIRST_COMPLETED).done:
                     task = scheduled.pop(future)
                     waiting.extend(_finished(future, task, split))
@@ -169,8 +170,8 @@ def run_units(
 
 def run_parts(
     description: str,
-    function: Callable[..., Counts],
-    work: Mapping[Part, tuple[Any, ...]],
+    function: Callable[..., dict[str, int]],
+    work: Mapping[OutputPart, tuple[Any, ...]],
     *,
     workers: int | Workers,
     initializer: Callable[[], None] | None = None,
@@ -215,10 +216,12 @@ def _finished(
         task.pieces[position] = future.result()
         return []
     if isinstance(error, ProcessExpired):
-        why = f"the process ended with code {error.exitcode}" if error.exitcode else str(error)
+        why = str(error)
+        if error.exitcode:
+            why = Message("the process ended with code {code}", code=error.exitcode)
         task.pieces[position] = Lost(task.piece, "crashed", "its worker process ended")
     elif isinstance(error, TimeoutError) and error.__cause__ is None:  # pebble's own, not the function's
-        why = f"no result after {error.args[-1]:g} seconds"
+        why = Message("no result after {seconds:g} seconds", seconds=error.args[-1])
         task.pieces[position] = Lost(task.piece, "timeout", why)
     else:
         raise error

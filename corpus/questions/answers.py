@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 
 from korbert.corpus.questions import phrases
 from korbert.corpus.questions.numbers import DATE, dates, numbers
-from korbert.corpus.questions.phrases import Candidate
+from korbert.corpus.questions.phrases import AnswerCandidate
 from korbert.corpus.questions.sentences import Morph, Predicate, Sentence
-from korbert.corpus.questions.tables import ATTRIBUTES, CLASSES, DEFINED_AS, FRAMES, TAGS, TITLES, WORDS, Frame
+from korbert.corpus.questions.tables import ATTRIBUTES, CLASSES, DEFINED_AS, FRAMES, TAGS, TITLES, WORDS, QuestionFrame
 
 _MARKS = re.compile("[《》〈〉「」『』“”‘’\"']")
 _TITLE = re.compile(r"《([^《》]+)》|〈([^〈〉]+)〉|『([^『』]+)』|「([^「」]+)」")
@@ -16,13 +16,13 @@ _PLACE = re.compile(r"..(시|군|구|섬|산|강|(?<![속온정밀])도|특별�
 _COUNTED = re.compile(r"\d(명|개|년|월|일|회|위|%|m|km)?$")
 
 
-def candidates(sentence: Sentence) -> list[Candidate]:
+def candidates(sentence: Sentence) -> list[AnswerCandidate]:
     """All possible answers in a sentence whose predicate may end a question, in a fixed order."""
     kinds = (dates, numbers, noun_phrases, titles, titled_persons, attributes, names)
     return sorted({candidate for kind in kinds for candidate in kind(sentence)})
 
 
-def noun_phrases(sentence: Sentence) -> Iterator[Candidate]:
+def noun_phrases(sentence: Sentence) -> Iterator[AnswerCandidate]:
     """Noun phrases whose verb and particle determine the question, Korean names, and names with a class noun."""
     for i, role, last, predicate in phrases.arguments(sentence):
         first = phrases.phrase_start(sentence, i - 1)
@@ -40,19 +40,19 @@ def noun_phrases(sentence: Sentence) -> Iterator[Candidate]:
         kind = frame.word.split()[0]
         is_place = kind == "어디" and (not class_ or class_ in WORDS["places"])
         asked = kind if kind == "누구" or is_place else "무엇"
-        yield Candidate(kind, start, end, phrase[0].start, last, word, predicate, role, head, asked)
+        yield AnswerCandidate(kind, start, end, phrase[0].start, last, word, predicate, role, head, asked)
 
 
-def _frame(phrase: Sequence[Morph], role: str, predicate: Predicate) -> Frame | None:
+def _frame(phrase: Sequence[Morph], role: str, predicate: Predicate) -> QuestionFrame | None:
     """What to ask for a phrase in a role (its particle; 이 for 은)."""
     frame = FRAMES.get((role, predicate.key))
     if frame is not None or predicate.key in ("이", "하"):
         return frame
     if role in ("이", "에게", "에 의해", "과") and phrases.is_korean_name(phrase):
-        return Frame(role, "누구", "" if role == "에 의해" else "사람")
+        return QuestionFrame(role, "누구", "" if role == "에 의해" else "사람")
     tags = {morph.tag for morph in phrase}
     if role == "에서" and tags == {"NNP"} and _PLACE.search("".join(morph.form for morph in phrase)):
-        return Frame(role, "어디", "곳")
+        return QuestionFrame(role, "어디", "곳")
     last = phrase[-1]
     is_name_of_a_thing = (  # 베를린 장벽을: a name that ends in a common noun is a thing, whatever the verb
         len(phrase) >= 2
@@ -62,10 +62,10 @@ def _frame(phrase: Sequence[Morph], role: str, predicate: Predicate) -> Frame | 
         and last.form not in WORDS["persons"] | WORDS["places"]
     )
     is_subject = role == "이" and (predicate.key.endswith(("되", "지")) or phrases.class_of(phrase))
-    return Frame(role, "무엇", "것") if is_name_of_a_thing and (role == "을" or is_subject) else None
+    return QuestionFrame(role, "무엇", "것") if is_name_of_a_thing and (role == "을" or is_subject) else None
 
 
-def _is_answer(text: str, phrase: Sequence[Morph], frame: Frame, predicate: Predicate, tag_before: str) -> bool:
+def _is_answer(text: str, phrase: Sequence[Morph], frame: QuestionFrame, predicate: Predicate, tag_before: str) -> bool:
     """Whether a phrase is worth asking for, and fits the frame. tag_before: of the morpheme before it."""
     last = phrase[-1]
     class_ = phrases.class_of(phrase)
@@ -103,7 +103,7 @@ def _is_answer(text: str, phrase: Sequence[Morph], frame: Frame, predicate: Pred
     return True
 
 
-def titles(sentence: Sentence) -> Iterator[Candidate]:
+def titles(sentence: Sentence) -> Iterator[AnswerCandidate]:
     """영화 《기생충》을 -> 어떤 영화를; without a class noun 무엇을."""
     for match in _TITLE.finditer(sentence.text):
         i = sentence.at(match.end())
@@ -128,10 +128,12 @@ def titles(sentence: Sentence) -> Iterator[Candidate]:
         word = f"{kind} {class_}".strip()
         begin = sentence.morphs[first].start
         last = particle.end
-        yield Candidate(kind, match.start() + 1, match.end() - 1, begin, last, word, predicate, role, head, "무엇")
+        yield AnswerCandidate(
+            kind, match.start() + 1, match.end() - 1, begin, last, word, predicate, role, head, "무엇"
+        )
 
 
-def titled_persons(sentence: Sentence) -> Iterator[Candidate]:
+def titled_persons(sentence: Sentence) -> Iterator[AnswerCandidate]:
     """배우 송강호가, 송강호 배우가 -> 어느 배우가"""
     morphs = sentence.morphs
     for i, role, last, predicate in phrases.arguments(sentence):
@@ -151,10 +153,10 @@ def titled_persons(sentence: Sentence) -> Iterator[Candidate]:
             word = f"어느 {morphs[title].form}"
             start = name[0].start
             begin = morphs[first].start
-            yield Candidate("누구", start, name[-1].end, begin, last, word, predicate, role, head, asked="누구")
+            yield AnswerCandidate("누구", start, name[-1].end, begin, last, word, predicate, role, head, asked="누구")
 
 
-def attributes(sentence: Sentence) -> Iterator[Candidate]:
+def attributes(sentence: Sentence) -> Iterator[AnswerCandidate]:
     """대한민국의 수도는 서울이다 -> 대한민국의 수도는 어디인가?"""
     morphs = sentence.morphs
     for predicate in sentence.predicates:
@@ -179,10 +181,10 @@ def attributes(sentence: Sentence) -> Iterator[Candidate]:
             or text.endswith("적")
         )
         if word is not None and not is_unfit:
-            yield Candidate(word, start, end, phrase[0].start, phrase[-1].end, word, predicate)
+            yield AnswerCandidate(word, start, end, phrase[0].start, phrase[-1].end, word, predicate)
 
 
-def names(sentence: Sentence) -> Iterator[Candidate]:
+def names(sentence: Sentence) -> Iterator[AnswerCandidate]:
     """'토이'라는 이름으로 -> 무엇이라는 이름으로"""
     for match in _NAMED.finditer(sentence.text):
         i = sentence.at(match.end())
@@ -190,10 +192,10 @@ def names(sentence: Sentence) -> Iterator[Candidate]:
         predicate = sentence.clause_predicate(i)
         is_alone = before.tag in ("", "JX", "JKS", "JKO", "JKB", "EC", "MAG")
         if predicate is not None and is_alone and sentence.morphs[i].tag[0] == "J":
-            yield Candidate("무엇", *match.span(1), match.start(), match.end(2), "무엇이라는", predicate)
+            yield AnswerCandidate("무엇", *match.span(1), match.start(), match.end(2), "무엇이라는", predicate)
 
 
-def definitions(sentence: Sentence) -> Iterator[Candidate]:
+def definitions(sentence: Sentence) -> Iterator[AnswerCandidate]:
     """The name that a sentence defines: 서울은 …의 수도이다 -> …의 수도는 어디인가?"""
     morphs = sentence.morphs
     last = sentence.predicates[-1]
@@ -213,4 +215,4 @@ def definitions(sentence: Sentence) -> Iterator[Candidate]:
         is_person = head.tag == "XSN" and head.form in ("인", "자", "가")
         word = "누구" if is_person else DEFINED_AS.get(noun, "무엇")
         start, end = sentence.unquoted(0, topic)
-        yield Candidate(word, start, end, morphs[0].start, morphs[topic].end, word, last, is_definition=True)
+        yield AnswerCandidate(word, start, end, morphs[0].start, morphs[topic].end, word, last, is_definition=True)

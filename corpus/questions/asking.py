@@ -14,7 +14,7 @@ import numpy as np
 from korbert.corpus.questions.checks import check_clause, check_predicate, check_words, refuse_if
 from korbert.corpus.questions.drafts import Draft, drafted
 from korbert.corpus.questions.numbers import DATE, has_same_unit
-from korbert.corpus.questions.phrases import Candidate
+from korbert.corpus.questions.phrases import AnswerCandidate
 from korbert.corpus.questions.sentences import Predicate, Sentence
 from korbert.corpus.questions.tables import COPULA, INTERROGATIVE, SYNONYMS, TAGS, WORDS
 from korbert.corpus.questions.topics import is_named
@@ -31,7 +31,7 @@ _PAST = ("었", "EP")
 Stem = list[tuple[str, str]]  # form and tag of each morpheme of a predicate, without its ending
 
 
-def ask(sentence: Sentence, candidate: Candidate, analyzer: Analyzer, rng: np.random.Generator) -> str:
+def ask(sentence: Sentence, candidate: AnswerCandidate, analyzer: Analyzer, rng: np.random.Generator) -> str:
     """The question. Raises Refused if no good one comes of it."""
     if candidate.is_definition:
         return _ask_definition(sentence, candidate, analyzer)
@@ -160,7 +160,7 @@ def _is_adjective(stem: Stem) -> bool:
     return tag.split("-")[0] in ("VA", "XSA", "VCP") and form not in ("있", "없", "계시")
 
 
-def _ask_definition(sentence: Sentence, candidate: Candidate, analyzer: Analyzer) -> str:
+def _ask_definition(sentence: Sentence, candidate: AnswerCandidate, analyzer: Analyzer) -> str:
     """The question that a definition answers. Raises Refused if others than the subject could fit it."""
     morphs, predicate = sentence.morphs, candidate.predicate
     topic = sentence.at(candidate.last) - 1

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from korbert.corpus.questions.numbers import DATE
-from korbert.corpus.questions.phrases import Candidate
+from korbert.corpus.questions.phrases import AnswerCandidate
 from korbert.corpus.questions.sentences import Morph, Sentence
 from korbert.corpus.questions.tables import SPLITTING, TAGS, WORDS
 
@@ -25,7 +25,7 @@ class Draft:
     """
 
     sentence: Sentence
-    candidate: Candidate
+    candidate: AnswerCandidate
     begin: int
     carried: int
     left_out: frozenset[int] = frozenset()
@@ -109,7 +109,7 @@ class Draft:
         return "".join(self.sentence.text[i] for i in chars if not any(i in span for span in skipped))
 
 
-def drafted(sentence: Sentence, candidate: Candidate, rng: np.random.Generator) -> Draft:
+def drafted(sentence: Sentence, candidate: AnswerCandidate, rng: np.random.Generator) -> Draft:
     """The clause of an answer, mostly without time and place of unique events."""
     draft = _clause(sentence, candidate, rng)
     if candidate.predicate.key in WORDS["once"] and rng.random() < _DROPS_ADJUNCTS:
@@ -131,7 +131,7 @@ def introductions(sentence: Sentence, stop: int) -> list[int]:
     ]
 
 
-def _clause(sentence: Sentence, candidate: Candidate, rng: np.random.Generator) -> Draft:
+def _clause(sentence: Sentence, candidate: AnswerCandidate, rng: np.random.Generator) -> Draft:
     """The whole sentence up to the predicate, or, mostly, without the clauses before it if those can be left out."""
     whole = Draft(sentence, candidate, 0, 0)
     morphs, root = sentence.morphs, candidate.predicate.root

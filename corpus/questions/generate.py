@@ -11,11 +11,11 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
+from korbert.corpus.corpus_settings import MIB, SourceSettings
 from korbert.corpus.execution.parts import key_of
 from korbert.corpus.execution.workers import Outcome, RecordUnit, Workers, run_units
 from korbert.corpus.questions.making import Made, Maker, paragraphs
 from korbert.corpus.readers import Chunk, chunks, count_records, rows
-from korbert.corpus.settings import MIB, SourceSettings
 from korbert.records import File
 from korbert.system import read_object, track, write_whole
 from korbert.tokenization import Analyzer
@@ -39,7 +39,7 @@ class QuestionSettings(BaseModel, frozen=True, extra="forbid"):
 
 
 @dataclass(frozen=True)
-class Asked:
+class ParagraphQuestions:
     """The questions on one paragraph of the document at `place` (file and line)."""
 
     place: str
@@ -66,7 +66,7 @@ def generate(
     workers: int | Workers,
     counts: Counter[str],
     partial: Path,
-) -> Generator[Asked]:
+) -> Generator[ParagraphQuestions]:
     """The paragraphs on which there are questions. A function of seed and text alone.
 
     counts: updated with each part that has been yielded: documents, paragraphs, sentences, questions, and those left
@@ -102,7 +102,7 @@ def generate(
                 counts.update(part["counts"], parts=1)
                 advance(part["counts"].get("paragraphs", 0), f"{counts['questions']:,} questions")
                 for place, paragraph, questions in part["asked"]:
-                    yield Asked(place, paragraph, tuple(Made(*question) for question in questions))
+                    yield ParagraphQuestions(place, paragraph, tuple(Made(*question) for question in questions))
 
 
 def is_part(name: str) -> bool:
@@ -118,7 +118,7 @@ def _load_maker(settings: QuestionSettings) -> None:
     _maker = Maker(analyzer, settings.per_paragraph, settings.seed)
 
 
-def _write(outcome: Outcome[_Unit, tuple[list[Asked], Counter[str]]]) -> None:
+def _write(outcome: Outcome[_Unit, tuple[list[ParagraphQuestions], Counter[str]]]) -> None:
     """Writes the finished part of a unit; of one that was halved without the documents that were lost."""
     counts: Counter[str] = Counter()
     for lost in outcome.lost:
@@ -130,7 +130,7 @@ def _write(outcome: Outcome[_Unit, tuple[list[Asked], Counter[str]]]) -> None:
     write_whole(outcome.unit.finished, json.dumps({"asked": asked, "counts": counts}).encode())
 
 
-def _ask(unit: _Unit) -> tuple[list[Asked], Counter[str]]:
+def _ask(unit: _Unit) -> tuple[list[ParagraphQuestions], Counter[str]]:
     """The questions on the documents of a unit, and its counts."""
     assert _maker is not None
     _maker.counts = Counter()
@@ -142,5 +142,5 @@ def _ask(unit: _Unit) -> tuple[list[Asked], Counter[str]]:
             continue
         for paragraph in dict.fromkeys(paragraphs(row.text)):  # ids are those of places and paragraphs
             if made := _maker.questions(paragraph):
-                asked.append(Asked(row.place, paragraph, tuple(made)))
+                asked.append(ParagraphQuestions(row.place, paragraph, tuple(made)))
     return asked, _maker.counts

@@ -16,7 +16,7 @@ from korbert.corpus.documents import sentence_spans
 from korbert.corpus.questions.answers import candidates, definitions
 from korbert.corpus.questions.asking import ask
 from korbert.corpus.questions.checks import Refused, refuse_if
-from korbert.corpus.questions.phrases import Candidate
+from korbert.corpus.questions.phrases import AnswerCandidate
 from korbert.corpus.questions.sentences import Sentence, Stripped, stripped
 from korbert.corpus.questions.topics import opening_topic, with_owner, with_topic
 from korbert.tokenization import Analyzer
@@ -138,7 +138,7 @@ class Maker:
                 return topic or ""
         return ""
 
-    def _candidates(self, sentence: Sentence, rng: np.random.Generator) -> Iterator[Candidate]:
+    def _candidates(self, sentence: Sentence, rng: np.random.Generator) -> Iterator[AnswerCandidate]:
         """The possible answers of a sentence in a drawn order, one question word after the other."""
         answers = candidates(sentence)
         if not answers or rng.random() < _TRIES_DEFINITION:
@@ -149,7 +149,7 @@ class Maker:
         yield from sorted(shuffled, key=lambda answer: draws[answer.kind])
 
 
-def _checked(question: str, candidate: Candidate, sentence: Sentence, paragraph: str) -> Made:
+def _checked(question: str, candidate: AnswerCandidate, sentence: Sentence, paragraph: str) -> Made:
     """The question with its answer in the paragraph. Raises Refused if they do not fit."""
     span = sentence.span(candidate.start, candidate.end)
     if span is None:

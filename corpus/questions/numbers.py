@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from korbert.corpus.questions.phrases import Candidate
+from korbert.corpus.questions.phrases import AnswerCandidate
 from korbert.corpus.questions.sentences import Sentence
 from korbert.corpus.questions.tables import TAGS, WORDS
 
@@ -27,7 +27,7 @@ _AFTER_NUMBER = re.compile(rf"(?:으?로)?,|의 \d|의 [^,]{{1,20}} (?:{'|'.join
 _BEFORE_NUMBER = re.compile(r"(\d|십|백|천|만|억)(년|월|일|시|분|세기|억|만|천|대|회|위|번째)?$|^(매|각|각각)$|[~∼–-]$")
 
 
-def dates(sentence: Sentence) -> Iterator[Candidate]:
+def dates(sentence: Sentence) -> Iterator[AnswerCandidate]:
     """1443년에 -> 언제, 1998년부터 -> 언제부터"""
     for match in DATE.finditer(sentence.text):
         start, end = match.span()
@@ -39,7 +39,7 @@ def dates(sentence: Sentence) -> Iterator[Candidate]:
             continue
         after = sentence.morphs[following]
         head = next(head for ending, head in _HEADS if match[0].endswith(ending))
-        candidate = Candidate("언제", start, end, start, end, "언제", predicate, head=head, asked="언제")
+        candidate = AnswerCandidate("언제", start, end, start, end, "언제", predicate, head=head, asked="언제")
         if after.start > end:
             # Without particle: 1998년 월드컵에서 is one name, 1998년 6월 10일 월드컵에서 is not.
             is_exact = match[0].endswith("일") or (match[0].endswith("월") and not start)
@@ -53,7 +53,7 @@ def dates(sentence: Sentence) -> Iterator[Candidate]:
                 yield candidate._replace(last=after.end, particle=after.form, head="")
 
 
-def numbers(sentence: Sentence) -> Iterator[Candidate]:
+def numbers(sentence: Sentence) -> Iterator[AnswerCandidate]:
     """12명이 -> 몇 명이, 3억 달러를 -> 얼마를, 제39대 대통령 -> 제몇 대 대통령, 16개의 소논문을 -> 몇 개의 소논문을"""
     for match in (match for pattern in (_COUNTED, _DURATION, _ORDINAL) for match in pattern.finditer(sentence.text)):
         start, end = match.span()
@@ -66,17 +66,19 @@ def numbers(sentence: Sentence) -> Iterator[Candidate]:
             particle = after.form if after.tag in TAGS["cases"] else ""
             last = after.end if particle else end
             if after.start == end:
-                yield Candidate("얼마", start, end, start, last, "얼마", predicate, particle)
+                yield AnswerCandidate("얼마", start, end, start, last, "얼마", predicate, particle)
             continue
         word = f"{match['ordinal'] or ''}몇 {match['unit']}"
-        candidate = Candidate("몇", start, end, start, end, word, predicate)
+        candidate = AnswerCandidate("몇", start, end, start, end, word, predicate)
         if after.form == "의" and (counted := _counted(sentence, following)):
             # A number can leave its place unless modified or after a bare noun (대표자 56인의 서명을).
             last, noun, particle = counted
             before = sentence.morph(sentence.at(start) - 1).tag
             head = noun if before in ("", "JX", "JKS", "JKO", "JKB", "EC", "SP") else ""
             word_with_noun = f"{word}의 {noun}"
-            candidate = Candidate("몇", start, end, start, last, word_with_noun, predicate, particle, head, asked=word)
+            candidate = AnswerCandidate(
+                "몇", start, end, start, last, word_with_noun, predicate, particle, head, asked=word
+            )
         yield candidate
 
 

@@ -7,7 +7,7 @@ from korbert.corpus.questions.sentences import Morph, Predicate, Sentence
 from korbert.corpus.questions.tables import CLASSES, TAGS, WORDS
 
 
-class Candidate(NamedTuple):
+class AnswerCandidate(NamedTuple):
     """An answer, and how to ask for it. Positions are characters of the stripped sentence.
 
     kind: the question word, for counting (언제, 몇). start, end: of the answer. first, last: what the question word

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 _TABLES: dict[str, Any] = tomllib.loads(files("korbert.corpus.questions").joinpath("words.toml").read_text("utf-8"))
 
 
-class Frame(NamedTuple):
+class QuestionFrame(NamedTuple):
     """What to ask for a noun phrase with this particle.
 
     head: the noun of the other form of the question (…한 곳은 어디인가?); "" for none.
@@ -37,7 +37,9 @@ INTERROGATIVE: dict[str, list[tuple[str, str]]] = _TABLES["interrogative"]
 SPLITTING: dict[str, bool] = _TABLES["splitting"]
 
 # Particle and verb -> frame; the first one if several have both.
-FRAMES = {(frame[0], verb): Frame(*frame[:3]) for frame in reversed(_TABLES["frames"]) for verb in frame[3].split()}
+FRAMES = {
+    (frame[0], verb): QuestionFrame(*frame[:3]) for frame in reversed(_TABLES["frames"]) for verb in frame[3].split()
+}
 TRANSITIVE = WORDS["transitive"].union(verb for particle, verb in FRAMES if particle == "을")
 TITLES = WORDS["persons"] - WORDS["no_titles"]
 DEFINED_AS = {

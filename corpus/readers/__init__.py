@@ -9,7 +9,7 @@ How a record is read:
 4. `parsing.py` parses a chunk into rows, again with `korbert/records/`, and with `wikitext.py` for articles. Workers
    do this.
 
-`records.py` holds the records that pass between them: Segment, Chunk and SourceRow.
+`segments.py` holds what passes between them: Segment, Chunk and SourceRow.
 """
 
 import lazy_loader

@@ -4,6 +4,6 @@ from .files import is_address as is_address
 from .files import remote_version as remote_version
 from .parsing import count_records as count_records
 from .parsing import rows as rows
-from .records import Chunk as Chunk
-from .records import Segment as Segment
-from .records import SourceRow as SourceRow
+from .segments import Chunk as Chunk
+from .segments import Segment as Segment
+from .segments import SourceRow as SourceRow

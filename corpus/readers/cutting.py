@@ -2,16 +2,16 @@
 
 import codecs
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import BufferedReader
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import cast
 
+from korbert.corpus.corpus_settings import LONGEST_RECORD, FileKind, SourceSettings
 from korbert.corpus.documents import grouped
 from korbert.corpus.readers import wikipedia
-from korbert.corpus.readers.records import SHOWN_BYTES, Cells, Chunk, Segment, cells_of, needed_columns, too_long
-from korbert.corpus.settings import LONGEST_RECORD, FileKind, SourceSettings
+from korbert.corpus.readers.segments import SHOWN_BYTES, Chunk, IdAndText, Segment, cells_of, needed_columns, too_long
 from korbert.errors import CorpusError
 from korbert.names import nfc
 from korbert.records import (
@@ -61,30 +61,18 @@ def chunks(
     shared = 0
     while len(files) > 1 and len({names[: shared + 1] for names in parts}) == 1 and shared < min(map(len, parts)) - 1:
         shared += 1
-    named = [(path, nfc("/".join(path.parts[shared:]) if shared else path.name)) for path in files]
-    opened = (_opened(source, path, name, longest) for path, name in named if only is None or path in only)
-    for (kind, own), same in groupby(opened, key=lambda file: (file.kind, file.source)):
-        segments = chain.from_iterable(_segments(file, part_bytes, longest) for file in same)
+    named = {path: nfc("/".join(path.parts[shared:] if shared else path.parts[-1:])) for path in files}
+    opened = (_opened(source, path, named[path], part_bytes, longest) for path in files if only is None or path in only)
+    for (own, kind), same in groupby(opened, key=itemgetter(0, 1)):
+        segments = chain.from_iterable(file_segments for *_, file_segments in same)
         for group in grouped(segments, part_bytes, lambda segment: segment.size):
             yield Chunk(own, kind, tuple(group), len(files) > 1, longest)
 
 
-@dataclass(frozen=True)
-class _Opened:
-    """A file of a source: its name in ids, its kind and encoding, and its table, unless it is plain text.
-
-    source: with numbers for ids, if the file lacks the usual field of ids.
-    """
-
-    path: File
-    name: str
-    kind: FileKind
-    encoding: str
-    source: SourceSettings
-    table: Table | None
-
-
-def _opened(source: SourceSettings, path: File, name: str, longest: int) -> _Opened:
+def _opened(
+    source: SourceSettings, path: File, name: str, part_bytes: int, longest: int
+) -> tuple[SourceSettings, FileKind, Iterator[Segment]]:
+    """The segments of a file, its kind, and the settings of its source, which numbers records if they have no id."""
     head = head_of(path)
     kind: str = source.kind
     if kind == "auto":
@@ -100,7 +88,9 @@ def _opened(source: SourceSettings, path: File, name: str, longest: int) -> _Ope
         _, lines = beginning(head[:_HEAD_BYTES])
         kind = form_by_content(cast(Form, kind), lines)
     refuse_foreign(head, str(path), cast(Format, kind))
-    encoding = encoding_in(head) if source.encoding == "auto" else source.encoding
+    encoding: str = source.encoding
+    if encoding == "auto":
+        encoding = encoding_in(head)
     table = None
     if kind in FORMS:
         try:
@@ -110,19 +100,28 @@ def _opened(source: SourceSettings, path: File, name: str, longest: int) -> _Ope
                 raise
     if table and source.id == SourceSettings.model_fields["id"].default and source.id not in table.columns:
         source = source.model_copy(update={"id": ""})
-    return _Opened(path, name, cast(FileKind, kind), encoding, source, table)
+    if table is None or table.delimited or kind == "jsonl":
+        delimited = table.delimited if table else None
+        segments = _text_segments(source, kind, path, name, encoding, delimited, part_bytes, longest)
+    else:
+        segments = _table_segments(source, table, path, name, part_bytes, longest)
+    return source, cast(FileKind, kind), segments
 
 
-def _segments(opened: _Opened, part_bytes: int, longest: int) -> Iterator[Segment]:
-    """The segments of one file, by its kind, without its byte order mark."""
-    source, kind, path, name = opened.source, opened.kind, opened.path, opened.name
-    table = opened.table if kind != "jsonl" else None
-    if table is not None and table.delimited is None:
-        yield from _table_segments(source, table, path, name, part_bytes, longest)
-        return
-    with open_bytes(path) as packed, utf8(packed, opened.encoding, path) as file:
-        if table is not None and table.delimited is not None:
-            segments = _delimited_segments(source, table.delimited, file, path, name, part_bytes, longest)
+def _text_segments(
+    source: SourceSettings,
+    kind: str,
+    path: File,
+    name: str,
+    encoding: str,
+    delimited: Delimited | None,
+    part_bytes: int,
+    longest: int,
+) -> Iterator[Segment]:
+    """The segments of a text file, by its kind, without its byte order mark."""
+    with open_bytes(path) as packed, utf8(packed, encoding, path) as file:
+        if delimited is not None:
+            segments = _delimited_segments(source, delimited, file, path, name, part_bytes, longest)
         elif kind == "wikipedia":
             segments = wikipedia.segments(file, path, name, part_bytes, longest)
         elif kind == "korquad":
@@ -134,7 +133,7 @@ def _segments(opened: _Opened, part_bytes: int, longest: int) -> Iterator[Segmen
         else:
             segments = (Segment.of(name, block) for block in blocks(file, part_bytes, longest))
         for segment in segments:
-            yield replace(segment, encoding=opened.encoding)
+            yield replace(segment, encoding=encoding)
 
 
 def _delimited_segments(
@@ -163,7 +162,8 @@ def _table_segments(
     columns = needed_columns(source, table.columns, path)
     first = 1
     for is_long, some in groupby(table.batches(columns), key=lambda batch: bool(batch.nbytes > longest)):
-        for batches in grouped(some, 1 if is_long else part_bytes, lambda batch: batch.nbytes):
+        amount = 1 if is_long else part_bytes
+        for batches in grouped(some, amount, lambda batch: batch.nbytes):
             records = (cells for batch in batches for cells in rows_in(batch, columns, {}))
             if is_long:  # a cell of it may be too long
                 yield from _record_segments(records, name, first, part_bytes, longest, "utf-8")
@@ -174,11 +174,11 @@ def _table_segments(
 
 
 def _record_segments(
-    records: Iterable[Cells], name: str, first: int, part_bytes: int, longest: int, encoding: str
+    records: Iterable[IdAndText], name: str, first: int, part_bytes: int, longest: int, encoding: str
 ) -> Iterator[Segment]:
     """records: the cells of id and text, or a fault."""
 
-    def sized() -> Iterator[tuple[Cells, int]]:
+    def sized() -> Iterator[tuple[IdAndText, int]]:
         for cells in records:
             text = "\n".join(str(cell) for cell in reversed(cells))
             try:
@@ -204,7 +204,7 @@ def _whole_file(file: BufferedReader, name: str, longest: int) -> Iterator[Segme
 def _paragraph_segments(
     file: BufferedReader, path: File, name: str, part_bytes: int, longest: int
 ) -> Iterator[Segment]:
-    """Whole paragraphs with the blank lines behind them. CorpusError for a paragraph of more than about 16 MiB."""
+    """Whole paragraphs with the blank lines after them. CorpusError for a paragraph of more than about 16 MiB."""
 
     def ends_inside(lines: bytes, _: bool) -> bool:
         return bool(lines[lines.rfind(b"\n", 0, -1) + 1 :].strip())
@@ -213,8 +213,8 @@ def _paragraph_segments(
     for block in blocks(file, part_bytes, longest, ends_inside):
         if is_inside:
             raise CorpusError(
-                '{path}, line {number}: no blank line in all that is before: with documents = "blank" they '
-                'separate documents: set "line" or "file"',
+                '{path}, line {number}: no blank line before it, and documents = "blank" needs them between documents: '
+                'set "line" or "file"',
                 path=path,
                 number=block.number,
             )

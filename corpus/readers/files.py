@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from korbert.errors import CorpusError
+from korbert.messages import Message
 from korbert.names import globbed, is_litter, on_disk
 from korbert.records import File
 
 if TYPE_CHECKING:
     from upath import UPath
 
-_DATASET_MARKS = ("state.json", "dataset_dict.json")  # written by `save_to_disk` of `datasets` beside its Arrow files
+_DATASET_MARKS = ("state.json", "dataset_dict.json")  # written by `save_to_disk` of `datasets` next to Arrow files
 
 
 def is_address(pattern: str) -> bool:
@@ -33,7 +34,8 @@ def find_files(pattern: str, base: Path) -> tuple[File, ...]:
     if is_address(pattern):
         return _find_remote(pattern)
     if Path(pattern).is_absolute():
-        base, pattern = Path("/"), pattern.lstrip("/")
+        base = Path("/")
+        pattern = pattern.lstrip("/")
     files: set[Path] = set()
     try:
         if pattern.rstrip("/") in ("", "."):
@@ -107,8 +109,9 @@ def _reachable(address: str) -> Iterator[None]:
         yield
     except Exception as error:  # each file system has its own errors
         cause = " ".join(str(error).split()) or type(error).__name__
-        is_missing = isinstance(error, ImportError | ValueError)
-        hint = "install that package" if is_missing else "check the address and your rights"
+        hint = Message("check the address and your rights")
+        if isinstance(error, ImportError | ValueError):
+            hint = Message("install that package")
         raise CorpusError(
             "{address}: cannot be reached ({cause}): {hint}", address=address, cause=cause, hint=hint
         ) from error

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from itertools import groupby, islice
 
 from korbert.corpus.readers import wikipedia
-from korbert.corpus.readers.records import Cells, Chunk, Segment, SourceRow, cells_of, row_of, too_long
+from korbert.corpus.readers.segments import Chunk, IdAndText, Segment, SourceRow, cells_of, row_of, too_long
+from korbert.messages import Message
 from korbert.records import Fault, decoded, paragraphs_of, parsed
 
 _SHOWN_CHARS = 1000  # kept of a file that cannot be parsed
@@ -34,46 +35,53 @@ def _records(chunk: Chunk) -> Iterator[SourceRow]:
             continue
         for number, cells, raw in _cells(segment, chunk):
             place = f"{segment.file} {unit} {number}" if number else segment.file
-            local = f"{segment.file}:{number}" if chunk.numbered_by_file else str(number)
-            yield row_of(cells, place, local if number else segment.file, segment.encoding, chunk.source, raw)
+            local = segment.file
+            if number:
+                local = f"{segment.file}:{number}" if chunk.numbered_by_file else str(number)
+            yield row_of(cells, place, local, segment.encoding, chunk.source, raw)
 
 
-def _cells(segment: Segment, chunk: Chunk) -> Iterator[tuple[int, Cells, str | None]]:
+def _cells(segment: Segment, chunk: Chunk) -> Iterator[tuple[int, IdAndText, str | None]]:
     """Number, cells and raw text of each record. The number is 0 for a whole file; raw is None if it is the text."""
-    data, encoding, kind, source = segment.data, segment.encoding, chunk.kind, chunk.source
-    is_whole = kind == "korquad" or (kind == "text" and source.documents == "file")
+    data = segment.data
+    encoding = segment.encoding
+    documents = chunk.source.documents if chunk.kind == "text" else ""
+    is_whole = chunk.kind == "korquad" or documents == "file"
     if not isinstance(data, bytes):
-        yield from ((number, cells, None) for number, cells in enumerate(data, segment.first))
+        for number, cells in enumerate(data, segment.first):
+            yield number, cells, None
     elif segment.record_bytes:
-        fault = too_long(data, segment.record_bytes, encoding, chunk.longest)
-        yield 0 if is_whole else segment.first, fault, None
+        number = 0 if is_whole else segment.first
+        yield number, too_long(data, segment.record_bytes, encoding, chunk.longest), None
     elif segment.delimited is not None:
         indices = [segment.delimited.columns.index(column) for column in segment.columns]
         lines = (f"{decoded(line, encoding)}\n" for line in data.removesuffix(b"\n").split(b"\n"))
         for before, raw, fields in segment.delimited.records(lines, chunk.longest):
             cells = fields if isinstance(fields, Fault) else [fields[index] for index in indices]
             yield segment.first + before, cells, raw
-    elif kind == "korquad":
+    elif chunk.kind == "korquad":
         yield from _contexts(decoded(data, encoding))
     elif is_whole:
         yield 0, [decoded(data, encoding)], None
     else:
-        for number, line in _lines(data, segment.first, by_blank=kind == "text" and source.documents == "blank"):
+        for number, line in _lines(data, segment.first, by_blank=documents == "blank"):
             text = decoded(line, encoding)
-            if kind == "text":
+            if chunk.kind == "text":
                 yield number, [text], None
             else:
-                yield number, cells_of(source, parsed(text)), text
+                yield number, cells_of(chunk.source, parsed(text)), text
 
 
-def _contexts(text: str) -> Iterator[tuple[int, Cells, str | None]]:
+def _contexts(text: str) -> Iterator[tuple[int, IdAndText, str | None]]:
     """The contexts of a KorQuAD or SQuAD 1.x file, as records; a fault if it is none."""
     value = parsed(text)
     try:
         contexts = [context for article in value["data"] for context, _ in paragraphs_of(article)]
     except (KeyError, TypeError) as error:
-        cause = value.what if isinstance(value, Fault) else f"no {error}" if isinstance(error, KeyError) else error
-        what = f"not a KorQuAD file, which holds data, paragraphs and contexts ({cause})"
+        cause: object = f"no {error}" if isinstance(error, KeyError) else error
+        if isinstance(value, Fault):
+            cause = value.what
+        what = Message("not a KorQuAD file, which holds data, paragraphs and contexts ({cause})", cause=cause)
         beginning = text.encode("utf-8", "surrogateescape").decode(errors="replace")[:_SHOWN_CHARS]
         yield 0, Fault("bad_json", what), beginning
     else:

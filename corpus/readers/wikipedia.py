@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from io import BufferedReader
 from xml.etree import ElementTree
 
-from korbert.corpus.readers.records import Segment, SourceRow, faulty_row
+from korbert.corpus.readers.segments import Segment, SourceRow, faulty_row
 from korbert.errors import CorpusError
+from korbert.messages import Message
 from korbert.records import File
 
 _READ_BYTES = 1 << 20
-_BEGIN, _END = b"<page>", b"</page>"
+_BEGIN = b"<page>"
+_END = b"</page>"
 _PAGE = re.compile(rb"<page>.*?</page>", re.DOTALL)
 _WIKITEXT = "wikitext"
 
@@ -18,7 +20,8 @@ _WIKITEXT = "wikitext"
 def segments(file: BufferedReader, path: File, name: str, part_bytes: int, longest: int) -> Iterator[Segment]:
     """Whole pages, about `part_bytes` in a segment. Raises CorpusError if the file ends inside a page, or a page, which
     MediaWiki limits to 2 MiB, is longer than `longest`."""
-    first, buffer = 1, bytearray()
+    first = 1
+    buffer = bytearray()
     searched = 0  # no page ends in `buffer` before this
     while data := file.read(_READ_BYTES):
         buffer += data
@@ -32,17 +35,17 @@ def segments(file: BufferedReader, path: File, name: str, part_bytes: int, longe
             searched = 0
         elif len(buffer) > part_bytes + longest:
             raise CorpusError(
-                "{path}: page {first} does not end in {num_buffer:,} bytes: no dump named pages-articles.xml, "
+                "{path}: page {page} does not end in {size:,} bytes: not a dump named pages-articles.xml, "
                 "which kind wikipedia is for, or damaged: get it again",
                 path=path,
-                first=first + buffer.count(_END),
-                num_buffer=len(buffer),
+                page=first + buffer.count(_END),
+                size=len(buffer),
             )
     if buffer.rfind(_BEGIN) > buffer.rfind(_END):
         raise CorpusError(
-            "{path}: ends inside page {first}: the file is cut off, get it again",
+            "{path}: ends inside page {page}: the file is cut off, get it again",
             path=path,
-            first=first + buffer.count(_END),
+            page=first + buffer.count(_END),
         )
     if _END in buffer:
         yield Segment(name, first, bytes(buffer))
@@ -67,13 +70,14 @@ def _row(data: bytes, place: str) -> SourceRow:
     revision = page.find("revision")
     text = None if revision is None else revision.findtext("text")
     if not local.isdecimal():
-        return faulty_row(place, None, title, "bad_id", f"<id> is {local!r}, not a whole number")
+        fault = Message("<id> is {id!r}, not a whole number", id=local)
+        return faulty_row(place, None, title, "bad_id", fault)
     if namespace != "0":
-        return faulty_row(place, local, title, "not_an_article", f"namespace {namespace}")
+        return faulty_row(place, local, title, "not_an_article", Message("namespace {number}", number=namespace))
     if (redirect := page.find("redirect")) is not None:
-        return faulty_row(place, local, title, "redirect", f"to {redirect.get('title')}")
+        return faulty_row(place, local, title, "redirect", Message("to {title}", title=redirect.get("title")))
     if text is None or (revision is not None and revision.findtext("model", _WIKITEXT) != _WIKITEXT):
-        return faulty_row(place, local, title, "bad_text", "no wikitext in its revision")
+        return faulty_row(place, local, title, "bad_text", Message("no wikitext in its revision"))
     return SourceRow(place, local, text)
 
 
@@ -86,4 +90,5 @@ def parsed(row: SourceRow) -> SourceRow:
     try:
         return SourceRow(row.place, row.id, wikitext.prose(row.text))
     except RecursionError:
-        return faulty_row(row.place, row.id, row.text, "bad_text", "its wikitext is nested too deep to be parsed")
+        fault = Message("its wikitext is nested too deep to be parsed")
+        return faulty_row(row.place, row.id, row.text, "bad_text", fault)

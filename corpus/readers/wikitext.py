@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import mwparserfromhell
 from mwparserfromhell import nodes
+from mwparserfromhell.wikicode import Wikicode
 
-# Tags whose content is no prose. The parser treats tables as tags.
+# Tags whose content is not prose. The parser treats tables as tags.
 _DROPPED = frozenset(
     {"table", "gallery", "timeline", "graph", "mapframe", "maplink", "imagemap", "score", "categorytree", "inputbox"}
     | {"ref", "references", "math", "ce", "chem", "hiero", "syntaxhighlight", "source", "pre", "section", "indicator"}
@@ -24,7 +24,7 @@ _SPACES = re.compile(r"[^\S\n]+")
 _AT_LINE_ENDS = re.compile(r" ?\n ?")
 _BLANK_LINES = re.compile(r"\n{3,}")
 # Brackets that may have lost content with a template: (, 줄여서 math), (), (영어: , 1924년)
-_BRACKETS = re.compile(r" ?[(（\[][^()（）\[\]\n]*[)）\]]")
+_BRACKETS = re.compile(r"( ?[(（\[])([^()（）\[\]\n]*)([)）\]])")
 _SEPARATORS = re.compile(r"\s*[,;·]\s*")
 
 
@@ -51,21 +51,20 @@ def prose(wikitext: str) -> str:
 
 def _mended(match: re.Match[str]) -> str:
     """Brackets without the separators of lost content; an empty string if nothing is left in them."""
-    whole = match[0]
-    space, opening, inner, closing = whole[: whole[0] == " "], whole.lstrip()[0], whole.strip()[1:-1], whole[-1]
+    opening, inner, closing = match.groups()
     parts = _SEPARATORS.split(inner)
     if all(parts):
-        return whole
+        return match[0]
     kept = [part for part in parts if part]
     separator = next(iter(_SEPARATORS.findall(inner)), "")
-    return f"{space}{opening}{separator.join(kept)}{closing}" if kept else ""
+    return f"{opening}{separator.join(kept)}{closing}" if kept else ""
 
 
-def _text(code: Any) -> str:
+def _text(code: Wikicode | None) -> str:
     return "" if code is None else "".join(map(_shown, code.nodes))
 
 
-def _shown(node: Any) -> str:
+def _shown(node: nodes.Node) -> str:
     if isinstance(node, nodes.Text):
         return str(node.value)
     if isinstance(node, nodes.HTMLEntity):

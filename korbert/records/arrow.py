@@ -8,7 +8,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from korbert.errors import CorpusError
+from korbert.messages import Message
 from korbert.records.compression import File, open_file
 from korbert.records.encodings import decoded
 from korbert.records.jsons import cell_of
@@ -20,36 +24,32 @@ _NAME = re.compile(r"(?!\.\.?$)[^/\\\x00-\x1f]+")  # of a file or folder, not a 
 _STREAM_MARK = b"\xff\xff\xff\xff"  # magic bytes of an Arrow stream; files start with ARROW1
 
 
-def splits(folder: File) -> dict[str, File]:
-    """Name -> folder of each split of a saved DatasetDict; empty for any other folder."""
-    record = folder / "dataset_dict.json"
-    if not record.is_file():
-        return {}
-    return {name: folder / name for name in _names(record, _json(record, "splits"))}
-
-
 def dataset_files(folder: File) -> list[File]:
     """The Arrow files of a Dataset saved by `datasets`, in order.
 
     Raises CorpusError for a folder with several splits, which it lists, and for any other folder.
     """
-    parts = splits(folder)
-    if len(parts) > 1:
-        raise CorpusError(
-            "{folder}: has the splits {parts}: give one, as {iter}",
-            folder=folder,
-            parts=", ".join(parts),
-            iter=next(iter(parts.values())),
-        )
-    folder = next(iter(parts.values()), folder)
-    if not (folder / "state.json").is_file():
+    record = folder / "dataset_dict.json"
+    if record.is_file():
+        parts = [folder / name for name in _names(record, _json(record, "splits"))]
+        if len(parts) > 1:
+            raise CorpusError(
+                "{folder}: has the splits {parts}: give one, as {first}",
+                folder=folder,
+                parts=", ".join(part.name for part in parts),
+                first=parts[0],
+            )
+        folder = parts[0]
+    state = folder / "state.json"
+    if not state.is_file():
         beside = folder.iterdir() if folder.is_dir() else ()
         inside = sorted(path.name for path in beside if path.is_file() and not path.name.startswith("."))
-        there = f"holds {', '.join(inside[:10])}" if inside else "holds no file"
+        there = Message("holds no file")
+        if inside:
+            there = Message("holds {files}", files=", ".join(inside[:10]))
         raise CorpusError(
             "{folder}: is a folder that `datasets` has not saved ({there}): give a file", folder=folder, there=there
         )
-    state = folder / "state.json"
     held = _json(state, "_data_files")
     if isinstance(held, list):
         held = [part.get("filename") if isinstance(part, dict) else None for part in held]
@@ -59,14 +59,17 @@ def dataset_files(folder: File) -> list[File]:
             raise CorpusError(
                 "{path}: no such file, and {folder} names it: get the folder again",
                 path=path,
-                folder=folder / "state.json",
+                folder=state,
             )
     return files
 
 
-def _json(path: File, key: str) -> Any:
+def _json(path: File, key: str) -> object:
+    """The value of a key in a record of `datasets`."""
     try:
-        return json.loads(read_small(path) if isinstance(path, Path) else path.read_bytes())[key]
+        content = read_small(path) if isinstance(path, Path) else path.read_bytes()
+        value: object = json.loads(content)[key]
+        return value
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorpusError(
             "{path}: no record of `datasets` with {key!r} ({error}): get the folder again",
@@ -76,13 +79,13 @@ def _json(path: File, key: str) -> Any:
         ) from error
 
 
-def _names(record: File, names: Any) -> list[str]:
-    """Names of files or folders beside a record. CorpusError for anything else, such as a path that leads out."""
+def _names(record: File, names: object) -> list[str]:
+    """Names of files or folders next to a record. CorpusError for anything else, such as a path that leads out."""
     given: list[Any] = names if isinstance(names, list) and names else [[names]]
     for name in given:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise CorpusError(
-                "{record}: {name!r:.60} is no name of what lies beside it: get the folder again",
+                "{record}: {name!r:.60} is not the name of a file or folder next to it: get the folder again",
                 record=record,
                 name=name,
             )
@@ -101,7 +104,7 @@ def read_batches(paths: Sequence[File], form: str) -> Table:
             inner = {column: feature.get("feature", feature) for column, feature in features.items()}  # of lists, too
             names = {column: own["names"] for column, own in inner.items() if own.get("_type") == "ClassLabel"}
 
-    def held(wanted: Sequence[str]) -> Iterator[Any]:
+    def held(wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
         columns = list(dict.fromkeys(_held(column, schema) for column in wanted))
         for path in paths:
             with _opened(path, form) as (_, batches):
@@ -114,11 +117,8 @@ def read_batches(paths: Sequence[File], form: str) -> Table:
 
 
 @contextmanager
-def _opened(path: File, form: str) -> Iterator[tuple[Any, Callable[[list[str]], Iterable[Any]]]]:
+def _opened(path: File, form: str) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Iterable[pa.RecordBatch]]]]:
     """The schema of a file, and its batches with some columns. Errors of pyarrow become a CorpusError."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         if form == "Parquet":
             with open_file(path) as opened, pq.ParquetFile(opened) as file:
@@ -136,36 +136,36 @@ def _opened(path: File, form: str) -> Iterator[tuple[Any, Callable[[list[str]], 
         ) from error
 
 
-def rows_in(batch: Any, wanted: Sequence[str], names: Mapping[str, list[str]]) -> Iterator[list[Any]]:
+def rows_in(batch: pa.RecordBatch, wanted: Sequence[str], names: Mapping[str, list[str]]) -> Iterator[list[object]]:
     """The cells of each row. names: of classes, by column."""
     columns = {name: _cells(batch.column(name)) for name in batch.schema.names}
     cells = []
     for column in wanted:
         held = _held(column, batch.schema)
-        values = columns[held] if column == held else [cell_of({held: value}, column) for value in columns[held]]
-        cells.append([_class_name(value, names[column]) for value in values] if column in names else values)
+        values = columns[held]
+        if column != held:
+            values = [cell_of({held: value}, column) for value in values]
+        if column in names:
+            values = [_class_name(value, names[column]) for value in values]
+        cells.append(values)
     yield from map(list, zip(*cells, strict=True))
 
 
-def _held(column: str, schema: Any) -> str:
-    """The column that holds a column, which may be inside of it."""
+def _held(column: str, schema: pa.Schema) -> str:
+    """The column that holds a column, which may be a field of it."""
     return column if column in schema.names else column.split(".")[0]
 
 
-def _nested(fields: Any, before: str = "") -> Iterator[str]:
+def _nested(fields: Iterable[pa.Field], before: str = "") -> Iterator[str]:
     """Column names, with fields of structs as dotted paths."""
-    import pyarrow as pa
-
     for field in fields:
         yield f"{before}{field.name}"
         if pa.types.is_struct(field.type):
             yield from _nested(field.type.fields, f"{before}{field.name}.")
 
 
-def _cells(column: Any) -> list[Any]:
+def _cells(column: pa.Array) -> list[object]:
     """The cells of a column. Bytes become texts, in which those that are not UTF-8 are lone surrogates."""
-    import pyarrow as pa
-
     try:
         cells = column.to_pylist()
     except UnicodeDecodeError:
@@ -173,7 +173,7 @@ def _cells(column: Any) -> list[Any]:
     return [decoded(cell, "utf-8") if isinstance(cell, bytes) else cell for cell in cells]
 
 
-def _class_name(value: Any, names: Sequence[str]) -> Any:
+def _class_name(value: object, names: Sequence[str]) -> object:
     """The name of a class by its number, or of each in a list. -1, no label in `datasets`, becomes None."""
     if isinstance(value, list):
         return [_class_name(part, names) for part in value]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from korbert.errors import CorpusError
 from korbert.messages import argument
+from korbert.system import package
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -90,14 +91,11 @@ class _Stream(io.RawIOBase):
         super().close()
 
 
-def _zstd() -> Any:
-    import zstandard  # not at the top: a submission runs without it
-
-    return zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW_BYTES).decompressobj()
-
-
 PACKED: Mapping[str, Callable[[], Any]] = {  # suffix -> a decoder of one frame
-    ".zst": _zstd,
+    # Imported only here: a submission runs without zstandard.
+    ".zst": lambda: (
+        package("zstandard", "a .zst file").ZstdDecompressor(max_window_size=_LARGEST_WINDOW_BYTES).decompressobj()
+    ),
     ".gz": lambda: zlib.decompressobj(_GZIP_WBITS),
     ".bz2": bz2.BZ2Decompressor,
     ".xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ),
@@ -109,9 +107,11 @@ _PADDED = (".gz", ".xz")  # may have zeros between frames, from tapes and some t
 def _unpack(file: BinaryIO, path: File) -> Iterator[bytes]:
     """The decompressed blocks of all frames."""
     suffix = path.suffix.lower()
-    frame, data = 1, file.read(_STEP_BYTES)
+    frame = 1
+    data = file.read(_STEP_BYTES)
     while data or frame == 1:
-        decoder, is_hungry = PACKED[suffix](), True
+        decoder = PACKED[suffix]()
+        is_hungry = True
         while not decoder.eof:
             if not data and is_hungry:
                 raise CorpusError(

@@ -8,12 +8,12 @@ from itertools import dropwhile, groupby, islice, pairwise
 from typing import Any
 
 from korbert.errors import CorpusError
-from korbert.messages import Message
+from korbert.messages import Message, reason
 from korbert.records.table import Fault, Records, Table, TextFile
 
 _DOCUMENT = "-DOCSTART-"
 _LOOKED_AT = 1_000  # sentences that tell what the columns are
-# Columns behind the number of the word.
+# Columns after the number of the word.
 _CONLLU = ("tokens", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 _Sentence = dict[str, Any]
 
@@ -66,7 +66,7 @@ def read_conll(text: TextFile) -> Table:
             return None
         return {"tokens": columns[int(is_counted)], "tags": columns[-1], **dict(zip(numbers, columns, strict=True))}
 
-    form = "CoNLL with a column that counts words" if is_counted else "CoNLL"
+    form = Message("CoNLL with a column that counts words") if is_counted else "CoNLL"
     return _table(text, form, ("tokens", "tags", *numbers), sentence)
 
 
@@ -110,7 +110,9 @@ def read_klue_entities(text: TextFile) -> Table:
         if not rows:
             return None
         if long := [token for token, _ in rows if len(token) != 1]:
-            raise ValueError(f"token {long[0]!r:.40} where KLUE has one character: form conll reads words")
+            raise ValueError(
+                Message("token {token!r:.40} where KLUE has one character: form conll reads words", token=long[0])
+            )
         name, _, marked = comments[-1].removeprefix("##").strip().partition("\t") if comments else ("", "", "")
         tokens, tags = ([*column] for column in zip(*rows, strict=True))
         return {"id": name, "text": "".join(tokens), "tokens": tokens, "tags": tags, "marked": marked}
@@ -150,7 +152,7 @@ def _table(
             try:
                 columns = sentence(lines)
             except ValueError as error:
-                yield number, Fault("bad_fields", str(error))
+                yield number, Fault("bad_fields", reason(error))
                 continue
             if columns is not None:
                 yield number, [columns[name] for name in wanted]
@@ -169,6 +171,12 @@ def _blocks(text: TextFile) -> Iterator[tuple[int, list[str]]]:
 
 def _of_width(fields: list[str], width: int, line: str) -> list[str]:
     if len(fields) != width:
-        shown = line if len(line) <= 40 else f"{line[:37]}..."
-        raise ValueError(f"{len(fields)} columns where the sentence has {width}, in {shown!r}")
+        raise ValueError(
+            Message(
+                "{count} columns where the sentence has {width}, in {line!r}",
+                count=len(fields),
+                width=width,
+                line=line if len(line) <= 40 else f"{line[:37]}...",
+            )
+        )
     return fields

@@ -16,7 +16,9 @@ from korbert.messages import Message
 from korbert.records.lines import LONGEST
 from korbert.records.table import Fault, Records, Table, TextFile
 
-_MALFORMED = "a quoted field does not end or goes on after its quote, or a carriage return stands outside quotes"
+_MALFORMED = Message(
+    "a quoted field does not end or goes on after its quote, or a carriage return stands outside quotes"
+)
 _VOTES = 1_000  # at most this many records with a quote are examined
 _SEPARATOR = re.compile(r"sep=(.)")  # a first line that Excel writes and reads
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
@@ -41,7 +43,8 @@ class Delimited:
             if not isinstance(fields, Fault) and len(fields) == 1 < width and self.delimiter == "\t":
                 fields = fields[0].split("\t")  # a program put quotes around the whole line
             if not isinstance(fields, Fault) and (len(fields) < width or any(fields[width:])):
-                fields = Fault("bad_fields", f"{len(fields)} fields where the first line has {width}", raw=text)
+                what = Message("{count} fields where the first line has {width}", count=len(fields), width=width)
+                fields = Fault("bad_fields", what, raw=text)
             yield before, text, fields
 
     def ends_inside(self, lines: bytes, inside: bool) -> bool:
@@ -49,7 +52,8 @@ class Delimited:
         opens = re.compile(b'(?:^|%s)"' % re.escape(self.delimiter.encode()), re.MULTILINE)
         at = 0  # a quote anywhere else in an unquoted field is a character
         while self.quoted and (match := (_REST.match if inside else opens.search)(lines, at)) is not None:
-            at, inside = match.end(), not inside
+            at = match.end()
+            inside = not inside
         return inside
 
 
@@ -69,8 +73,10 @@ def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -
     if quoted is None:
         quoted = are_quoted(text.lines(), delimiter, text.longest)
 
-    rows = islice(_fields(text.lines(), delimiter, quoted, text.longest), 1 if separator else 0, None)
-    before, header, columns = next(rows, (0, "", Fault("", "holds only blank lines")))
+    rows = _fields(text.lines(), delimiter, quoted, text.longest)
+    if separator:
+        next(rows)
+    before, header, columns = next(rows, (0, "", Fault("", Message("holds only blank lines"))))
     if isinstance(columns, Fault):
         raise CorpusError(
             "{text}, line {before}, which names the columns: {what}: mend it",
@@ -117,12 +123,10 @@ def _fields(lines: Iterable[str], delimiter: str, quoted: bool, longest: int) ->
         return
     for before, line in enumerate(lines):
         if delimiter in line or line.strip():
-            yield before, line, _unwrapped(line.rstrip("\r\n")).split(delimiter)
-
-
-def _unwrapped(line: str) -> str:
-    """The line without the quotes that a program put around all of it, as around a field."""
-    return line[1:-1].replace('""', '"') if _QUOTED.fullmatch(line) else line
+            record = line.rstrip("\r\n")
+            if _QUOTED.fullmatch(record):  # a program put quotes around all of it, as around a field
+                record = record[1:-1].replace('""', '"')
+            yield before, line, record.split(delimiter)
 
 
 def _csv_records(lines: Iterable[str], longest_field: int, delimiter: str) -> _Fields:
@@ -155,7 +159,8 @@ def _csv_records(lines: Iterable[str], longest_field: int, delimiter: str) -> _F
             reader = csv.reader(feed(), delimiter=delimiter, strict=True)
             fields = Fault("bad_quotes", _MALFORMED, raw=taken[0])
             if len(taken[0]) > longest_field:
-                fields = Fault("too_long", f"is longer than {longest_field:,} characters", raw=taken[0])
+                what = Message("is longer than {longest:,} characters", longest=longest_field)
+                fields = Fault("too_long", what, raw=taken[0])
         finally:
             csv.field_size_limit(limit)
         text = "".join(taken)

@@ -3,19 +3,29 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
-from typing import cast
+from typing import Literal, NewType, cast, get_args
 
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message, argument
 from korbert.names import did_you_mean
-from korbert.records import arrow, conll, excel, jsons, labelling_tools
+from korbert.records import conll, excel, jsons, labelling_tools
 from korbert.records.compression import PACKED, File, open_bytes
 from korbert.records.delimited import delimiter_in, read_delimited
 from korbert.records.encodings import HEAD_BYTES
-from korbert.records.foreign import refuse_foreign
-from korbert.records.form import FORMS, Form, Format
 from korbert.records.lines import LONGEST
 from korbert.records.table import Columns, Fault, Table, TextFile, beginning, text_file
+
+Named = Literal[
+    "auto", "csv", "tsv", "tsv-plain", "tsv-quoted", "jsonl", "json", "parquet", "arrow", "conll", "conllu", "klue-ner",
+    "xlsx",
+]  # fmt: skip
+Sheet = NewType("Sheet", str)
+"""A sheet of a workbook: xlsx:NAME."""
+Form = Named | Sheet
+FORMS: tuple[Named, ...] = get_args(Named)
+
+Format = Literal["lines"] | Form  # of commands that also read plain lines of text
+FORMATS: tuple[Format, ...] = ("auto", "lines", *FORMS[1:])
 
 _ENDINGS: Mapping[str, Form] = {
     ".csv": "csv",
@@ -57,9 +67,57 @@ _TAG = re.compile(r"[-_OBI]|[BIESLU][-_].+|.+[-_][BIESLU]|[A-Z][A-Z0-9+*$.,:-]*"
 _LIST = re.compile(r"\s*\[\s*(?:\{|$)")
 _CONLLU_WIDTH = 10
 
+_MARKUP_BYTES = 4_096  # of a text, that tell its markup
+_TEXT = Message("save its text as .txt in UTF-8")
+_TABLE = Message("save the table as .xlsx, or as CSV in UTF-8")
+_TEXT_OR_LINES = Message("save its text as .txt in UTF-8; --form lines reads each line as a text")
+_HANGUL = Message("in Hangul, save its text as .txt in UTF-8")
+_OFFICE = "\xd0\xcf\x11\xe0"
+_ZIP = "PK\x03\x04"
+
+# How bytes begin, read as Latin-1; endings of the name (none: any); what it is, and what to do. The first that fits.
+_BINARY: Sequence[tuple[str, tuple[str, ...], Message, Message]] = (
+    ("%PDF-", (), Message("a PDF"), Message("save its text as .txt in UTF-8, as with pdftotext")),
+    (_OFFICE, (".hwp",), Message("a document of Hangul (HWP)"), _HANGUL),
+    (_OFFICE, (".doc", ".ppt"), Message("an old document of Office"), _TEXT),
+    (_OFFICE, (".xlsx", ".xlsm"), Message("a workbook with a password"), Message("save it without one")),
+    (_OFFICE, (), Message("an old Excel workbook (.xls), or a document of that age"), _TABLE),
+    (f"{_ZIP}.*?hwp\\+zip", (), Message("a document of Hangul (HWPX)"), _HANGUL),
+    (f"{_ZIP}.*?word/", (), Message("a document of Word"), _TEXT),
+    (f"{_ZIP}.*?ppt/", (), Message("a presentation"), _TEXT),
+    (f"{_ZIP}.*?xl/workbook\\.bin", (), Message("a binary Excel workbook (.xlsb)"), _TABLE),
+    (
+        f"{_ZIP}.*?opendocument", (), Message("a document of LibreOffice"),
+        Message("save the table as .xlsx, or as CSV in UTF-8; or save its text as .txt in UTF-8"),
+    ),
+    (f"{_ZIP}(?!.*?xl/)", (), Message("a ZIP archive"), Message("unpack it, and give a file of it")),
+)  # fmt: skip
+_MARKUP: Sequence[tuple[str, tuple[str, ...], Message, Message]] = (  # the same of the first lines of a text
+    (r"\s*<(?:!doctype html|html)\b", (), Message("HTML"), _TEXT_OR_LINES),
+    (
+        r"\s*<\?xml", (), Message("XML"),
+        Message("write its texts as JSON lines or CSV; --form lines reads each line as a text"),
+    ),
+    (
+        r"WEBVTT|\s*<sami|\s*\d+\s*\n\s*\d\d:\d\d:\d\d[,.]\d", (), Message("a file of subtitles"), _TEXT_OR_LINES,
+    ),
+    (r"#FORMAT=WebAnno TSV", (), Message("WebAnno TSV of INCEpTION"), Message("export it as CoNLL 2002, .conll")),
+    (
+        r"__label__\S", (), Message("of fastText"),
+        Message("write two columns, label and text, below a line with these names: .tsv"),
+    ),
+    (
+        r"\s*(?:(?:var|let|const) )?[\w.]+ ?= ?[\[{]\s*\n", (), Message("a script"),
+        Message("keep the JSON in it alone, as .json"),
+    ),
+    ("", (".html", ".htm", ".xml"), Message("markup"), _TEXT_OR_LINES),
+    ("", (".srt", ".vtt", ".smi"), Message("a file of subtitles"), _TEXT_OR_LINES),
+    ("", (".js", ".ts", ".py", ".css", ".java", ".sh", ".sql"), Message("a script"), _TEXT_OR_LINES),
+)  # fmt: skip
+
 
 def holds_records(folder: File) -> bool:
-    """Whether it is a folder that open_table opens: saved by `datasets`, or of brat."""
+    """Whether open_table opens this folder: one saved by `datasets`, or one of brat."""
     is_saved = any((folder / name).is_file() for name in ("state.json", "dataset_dict.json"))
     return is_saved or (folder.is_dir() and bool(labelling_tools.standoff(folder)))
 
@@ -78,7 +136,9 @@ def open_table(
     SettingsError for an unknown `form`.
     """
     if form == "auto" and (of_brat := labelling_tools.standoff(path)):
-        return labelling_tools.read_standoff(of_brat if files is None or path in files else files)
+        if files is not None and path not in files:
+            of_brat = list(files)
+        return labelling_tools.read_standoff(of_brat)
     return labelling_tools.with_usual_names(open_plain(path, form), fits)
 
 
@@ -87,6 +147,8 @@ def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LO
 
     encoding: of text; "auto" detects it. longest: characters of a quoted field of CSV.
     """
+    from korbert.records import arrow  # not at the top: pyarrow takes a quarter of a second
+
     if form not in FORMS and not form.startswith("xlsx:"):
         hint = did_you_mean(form, FORMS) or Message("name one of these")
         raise SettingsError("no format {form!r} among {forms}: {hint}", form=form, forms=", ".join(FORMS), hint=hint)
@@ -96,10 +158,8 @@ def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LO
         return arrow.read_batches(arrow.dataset_files(path), Message("Arrow of datasets"))
     head = head_of(path)
     form = cast(Form, detected(head, str(path), form, lambda _: _looks_like(text_file(path, head, encoding, longest))))
-    if form == "parquet":
-        return arrow.read_batches([path], "Parquet")
-    if form == "arrow":
-        return arrow.read_batches([path], "Arrow")
+    if form in ("parquet", "arrow"):
+        return arrow.read_batches([path], form.capitalize())
     if form.startswith("xlsx"):
         return excel.read_workbook(path, form.removeprefix("xlsx").removeprefix(":"))
     return _OF_TEXT[form](text_file(path, head, encoding, longest))
@@ -118,6 +178,24 @@ def detected(head: bytes, name: str, form: Format, otherwise: Callable[[Sequence
     _, lines = beginning(head)
     form = form_by_content(form, lines)
     return otherwise(lines) if form == "auto" else form
+
+
+def refuse_foreign(head: bytes, name: str, form: Format) -> None:
+    """Raises CorpusError, with the way out, for a file that begins so and holds neither texts nor a table.
+
+    form: as given; unless it is "auto", only binary files are refused.
+    """
+    if head.startswith(_ZIP.encode()) and form != "auto" and not form.startswith("xlsx"):
+        raise CorpusError(
+            "{name}: is a workbook of Excel, or another ZIP archive, not {form}: save it as CSV", name=name, form=form
+        )
+    looked_at = [(_BINARY, head.decode("latin-1"))]
+    if form == "auto":
+        looked_at.append((_MARKUP, "\n".join(beginning(head[:_MARKUP_BYTES])[1])))
+    for known, start in looked_at:
+        for pattern, endings, what, do in known:
+            if name.lower().endswith(endings or "") and re.match(pattern, start, re.DOTALL | re.IGNORECASE):
+                raise CorpusError("{name}: is {what}: {do}", name=name, what=what, do=do)
 
 
 def head_of(path: File) -> bytes:

@@ -10,7 +10,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
 from korbert.errors import CorpusError, KorbertError
@@ -19,6 +19,9 @@ from korbert.names import BLANK, did_you_mean, same_name
 from korbert.records.compression import File, open_file
 from korbert.records.table import Fault, Records, Table
 from korbert.system import package
+
+if TYPE_CHECKING:
+    from openpyxl.cell import Cell, MergedCell
 
 _LARGEST = 1 << 28  # bytes of XML in a workbook; Excel's own limits allow more, memory does not
 _MOST_ROWS = 1 << 20  # of a sheet, by Excel
@@ -39,7 +42,8 @@ def read_workbook(path: File, sheet: str = "") -> Table:
     """
     with _opened(path) as book:
         chosen = _chosen(book.worksheets, sheet, path)
-        title, others = chosen.title, [other.title for other in book.worksheets if other is not chosen]
+        title = chosen.title
+        others = [other.title for other in book.worksheets if other is not chosen]
         number, header = next(_rows(chosen, path), (0, []))
         if not header:
             raise CorpusError(
@@ -49,12 +53,12 @@ def read_workbook(path: File, sheet: str = "") -> Table:
                 option=argument("sheet"),
             )
         xml = chosen._get_source().read()
-    unread, sheets = 0 if sheet else len(others), ", ".join(others)
+    unread = 0 if sheet else len(others)
     hidden, merged, unsaved = (len(pattern.findall(xml)) for pattern in (_HIDDEN, _MERGED, _UNSAVED))
     said = {
         Message(
             "sheets not read: {count:,} ({others}): {option} names one",
-            count=unread, others=sheets, option=argument("sheet"),
+            count=unread, others=", ".join(others), option=argument("sheet"),
         ): unread,
         Message("hidden rows or columns, read all the same: {count:,}", count=hidden): hidden,
         Message("blocks of merged cells, of which the first cell alone counts: {count:,}", count=merged): merged,
@@ -67,10 +71,13 @@ def read_workbook(path: File, sheet: str = "") -> Table:
         with _opened(path) as book:
             for place, cells in _rows(_chosen(book.worksheets, title, path), path):
                 if place > number:
-                    is_wider = len(cells) > len(names)
+                    if len(cells) > len(names):
+                        counts = {"count": len(cells), "width": len(names)}
+                        what = Message("{count} cells where the first row has {width}", **counts)
+                        yield place, Fault("bad_fields", what)
+                        continue
                     cells += [""] * (len(names) - len(cells))
-                    fault = Fault("bad_fields", f"{len(cells)} cells where the first row has {len(names)}")
-                    yield place, fault if is_wider else [cells[index] for index in indices]
+                    yield place, [cells[index] for index in indices]
 
     notes = tuple(note for note, count in said.items() if count)
     return Table(names, Message("Excel, sheet {name}", name=title), "", "row", read, notes=notes)
@@ -132,11 +139,12 @@ def _rows(sheet: Any, path: File) -> Iterator[tuple[int, list[str]]]:
             yield number, cells
 
 
-def _shown(cell: Any) -> str:
+def _shown(cell: "Cell | MergedCell") -> str:
     """The text of a cell as people see it."""
-    value, form = cell.value, cell.number_format if cell.value is not None else ""
+    value = cell.value
     if value is None:
         return ""
+    form = cell.number_format
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, datetime.date | datetime.time):
@@ -155,13 +163,16 @@ def _date(value: datetime.date | datetime.time, form: str) -> str:
     tokens = _OF_A_DATE.findall(_BY_LOCALE.get(form, form).split(";")[0])
     kinds = [*(letters[0].lower() for _, _, letters, _ in tokens if letters), ""]
     codes = {"y": "%Y", "m": "%m", "d": "%d", "h": "%I" if "a" in kinds else "%H", "s": "%S", "a": "%p", "minute": "%M"}
-    shown, before = "", ""
+    shown = ""
+    before = ""
     for quoted, escaped, letters, other in tokens:
         if other.isalpha():
             return str(value)
         kind = kinds.pop(0) if letters else ""
         is_minute = kind == "m" and (before == "h" or kinds[0] == "s")
-        part = value.strftime(codes["minute" if is_minute else kind]) if kind else quoted + escaped + other
+        part = quoted + escaped + other
+        if kind:
+            part = value.strftime(codes["minute"] if is_minute else codes[kind])
         shown += (part.lstrip("0") or "0") if len(letters) == 1 else part
         before = kind or before
     return shown
@@ -173,8 +184,9 @@ def workbook_of(rows: Iterable[Sequence[str]]) -> tuple[bytes, int]:
     Raises CorpusError for more rows than a sheet holds; MissingPackage without openpyxl.
     """
     openpyxl = package("openpyxl", "an Excel file")
-    book, cut, made = openpyxl.Workbook(write_only=True), 0, io.BytesIO()
+    book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet()
+    cut = 0
     for number, row in enumerate(rows, 1):
         if number > _MOST_ROWS:
             raise CorpusError(
@@ -189,5 +201,6 @@ def workbook_of(rows: Iterable[Sequence[str]]) -> tuple[bytes, int]:
             cells.append(openpyxl.cell.WriteOnlyCell(sheet, text))
             cells[-1].data_type = "s"
         sheet.append(cells)
+    made = io.BytesIO()
     book.save(made)
     return made.getvalue(), cut

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from korbert.errors import SettingsError
+from korbert.messages import Message, joined, reason
 
 _TUPLES: Mapping[int, Sequence[str]] = {2: ("text", "label"), 3: ("text", "pair", "label")}
-_TAKEN = "give a path, a list of tuples or dicts, a frame of pandas or polars, or a Dataset"
+_TAKEN = Message("give a path, a list of tuples or dicts, a frame of pandas or polars, or a Dataset")
 
 
 def write_rows(rows: Any, folder: Path, name: str, columns: Mapping[int, Sequence[str]] = _TUPLES) -> Path:
@@ -18,9 +19,9 @@ def write_rows(rows: Any, folder: Path, name: str, columns: Mapping[int, Sequenc
     """
     if isinstance(rows, Mapping):  # a DatasetDict, or columns
         raise SettingsError(
-            "{name}: is a {name2} of {rows}: give one of these",
+            "{name}: is a {type} of {rows}: give one of these",
             name=name,
-            name2=type(rows).__name__,
+            type=type(rows).__name__,
             rows=", ".join(map(str, rows)),
         )
     if (table := _table_of(rows, name)) is not None:
@@ -31,7 +32,7 @@ def write_rows(rows: Any, folder: Path, name: str, columns: Mapping[int, Sequenc
             writer.write_table(table)
         return path
     if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
-        raise SettingsError("{name}: is a {name2}: {taken}", name=name, name2=type(rows).__name__, taken=_TAKEN)
+        raise SettingsError("{name}: is a {type}: {taken}", name=name, type=type(rows).__name__, taken=_TAKEN)
     path = folder / f"{name}.jsonl"
     lines = [_line(row, f"{name}[{number}]", columns) for number, row in enumerate(rows)]
     if not lines:
@@ -63,9 +64,9 @@ def _table_of(rows: Any, name: str) -> Any:
             return pa.table(rows)
     except pa.ArrowException as error:
         raise SettingsError(
-            "{name}: {splitlines}: give each column values of one type",
+            "{name}: {cause}: give each column values of one type",
             name=name,
-            splitlines=str(error).splitlines()[0],
+            cause=str(error).splitlines()[0],
         ) from None
     return None
 
@@ -74,24 +75,24 @@ def _line(row: object, name: str, columns: Mapping[int, Sequence[str]]) -> str:
     """A row as JSON."""
     if isinstance(row, Sequence) and not isinstance(row, str | bytes):
         if len(row) not in columns:
-            known = " or ".join(f"({', '.join(names)})" for names in columns.values())
             raise SettingsError(
-                "{name}: a tuple of {num_row}: give {known}, or a dict with a key for each column",
+                "{name}: a tuple of {count}: give {known}, or a dict with a key for each column",
                 name=name,
-                num_row=len(row),
-                known=known,
+                count=len(row),
+                known=joined((f"({', '.join(names)})" for names in columns.values()), " or "),
             )
         row = dict(zip(columns[len(row)], row, strict=True))
     if not isinstance(row, Mapping):
-        raise SettingsError("{name}: {row!r:.40} is no row: {taken}", name=name, row=row, taken=_TAKEN)
+        raise SettingsError("{name}: {row!r:.40} is not a row: {taken}", name=name, row=row, taken=_TAKEN)
     try:
         return json.dumps(row, ensure_ascii=False, default=_plain)
     except (TypeError, ValueError) as error:
-        raise SettingsError("{name}: {error}: give texts, numbers and lists", name=name, error=error) from None
+        raise SettingsError("{name}: {cause}: give texts, numbers and lists", name=name, cause=reason(error)) from None
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """A number or an array of numpy as Python has it."""
     if hasattr(value, "tolist"):
-        return value.tolist()
-    raise TypeError(f"a {type(value).__name__} has no form in JSON")
+        plain: object = value.tolist()
+        return plain
+    raise TypeError(Message("a {type} cannot be written as JSON", type=type(value).__name__))

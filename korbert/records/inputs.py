@@ -10,10 +10,10 @@ from tempfile import TemporaryDirectory
 from typing import IO, Any, TypeAlias, cast
 
 from korbert.errors import CorpusError
+from korbert.messages import Message
 from korbert.records.compression import File, open_bytes
-from korbert.records.detection import detected, head_of, open_table
+from korbert.records.detection import Form, Format, detected, head_of, open_table
 from korbert.records.encodings import utf8
-from korbert.records.form import Form, Format
 from korbert.records.jsons import object_of, parsed
 from korbert.records.labelling_tools import is_export
 from korbert.records.lines import TOO_LONG, Line, batches
@@ -39,9 +39,17 @@ class Lines:
         try:
             text = line.text
         except UnicodeDecodeError as error:
-            do = "convert it, as with iconv -f cp949" if self.encoding == "utf-8" else "correct it"
-            place = f"byte {error.start + 1} is not {self.encoding.upper()}"
-            return Fault("bad_encoding", f"{place}: {line.data[:40]!r}: {do}")
+            do = Message("correct it")
+            if self.encoding == "utf-8":
+                do = Message("convert it, as with iconv -f cp949")
+            what = Message(
+                "byte {number} is not {encoding}: {beginning}: {do}",
+                number=error.start + 1,
+                encoding=self.encoding.upper(),
+                beginning=repr(line.data[:40]),
+                do=do,
+            )
+            return Fault("bad_encoding", what)
         return object_of(parsed(text)) if self.form == "jsonl" else {"text": text}
 
 
@@ -90,4 +98,4 @@ def copied(pipe: IO[bytes], name: str) -> Iterator[Path]:
         try:
             yield path
         except CorpusError as error:
-            raise CorpusError(str(error).replace(str(path), name)) from error
+            raise CorpusError(error.message.changed(lambda text: text.replace(str(path), name))) from error

@@ -6,7 +6,7 @@ Nested columns are named by path: labels.label.
 import ast
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from typing import Any, NoReturn, TypeAlias
@@ -17,6 +17,7 @@ from korbert.names import same_name
 from korbert.records.compression import File
 from korbert.records.encodings import UNDECODABLE
 from korbert.records.table import Fault, Records, Table, TextFile, type_name
+from korbert.system import JsonObject
 
 _LOOKED_AT = 1_000  # records whose keys become the columns
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -52,10 +53,14 @@ def read_json(text: TextFile) -> Table:
     value = values.value()
     if isinstance(value, dict) and values.next():
         return _table(text, "JSON", "line", lambda: _Values(text).successive())
-    held = {key: inner for key, inner in value.items() if isinstance(inner, list)} if isinstance(value, dict) else {}
-    lists = {key: inner for key, inner in held.items() if any(isinstance(item, dict) for item in inner)}
+    lists = {}
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        if isinstance(inner, list) and any(isinstance(item, dict) for item in inner):
+            lists[key] = inner
     if len(lists) != 1:
-        what = f"lists of objects at {', '.join(lists)}" if lists else f"{type_name(value)} without a list of objects"
+        what = Message("{kind} without a list of objects", kind=type_name(value))
+        if lists:
+            what = Message("lists of objects at {keys}", keys=", ".join(lists))
         raise CorpusError(
             "{text}: {what}: give a list of objects, or an object with one such list", text=text.path, what=what
         )
@@ -93,7 +98,7 @@ def parsed(line: str) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:  # a number of thousands of digits is a ValueError of another kind
-        return Fault("bad_json", f"is not JSON ({error})", raw=line)
+        return Fault("bad_json", Message("is not JSON ({error})", error=error), raw=line)
 
 
 def value_in(cell: Any) -> Any:
@@ -111,21 +116,23 @@ _ITEM = r"'[^']*'|\"[^\"]*\"|[-+.\w]+"
 _OF_NUMPY = re.compile(rf"\[\s*(?:{_ITEM})(?:\s+(?:{_ITEM}))*\s*\]")
 
 
-def _python(cell: str) -> Any:
+def _python(cell: str) -> object:
     """A Python literal, or a list as numpy spells it, without commas: Python would join adjacent strings."""
     if _OF_NUMPY.fullmatch(cell):
         return list(map(ast.literal_eval, re.findall(_ITEM, cell)))
-    return ast.literal_eval(cell)
+    literal: object = ast.literal_eval(cell)
+    return literal
 
 
 def fault_of(value: object) -> Fault:
     """The fault of a value that is not an object."""
     if isinstance(value, Fault):
         return value
-    return Fault("bad_json", f"{type_name(value)} where an object belongs", raw=json.dumps(value, ensure_ascii=False))
+    what = Message("{kind} where an object belongs", kind=type_name(value))
+    return Fault("bad_json", what, raw=json.dumps(value, ensure_ascii=False))
 
 
-def cell_of(record: Mapping[str, Any], column: str) -> Any:
+def cell_of(record: JsonObject, column: str) -> Any:
     """The value of a key, in any Unicode form, or of a dotted path; None if there is none."""
     if column in record:
         return record[column]
@@ -138,7 +145,7 @@ def cell_of(record: Mapping[str, Any], column: str) -> Any:
     return next((value for key, value in record.items() if same_name(key, column)), None)
 
 
-def nested_columns(record: Mapping[str, Any], before: str = "") -> Iterator[str]:
+def nested_columns(record: JsonObject, before: str = "") -> Iterator[str]:
     """The keys, with those of nested objects as dotted paths."""
     for key, value in record.items():
         yield f"{before}{key}"
@@ -159,12 +166,12 @@ def _table(text: TextFile, form: str, unit: str, values: Callable[[], Numbered])
 
 
 def table_of(
-    first: Iterable[Mapping[str, Any]],
+    first: Iterable[JsonObject],
     objects: Callable[[], Numbered],
     form: str,
     encoding: str,
     unit: str,
-    cell: Callable[[Mapping[str, Any], str], Any] = cell_of,
+    cell: Callable[[JsonObject, str], object] = cell_of,
 ) -> Table:
     """A table of objects. first: some of them, whose keys are the columns."""
 
@@ -176,10 +183,12 @@ def table_of(
     return Table(columns, form, encoding, unit, read, objects)
 
 
-def object_of(value: Any) -> Any:
+def object_of(value: object) -> object:
     """Of spaCy's pairs of a text and its labels, ["..", {"entities": [..]}], one object; other values unchanged."""
-    is_pair = isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], dict)
-    return {"text": value[0], **value[1]} if is_pair else value
+    match value:
+        case [str(text), dict(labels)]:
+            return {"text": text, **labels}
+    return value
 
 
 class _Values:
@@ -189,14 +198,17 @@ class _Values:
     """
 
     def __init__(self, text: TextFile) -> None:
-        self._path, self._blocks = text.path, text.blocks()
-        self.data, self.at, self.line = "", 0, 1
+        self._path = text.path
+        self._blocks = text.blocks()
+        self.data = ""
+        self.at = 0
+        self.line = 1
 
     def next(self) -> str:
-        """The next character that is no space, where it now is; "" at the end."""
+        """Skips white space and returns the character after it, without taking it; "" at the end."""
         while True:
-            match = _SPACE.match(self.data, self.at)
-            self.go(match.end() if match else self.at)
+            if match := _SPACE.match(self.data, self.at):
+                self.go(match.end())
             if self.at < len(self.data):
                 return self.data[self.at]
             if not self._more():
@@ -206,13 +218,14 @@ class _Values:
         self.line += self.data.count("\n", self.at, to)
         self.at = to
 
-    def value(self) -> Any:
+    def value(self) -> object:
         """The value that begins here. CorpusError if it is invalid, cut off or too long."""
         while True:
             try:
                 value, end = _DECODER.raw_decode(self.data, self.at)
             except (ValueError, RecursionError) as error:
-                at, cause = getattr(error, "pos", self.at), getattr(error, "msg", str(error))
+                at = getattr(error, "pos", self.at)
+                cause = getattr(error, "msg", str(error))
                 is_cut = cause.startswith("Unterminated") or at > len(self.data) - _LONGEST_TOKEN
                 if not (is_cut and self._more()):
                     self.refuse(at, cause)
@@ -231,10 +244,10 @@ class _Values:
             self.next()
             yield self.line, self.value()
             if (mark := self.next()) not in (",", "]"):
-                self.refuse(self.at, f"{self.shown()} where a comma or ] belongs")
+                self.refuse(self.at, Message("{shown} where a comma or ] belongs", shown=self.shown()))
         self.go(self.at + 1)
         if self.next():
-            self.refuse(self.at, f"{self.shown()} behind the list")
+            self.refuse(self.at, Message("{shown} after the list", shown=self.shown()))
 
     def successive(self) -> Numbered:
         """Values one after another, each with its line."""
@@ -245,7 +258,7 @@ class _Values:
         raise _not_json(self._path, self.line + self.data.count("\n", self.at, at), cause)
 
     def shown(self) -> str:
-        return repr(self.data[self.at : self.at + 20]) if self.at < len(self.data) else "the end of the file"
+        return repr(self.data[self.at : self.at + 20]) if self.at < len(self.data) else Message("the end of the file")
 
     def _more(self) -> bool:
         """Reads as much as it holds, so that a value of many blocks is parsed a few times. False at the end."""
@@ -262,7 +275,8 @@ class _Values:
         while size <= len(left) and (block := next(self._blocks, "")):
             new.append(block)
             size += len(block)
-        self.data, self.at = "".join(new), 0
+        self.data = "".join(new)
+        self.at = 0
         return size > 0
 
 
@@ -270,7 +284,7 @@ def _not_json(path: File, line: int, cause: str) -> CorpusError:
     return CorpusError("{path}, line {line}: not JSON ({cause}): mend it", path=path, line=line, cause=cause)
 
 
-def paragraphs_of(article: Any) -> list[tuple[Any, Any]]:
+def paragraphs_of(article: JsonObject) -> list[tuple[object, Any]]:
     """Context and questions of each paragraph of an article of SQuAD; questions are None where there are none.
 
     KeyError or TypeError for anything else.
@@ -278,13 +292,14 @@ def paragraphs_of(article: Any) -> list[tuple[Any, Any]]:
     return [(paragraph["context"], paragraph.get("qas")) for paragraph in article["paragraphs"]]
 
 
-def _questions(articles: Sequence[Any]) -> Iterator[Any]:
+def _questions(articles: Sequence[JsonObject]) -> Iterator[object]:
     """One record per question, with its context and title. An article without paragraphs is a fault."""
     for index, article in enumerate(articles):
         try:
             inside = [(context, list(questions)) for context, questions in paragraphs_of(article)]
         except (KeyError, TypeError):
-            yield Fault("bad_json", f"article {index} has no list of paragraphs, each with context and qas")
+            what = Message("article {index} has no list of paragraphs, each with context and qas", index=index)
+            yield Fault("bad_json", what)
             continue
         for context, questions in inside:
             head = {"title": article.get("title"), "context": context}

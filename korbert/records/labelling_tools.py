@@ -4,18 +4,17 @@ A form is recognised by its keys, in `EXPORTS`; its records become fields with t
 no change are not here: doccano's and spaCy's spans, Label Studio's CSV, CoNLL.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
 
 from korbert.errors import CorpusError
+from korbert.messages import Message, reason
 from korbert.records.compression import File
 from korbert.records.jsons import Numbered, cell_of, fault_of, parsed, table_of, value_in
 from korbert.records.table import Cells, Columns, Fault, Table, open_text
-
-_Record: TypeAlias = Mapping[str, Any]
+from korbert.system import JsonObject
 
 _LOOKED_AT = 1_000  # records whose fields become the columns
 
@@ -31,7 +30,7 @@ class Export:
 
     name: str
     keys: tuple[str, ...]
-    fields: Callable[[_Record], Iterable[_Record | Fault]]
+    fields: Callable[[JsonObject], Iterable[JsonObject | Fault]]
     marks: Callable[[Cells], bool] = lambda cells: True
 
     def fits(self, cells: Cells) -> bool:
@@ -55,11 +54,7 @@ def with_usual_names(table: Table, fits: Callable[[Columns], bool]) -> Table:
     export = next((form for form in EXPORTS if set(form.keys) <= set(table.columns) and form.fits(table.first)), None)
     if export is None:
         return table
-    exported = _exported(table, export)
-    return table if fits(table.columns) and not fits(exported.columns) else exported
 
-
-def _exported(table: Table, export: Export) -> Table:
     def rows() -> Numbered:
         for number, record in table.records():
             if not isinstance(record, dict):
@@ -73,18 +68,21 @@ def _exported(table: Table, export: Export) -> Table:
                     else:
                         yield number, {**rest, **fields}
             except (KeyError, TypeError, AttributeError, ValueError) as error:
-                what = str(error) if type(error) is ValueError else repr(error)
-                yield number, Fault("bad_record", f"is no record of {export.name} ({what})")
+                cause = reason(error) if type(error) is ValueError else repr(error)
+                what = Message("is not a record of {tool} ({cause})", tool=export.name, cause=cause)
+                yield number, Fault("bad_record", what)
 
-    def cell(fields: _Record, column: str) -> Any:
+    def cell(fields: JsonObject, column: str) -> object:
         value = cell_of(fields, column)
         return [] if value is None and column == "spans" else value
 
     first = (fields.record if isinstance(fields, Fault) else fields for _, fields in islice(rows(), _LOOKED_AT))
-    return table_of(filter(None, first), rows, f"{export.name} in {table.form}", table.encoding, table.unit, cell)
+    form = Message("{tool} in {form}", tool=export.name, form=table.form)
+    exported = table_of(filter(None, first), rows, form, table.encoding, table.unit, cell)
+    return table if fits(table.columns) and not fits(exported.columns) else exported
 
 
-def _label_studio(record: _Record) -> Iterator[_Record | Fault]:
+def _label_studio(record: JsonObject) -> Iterator[JsonObject | Fault]:
     """The data of a task with `spans`, `label` or `score`; with their own names if there are several of a kind.
 
     Of several annotations those marked as ground truth count; others have to agree.
@@ -94,18 +92,20 @@ def _label_studio(record: _Record) -> Iterator[_Record | Fault]:
     annotations = [annotation for annotation in annotations if annotation.get("ground_truth")] or annotations
     results = [_results(annotation["result"]) for annotation in annotations]
     if not results:
-        yield Fault("unlabelled", "has no annotation", record["data"])
+        yield Fault("unlabelled", Message("has no annotation"), record["data"])
     elif any(result != results[0] for result in results):
-        what = f"has {len(results)} annotations that differ: mark one as ground truth"
+        what = Message("has {count} annotations that differ: mark one as ground truth", count=len(results))
         yield Fault("disagreeing", what, record["data"])
     else:
         yield {**record["data"], **results[0]}
 
 
-def _results(results: Sequence[Any]) -> dict[str, Any]:
-    by_role: dict[str, dict[str, Any]] = {"spans": {}, "label": {}, "score": {}}
+def _results(results: Sequence[JsonObject]) -> JsonObject:
+    """The labels of an annotation by role, or by their own names if there are several of a kind."""
+    by_role: dict[str, JsonObject] = {"spans": {}, "label": {}, "score": {}}
     for result in results:
-        kind, value = result.get("type"), result.get("value", {})
+        kind = result.get("type")
+        value = result.get("value", {})
         if kind == "labels":
             by_role["spans"].setdefault(result["from_name"], []).append(value)
         elif kind == "choices":
@@ -120,13 +120,16 @@ def _results(results: Sequence[Any]) -> dict[str, Any]:
 _ANSWERS = {"accept": "", "reject": "rejected", "ignore": "ignored"}  # of Prodigy
 
 
-def _prodigy(record: _Record) -> Iterator[_Record | Fault]:
+def _prodigy(record: JsonObject) -> Iterator[JsonObject | Fault]:
     fields = {} if record.get("accept") is None else {"label": record["accept"]}
-    reason = _ANSWERS[record["answer"]]
-    yield Fault(reason, f"'answer' is {record['answer']!r}", fields) if reason else fields
+    answer = record["answer"]
+    if _ANSWERS[answer]:
+        yield Fault(_ANSWERS[answer], Message("'answer' is {answer!r}", answer=answer), fields)
+    else:
+        yield fields
 
 
-def _modu(record: _Record) -> Iterator[_Record]:
+def _modu(record: JsonObject) -> Iterator[JsonObject]:
     for sentence in record["sentence"]:
         entities = [
             {"start": entity["begin"], "end": entity["end"], "label": entity["label"], "text": entity["form"]}
@@ -135,14 +138,23 @@ def _modu(record: _Record) -> Iterator[_Record]:
         yield {"id": sentence.get("id"), "text": sentence["form"], "spans": entities}
 
 
-def _klue_relation(record: _Record) -> Iterator[_Record]:
+def _klue_relation(record: JsonObject) -> Iterator[JsonObject]:
     """Marks subject and object as KLUE-baseline does: `<subj>비틀즈</subj>가 ...`. Nested ones get nested marks."""
-    text, marks = record["sentence"], []
+    text = record["sentence"]
+    marks = []
     for role, mark in (("subject", "subj"), ("object", "obj")):
         entity = value_in(record[f"{role}_entity"])  # in CSV, a string of it
-        start, end, word = int(entity["start_idx"]), int(entity["end_idx"]) + 1, entity["word"]
-        if text[start:end] != word:
-            raise ValueError(f"the text has {text[start:end]!r} where the {role}, {word!r}, should be")
+        start = int(entity["start_idx"])
+        end = int(entity["end_idx"]) + 1
+        if text[start:end] != entity["word"]:
+            raise ValueError(
+                Message(
+                    "the text has {found!r} where the {role}, {word!r}, should be",
+                    found=text[start:end],
+                    role=role,
+                    word=entity["word"],
+                )
+            )
         marks += [(start, True, -end, f"<{mark}>"), (end, False, -start, f"</{mark}>")]
     for offset, _, _, mark in sorted(marks, reverse=True):  # from the end, so that earlier offsets stay valid
         text = f"{text[:offset]}{mark}{text[offset:]}"
@@ -205,7 +217,7 @@ EXPORTS: tuple[Export, ...] = (
 def tables_of(paths: Iterable[Path]) -> dict[Path, tuple[Path, ...]]:
     """Path -> the files that are read as one table: a file by itself, all .ann files of brat as their folder.
 
-    The texts and settings beside .ann files are left out; other .txt files have no annotations, which is a fault.
+    The texts and settings next to .ann files are left out; other .txt files lack annotations, which is a fault.
     """
     paths = list(paths)
     files = tuple(sorted(path for path in paths if path.suffix == ".ann"))
@@ -218,45 +230,54 @@ def tables_of(paths: Iterable[Path]) -> dict[Path, tuple[Path, ...]]:
 
 def standoff(path: File) -> list[File]:
     """The .ann files of brat that a path stands for: itself, or those below a folder."""
-    return sorted(path.rglob("[!.]*.ann")) if path.is_dir() else [path] if path.suffix == ".ann" else []
+    if path.is_dir():
+        return sorted(path.rglob("[!.]*.ann"))
+    return [path] if path.suffix == ".ann" else []
 
 
 def read_standoff(files: Sequence[File]) -> Table:
-    """Documents of brat: `id`, `text` of the .txt file beside an .ann file, and `spans`, its text-bound annotations."""
+    """Documents of brat: `id`, `text` of the .txt next to an .ann file, and `spans`, its text-bound annotations."""
     for file in files:
         if not file.is_file():
             raise CorpusError("{file}: no such file: check its name and folder", file=file)
         if file.suffix == ".ann" and not file.with_suffix(".txt").is_file():
             raise CorpusError(
-                "{file}: no {stem}.txt beside it, the text that it is about: put it there", file=file, stem=file.stem
+                "{file}: no {stem}.txt next to it, which holds its text: put it there", file=file, stem=file.stem
             )
 
     def documents() -> Numbered:
         for number, file in enumerate(files, 1):
             if file.suffix != ".ann":
-                yield number, Fault("unlabelled", f"{file.name} has no {file.stem}.ann beside it")
+                what = Message("{name} has no {stem}.ann next to it", name=file.name, stem=file.stem)
+                yield number, Fault("unlabelled", what)
                 continue
             text = file.with_suffix(".txt")
-            document = {"id": file.stem, "text": "".join(open_text(text).blocks()) if _is_filled(text) else ""}
+            document: JsonObject = {"id": file.stem, "text": ""}
+            if _is_filled(text):
+                document["text"] = "".join(open_text(text).blocks())
             try:
                 yield number, {**document, "spans": _text_bound(file)}
             except ValueError as error:
-                yield number, Fault("bad_spans", str(error), document)
+                yield number, Fault("bad_spans", reason(error), document)
 
     return table_of([{"id": "", "text": "", "spans": []}], documents, "standoff of brat", "", "record")
 
 
-def _text_bound(file: File) -> list[dict[str, Any]]:
+def _text_bound(file: File) -> list[JsonObject]:
     """The entities of an .ann file; relations, events, attributes and notes are left out."""
-    spans = []
-    for number, line in enumerate(open_text(file).lines() if _is_filled(file) else (), 1):
+    spans: list[JsonObject] = []
+    if not _is_filled(file):
+        return spans
+    for number, line in enumerate(open_text(file).lines(), 1):
         if line.startswith("T"):
             try:
                 _, named, quoted = line.rstrip("\r\n").split("\t", 2)
                 label, start, end = named.split(" ")
                 spans.append({"start": int(start), "end": int(end), "label": label, "text": quoted})
             except ValueError:
-                raise ValueError(f"{file.name}, line {number}: no label, start, end and text") from None
+                raise ValueError(
+                    Message("{file}, line {number}: no label, start, end and text", file=file.name, number=number)
+                ) from None
     return spans
 
 

@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterator
 from io import BufferedReader
 from typing import IO, NamedTuple
 
+from korbert.messages import Message
+
 LONGEST = 1 << 20  # bytes of a line
-TOO_LONG = f"is longer than {LONGEST:,} bytes"
-_BATCH_LINES, _BATCH_BYTES = 8_192, 1 << 20
+TOO_LONG = Message("is longer than {longest:,} bytes", longest=LONGEST)
+_BATCH_LINES = 8_192
+_BATCH_BYTES = 1 << 20
 _CHUNK = 1 << 16
 _MAX_OVERHANG = 1 << 24  # bytes of a record beyond its block; a longer one has a mistaken quote
 
@@ -38,8 +41,10 @@ def batches(file: IO[bytes]) -> Iterator[list[Line]]:
     From a pipe, a batch is what has arrived, so that a slow writer gets answers.
     """
     batch: list[Line] = []
-    size, number = 0, 1
-    held, skipped = bytearray(), 0
+    size = 0
+    number = 1
+    held = bytearray()  # of a line whose end has not arrived
+    skipped = 0  # bytes of it
     read = getattr(file, "read1", file.read)  # read1 returns the bytes that have arrived, and waits only for the first
     while chunk := read(_CHUNK):
         *whole, rest = chunk.split(b"\n")
@@ -50,15 +55,18 @@ def batches(file: IO[bytes]) -> Iterator[list[Line]]:
                 held.clear()
             batch.append(_line(number, part, skipped))
             size += len(part)
-            number, skipped = number + 1, 0
+            number += 1
+            skipped = 0
             if len(batch) >= _BATCH_LINES or size >= _BATCH_BYTES:
                 yield batch
-                batch, size = [], 0
+                batch = []
+                size = 0
         skipped += max(0, len(held) + len(rest) - LONGEST)
         held += rest[: LONGEST - len(held)]
         if batch and not _more_is_there(file):
             yield batch
-            batch, size = [], 0
+            batch = []
+            size = 0
     if held:
         batch.append(_line(number, bytes(held), skipped))
     if batch:
@@ -75,7 +83,9 @@ def blocks(
     """
     number = 1
     while piece := file.read(size) + file.readline(longest + 1):
-        pieces, inside, over = [piece], False, 0
+        pieces = [piece]
+        inside = False
+        over = 0
         while ends_inside is not None and (inside := ends_inside(piece, inside)) and over < _MAX_OVERHANG:
             if not (line := file.readline(longest + 1)):
                 break

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeAlias
 
 from korbert.errors import CorpusError
+from korbert.messages import Message
 from korbert.names import BLANK
 from korbert.records.compression import File, open_bytes
 from korbert.records.encodings import HEAD_BYTES, encoding_in, errors_of, utf8
@@ -25,21 +26,21 @@ _BLOCK_CHARS = 1 << 16
 _BLANK = codecs.BOM_UTF8 + codecs.BOM_UTF16 + b"\0 \t\r\n"
 _NUL_SHARE = 0.2  # of the head of a file: in UTF-16 half of Latin text is NUL, a third of Korean text with markup
 _JSON_NAMES = {
-    dict: "an object",
-    list: "a list",
-    str: "a text",
-    bool: "a truth value",
-    int: "a number",
-    float: "a number",
-    type(None): "null",
+    dict: Message("an object"),
+    list: Message("a list"),
+    str: Message("a text"),
+    bool: Message("a truth value"),
+    int: Message("a number"),
+    float: Message("a number"),
+    type(None): Message("null"),
 }
 
 
 class Fault(NamedTuple):
     """Why a record is dropped.
 
-    reason: in snake_case, for counting. what: the details, for messages. record: if only its labels are at fault, what
-    is in it. raw: its text, where it is no record at all.
+    reason: in snake_case, for counting. what: the details, for messages. record: its fields, if only its labels are at
+    fault. raw: its text, if it is not a record at all.
     """
 
     reason: str
@@ -88,7 +89,7 @@ class Table:
     def records(self, wanted: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
         """Number of each record, and its fields or fault.
 
-        wanted: of these columns, unless each record names its own; None: of those that are no field of another.
+        wanted: of these columns, unless each record names its own; None: of all that are not a field of another.
         """
         if self.objects:
             yield from self.objects()
@@ -103,7 +104,9 @@ class Table:
         """The cells of the first hundred records: they tell what the columns hold."""
         cells: dict[str, list[Any]] = {column: [] for column in self.columns}
         for _, record in islice(self.read(self.columns), _LOOKED_AT):
-            for column, cell in zip(self.columns, () if isinstance(record, Fault) else record, strict=False):
+            if isinstance(record, Fault):
+                continue
+            for column, cell in zip(self.columns, record, strict=False):
                 if not is_empty(cell):
                     cells[column].append(cell)
         return cells
@@ -168,11 +171,13 @@ def text_file(path: File, head: bytes, encoding: str = "auto", longest: int = LO
 
 def beginning(head: bytes, encoding: str = "auto") -> tuple[str, tuple[str, ...]]:
     """Encoding and first lines of a file that begins so."""
-    encoding = encoding_in(head) if encoding == "auto" else encoding
-    text = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)("replace").decode(head)
+    if encoding == "auto":
+        encoding = encoding_in(head)
+    without_mark = "utf-8-sig" if encoding == "utf-8" else encoding
+    text = codecs.getincrementaldecoder(without_mark)("replace").decode(head)
     return encoding, tuple(line.rstrip("\r") for line in text.split("\n", _HEAD_LINES)[:_HEAD_LINES])
 
 
-def type_name(value: object) -> str:
+def type_name(value: object) -> Message:
     """The type of a value of JSON or of a table, in words."""
-    return _JSON_NAMES.get(type(value), f"a {type(value).__name__}")
+    return _JSON_NAMES.get(type(value), Message("a {type}", type=type(value).__name__))

@@ -13,8 +13,7 @@ from typing import IO, Any, get_args
 import click
 
 import korbert
-from korbert.corpus.pairs import Source as PairSource
-from korbert.corpus.pairs import pairs_of
+from korbert.corpus.pairs import PairSource, pairs_of
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message, in_language
 from korbert.pipelines import artifacts, experiments, inference, recipes, reports, runs

@@ -10,9 +10,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from korbert.corpus.questions.generate import Asked, QuestionSettings, generate, is_part
+from korbert.corpus.corpus_settings import SourceSettings
+from korbert.corpus.questions.generate import ParagraphQuestions, QuestionSettings, generate, is_part
 from korbert.corpus.readers import find_files
-from korbert.corpus.settings import SourceSettings
 from korbert.errors import CorpusError, SettingsError
 from korbert.system import check_output, claim, remove, write_aside
 
@@ -67,7 +67,7 @@ def write_questions(
     return counts
 
 
-def _first(made: Iterable[Asked], count: int | None, counts: Counter[str]) -> Iterator[Asked]:
+def _first(made: Iterable[ParagraphQuestions], count: int | None, counts: Counter[str]) -> Iterator[ParagraphQuestions]:
     """The first `count` questions (None: all), counted as written."""
     for asked in made:
         left = None if count is None else count - counts["written"]
@@ -78,7 +78,7 @@ def _first(made: Iterable[Asked], count: int | None, counts: Counter[str]) -> It
             return
 
 
-def _squad(made: Iterable[Asked]) -> Iterator[str]:
+def _squad(made: Iterable[ParagraphQuestions]) -> Iterator[str]:
     """The text of a KorQuAD file, with one article (a document) per line."""
     yield '{"version": "korbert questions", "data": ['
     for number, (place, of_document) in enumerate(groupby(made, key=lambda asked: asked.place)):
@@ -88,7 +88,7 @@ def _squad(made: Iterable[Asked]) -> Iterator[str]:
     yield "\n]}\n"
 
 
-def _entries(asked: Asked) -> Iterator[dict[str, Any]]:
+def _entries(asked: ParagraphQuestions) -> Iterator[dict[str, Any]]:
     """id, question and answers of each question, as in SQuAD. Ids stay unique when files are merged."""
     digest = blake2b(f"{asked.place}\n{asked.paragraph}".encode(), digest_size=10).hexdigest()
     for number, made in enumerate(asked.questions):

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from korbert.corpus.analyze import analyze
-from korbert.corpus.settings import AnalyzeSettings
+from korbert.corpus.corpus_settings import AnalyzeSettings
 from korbert.errors import ArtifactError, SettingsError
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.artifacts.stage import Counts, Inputs

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from korbert.corpus.cleaning.clean import clean
-from korbert.corpus.settings import CleanSettings
+from korbert.corpus.corpus_settings import CleanSettings
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.artifacts.stage import Counts, Inputs
 

@@ -11,7 +11,7 @@ from pydantic import (
     model_validator,
 )
 
-from korbert.corpus.settings import VocabSettings
+from korbert.corpus.corpus_settings import VocabSettings
 from korbert.modeling import EncoderConfig
 from korbert.pretraining import (
     DistillationSettings,

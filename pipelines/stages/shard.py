@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from korbert.corpus.settings import ShardSettings
+from korbert.corpus.corpus_settings import ShardSettings
 from korbert.corpus.shards import shard
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.runtime import Runtime

@@ -118,7 +118,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             "clean",
             4,
-            "korbert.corpus.settings:CleanSettings",
+            "korbert.corpus.corpus_settings:CleanSettings",
             "korbert.pipelines.stages.clean:run",
             Help(
                 "Clean and deduplicate documents.",
@@ -136,7 +136,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             "analyze",
             2,
-            "korbert.corpus.settings:AnalyzeSettings",
+            "korbert.corpus.corpus_settings:AnalyzeSettings",
             "korbert.pipelines.stages.analyze:run",
             Help(
                 "Split documents into sentences and morphemes (Kiwi).",
@@ -173,7 +173,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             "shard",
             1,
-            "korbert.corpus.settings:ShardSettings",
+            "korbert.corpus.corpus_settings:ShardSettings",
             "korbert.pipelines.stages.shard:run",
             Help(
                 "Write documents as piece ids in memory-mapped shards.",

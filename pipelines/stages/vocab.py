@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from korbert.corpus.corpus_settings import AnalyzeSettings
 from korbert.corpus.counts import count, coverage, form_counts, frequent_cut_forms, usage
-from korbert.corpus.settings import AnalyzeSettings
 from korbert.errors import CorpusError, SettingsError
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.runtime import Runtime

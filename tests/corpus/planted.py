@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from korbert.corpus.cleaning.features import Measure, measured
+from korbert.corpus.cleaning.features import DocumentMeasure, measured
 from korbert.corpus.execution.parts import write_parquet
 
 WORDS = [
@@ -16,7 +16,7 @@ WORDS = [
 
 
 def parts(
-    folder: Path, columns: Mapping[str, Sequence[Any]], per_part: int, measure: Measure | None = None
+    folder: Path, columns: Mapping[str, Sequence[Any]], per_part: int, measure: DocumentMeasure | None = None
 ) -> list[Path]:
     """Files of the rows with their part and position, or of what `measure` makes of them."""
     paths = []

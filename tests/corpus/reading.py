@@ -2,8 +2,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from korbert.corpus.corpus_settings import SourceSettings
 from korbert.corpus.readers import SourceRow, chunks, rows
-from korbert.corpus.settings import SourceSettings
 
 
 def put(folder: Path, name: str, content: str | bytes, encoding: str = "utf-8") -> Path:

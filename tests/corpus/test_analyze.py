@@ -100,7 +100,7 @@ def test_a_killed_run_is_resumed(tmp_path, documents, reference, bytes_below, ki
     output = tmp_path / "out"
     script = (
         "import faults, functools; from pathlib import Path; from korbert.corpus import analyze as stage\n"
-        "from korbert.corpus.settings import AnalyzeSettings\n"
+        "from korbert.corpus.corpus_settings import AnalyzeSettings\n"
         "stage._load_analyzer = functools.partial(faults.load_whitespace, seconds=0.02)\n"
         f"settings = AnalyzeSettings.model_validate_json({SMALL.model_dump_json()!r})\n"
         f"stage.analyze(settings, Path({str(documents)!r}), Path({str(output)!r}), workers=1)"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from korbert.corpus.corpus_settings import SourceSettings
 from korbert.corpus.readers import chunks, rows
 from korbert.corpus.readers.files import find_files
-from korbert.corpus.settings import SourceSettings
 from korbert.names import on_disk
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.recipes.loading import load

@@ -14,9 +14,9 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from korbert.corpus.corpus_settings import SourceSettings
 from korbert.corpus.readers import chunks
 from korbert.corpus.readers import rows as corpus_rows
-from korbert.corpus.settings import SourceSettings
 from korbert.model import Model
 from korbert.pipelines.commands.options import Failed
 from korbert.pipelines.commands.vectors import _pairs

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from korbert.corpus.corpus_settings import ShardSettings
 from korbert.corpus.counts import frequent_cut_forms
-from korbert.corpus.settings import ShardSettings
 from korbert.errors import ArtifactError, SettingsError
 from korbert.modeling import load_model
 from korbert.pipelines.artifacts.runtime import Runtime

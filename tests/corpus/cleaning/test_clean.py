@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from korbert.corpus.cleaning.clean import clean
-from korbert.corpus.settings import (
+from korbert.corpus.corpus_settings import (
     AnalyzeSettings,
     CleanSettings,
     DuplicateSettings,
@@ -199,7 +199,7 @@ def test_a_killed_run_is_resumed(tmp_path, wiki, reference, bytes_below, kill_wh
     output = tmp_path / "out"
     script = (
         "from pathlib import Path; from korbert.corpus.cleaning.clean import clean\n"
-        "from korbert.corpus.settings import CleanSettings\n"
+        "from korbert.corpus.corpus_settings import CleanSettings\n"
         f"settings = CleanSettings.model_validate_json({settings().model_dump_json()!r})\n"
         f"clean(settings, {{'wiki': [Path({str(wiki)!r})]}}, Path({str(output)!r}), workers=2)"
     )

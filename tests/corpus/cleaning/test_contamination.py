@@ -7,7 +7,7 @@ import pytest
 from korbert.corpus.cleaning.contamination import load_index, make_index
 from korbert.corpus.cleaning.features import batches
 from korbert.corpus.cleaning.personal import mask
-from korbert.corpus.settings import CleanSettings, PersonalSettings
+from korbert.corpus.corpus_settings import CleanSettings, PersonalSettings
 from korbert.errors import CorpusError
 
 LONG = "조선 후기에는 상업이 발달하면서 장시가 전국으로 퍼졌고 보부상은 장시를 돌며 물건을 팔았다."

@@ -4,7 +4,7 @@ import pytest
 
 from korbert.corpus.cleaning.features import Features, batches
 from korbert.corpus.cleaning.filters import FILTERS, FRAME, RIGHTS, drop_reasons, page_words
-from korbert.corpus.settings import FilterSettings
+from korbert.corpus.corpus_settings import FilterSettings
 
 PROSE = (
     "조선 후기에는 상업이 발달하면서 장시가 전국으로 퍼졌다. 보부상은 장시를 돌며 물건을 팔았다.\n"

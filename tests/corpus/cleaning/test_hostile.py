@@ -12,8 +12,8 @@ import zstandard
 from programs import started
 
 from korbert.corpus.cleaning.clean import clean
+from korbert.corpus.corpus_settings import CleanSettings
 from korbert.corpus.execution import parts
-from korbert.corpus.settings import CleanSettings
 
 
 def settings(**changed):
@@ -84,7 +84,7 @@ def memory_of_clean(path, folder):
     """
     program = (
         "import re, resource; from pathlib import Path; from korbert.corpus.cleaning.clean import clean\n"
-        "from korbert.corpus.settings import CleanSettings\n"
+        "from korbert.corpus.corpus_settings import CleanSettings\n"
         "if __name__ == '__main__':\n"
         "    settings = CleanSettings(sources=[{'name': 'a', 'path': 'x'}])\n"
         f"    clean(settings, {{'a': [Path({str(path)!r})]}}, Path({str(folder / 'out')!r}), workers=1)\n"

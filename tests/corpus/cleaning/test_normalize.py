@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from korbert.corpus.cleaning.normalize import normalize, normalize_many
-from korbert.corpus.settings import NormalizeSettings
+from korbert.corpus.corpus_settings import NormalizeSettings
 
 ALL = NormalizeSettings()
 NONE = NormalizeSettings(control=False, zero_width=False, spaces=False, html=False, max_repeats=0)

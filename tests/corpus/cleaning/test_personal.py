@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from korbert.corpus.cleaning.normalize import APART
 from korbert.corpus.cleaning.personal import MASKS, mask, spans
-from korbert.corpus.settings import PersonalSettings
+from korbert.corpus.corpus_settings import PersonalSettings
 
 CASES = (Path(__file__).parent / "personal_cases.txt").read_text(encoding="utf-8").splitlines()
 MARKED = re.compile(r"\{(\w+)\|([^}]*)\}")

@@ -7,7 +7,7 @@ import pytest
 
 from korbert.corpus.cleaning.clean import clean
 from korbert.corpus.cleaning.preview import preview
-from korbert.corpus.settings import CleanSettings, SourceSettings
+from korbert.corpus.corpus_settings import CleanSettings, SourceSettings
 from korbert.errors import CorpusError
 
 

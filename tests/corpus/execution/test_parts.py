@@ -3,14 +3,14 @@ import json
 import pyarrow as pa
 import pytest
 
-from korbert.corpus.execution.parts import Part, key_of, unfinished, write_parquet
-from korbert.corpus.settings import FilterSettings
+from korbert.corpus.corpus_settings import FilterSettings
+from korbert.corpus.execution.parts import OutputPart, key_of, unfinished, write_parquet
 
 TABLE = pa.table({"id": ["ㄱ", "ㄴ"]})
 
 
 def finished_part(output):
-    part = Part(output, "step", "part-00000", "k")
+    part = OutputPart(output, "step", "part-00000", "k")
     path = write_parquet(output / "data" / "part-00000.parquet", TABLE, output)
     part.finish([path], {"rows": 2})
     return part, path
@@ -21,9 +21,9 @@ def test_a_part_is_finished_if_its_record_and_files_agree(tmp_path):
     assert part.finished() == {"rows": 2}
     record = json.loads(part.record.read_text())
     assert (list(record["files"]), record["counts"]) == ([path.relative_to(tmp_path).as_posix()], {"rows": 2})
-    other = Part(tmp_path, "step", "part-00001", "k")
+    other = OutputPart(tmp_path, "step", "part-00001", "k")
     assert unfinished([part, other]) == ([other], {"rows": 2})
-    assert Part(tmp_path, "step", "part-00000", "other key").finished() is None
+    assert OutputPart(tmp_path, "step", "part-00000", "other key").finished() is None
     content = path.read_bytes()
     path.write_bytes(content[:-1] + b"x")
     assert part.finished() is None

@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
+from korbert.corpus.corpus_settings import SourceSettings
 from korbert.corpus.execution.workers import Lost, Outcome
 from korbert.corpus.questions import generate as module
 from korbert.corpus.questions.generate import QuestionSettings, generate
-from korbert.corpus.settings import SourceSettings
 
 SOURCE = SourceSettings(name="corpus", path="x", id="")
 PEOPLE = ("윤동주", "서정주", "박경리", "최인호", "나태주", "김남주")

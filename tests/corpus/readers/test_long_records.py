@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reading import put
 
+from korbert.corpus.corpus_settings import FilterSettings, SourceSettings
 from korbert.corpus.readers import chunks, rows
-from korbert.corpus.settings import FilterSettings, SourceSettings
 from korbert.errors import CorpusError
 
 LONGEST = 2048
@@ -30,7 +30,7 @@ def read(path, part_bytes=512, **source):
 
 @pytest.fixture(autouse=True)
 def _little_is_shown(monkeypatch):
-    for module in ("records", "cutting"):
+    for module in ("segments", "cutting"):
         monkeypatch.setattr(f"korbert.corpus.readers.{module}.SHOWN_BYTES", 100)
     monkeypatch.setattr("korbert.records.lines._CHUNK", 64)
     monkeypatch.setattr("korbert.corpus.readers.cutting._PASSED_BYTES", 64)

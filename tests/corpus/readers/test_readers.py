@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 from reading import put, read
 
+from korbert.corpus.corpus_settings import SourceSettings
 from korbert.corpus.readers import chunks, rows
-from korbert.corpus.settings import SourceSettings
 from korbert.errors import CorpusError
 
 CSV = '\ufeffid,본문\r\n1,가\r\n\r\n2,"나, ""다""\n라"\r\n3,"마"'

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
+from korbert.messages import Message
 from korbert.tokenization import AnalyzerOptions, VocabularySettings
 
 MIB = 1 << 20
@@ -11,8 +12,8 @@ LONGEST_RECORD = 64 * MIB  # a longer record is dropped unread, however little o
 
 FileKind = Literal["jsonl", "json", "text", "csv", "tsv", "tsv-plain", "tsv-quoted",
                    "parquet", "arrow", "wikipedia", "korquad"]  # fmt: skip
-Kind = Literal["auto", FileKind]
-Encoding = Literal["auto", "utf-8", "cp949", "euc-kr", "utf-16"]
+SourceKind = Literal["auto", FileKind]
+TextEncoding = Literal["auto", "utf-8", "cp949", "euc-kr", "utf-16"]
 _LARGEST = 1 << 31
 _NAME = r"^[a-z0-9][a-z0-9_-]*$"
 
@@ -26,7 +27,7 @@ class _Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     def check_numbers(self) -> Self:
         for name, value in self:
             if isinstance(value, int) and value > _LARGEST:
-                raise ValueError(f"{name} is more than {_LARGEST:,}: lower it")
+                raise ValueError(Message("{name} is more than {largest:,}: lower it", name=name, largest=_LARGEST))
         return self
 
 
@@ -38,8 +39,10 @@ class SourceSettings(_Settings):
         min_length=1,
         description="file, folder or glob, relative to the data folder; sample:NAME; or an address (s3://)",
     )
-    kind: Kind = Field("auto", description="auto: by suffix; arrow: of a `datasets` data set; korquad: its contexts")
-    encoding: Encoding = Field("auto", description="of the text; auto: detected from the beginning of each file")
+    kind: SourceKind = Field(
+        "auto", description="auto: by suffix; arrow: of a `datasets` data set; korquad: its contexts"
+    )
+    encoding: TextEncoding = Field("auto", description="of the text; auto: detected from the beginning of each file")
     max_undecodable: Share = Field(0.01, description="maximum share of undecodable bytes; more is an error")
     id: str = Field(
         "id", description='field of the id (jsonl, tables); "", or in a file without "id": line or row numbers'
@@ -135,8 +138,8 @@ class EvaluationSettings(_Settings):
 
     name: str = Field(pattern=_NAME, description="in lower case, shown with the documents that contain its text")
     path: str = Field(min_length=1, description="a file, a folder or a glob, relative to the data folder")
-    kind: Kind = Field("auto", description="as for a source")
-    encoding: Encoding = Field("auto", description="as for a source")
+    kind: SourceKind = Field("auto", description="as for a source")
+    encoding: TextEncoding = Field("auto", description="as for a source")
     text: str = Field("text", description="field of the text (jsonl, tables)")
 
     def source(self) -> SourceSettings:
@@ -155,7 +158,13 @@ class DecontaminationSettings(_Settings):
     @model_validator(mode="after")
     def check_lengths(self) -> Self:
         if self.min_terms > self.terms:
-            raise ValueError(f"min_terms {self.min_terms} is more than terms {self.terms}: make it that or less")
+            raise ValueError(
+                Message(
+                    "min_terms {min_terms} is more than terms {terms}: make it that or less",
+                    min_terms=self.min_terms,
+                    terms=self.terms,
+                )
+            )
         return self
 
 
@@ -175,8 +184,12 @@ class CleanSettings(_Settings):
     def check_names(self) -> Self:
         names = [name for name, _ in self.patterns]
         if repeated := sorted({name for name in names if names.count(name) > 1}):
-            hint = "ids begin with the name, so give each its own"
-            raise ValueError(f"two sources or evaluation sets are named {repeated[0]!r}: {hint}")
+            raise ValueError(
+                Message(
+                    "two sources or evaluation sets are named {name!r}: ids begin with the name, so give each its own",
+                    name=repeated[0],
+                )
+            )
         return self
 
     @property

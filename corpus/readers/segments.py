@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
-from korbert.corpus.settings import LONGEST_RECORD, FileKind, SourceSettings
+from korbert.corpus.corpus_settings import LONGEST_RECORD, FileKind, SourceSettings
 from korbert.errors import CorpusError
+from korbert.messages import Message
 from korbert.names import nfc
 from korbert.records import UNDECODABLE, Delimited, Fault, File, Line, beginning_of, cell_of, fault_of, type_name
 
-Cells: TypeAlias = Sequence[Any] | Fault
+IdAndText: TypeAlias = Sequence[Any] | Fault
 """Id and text of a record of a table, or its fault."""
 
 SHOWN_BYTES = 1 << 16  # kept of a record that is too long
@@ -29,7 +30,7 @@ class Segment:
 
     file: str
     first: int
-    data: bytes | tuple[Cells, ...]
+    data: bytes | tuple[IdAndText, ...]
     encoding: str = "utf-8"
     record_bytes: int = 0
     table_bytes: int = 0
@@ -102,7 +103,7 @@ class SourceRow:
 def faulty_row(place: str, local: str | int | None, raw: str, reason: str, fault: str) -> SourceRow:
     """The row of a record that is not a document. local: its id, if readable. fault: the details, for messages."""
     shown = raw.encode("utf-8", "backslashreplace").decode()  # JSON may hold half a surrogate pair, a file may not
-    return SourceRow(place, local, shown, reason, f"{place}: {fault}")
+    return SourceRow(place, local, shown, reason, Message("{place}: {fault}", place=place, fault=fault))
 
 
 def undecodable_row(text: str, place: str, encoding: str, local: str | int | None = None) -> SourceRow | None:
@@ -110,8 +111,13 @@ def undecodable_row(text: str, place: str, encoding: str, local: str | int | Non
     undecodable = UNDECODABLE.findall(text)
     if not undecodable:
         return None
-    first = ord(undecodable[0]) - 0xDC00
-    detail = f"{place}: byte 0x{first:02x} at character {text.index(undecodable[0])} is no {encoding.upper()}"
+    detail = Message(
+        "{place}: byte 0x{byte:02x} at character {character} is no {encoding}",
+        place=place,
+        byte=ord(undecodable[0]) - 0xDC00,
+        character=text.index(undecodable[0]),
+        encoding=encoding.upper(),
+    )
     return SourceRow(place, local, _readable(text), "bad_encoding", detail, len(undecodable))
 
 
@@ -121,7 +127,11 @@ def _readable(text: str) -> str:
 
 def too_long(beginning: bytes, size: int, encoding: str, longest: int) -> Fault:
     """The fault of a record of `size` bytes, more than `longest`. Only its beginning was read."""
-    what = f"{size:,} bytes, and a record may have {longest:,}: of its text only the beginning is kept"
+    what = Message(
+        "{size:,} bytes, and a record may have {longest:,}: of its text only the beginning is kept",
+        size=size,
+        longest=longest,
+    )
     return Fault("too_long", what, raw=beginning_of(beginning[:SHOWN_BYTES], encoding))
 
 
@@ -131,7 +141,7 @@ def needed_columns(source: SourceSettings, present: Sequence[str], path: File) -
     columns = []
     for column in filter(None, (source.id, source.text)):
         if (spelling := spelled.get(nfc(column))) is None:
-            hint = ' (id = "" takes the number of the line)' if column == source.id else ""
+            hint = Message(' (id = "" takes the number of the line)') if column == source.id else ""
             raise CorpusError(
                 "{path}: no column {column!r} among {present}: set id and text of {source!r}{hint}",
                 path=path,
@@ -144,7 +154,7 @@ def needed_columns(source: SourceSettings, present: Sequence[str], path: File) -
     return columns
 
 
-def cells_of(source: SourceSettings, value: Any) -> Cells:
+def cells_of(source: SourceSettings, value: object) -> IdAndText:
     """Id, if the source has any, and text of a JSON value; the fault of one that is not an object."""
     if not isinstance(value, dict):
         return fault_of(value)
@@ -152,7 +162,7 @@ def cells_of(source: SourceSettings, value: Any) -> Cells:
 
 
 def row_of(
-    cells: Cells, place: str, number: str, encoding: str, source: SourceSettings, raw: str | None = None
+    cells: IdAndText, place: str, number: str, encoding: str, source: SourceSettings, raw: str | None = None
 ) -> SourceRow:
     """The row of a record, faulty if its id or its text is missing or of the wrong type.
 
@@ -166,18 +176,20 @@ def row_of(
     *id, text = cells
     local = id[0] if id else number
     shown = raw or ("" if text is None else str(text))
-    if undecodable := undecodable_row(shown, place, encoding, None if raw else local):
+    of_text = None if raw else local  # an undecodable byte of the raw record may be in its id
+    if undecodable := undecodable_row(shown, place, encoding, of_text):
         return undecodable
     if isinstance(local, bool) or not isinstance(local, str | int) or local == "" or _SURROGATE.search(str(local)):
-        fault = f"{source.id!r} is {_named(local)}, not a text or a whole number"
+        fault = Message("{field!r} is {kind}, not a text or a whole number", field=source.id, kind=_named(local))
         return faulty_row(place, None, shown, "bad_id", fault)
     if not isinstance(text, str):
-        return faulty_row(place, local, shown, "bad_text", f"{source.text!r} is {_named(text)}, not a text")
+        fault = Message("{field!r} is {kind}, not a text", field=source.text, kind=_named(text))
+        return faulty_row(place, local, shown, "bad_text", fault)
     if surrogate := _SURROGATE.search(text):
-        fault = f"half a surrogate pair at character {surrogate.start()}, which is no text"
+        fault = Message("half a surrogate pair at character {character}, which is no text", character=surrogate.start())
         return faulty_row(place, local, shown, "bad_text", fault)
     return SourceRow(place, local, text)
 
 
-def _named(value: object) -> str:
-    return "missing" if value is None else type_name(value)
+def _named(value: object) -> Message:
+    return Message("missing") if value is None else type_name(value)
