@@ -325,10 +325,10 @@ class Model(Embedder):
 
     def prepared(self, rows: Sequence[Row]) -> Prepared:
         """Encodes the texts of rows by role, each once, as examples."""
-        kind = self.task
-        texts = list(dict.fromkeys(text for row in rows for text in kind.texts(row)))
-        passages = dict(zip(texts, encode_passages(self.tokenizer, texts, workers=cores()), strict=True))
-        return kind.prepare(rows, passages, self.tokenizer)
+        texts = [self.task.texts(row) for row in rows]
+        distinct = list(dict.fromkeys(chain.from_iterable(texts)))
+        encoded = dict(zip(distinct, encode_passages(self.tokenizer, distinct, workers=cores()), strict=True))
+        return self.task.prepare(rows, [[encoded[text] for text in own] for own in texts], self.tokenizer)
 
     def results(self, prepared: Prepared, advance: Advance = untracked) -> list[Any]:
         """As `predict`, `tag` or `answer`, for rows already encoded. advance: called after each batch."""

@@ -135,7 +135,10 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
     encoded = EncodedTexts(folder, texts, tokenizer)
     encoded.make(runtime.workers, "analyze")
     passages = dict(zip(texts, encoded.passages(), strict=True))
-    parts = {name: task.prepare(own, passages, tokenizer) for name, own in by_part.items()}
+    parts = {
+        name: task.prepare(own, [[passages[text] for text in task.texts(row)] for row in own], tokenizer)
+        for name, own in by_part.items()
+    }
     examples = [part.examples for part in parts.values()]
     if cut := sum(own.cut for own in examples):
         share = cut / sum(len(own.offsets) - 1 for own in examples)

@@ -153,13 +153,13 @@ def predict_operation(model: Model, kind: Kind, limits: Limits) -> Operation:
                     "cannot be read: this model takes {needs}: {about}", needs=", ".join(kind.needs), about=kind.about()
                 ),
             ) from None
-        passages = {}
-        for text in dict.fromkeys(kind.texts(by_role)):
+        passages = []
+        for text in kind.texts(by_role):
             if kind.reads_all:
-                passages[text] = _whole(model.tokenizer, text, limits)
+                passages.append(_whole(model.tokenizer, text, limits))
             else:
-                passages[text] = Passage.of_pieces(text, first_pieces(model.tokenizer, text, kind.max_length))
-        pieces = int(kind.prepare([by_role], passages, model.tokenizer).examples.lengths.sum())
+                passages.append(Passage.of_pieces(text, first_pieces(model.tokenizer, text, kind.max_length)))
+        pieces = int(kind.prepare([by_role], [passages], model.tokenizer).examples.lengths.sum())
         if not kind.reads_all and pieces > limits.pieces:
             raise Refusal(
                 413,
@@ -182,21 +182,16 @@ def answer_operation(model: Model, kind: QuestionAnswering, limits: Limits) -> O
         beginning = Passage.of_pieces(question, first_pieces(model.tokenizer, question, kind.max_query_pieces))
         passage = _whole(model.tokenizer, context, limits)
         pieces = len(beginning.ids) + len(passage.ids)
-        return Row(pieces, ({"question": question, "context": context}, {question: beginning, context: passage}))
+        return Row(pieces, ({"question": question, "context": context}, [beginning, passage]))
 
     return Operation(_each(row), _results(model, kind))
 
 
-def _results(model: Model, kind: Kind) -> Callable[[Sequence[tuple[RowByRole, Mapping[str, Passage]]]], list[Any]]:
+def _results(model: Model, kind: Kind) -> Callable[[Sequence[tuple[RowByRole, Sequence[Passage]]]], list[Any]]:
     """(row by role, the pieces of its texts) -> its result as a JSON object."""
 
-    def forward(rows: Sequence[tuple[RowByRole, Mapping[str, Passage]]]) -> list[Any]:
-        passages: dict[str, Passage] = {}
-        for _, own in rows:
-            for text, passage in own.items():  # a question of one row, cut, may be the whole context of another
-                if text not in passages or len(passage.ids) > len(passages[text].ids):
-                    passages[text] = passage
-        prepared = kind.prepare([row for row, _ in rows], passages, model.tokenizer)
+    def forward(rows: Sequence[tuple[RowByRole, Sequence[Passage]]]) -> list[Any]:
+        prepared = kind.prepare([row for row, _ in rows], [passages for _, passages in rows], model.tokenizer)
         return list(map(json_of, model.results(prepared)))
 
     return forward

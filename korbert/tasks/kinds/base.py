@@ -16,6 +16,7 @@ from korbert.errors import ModelError, SettingsError
 from korbert.folders import model_folder
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, Model, Pooling
+from korbert.records import is_empty
 from korbert.tasks.files import Role, Row, Rows
 from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.passages import Passage
@@ -30,17 +31,14 @@ Prediction = Any
 Morphemes = Mapping[str, Sequence[str]]
 """The morphemes of every text of the rows."""
 
-Encoded = Mapping[str, Passage]
-"""The pieces of every text of the rows."""
-
 
 @dataclass(frozen=True)
 class Prepared:
-    """Rows as examples. more: what the kind needs to map predictions back to rows."""
+    """Rows as examples. passages: the pieces of the texts of each row, in the order of `Kind.texts`."""
 
     rows: Sequence[Row]
+    passages: Sequence[Sequence[Passage]]
     examples: Examples
-    more: Any = None
 
 
 class Baseline(NamedTuple):
@@ -88,6 +86,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     noise: ClassVar[Sequence[str]] = ()  # names in korbert.tasks.noise that apply to its texts
     is_graded: ClassVar[bool] = False  # predictions are more or less near the target, not right or wrong
     loss_unit: ClassVar[Message] = Message("nats")
+    result_of_blank: ClassVar[object] = None  # of a row with an empty text, which gets no label; None: it is predicted
 
     metrics: tuple[str, ...] = Field(min_length=1)
     max_length: int = Field(ge=3)
@@ -148,8 +147,11 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         return self.target(row)
 
     @abstractmethod
-    def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
-        """Rows as examples. Rows without a target can be prepared, but not trained on."""
+    def prepare(self, rows: Sequence[Row], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer) -> Prepared:
+        """Rows as examples. Rows without a target can be prepared, but not trained on.
+
+        passages: the pieces of the texts of each row, in the order of `texts`.
+        """
 
     @abstractmethod
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> Model:
@@ -169,16 +171,15 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 
     def results(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Any]:
         """The predictions as users of korbert.Model get them: values with named fields, or numbers."""
-        pairs = zip(prepared.rows, self.predict(model, prepared, **how), strict=True)
-        return [self.without_text(row) or self.result(prediction) for row, prediction in pairs]
+        results = []
+        for passages, prediction in zip(prepared.passages, self.predict(model, prepared, **how), strict=True):
+            is_blank = any(is_empty(passage.text) for passage in passages)
+            results.append((is_blank and self.result_of_blank) or self.result(prediction))
+        return results
 
     def result(self, prediction: Prediction) -> Any:
         """A prediction as in `results`."""
         return prediction
-
-    def without_text(self, row: Row) -> Any:
-        """The result for a row with an empty text, which gets no label; None: the row has texts, or needs none."""
-        return None
 
     @property
     def is_settled(self) -> bool:

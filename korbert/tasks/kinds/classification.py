@@ -16,13 +16,14 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message, argument
 from korbert.modeling import AnyConfig, ClassificationModel, Pooling
 from korbert.tasks.files import ROLES, Role, Row, Rows, joined_labels
-from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
+from korbert.tasks.kinds.base import Baseline, Head, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import ClassificationSection
-from korbert.tasks.kinds.texts import NO_TEXT, equal_in_run, examples_of, lack_text, morphemes_of
+from korbert.tasks.kinds.texts import NO_TEXT, equal_in_run, examples_of, morphemes_of
 from korbert.tasks.metrics import multilabel
 from korbert.tasks.metrics.classification import METRICS, confusion, f1_of, micro_f1
 from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.noise import NOISE
+from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.training import Batch, Scoring, model_inputs, outputs
@@ -138,10 +139,9 @@ class Classification(Kind, frozen=True):
             raise ValueError(f"label {unknown[0]!r} is none of training: {', '.join(self.labels)}")
         return sorted(label, key=self.labels.index) if self.several else label
 
-    def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
+    def prepare(self, rows: Sequence[Row], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer) -> Prepared:
         labels = self._numbers([row.get("label") for row in rows])
-        texts = [self.texts(row) for row in rows]
-        return Prepared(rows, examples_of(texts, labels, encoded, tokenizer, self.max_length))
+        return Prepared(rows, passages, examples_of(passages, labels, tokenizer, self.max_length))
 
     def _numbers(self, labels: Sequence[Any]) -> NDArray[Any]:
         """(N,) int64, or (N, C) float32 for several labels; 0 if there is none."""
@@ -184,9 +184,8 @@ class Classification(Kind, frozen=True):
     def result(self, prediction: Prediction) -> Label | Labels:
         return Labels(**prediction) if self.several else Label(**prediction)
 
-    def without_text(self, row: Row) -> Label | Labels | None:
-        if not lack_text(self.texts(row)):
-            return None
+    @property
+    def result_of_blank(self) -> Label | Labels:  # type: ignore[override]
         return Labels(None, {}, NO_TEXT) if self.several else Label(None, {}, NO_TEXT)
 
     def prediction(self, shares: NDArray[np.float64]) -> Prediction:

@@ -22,7 +22,6 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
@@ -38,12 +37,12 @@ from korbert.system import connected, package
 from korbert.tasks import retrieval
 from korbert.tasks.embedding import contrastive_loss, distillation_loss, in_chunks, ranking_loss
 from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Morphemes, Prediction, Prepared, among
+from korbert.tasks.kinds.base import Baseline, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import EmbeddingSection
 from korbert.tasks.kinds.texts import Groups
 from korbert.tasks.kinds.vector_scores import ALL_SCORES, BY_RETRIEVAL, BY_SIMILARITY, VectorScores, needed
 from korbert.tasks.metrics.statistics import Score, repeated
-from korbert.tasks.passages import encode_passages
+from korbert.tasks.passages import Passage, encode_passages
 from korbert.tasks.retrieval import fused, weight_among
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
@@ -194,9 +193,10 @@ class Embedding(Kind, frozen=True):
         if self.learns == "labels" and row.get("label") not in (*self.near, *self.far):
             raise ValueError(f"label {row.get('label')!r} is neither near nor far")
 
-    def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
-        labelled = self.learns == "labels" and any(row.get("label") is not None for row in rows)
-        groups = self._by_anchor(rows) if labelled else list(map(self.texts, rows))
+    def prepare(self, rows: Sequence[Row], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer) -> Prepared:
+        groups: Sequence[Sequence[Passage]] = passages
+        if self.learns == "labels" and any(row.get("label") is not None for row in rows):
+            groups = self._by_anchor(rows, passages)
         if self.learns == "scores":
             groups = [group[:2] for group in groups]
             labels = np.array([row.get("score") or 0.0 for row in rows], dtype=np.float32)
@@ -204,37 +204,33 @@ class Embedding(Kind, frozen=True):
             groups = [group[:1] for group in groups]
             labels = np.stack([row["vector"] for row in rows])
         else:  # a number of each text, to recognise equal ones; -1: no text
-            numbers = {text: number for number, text in enumerate(dict.fromkeys(chain.from_iterable(groups)))}
+            texts = dict.fromkeys(own.text for group in groups for own in group)
+            numbers = {text: number for number, text in enumerate(texts)}
             labels = np.full((len(groups), max(map(len, groups), default=2)), -1, np.int64)
             for number, group in enumerate(groups):
-                labels[number, : len(group)] = [numbers[text] for text in group]
+                labels[number, : len(group)] = [numbers[own.text] for own in group]
         prompted = self.learns == "pairs" and (self.query_prompt or self.passage_prompt)
         if prompted and all(row.get("score") is None for row in rows):
             query, passage = encode_passages(tokenizer, [self.query_prompt, self.passage_prompt])
-            with_prompts = [
-                [query.joined(encoded[first]), *(passage.joined(encoded[text]) for text in others)]
-                for first, *others in groups
-            ]
-            groups = [[own.text for own in group] for group in with_prompts]
-            encoded = {own.text: own for own in chain(*with_prompts)}
-        members = [[(text,) for text in group] for group in groups]
-        return Prepared(rows, Groups.of(members, labels, encoded, tokenizer, self.max_length))
+            groups = [[query.joined(first), *map(passage.joined, others)] for first, *others in groups]
+        members = [[(own,) for own in group] for group in groups]
+        return Prepared(rows, passages, Groups.of(members, labels, tokenizer, self.max_length))
 
     def prompt(self, side: Side) -> str:
         return self.query_prompt if side == "query" else self.passage_prompt
 
-    def _by_anchor(self, rows: Sequence[Row]) -> list[list[str]]:
+    def _by_anchor(self, rows: Sequence[Row], passages: Sequence[Sequence[Passage]]) -> list[list[Passage]]:
         """(text, near text, far text if any) for each near pair; far texts are assigned in turn."""
-        pairs: dict[str, tuple[list[str], list[str]]] = {}
-        for row in rows:
-            pairs.setdefault(row["text"], ([], []))[row["label"] not in self.near].append(row["pair"])
+        pairs: dict[str, tuple[Passage, list[Passage], list[Passage]]] = {}
+        for row, (anchor, other, *_) in zip(rows, passages, strict=True):
+            _, near, far = pairs.setdefault(anchor.text, (anchor, [], []))
+            (near if row["label"] in self.near else far).append(other)
         groups = [
-            [text, positive, far[index % len(far)]] if far else [text, positive]
-            for text, (near, far) in pairs.items()
+            [anchor, positive, far[index % len(far)]] if far else [anchor, positive]
+            for anchor, near, far in pairs.values()
             for index, positive in enumerate(near)
         ]
-        unused = sum(len(far) for near, far in pairs.values() if not near)
-        if unused:
+        if unused := sum(len(far) for _, near, far in pairs.values() if not near):
             _logger.info("%d far pairs have a text without a near pair: they are left out", unused)
         return groups
 

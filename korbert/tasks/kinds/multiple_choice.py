@@ -14,11 +14,12 @@ from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, MultipleChoiceModel, Pooling
 from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
+from korbert.tasks.kinds.base import Baseline, Head, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import MultipleChoiceSection
-from korbert.tasks.kinds.texts import NO_TEXT, Groups, equal_in_run, lack_text
+from korbert.tasks.kinds.texts import NO_TEXT, Groups, equal_in_run
 from korbert.tasks.metrics.classification import METRICS, confusion
 from korbert.tasks.metrics.statistics import Score
+from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.training import Batch, Scoring, model_inputs, outputs
@@ -42,6 +43,7 @@ class MultipleChoice(Kind, frozen=True):
     name: ClassVar[str] = "multiple-choice"
     roles: ClassVar[tuple[Role, ...]] = (ROLES["text"], ROLES["choices"], ROLES["label"])
     needs: ClassVar[tuple[str, ...]] = ("text", "choices")
+    result_of_blank: ClassVar[object] = Chosen(None, [], NO_TEXT)
     reads_pairs: ClassVar[bool] = True
     example: ClassVar[tuple[str, str]] = (
         "rows.jsonl", "{'text': '비가 왔다.', 'choices': ['우산을 폈다.', '모자를 벗었다.']}"
@@ -86,10 +88,10 @@ class MultipleChoice(Kind, frozen=True):
             )
         return index
 
-    def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
+    def prepare(self, rows: Sequence[Row], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer) -> Prepared:
         labels = np.array([0 if row.get("label") is None else self.target(row) for row in rows], dtype=np.int64)
-        groups = [[(row["text"], choice) for choice in row["choices"]] for row in rows]
-        return Prepared(rows, Groups.of(groups, labels, encoded, tokenizer, self.max_length))
+        groups = [[(text, choice) for choice in choices] for text, *choices in passages]
+        return Prepared(rows, passages, Groups.of(groups, labels, tokenizer, self.max_length))
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> MultipleChoiceModel:
         return MultipleChoiceModel(config, self.pooling, generator)
@@ -110,9 +112,6 @@ class MultipleChoice(Kind, frozen=True):
 
     def result(self, prediction: Prediction) -> Chosen:
         return Chosen(**prediction)
-
-    def without_text(self, row: Row) -> Chosen | None:
-        return Chosen(None, [], NO_TEXT) if lack_text(self.texts(row)) else None
 
     def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
         from korbert.tasks import baselines

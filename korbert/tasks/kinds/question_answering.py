@@ -13,11 +13,12 @@ from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, QuestionAnsweringModel
 from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Morphemes, Prediction, Prepared, among
+from korbert.tasks.kinds.base import Baseline, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import QuestionAnsweringSection
 from korbert.tasks.metrics.misses import explained
 from korbert.tasks.metrics.question_answering import KLUE_MRC, KORQUAD, answer_scores, best_threshold
 from korbert.tasks.metrics.statistics import Score
+from korbert.tasks.passages import Passage
 from korbert.tasks.question_answering import (
     Answer,
     Found,
@@ -100,14 +101,13 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
     def target(self, row: Row) -> list[dict[str, Any]]:
         return [{"text": answer.text, "start": answer.start} for answer in right_answers(row)]
 
-    def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
+    def prepare(self, rows: Sequence[Row], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer) -> Prepared:
         """The target is the first gold answer. A question without an answer has none in any window."""
         windows = []
-        for index, row in enumerate(rows):
-            question, context = (encoded[text] for text in self.texts(row))
+        for index, (row, (question, context)) in enumerate(zip(rows, passages, strict=True)):
             answer = next((answer.span for answer in right_answers(row)), None) if row.get("answers") else None
             windows += cut_windows(question, context, self, index=index, answer=answer, special=tokenizer.frame.special)
-        return Prepared(rows, WindowExamples.of(windows, tokenizer, self))
+        return Prepared(rows, passages, WindowExamples.of(windows, tokenizer, self))
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> QuestionAnsweringModel:
         return QuestionAnsweringModel(config, generator)
@@ -205,9 +205,8 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
     def details(self, prepared: Prepared, predictions: Sequence[Prediction]) -> dict[str, Any]:
         """`windows`, `questions_cut` (longer than max_query_pieces), and what korbert.tasks.metrics.misses finds."""
         windows = prepared.examples.windows  # type: ignore[attr-defined]
-        pairs = {window.index: (window.question, window.context) for window in windows}
-        cut = sum(len(question.ids) > self.max_query_pieces for question, _ in pairs.values())
-        contexts = [pairs[index][1] for index in range(len(prepared.rows))]
+        cut = sum(len(question.ids) > self.max_query_pieces for question, _ in prepared.passages)
+        contexts = [context for _, context in prepared.passages]
         return {"windows": len(windows), "questions_cut": cut, **explained(prepared.rows, contexts, predictions)}
 
     def score(self, metric: str) -> Score:

@@ -15,12 +15,13 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, ClassificationModel, Pooling
 from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
+from korbert.tasks.kinds.base import Baseline, Head, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import RegressionSection
-from korbert.tasks.kinds.texts import examples_of, lack_text, morphemes_of
+from korbert.tasks.kinds.texts import examples_of, morphemes_of
 from korbert.tasks.metrics import regression
 from korbert.tasks.metrics.statistics import Score, repeated
 from korbert.tasks.noise import NOISE
+from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.training import Batch, Scoring, model_inputs, outputs
@@ -38,6 +39,7 @@ class Regression(Kind, frozen=True):
     noise: ClassVar[Sequence[str]] = tuple(NOISE)
     is_graded: ClassVar[bool] = True
     loss_unit: ClassVar[Message] = Message("variances")
+    result_of_blank: ClassVar[object] = math.nan
 
     mean: float
     deviation: float
@@ -76,10 +78,9 @@ class Regression(Kind, frozen=True):
         self.texts(row)
         return float(row["score"])
 
-    def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
+    def prepare(self, rows: Sequence[Row], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer) -> Prepared:
         scores = np.array([row.get("score") or 0.0 for row in rows], dtype=np.float32)
-        texts = [self.texts(row) for row in rows]
-        return Prepared(rows, examples_of(texts, scores, encoded, tokenizer, self.max_length))
+        return Prepared(rows, passages, examples_of(passages, scores, tokenizer, self.max_length))
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ClassificationModel:
         model = ClassificationModel(config, 1, self.pooling, generator=generator, problem_type="regression")
@@ -97,9 +98,6 @@ class Regression(Kind, frozen=True):
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
         scores = outputs(model, prepared.examples, lambda model, batch: model(**model_inputs(batch)), **how)
         return [float(number) for number in scores[:, 0]]
-
-    def without_text(self, row: Row) -> float | None:
-        return math.nan if lack_text(self.texts(row)) else None
 
     def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
         from korbert.tasks import baselines

@@ -14,12 +14,13 @@ from korbert.messages import Message
 from korbert.modeling import AnyConfig, ClassificationModel, Pooling
 from korbert.tasks import retrieval
 from korbert.tasks.files import Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Morphemes, Prediction, Prepared, among
+from korbert.tasks.kinds.base import Baseline, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.embedding import NEGATIVES, PASSAGE, QUERY
 from korbert.tasks.kinds.multiple_choice import scores_of_choices
 from korbert.tasks.kinds.sections import RerankSection
 from korbert.tasks.kinds.texts import Groups
 from korbert.tasks.metrics.statistics import Score, repeated
+from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.training import Batch, Scoring, outputs
@@ -61,10 +62,10 @@ class Rerank(Kind, frozen=True):
             raise ValueError("has no negatives, which `korbert negatives` finds")
         return str(row["pair"])
 
-    def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
-        groups = [[(row["text"], passage) for passage in self.texts(row)[1:]] for row in rows]
+    def prepare(self, rows: Sequence[Row], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer) -> Prepared:
+        groups = [[(query, passage) for passage in own] for query, *own in passages]
         labels = np.zeros(len(rows), np.int64)
-        return Prepared(rows, Groups.of(groups, labels, encoded, tokenizer, self.max_length))
+        return Prepared(rows, passages, Groups.of(groups, labels, tokenizer, self.max_length))
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ClassificationModel:
         return ClassificationModel(config, 1, self.pooling, generator=generator, problem_type="regression")

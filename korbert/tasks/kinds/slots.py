@@ -14,9 +14,10 @@ from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, SlotsModel
 from korbert.tasks.files import ANY, ROLES, Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Morphemes, Prediction, Prepared, among
+from korbert.tasks.kinds.base import Baseline, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import SlotsSection
 from korbert.tasks.metrics.statistics import Score
+from korbert.tasks.passages import Passage
 from korbert.tasks.question_answering import (
     WindowExamples,
     WindowSettings,
@@ -90,17 +91,17 @@ class Slots(WindowSettings, Kind, frozen=True):
                 slots[name] = {"value": answer.text, "start": answer.start, "end": answer.span[1]}
         return slots
 
-    def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
+    def prepare(self, rows: Sequence[Row], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer) -> Prepared:
         windows = []
         values = [value for row in rows for value in self.target(row).values()]
-        asked = [(encoded[own], encoded[row["text"]]) for row in rows for own in self.asked(row).values()]
+        asked = [(description, text) for text, *descriptions in passages for description in descriptions]
         for index, (pair, value) in enumerate(zip(asked, values, strict=True)):
             answer = (value["start"], value["end"]) if isinstance(value, dict) else None
             windows += cut_windows(*pair, self, index=index, answer=answer, special=tokenizer.frame.special)
         examples = replace(WindowExamples.of(windows, tokenizer, self), separator=True)
         is_any = np.array([values[window.index] == ANY for window in windows], dtype=bool)
         examples.labels[is_any] = examples.seconds[is_any, None] - 1
-        return Prepared(rows, examples)
+        return Prepared(rows, passages, examples)
 
     def model(self, config: AnyConfig, generator: Generator | None = None) -> SlotsModel:
         return SlotsModel(config, generator)

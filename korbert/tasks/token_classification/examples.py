@@ -6,7 +6,7 @@ context.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
@@ -62,7 +62,12 @@ def cut_windows(count: int, *, max_length: int, stride: int, text: int = 0) -> l
 
 @dataclass(frozen=True)
 class TaggedExamples(Examples):
-    """Examples with one label per piece: `labels` is (offsets[-1],) int64, like input_ids; IGNORED for no loss."""
+    """Examples with one label per piece: `labels` is (offsets[-1],) int64, like input_ids; IGNORED for no loss.
+
+    windows: the part of a text that each row holds.
+    """
+
+    windows: Sequence[Window] = ()
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -90,8 +95,8 @@ def encode_tags(tags: Iterable[str | None], labels: Sequence[str]) -> NDArray[np
 def make_examples(
     passages: Sequence[Passage], targets: Sequence[NDArray[np.int64]], tokenizer: AnyTokenizer, *,
     max_length: int, stride: int,
-) -> tuple[TaggedExamples, list[Window]]:  # fmt: skip
-    """One row per window, [CLS] pieces [SEP], text by text; and the windows.
+) -> TaggedExamples:  # fmt: skip
+    """One row per window, [CLS] pieces [SEP], text by text.
 
     targets: (P,) for each text, from encode_tags.
     """
@@ -106,7 +111,8 @@ def make_examples(
         own[low - first + 1 : high - first + 1] = targets[text][low:high]
         labels.append(own)
         rows.append(framed(tokenizer.frame, passages[text].part(first, last))[:2])
-    return TaggedExamples.of_rows(rows, np.concatenate(labels), tokenizer.pad_id), windows
+    examples = TaggedExamples.of_rows(rows, np.concatenate(labels), tokenizer.pad_id)
+    return replace(examples, windows=windows)
 
 
 def by_text(scores: NDArray[np.float32], windows: Sequence[Window]) -> Iterator[NDArray[np.float32]]:

@@ -13,7 +13,7 @@ Words: the label of a word is trained and read at its first piece only (Devlin e
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, groupby
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -81,14 +81,8 @@ def eojeols(text: str) -> list[Span]:
     return [word.span() for word in re.finditer(r"\S+", text)]
 
 
-def join_words(words: Sequence[str]) -> tuple[str, list[Span]]:
-    """Joins words by spaces, with the span of each."""
-    starts = accumulate((len(word) + 1 for word in words), initial=0)
-    return " ".join(words), [(start, start + len(word)) for start, word in zip(starts, words, strict=False)]
-
-
 def spans_of_words(tags: Sequence[str], words: Sequence[Span]) -> list[LabelledSpan]:
-    """Converts BIO tags of words to spans in characters of their text. words: span of each, from join_words."""
+    """Converts BIO tags of words to spans in characters of their text. words: the span of each."""
     return [LabelledSpan(words[first][0], words[last - 1][1], label) for first, last, label in read_bio(tags)]
 
 

@@ -45,8 +45,8 @@ def test_a_target_says_where_the_value_stands(value, target):
 
 def test_any_is_the_separator_behind_the_description():
     row = {"text": "가나다라마", "slots": {"도착역": Answer("다라", 2), "좌석": "any", "시각": None}}
-    encoded = {text: letters(text) for text in KIND.texts(row)}  # the names describe themselves
-    batch = KIND.prepare([row], encoded, TOKENIZER).examples.batch(np.arange(3))
+    passages = list(map(letters, KIND.texts(row)))  # the names describe themselves
+    batch = KIND.prepare([row], [passages], TOKENIZER).examples.batch(np.arange(3))
     assert batch["start_positions"].tolist() == [5 + 2, 3, 0]
     assert batch["end_positions"].tolist() == [5 + 3, 3, 0]
     choices = [chosen.nonzero().flatten().tolist() for chosen in batch["choices"]]

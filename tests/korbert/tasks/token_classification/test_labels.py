@@ -109,11 +109,8 @@ def test_words_to_first_pieces_and_back():
     assert ours.first_pieces(words, joined) == [0, 0, 1]
     assert ours.word_tags(["A", "B", "C"], words, joined) == ["A", "C"]
     assert ours.first_pieces([(2, 3), (3, 3)], text) == [-1, -1]
-    # Words without their text stand between spaces, and tags of words are spans of it.
-    text, spans = ours.join_words(["서울", "이", ".", "다"])
-    assert (text, spans) == ("서울 이 . 다", [(0, 2), (3, 4), (5, 6), (7, 8)])
+    spans = [(0, 2), (3, 4), (5, 6), (7, 8)]  # of 서울 이 . 다
     assert ours.spans_of_words(["B-LC", "I-LC", "O", "I-PS"], spans) == [(0, 4, "LC"), (7, 8, "PS")]
-    assert ours.join_words([]) == ("", [])
 
 
 @given(cases(), st.data())
