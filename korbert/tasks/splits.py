@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from korbert.errors import CorpusError
-from korbert.messages import Message
+from korbert.messages import Message, reason
 from korbert.records import Fault
 from korbert.tasks.files import Row, Rows
 
@@ -103,12 +103,12 @@ def usable(rows: Rows, check: Callable[[Row], object]) -> Rows:
         try:
             check(row)
         except ValueError as error:
-            faults[number] = str(error)
+            faults[number] = reason(error)
     if not faults:
         return rows
     result = taken(rows, [number for number in range(len(rows)) if number not in faults], with_drops=True)
     for number, what in faults.items():
-        result.drop(str(rows.places[number]), Fault("bad_row", what))
+        result.drop(rows.places[number], Fault("bad_row", what))
     if not result.rows:
         raise CorpusError("no row can be used: {said}", said="; ".join(result.said()))
     return result
@@ -120,5 +120,6 @@ def taken(rows: Rows, numbers: Sequence[int], *, with_drops: bool = False) -> Ro
     counts = Counter(place.file for place in result.places)
     result.sources = [replace(source, rows=counts[source.file]) for source in rows.sources]
     if with_drops:
-        result.dropped, result.notes = dict(rows.dropped), list(rows.notes)
+        result.dropped = dict(rows.dropped)
+        result.notes = list(rows.notes)
     return result

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.messages import Message
+from korbert.messages import Message, reason
 from korbert.names import BLANK, did_you_mean, nfc, same_name
 from korbert.records import Cells, is_empty
 from korbert.tasks.files.cells import flag
@@ -34,8 +34,7 @@ def choose_columns(
             raise SettingsError(
                 "{name!r} cannot be named for this kind of task, which has {known}", name=name, known=known
             )
-        named = (columns,) if isinstance(columns, str) else tuple(columns)
-        chosen[name] = tuple(_found(column, name, present, file) for column in named)
+        chosen[name] = tuple(_found(column, name, present, file) for column in as_columns(columns))
     taken = {column for columns in chosen.values() for column in columns}
     free = [column for column in present if column not in taken]
     for role in roles:
@@ -44,8 +43,9 @@ def choose_columns(
     for role in roles:
         if role.required and role.name not in chosen and role.flags:
             taken = {column for columns in chosen.values() for column in columns}
-            if len(columns := flag_columns([column for column in free if column not in taken], cells or {})) > 1:
-                chosen[role.name] = columns
+            flags = flag_columns([column for column in free if column not in taken], cells or {})
+            if len(flags) > 1:
+                chosen[role.name] = flags
     missing = [role for role in roles if role.required and role.name not in chosen]
     if missing:
         what = " and ".join(f"{role.name} ({', '.join(role.names[:3])}, ...)" for role in missing)
@@ -56,8 +56,25 @@ def choose_columns(
             what=what,
             listed=listed(present),
         )
-    _refuse_shared(chosen, given, present, file)
+    holder: dict[str, str] = {}  # the role that a column was found for
+    for name, columns in chosen.items():
+        for column in columns if name not in given else ():
+            if column in holder:
+                raise CorpusError(
+                    "{file}: column {column!r} may hold {holder} or {role} (of {listed}): say which column holds which",
+                    file=file,
+                    column=column,
+                    holder=holder[column],
+                    role=name,
+                    listed=listed(present),
+                )
+            holder[column] = name
     return {role.name: chosen[role.name] for role in roles if role.name in chosen}
+
+
+def as_columns(names: str | Sequence[str]) -> tuple[str, ...]:
+    """The columns of a role as the user gives them: one, or several in order."""
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def columns_of(role: Role, present: Iterable[str], cells: Cells | None = None) -> tuple[str, ...]:
@@ -100,16 +117,21 @@ def row_of(fields: Mapping[str, Any], roles: Iterable[Role], together: Given | N
         column = column_for(role.names, tuple(fields))
         if not role.required and (column is None or is_empty(fields[column])):
             continue
-        if column is None or column in holders:
-            there = f"but for {holders[column]}" if column else f"among {', '.join(fields) or 'none'}"
-            raise ValueError(f"no column {' or '.join(dict.fromkeys((role.names[0], role.name)))} {there}")
+        names = " or ".join(dict.fromkeys((role.names[0], role.name)))
+        if column is None:
+            present = ", ".join(fields) or Message("none")
+            raise ValueError(Message("no column {names} among {present}", names=names, present=present))
+        if column in holders:
+            raise ValueError(Message("no column {names} but for {role}", names=names, role=holders[column]))
         holders[column] = role.name
+        cell = fields[column]
         parts = (together or {}).get(role.name, ())
-        are_parts = len(parts) > 1 and fields.keys() >= set(parts)
+        if len(parts) > 1 and fields.keys() >= set(parts):
+            cell = [fields[part] for part in parts]
         try:
-            row[role.name] = role.value([fields[part] for part in parts] if are_parts else fields[column])
+            row[role.name] = role.value(cell)
         except ValueError as error:
-            raise ValueError(f"{column!r} {error}") from None
+            raise ValueError(Message("{column!r} {fault}", column=column, fault=reason(error))) from None
     return row
 
 
@@ -175,23 +197,6 @@ def _found(column: str, role: str, present: Sequence[str], file: str) -> str:
         listed=listed(present),
         hint=hint,
     )
-
-
-def _refuse_shared(chosen: Mapping[str, tuple[str, ...]], given: Given, present: Sequence[str], file: str) -> None:
-    """CorpusError if two roles that the user did not name were matched to the same column."""
-    holder: dict[str, str] = {}
-    for role, columns in chosen.items():
-        for column in columns if role not in given else ():
-            if column in holder:
-                raise CorpusError(
-                    "{file}: column {column!r} may hold {holder} or {role} (of {listed}): say which column holds which",
-                    file=file,
-                    column=column,
-                    holder=holder[column],
-                    role=role,
-                    listed=listed(present),
-                )
-            holder[column] = role
 
 
 def listed(columns: Sequence[str]) -> str:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from korbert.errors import CorpusError
-from korbert.messages import Message, joined
+from korbert.messages import Message, joined, reason
 from korbert.records import Cells, Fault, Form, Table, is_empty, open_table, tables_of
 from korbert.tasks.files import cells
-from korbert.tasks.files.columns import Given, choose_columns, flag_columns
+from korbert.tasks.files.columns import Given, as_columns, choose_columns, flag_columns
 from korbert.tasks.files.roles import Role
 
 Row: TypeAlias = dict[str, Any]
@@ -95,18 +95,18 @@ class Rows:
     def said(self) -> list[Message]:
         """Summary lines: the files, what was dropped with the first places, and notes."""
         lines = [source.said() for source in self.sources]
-        for reason, dropped in self.dropped.items():
+        for why, dropped in self.dropped.items():
             places = joined([*dropped.first, *(["..."] if dropped.count > _PLACES_SHOWN else [])])
             lines.append(
-                Message("dropped {count:,} as {reason}: {places}", count=dropped.count, reason=reason, places=places)
+                Message("dropped {count:,} as {reason}: {places}", count=dropped.count, reason=why, places=places)
             )
         return lines + self.notes
 
-    def drop(self, place: str, fault: Fault) -> None:
+    def drop(self, place: Place, fault: Fault) -> None:
         dropped = self.dropped.setdefault(fault.reason, Dropped())
         dropped.count += 1
         if len(dropped.first) < _PLACES_SHOWN:
-            dropped.first.append(Message("{place}: {fault}", place=place, fault=fault.what))
+            dropped.first.append(Message("{place}: {fault}", place=str(place), fault=fault.what))
 
 
 def read_rows(
@@ -125,8 +125,9 @@ def read_rows(
     Raises CorpusError with file, line, what is there, and what to do; SettingsError for an unknown form and for a role
     in `columns` that is not in `roles`.
     """
-    result, own = Rows(), {role.name for role in roles}
-    asked = {role: (names,) if isinstance(names, str) else tuple(names) for role, names in (columns or {}).items()}
+    result = Rows()
+    own = {role.name for role in roles}
+    asked = {role: as_columns(names) for role, names in (columns or {}).items()}
     taken = {column for names in asked.values() for column in names}
     before = {column for names in (trained or {}).values() for column in names}
     given: Any = [paths] if isinstance(paths, str) or hasattr(paths, "suffix") else paths  # an address is no Path
@@ -146,16 +147,17 @@ def read_rows(
 def _read_table(result: Rows, table: Table, file: str, roles: Sequence[Role], columns: Given) -> None:
     """Adds the rows of a file."""
     chosen = choose_columns(roles, table.columns, columns, table.place(file), table.first)
-    before, is_dropped = len(result), False
+    before = len(result)
+    is_dropped = False
     reading = _Reading(roles, chosen, table.first)
     for number, record in table.read(reading.wanted):
         place = Place(file, table.unit, number)
         try:
             row = record if isinstance(record, Fault) else reading.row(record)
         except cells.Unclear as error:
-            raise CorpusError("{place}: {error}", place=place, error=error) from error
+            raise CorpusError("{place}: {error}", place=place, error=reason(error)) from error
         if isinstance(row, Fault):
-            result.drop(str(place), row)
+            result.drop(place, row)
             is_dropped = True
         else:
             result.rows.append(row)
@@ -166,9 +168,8 @@ def _read_table(result: Rows, table: Table, file: str, roles: Sequence[Role], co
             try:
                 values = role.settle([row.get(role.name) for row in rows])
             except ValueError as error:
-                raise CorpusError(
-                    "{file}: {shown}: {error}", file=file, shown=_shown(chosen[role.name]), error=error
-                ) from error
+                shown = _shown(chosen[role.name])
+                raise CorpusError("{file}: {shown}: {error}", file=file, shown=shown, error=reason(error)) from error
             for row, value in zip(rows, values, strict=True):
                 row[role.name] = value
     result.notes += [Message("{file}: {note}", file=file, note=note) for note in table.notes]
@@ -190,7 +191,7 @@ class _Reading:
         several = [(role, columns) for role, columns in self._roles if role.flags and len(columns) > 1]
         self._flags = {role.name for role, columns in several if flag_columns(columns, first) == columns}
 
-    def row(self, record: Sequence[Any]) -> Row | Fault:
+    def row(self, record: Sequence[object]) -> Row | Fault:
         row: Row = dict.fromkeys(self._names)
         held = dict(zip(self.wanted, record, strict=True))
         for role, columns in self._roles:
@@ -198,7 +199,7 @@ class _Reading:
             filled = [cell for cell in own if not is_empty(cell)]
             if not filled:
                 if role.required and role.empty is None:
-                    return Fault(f"no_{role.name}", f"{_shown(columns)} is empty")
+                    return Fault(f"no_{role.name}", Message("{columns} is empty", columns=_shown(columns)))
                 row[role.name] = role.empty() if role.empty and role.required else None
                 continue
             try:
@@ -206,18 +207,21 @@ class _Reading:
                     row[role.name] = cells.flagged(columns, own)
                 elif len(columns) == 1:
                     row[role.name] = role.value(own[0])
-                else:  # columns label1, label2 may have names, and some none
-                    row[role.name] = role.value(filled if role.flags else own)
-            except cells.Unclear as error:
-                raise cells.Unclear(f"{_shown(columns)} {error}") from error
+                elif role.flags:  # columns label1, label2 may have names, and some none
+                    row[role.name] = role.value(filled)
+                else:
+                    row[role.name] = role.value(own)
             except ValueError as error:
-                return Fault(f"bad_{role.name}", f"{_shown(columns)} {error}")
+                fault = Message("{columns} {fault}", columns=_shown(columns), fault=reason(error))
+                if isinstance(error, cells.Unclear):
+                    raise cells.Unclear(fault) from error
+                return Fault(f"bad_{role.name}", fault)
         for role, _ in self._roles:
             try:
                 if role.complete and (remark := role.complete(row)):
                     self.remarks[remark] += 1
             except ValueError as error:
-                return Fault(f"bad_{role.name}", str(error))
+                return Fault(f"bad_{role.name}", reason(error))
         return row
 
 
@@ -231,7 +235,10 @@ def _settle_repeated(result: Rows, role: str, *, is_given: bool) -> None:
     for index, row in enumerate(result.rows):
         value = row[role]
         if value is not None and (first := seen.setdefault(value, index)) != index:
-            what = f"{role} {value!r} stands at {result.places[first]} and at {result.places[index]}"
+            what = Message(
+                "{role} {value!r} is at {first} and at {second}",
+                role=role, value=value, first=str(result.places[first]), second=str(result.places[index]),
+            )  # fmt: skip
             if is_given:
                 raise CorpusError("{what}: name a column without repetitions", what=what)
             columns = " ".join(result.columns[role])
@@ -252,12 +259,17 @@ def refuse_unseen_labels(rows: Rows, known: Iterable[str]) -> None:
                 unseen.setdefault(label, []).append(place)
     if unseen:
         most = sorted(unseen, key=lambda label: -len(unseen[label]))[:_LABELS_SHOWN]
-        shown = "; ".join(f"{label!r} {len(unseen[label]):,} times, first at {unseen[label][0]}" for label in most)
-        more = f"; and {len(unseen) - _LABELS_SHOWN} more" if len(unseen) > _LABELS_SHOWN else ""
-        listed = ", ".join(sorted(names)[:20])
+        shown = [
+            Message(
+                "{label!r} {count:,} times, first at {place}",
+                label=label, count=len(unseen[label]), place=str(unseen[label][0]),
+            )
+            for label in most
+        ]  # fmt: skip
+        if len(unseen) > _LABELS_SHOWN:
+            shown.append(Message("and {count} more", count=len(unseen) - _LABELS_SHOWN))
         raise CorpusError(
-            "labels not seen in training: {shown}{more}: known are {listed}: correct them or train again",
-            shown=shown,
-            more=more,
-            listed=listed,
+            "labels not seen in training: {shown}: known are {known}: correct them or train again",
+            shown=joined(shown),
+            known=", ".join(sorted(names)[:20]),
         )

@@ -187,7 +187,7 @@ def test_a_list_of_one_label_is_that_label(tmp_path, cell, label):
     roles = [TEXT, ROLES["label"]]
     assert read_rows(_jsonl(tmp_path, {"text": "가", "label": cell}), roles).rows[0]["label"] == label
     path = _jsonl(tmp_path, {"text": "가", "label": cell}, {"text": "나", "label": ["긍정", "부정"]})
-    with pytest.raises(CorpusError, match=r"a.jsonl, line 2: 'label' is a list of 2 labels: use --several"):
+    with pytest.raises(CorpusError, match=r"a.jsonl, line 2: 'label' is a list of 2 labels: use several=True"):
         read_rows(path, roles)
 
 

@@ -64,7 +64,7 @@ TWO = document(question(), question("q2"))
         ((*QUESTION, "question"), [], r"train.json, record 2: 'question' is a list, not a text"),
         ((*QUESTION, "answers", 0, "text"), 3.5, "record 2: 'answers' has a part 0 that is a number with a fraction"),
         ((*QUESTION, "answers", 0, "answer_start"), "넷", "has a part 0 that has answer_start '넷', not a character"),
-        ((*QUESTION, "id"), "q1", r"id 'q1' stands at .*train.json, record 1 and at .*train.json, record 2"),
+        ((*QUESTION, "id"), "q1", r"id 'q1' is at .*train.json, record 1 and at .*train.json, record 2"),
         (("data",), [], "train.json: an object without a list of objects"),
     ],
 )
