@@ -21,8 +21,9 @@ def doubts(task: Kind, parts: Mapping[str, Rows]) -> Iterator[Message]:
     Labels that differ in case, width or spaces alone, and rare labels that differ in one jamo or letter; texts with
     different labels; rows of other parts with the texts of a training row. parts: the rows of each file by its part.
     """
-    train, found = parts["train"], dict[tuple[str, ...], dict[str, Place]]()
-    places = dict[str, list[Place]]()
+    train = parts["train"]
+    found: dict[tuple[str, ...], dict[str, Place]] = {}  # texts of a row -> its labels and the first place of each
+    places: dict[str, list[Place]] = {}
     for row, place in zip(train, train.places, strict=True) if hasattr(task, "labels") else ():
         labels = row["label"] if isinstance(row["label"], list) else [row["label"]]
         found.setdefault(_words(task, row), {}).setdefault(", ".join(sorted(labels)), place)
@@ -30,13 +31,13 @@ def doubts(task: Kind, parts: Mapping[str, Rows]) -> Iterator[Message]:
             places.setdefault(label, []).append(place)
     forms = {label: _forms(label) for label in places}
     for common, rare in combinations(sorted(places, key=lambda label: -len(places[label])), 2):
-        own, other = len(places[rare]), len(places[common])
+        own = len(places[rare])
+        other = len(places[common])
         is_near = own <= _RARE * other and not set(forms[rare]).isdisjoint(forms[common])
         if is_near or forms[rare][0] == forms[common][0]:
-            first = _first(places[rare])
             yield Message(
                 "label '{rare}' (rows: {own:,}) may be a slip of '{common}' (rows: {other:,}): {places}",
-                rare=rare, own=own, common=common, other=other, places=first,
+                rare=rare, own=own, common=common, other=other, places=_first(places[rare]),
             )  # fmt: skip
     if contrary := [by_label for by_label in found.values() if len(by_label) > 1]:
         shown = _first([", ".join(f"{label!r} ({place})" for label, place in one.items()) for one in contrary])
@@ -64,7 +65,7 @@ def _forms(label: str) -> list[str]:
 def seen_in(task: Kind, rows: Iterable[Row], others: Iterable[Row]) -> list[int]:
     """The numbers of the rows that have the same texts as one of the others, apart from spaces.
 
-    Negatives do not count: a query and its passage are known from training whatever stood next to them there.
+    Negatives do not count: a query and its passage are known from training, whichever negatives they had there.
     """
     seen = {_words(task, row) for row in others}
     return [number for number, row in enumerate(rows) if _words(task, row) in seen]
@@ -75,4 +76,5 @@ def _words(task: Kind, row: Row) -> tuple[str, ...]:
 
 
 def _first(found: Sequence[object]) -> str:
-    return "; ".join([*map(str, found[:_SHOWN]), *(["..."] if len(found) > _SHOWN else [])])
+    more = ["..."] if len(found) > _SHOWN else []
+    return "; ".join([*map(str, found[:_SHOWN]), *more])

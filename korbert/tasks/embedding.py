@@ -38,10 +38,10 @@ def distillation_loss(vectors: Tensor, teacher: Tensor, temperature: float) -> T
     """
     width = min(vectors.shape[1], teacher.shape[1])
     with torch.autocast(vectors.device.type, enabled=False):
-        own, target = F.normalize(vectors, dim=-1), F.normalize(teacher, dim=-1)
-        itself = torch.eye(len(own), dtype=torch.bool, device=own.device)
+        itself = torch.eye(len(vectors), dtype=torch.bool, device=vectors.device)
+        units = (F.normalize(side, dim=-1) for side in (vectors, teacher))
         ours, theirs = (
-            (side @ side.T / temperature).masked_fill(itself, _MASKED).log_softmax(dim=-1) for side in (own, target)
+            (side @ side.T / temperature).masked_fill(itself, _MASKED).log_softmax(dim=-1) for side in units
         )
         loss = F.kl_div(ours, theirs, reduction="batchmean", log_target=True)
         if width == teacher.shape[1]:

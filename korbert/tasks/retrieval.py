@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from korbert.tasks.files import Row
 
 _SCORES_AT_ONCE = 1 << 25
-_K1, _B = 1.2, 0.75  # of BM25: Robertson and Zaragoza 2009, 3.2
+_K1 = 1.2  # of BM25: Robertson and Zaragoza 2009, 3.2
+_B = 0.75
 
 METRICS: Mapping[str, Callable[[NDArray[np.int64]], float]] = {
     "mrr": lambda ranks: float((1 / ranks).mean()),  # mean reciprocal rank, Voorhees 1999

@@ -23,7 +23,7 @@ from korbert.records import open_table
 from korbert.system import broadcast, claim, is_intact, package, require_rows
 from korbert.tasks.doubts import doubts
 from korbert.tasks.files import ROLES, Role, Rows, choose_columns, read_rows, refuse_unseen_labels, renamed
-from korbert.tasks.finetuning import EncodedTexts, Keeping, KeptVectors, keep_layers, keep_vectors
+from korbert.tasks.finetuning import EncodedTexts, KeptVectors, keep_layers, keep_vectors
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.base import Kind, Prepared
 from korbert.tasks.kinds.sections import TaskSection
@@ -326,6 +326,8 @@ def kept_vectors(ready: Ready, encoder: nn.Module, layers: Sequence[int], descri
     features = ready.settings.features
     assert features is not None
     pooling = None if features.head == "bilstm" else ready.task.head().pooling
-    keeping = Keeping(ready.vectors, layers, pooling, ready.device, numbers=features.keep)
-    examples: list[Any] = [part.examples for part in ready.parts.values()]
-    return keep_vectors(encoder.to(ready.device), examples, keeping, description)
+    examples = [part.examples for part in ready.parts.values()]
+    return keep_vectors(
+        encoder.to(ready.device), examples, layers, pooling=pooling, folder=ready.vectors, device=ready.device,
+        numbers=features.keep, description=description,
+    )  # fmt: skip

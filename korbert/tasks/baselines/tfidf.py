@@ -104,17 +104,18 @@ def _best(
     learned_from: Texts | None = None,
 ) -> Fitted:  # fmt: skip
     with track("TF-IDF baseline", total=1 + len(values), unit="steps") as advance:
-        own = chain(*inputs[0]) if isinstance(inputs[0], Pairs) else inputs[0]
-        train, validation, test = tfidf_features(own if learned_from is None else learned_from, *inputs)
+        if learned_from is None:
+            learned_from = [*chain(*inputs[0])] if isinstance(inputs[0], Pairs) else inputs[0]
+        train, validation, test = tfidf_features(learned_from, *inputs)
         advance(1)
         models: dict[float, Predict] = {}
-        scores: list[float] = []
+        scores: dict[float, float] = {}
         for value in sorted(values):
             models[value] = fit(train, value)
-            validation_score = score(models[value](validation))
-            scores.append(-np.inf if validation_score is None else validation_score)
+            scored = score(models[value](validation))
+            scores[value] = -np.inf if scored is None else scored
             advance(1)
-    chosen = list(models)[int(np.argmax(scores))]  # the first among ties
+    chosen = max(scores, key=scores.__getitem__)  # the first among ties
     return models[chosen](test), chosen
 
 

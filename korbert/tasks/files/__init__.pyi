@@ -9,6 +9,7 @@ from .columns import Given as Given
 from .columns import choose_columns as choose_columns
 from .columns import column_for as column_for
 from .columns import columns_of as columns_of
+from .columns import columns_said as columns_said
 from .columns import flag_columns as flag_columns
 from .columns import listed as listed
 from .columns import row_of as row_of

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.messages import Message, reason
+from korbert.messages import Message, joined, reason
 from korbert.names import BLANK, did_you_mean, nfc, same_name
 from korbert.records import Cells, is_empty
 from korbert.tasks.files.cells import flag
@@ -197,6 +197,15 @@ def _found(column: str, role: str, present: Sequence[str], file: str) -> str:
         listed=listed(present),
         hint=hint,
     )
+
+
+def columns_said(columns: Mapping[str, Sequence[str]]) -> Message:
+    """Which columns each role is read from."""
+    roles = [
+        Message("{role} from {columns}", role=role, columns=", ".join(map(repr, names)))
+        for role, names in columns.items()
+    ]
+    return joined(roles, ", ")
 
 
 def listed(columns: Sequence[str]) -> str:

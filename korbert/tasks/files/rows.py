@@ -10,7 +10,7 @@ from korbert.errors import CorpusError
 from korbert.messages import Message, joined, reason
 from korbert.records import Cells, Fault, Form, Table, is_empty, open_table, tables_of
 from korbert.tasks.files import cells
-from korbert.tasks.files.columns import Given, as_columns, choose_columns, flag_columns
+from korbert.tasks.files.columns import Given, as_columns, choose_columns, columns_said, flag_columns
 from korbert.tasks.files.roles import Role
 
 Row: TypeAlias = dict[str, Any]
@@ -43,16 +43,13 @@ class Source:
 
     def said(self) -> Message:
         """The file, its format and its columns in a line."""
-        roles = [
-            Message("{role} from {columns}", role=role, columns=_shown(columns))
-            for role, columns in self.columns.items()
-        ]
         how: str = self.form
         if self.encoding:
             how = Message("{form} in {encoding}", form=self.form, encoding=self.encoding.upper())
         return Message(
-            "{file}: {rows:,} rows ({how}; {roles})", file=self.file, rows=self.rows, how=how, roles=joined(roles, ", ")
-        )
+            "{file}: {rows:,} rows ({how}; {roles})",
+            file=self.file, rows=self.rows, how=how, roles=columns_said(self.columns),
+        )  # fmt: skip
 
 
 @dataclass

@@ -10,6 +10,5 @@ from .settings import Numbers as Numbers
 from .settings import Rates as Rates
 from .settings import Way as Way
 from .settings import training_name as training_name
-from .vectors import Keeping as Keeping
 from .vectors import KeptVectors as KeptVectors
 from .vectors import keep_vectors as keep_vectors

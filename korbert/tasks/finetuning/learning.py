@@ -19,6 +19,7 @@ from korbert.training import (
     Checkpointing,
     Examples,
     Loss,
+    OptimizerSettings,
     TrainingOutput,
     TrainingPlan,
     fit,
@@ -58,10 +59,13 @@ def finetune(
         model.encoder.token_weight.requires_grad_(False)  # type: ignore[union-attr]
     if settings.frozen_layers:
         freeze(model, settings.frozen_layers)
+    rate_factors = decayed(model, settings.layer_decay) if settings.layer_decay < 1 else {}
+    optimizer = OptimizerSettings(
+        learning_rate=way.learning_rate, weight_decay=settings.weight_decay, warmup_share=settings.warmup_share
+    )
     plan = TrainingPlan(
-        steps=way.epochs * batches.steps_per_epoch, optimizer=settings.optimizer(way.learning_rate), seed=seed,
-        precision=settings.precision, log_every=settings.log_every, evaluate_every=batches.steps_per_epoch,
-        rate_factors=decayed(model, settings.layer_decay) if settings.layer_decay < 1 else {},
+        steps=way.epochs * batches.steps_per_epoch, optimizer=optimizer, seed=seed, precision=settings.precision,
+        log_every=settings.log_every, evaluate_every=batches.steps_per_epoch, rate_factors=rate_factors,
     )  # fmt: skip
 
     def evaluate(model: nn.Module, step: int) -> dict[str, float]:

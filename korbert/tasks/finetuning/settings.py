@@ -6,7 +6,8 @@ from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
-from korbert.training import OptimizerSettings, PrecisionName
+from korbert.messages import Message
+from korbert.training import PrecisionName
 
 
 class Way(NamedTuple):
@@ -24,7 +25,7 @@ def training_name(facts: Mapping[str, Any]) -> str:
     return "-".join([facts["name"], *chosen, f"seed-{facts['seed']}"])
 
 
-def _several(value: Any) -> Any:
+def _several(value: object) -> object:
     """Wraps a single value in a tuple."""
     return value if isinstance(value, list | tuple) else (value,)
 
@@ -74,15 +75,11 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
         for name in ("learning_rates", "batch_size", "epochs", "seeds"):
             values = getattr(self, name)
             if len(set(values)) < len(values):
-                raise ValueError(f"{name} {list(values)} has duplicates: give each value once")
+                raise ValueError(
+                    Message("{name} {values} has duplicates: give each value once", name=name, values=str([*values]))
+                )
         return self
 
     def ways(self) -> Iterator[Way]:
         """All combinations to try."""
         return (Way(*values) for values in product(self.learning_rates, self.batch_size, self.epochs))
-
-    def optimizer(self, learning_rate: float) -> OptimizerSettings:
-        """Optimizer settings for `fit` at one learning rate."""
-        return OptimizerSettings(
-            learning_rate=learning_rate, weight_decay=self.weight_decay, warmup_share=self.warmup_share
-        )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from korbert.errors import SettingsError
+from korbert.messages import Message, reason
 from korbert.names import did_you_mean
 from korbert.tasks import sets
 
@@ -77,11 +78,13 @@ def section_class(raw: Mapping[str, Any]) -> "type[TaskSection]":
         try:
             kind = sets.known_set(raw["set"]).kind
         except SettingsError as error:
-            raise ValueError(f"set: {error}") from None
+            raise ValueError(Message("set: {fault}", fault=reason(error))) from None
     name = "classification" if kind is None else ALIASES.get(str(kind), str(kind))
     if name not in KINDS:
-        hint = did_you_mean(name, KINDS) or "name one of these"
-        raise ValueError(f"kind: no kind {name!r} among {', '.join(KINDS)}: {hint}")
+        hint = did_you_mean(name, KINDS) or Message("name one of these")
+        raise ValueError(
+            Message("kind: no kind {name!r} among {known}: {hint}", name=name, known=", ".join(KINDS), hint=hint)
+        )
     return KINDS[name].section_class
 
 

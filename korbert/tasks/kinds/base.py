@@ -127,7 +127,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     def texts(self, row: Row) -> list[str]:
         """The texts of a row to encode; by default those of `needs`. ValueError if one is missing."""
         if self.reads_pairs and row.get("pair") is None:
-            raise ValueError("has no second text")
+            raise ValueError(Message("has no second text"))
         return [row[role] for role in self.needs]
 
     def together(self, row: Row) -> list[str]:
@@ -242,11 +242,15 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         try:
             return cls.model_validate(fields)
         except (ValidationError, ArithmeticError) as error:
-            first = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
-            field = ".".join(map(str, ("task", *first["loc"])))
+            first: Mapping[str, Any] = {"loc": (), "msg": str(error)}
+            if isinstance(error, ValidationError):
+                first = error.errors()[0]
             file = Path(place) if Path(place).suffix == ".json" else model_folder(place) / "config.json"
-            message = f"{file}: {field}: {first['msg']}: put the file back as it was written"
-            raise ModelError(message.replace("\n", " ")) from None
+            raise ModelError(
+                "{file}: {field}: {fault}: put the file back as it was written",
+                file=file, field=".".join(map(str, ("task", *first["loc"]))),
+                fault=first["msg"].replace("\n", " "),
+            ) from None  # fmt: skip
 
     def task(self) -> dict[str, Any]:
         """The fields saved with the model, as JSON values."""

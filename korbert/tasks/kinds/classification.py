@@ -4,7 +4,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self, Unpack
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import torch
@@ -104,10 +104,11 @@ class Classification(Kind, frozen=True):
             raise CorpusError("{files}: no row has a label: give rows with some", files=rows.files)
         uncounted = unicodedata.normalize("NFC", settings.uncounted)
         if uncounted and (several or uncounted not in labels):
+            fault = Message("is not one of the labels {labels}", labels=", ".join(labels[:20]))
+            if several:
+                fault = Message("is for one label per text")
             raise SettingsError(
-                f"uncounted {settings.uncounted!r}: "
-                + ("is for one label per text" if several else f"is none of the labels {', '.join(labels[:20])}")
-                + ": correct it, or leave it out"
+                "uncounted {label!r}: {fault}: correct it, or leave it out", label=settings.uncounted, fault=fault
             )
         weights = None
         if settings.class_weights == "balanced":
@@ -132,12 +133,16 @@ class Classification(Kind, frozen=True):
     def reads_pairs(self) -> bool:
         return self.pair
 
-    def target(self, row: Row) -> Any:
+    def target(self, row: Row) -> str | list[str]:
         label = row["label"]
         self.texts(row)
         if unknown := [name for name in _as_list(label) if name not in self.labels]:
-            raise ValueError(f"label {unknown[0]!r} is none of training: {', '.join(self.labels)}")
-        return sorted(label, key=self.labels.index) if self.several else label
+            raise ValueError(
+                Message(
+                    "label {label!r} is not one of training: {known}", label=unknown[0], known=", ".join(self.labels)
+                )
+            )
+        return sorted(label, key=self.labels.index) if self.several else str(label)
 
     def prepare(self, rows: Sequence[Row], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer) -> Prepared:
         labels = self._numbers([row.get("label") for row in rows])
@@ -154,12 +159,10 @@ class Classification(Kind, frozen=True):
         return there
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ClassificationModel:
-        problem: Literal["multi_label_classification", "single_label_classification"] = (
-            "multi_label_classification" if self.several else "single_label_classification"
-        )
         return ClassificationModel(
-            config, len(self.labels), self.pooling, labels=self.labels, generator=generator, problem_type=problem
-        )
+            config, len(self.labels), self.pooling, labels=self.labels, generator=generator,
+            problem_type="multi_label_classification" if self.several else "single_label_classification",
+        )  # fmt: skip
 
     def head(self) -> Head:
         return Head(len(self.labels), self.pooling)
@@ -174,11 +177,11 @@ class Classification(Kind, frozen=True):
         return {"loss": F.cross_entropy(scores, batch["labels"], weight=weights, reduction="none").mean()}
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
-        def shares(model: nn.Module, batch: Batch) -> Tensor:
+        def probabilities_of(model: nn.Module, batch: Batch) -> Tensor:
             scores: Tensor = model(**model_inputs(batch)).float()
             return scores.sigmoid() if self.several else scores.softmax(dim=-1)
 
-        probabilities = outputs(model, prepared.examples, shares, **how)
+        probabilities = outputs(model, prepared.examples, probabilities_of, **how)
         return [self.prediction(row) for row in probabilities.astype(np.float64)]
 
     def result(self, prediction: Prediction) -> Label | Labels:
@@ -202,12 +205,13 @@ class Classification(Kind, frozen=True):
         known, held = (self._numbers([self.target(row) for row in rows]) for rows in (parts.train, parts.valid))
         there = known.astype(bool) if self.several else np.eye(len(self.labels), dtype=bool)[known]
         yield Baseline("majority", {}, [self.prediction(there.mean(axis=0)) for _ in parts.scored])
-        inputs, metric, count = morphemes_of(parts, self.texts, morphemes), self.metrics[0], len(self.labels)
+        inputs = morphemes_of(parts, self.texts, morphemes)
         if self.several:
-            of_many = among(_OF_MANY, metric)
+            of_many = among(_OF_MANY, self.metrics[0])
             best, c = baselines.fit_multilabel(inputs, there, lambda shares: of_many(held.astype(bool), shares > 0.5))
         else:
-            of_one = METRICS.get(metric, METRICS["accuracy"])
+            of_one = METRICS.get(self.metrics[0], METRICS["accuracy"])
+            count = len(self.labels)
             best, c = baselines.fit_labels(
                 inputs, known, lambda shares: of_one(confusion(held, shares.argmax(axis=1), count)), count
             )
@@ -215,9 +219,10 @@ class Classification(Kind, frozen=True):
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         """(N, 2) ids of gold and predicted labels; (N, 2, C) bool for several."""
-        predicted = [prediction["labels" if self.several else "label"] for prediction in predictions]
-        targets = self._numbers([self.target(row) for row in rows])
-        return np.stack([targets, self._numbers(predicted)], axis=1).astype(bool if self.several else int)
+        key = "labels" if self.several else "label"
+        predicted = self._numbers([prediction[key] for prediction in predictions])
+        run = np.stack([self._numbers([self.target(row) for row in rows]), predicted], axis=1)
+        return run.astype(bool) if self.several else run
 
     def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         return equal_in_run(self.run(rows, predictions))
@@ -241,19 +246,19 @@ _OF_MANY: dict[str, Callable[[NDArray[np.bool_], NDArray[np.bool_]], float]] = {
 }
 
 
-def _as_list(label: Any) -> list[str]:
+def _as_list(label: str | list[str]) -> list[str]:
     return label if isinstance(label, list) else [label]
 
 
 def _refuse_joined(rows: Rows, counts: Mapping[str, int]) -> None:
-    """Raises CorpusError for a label such as "0,1" beside a label "0": several labels, or one?"""
+    """Raises CorpusError for a label such as "0,1" where there is a label "0", too: several labels, or one?"""
     parts_of = {label: joined_labels(label) for label in counts}
     alone = {parts[0] for parts in parts_of.values() if len(parts) == 1}
     for label, parts in parts_of.items():
         if len(parts) > 1 and (known := [part for part in parts if part in alone]):
             place = next(rows.places[number] for number, row in enumerate(rows) if row["label"] == label)
             raise CorpusError(
-                "{place}: label {label!r} stands beside the label {known!r}: if a text may have several "
+                "{place}: label {label!r} joins others, such as {known!r}: if a text may have several "
                 "labels, use {option}; if it is one label, write it without the comma, semicolon or bar",
                 place=place,
                 label=label,

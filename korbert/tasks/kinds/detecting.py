@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from korbert.errors import CorpusError
-from korbert.messages import Message, argument, joined
+from korbert.messages import Message, argument, joined, reason
 from korbert.names import BLANK, nfc
 from korbert.records import Fault, Form, Table, is_empty, open_table, value_in
-from korbert.tasks.files import ROLES, choose_columns, columns_of, flag_columns, listed, score
+from korbert.tasks.files import ROLES, choose_columns, columns_of, columns_said, flag_columns, listed, score
 
 _ROWS = 1_000
 _MANY_NUMBERS = 20  # more distinct numbers than this are scores, not labels
@@ -51,7 +51,9 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
     if detected := _spans_or_answers(table, has, columns.get("label", ())):
         return detected
     several = several or any(_holds_lists(table, name) for name in columns.get("label", (has("labels"),)) if name)
-    label, text = has("labels" if several else "label") or next(iter(columns.get("label", ())), ""), has("text")
+    text = has("text")
+    of_labels = "labels" if several else "label"
+    label = has(of_labels) or next(iter(columns.get("label", ())), "")
     flags = [column for column in flag_columns(table.columns, table.first) if column != text]
     if not text and (label or has("score") or (several and flags)):
         raise CorpusError(
@@ -61,23 +63,22 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
             option=argument("text"),
         )
     if (scores := has("score")) and not label:
-        return Detected("regression", {}, _from({"score": scores}))
+        return Detected("regression", {}, columns_said({"score": [scores]}))
     if label:
         return _by_cells(table, label, text, columns.get("label", (label,)), several=several)
-    shown = ", ".join(map(repr, flags))
     if len(flags) > 1 and several:
-        roles = _text_and_label(text, shown)
+        roles = columns_said({"text": [text], "label": flags})
         return Detected("classification", {}, Message("{roles}: {count:,} labels", roles=roles, count=len(flags)), True)
     if len(flags) > 1:
         raise CorpusError(
             "{path}: columns {shown} hold 0 and 1: if each says whether a label holds, use "
             "{option_several}; else name the column of labels with {option_label}",
             path=path,
-            shown=shown,
+            shown=", ".join(map(repr, flags)),
             option_several=argument("several"),
             option_label=argument("label"),
         )
-    unfit = "; ".join(_unfit(table))
+    unfit = joined(_unfit(table))
     if (query := has("question")) and (passage := has("context")) and not unfit:
         pairs = {"text": (query,), "pair": (passage,)}
         found = Message(
@@ -94,13 +95,13 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
             option_text=argument("text"),
             option_label=argument("label"),
         )
-    shown = listed(table.columns)
-    why = f" ({unfit})" if unfit else ""
+    shown: str = listed(table.columns)
+    if unfit:
+        shown = Message("{columns} ({faults})", columns=shown, faults=unfit)
     raise CorpusError(
-        "{place}: no column of labels or scores among {shown}{why}: name it with {option_label}, or {option_column}",
+        "{place}: no column of labels or scores among {shown}: name it with {option_label}, or {option_column}",
         place=place,
         shown=shown,
-        why=why,
         option_label=argument("label"),
         option_column=argument("column"),
     )
@@ -112,7 +113,7 @@ def _holds_lists(table: Table, column: str) -> bool:
     return any(isinstance(value, list) and len(value) > 1 for value in lists)
 
 
-def _unfit(table: Table) -> Iterator[str]:
+def _unfit(table: Table) -> Iterator[Message]:
     """Columns with the usual name of a role, and what their cells have instead of a value of it."""
     for column, cells in table.first.items():
         roles = [role for role in ROLES.values() if columns_of(role, (column,))]
@@ -124,23 +125,23 @@ def _unfit(table: Table) -> Iterator[str]:
             try:
                 roles[0].value(cells[0])
             except ValueError as error:
-                yield f"{column!r} {error}"
+                yield Message("{column!r} {fault}", column=column, fault=reason(error))
 
 
 def _spans_or_answers(table: Table, has: Callable[[str], str], labels: Sequence[str]) -> Detected | None:
     """A kind with more than a label. labels: the columns that the user calls labels, which hold nothing else."""
-    for beside, role in (("tokens", "tags"), ("tokens", "spans"), ("text", "spans")):
+    for holder, role in (("tokens", "tags"), ("tokens", "spans"), ("text", "spans")):
         column = has(role)
-        if column and column not in labels and (holder := has(beside)):
-            return Detected("token-classification", {}, _from({beside: holder, role: column}))
+        if column and column not in labels and (text := has(holder)):
+            return Detected("token-classification", {}, columns_said({holder: [text], role: [column]}))
     firsts = {f"{name}{number}" for name in ROLES["choices"].series if name for number in ("1", "_1")}
     if column := has("choices") or next((one for one in table.columns if one.casefold() in firsts), ""):
-        return Detected("multiple-choice", {}, _from({"choices": column}))
+        return Detected("multiple-choice", {}, columns_said({"choices": [column]}))
     if (slots := has("slots")) and (text := has("text")):
-        return Detected("slots", {}, _from({"text": text, "slots": slots}))
+        return Detected("slots", {}, columns_said({"text": [text], "slots": [slots]}))
     question, context, answers = map(has, ("question", "context", "answers"))
     if question and context and answers and answers not in labels:
-        found = _from({"question": question, "context": context, "answers": answers})
+        found = columns_said({"question": [question], "context": [context], "answers": [answers]})
         return Detected("question-answering", {}, found)
     return None
 
@@ -153,22 +154,13 @@ def _by_cells(table: Table, label: str, text: str, labels: Sequence[str], *, sev
     for cell in cells:
         with suppress(ValueError):
             numbers.append(score(cell))
-    count, is_whole = len(set(numbers)), all(number.is_integer() for number in numbers)
+    count = len(set(numbers))
+    is_whole = all(number.is_integer() for number in numbers)
     if 0 < len(numbers) == len(cells) and (count > _MANY_NUMBERS or not is_whole):
         why = Message("score from {column!r}: {count} numbers", column=label, count=count)
         return Detected("regression", {"score": (label,)}, why)
     count = len({nfc(str(cell).strip(BLANK)) for cell in cells})
-    why = _text_and_label(text, ", ".join(map(repr, labels)))
+    why = columns_said({"text": [text], "label": labels})
     if not several and len(cells) < _ROWS:
         why = Message("{roles}: {count:,} labels", roles=why, count=count)
     return Detected("classification", {}, why, several)
-
-
-def _from(columns: Mapping[str, str]) -> Message:
-    """Which column each role is read from."""
-    each = (Message("{role} from {columns}", role=role, columns=repr(column)) for role, column in columns.items())
-    return joined(each, ", ")
-
-
-def _text_and_label(text: str, labels: str) -> Message:
-    return Message("text from {text!r}, label from {labels}", text=text, labels=labels)

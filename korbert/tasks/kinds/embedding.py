@@ -66,13 +66,13 @@ QUERY = replace(ROLES["text"], names=(*ROLES["text"].names, "query", "anchor", "
 PASSAGE = replace(ROLES["pair"], names=(*ROLES["pair"].names, "passage", "positive", "context", "지문", "문맥"))
 NEGATIVES = ROLES["negatives"]
 
-_WEIGHTS = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # of cosines beside BM25
+_WEIGHTS = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # of cosines, which are added to BM25
 _TERMS_PER_MORPHEME = 0.6  # 0.58 to 0.62 on four sets: particles, endings and symbols are no search terms
 
 
 class Embedding(Kind, frozen=True):
     """Text embeddings. learns: form of the training rows. sizes: leading dimensions that are trained as vectors, too.
-    query_prompt, passage_prompt: what stands before the texts of pairs, and of a search. cosine_weight: beside BM25 in
+    query_prompt, passage_prompt: what is put before the texts of pairs, and of a search. cosine_weight: next to BM25 in
     a search by both, chosen on validation pairs, for texts of 100 terms (retrieval.weight_among); 0: words alone found
     as much.
 
@@ -188,10 +188,12 @@ class Embedding(Kind, frozen=True):
     def check_training_row(self, row: Row) -> None:
         if self.learns == "scores":
             self.target(row)
+        elif self.learns == "vectors":
+            needed(row, "vector")
         elif self.learns != "texts":
-            needed(row, "vector" if self.learns == "vectors" else "pair")
+            needed(row, "pair")
         if self.learns == "labels" and row.get("label") not in (*self.near, *self.far):
-            raise ValueError(f"label {row.get('label')!r} is neither near nor far")
+            raise ValueError(Message("label {label!r} is neither near nor far", label=row.get("label")))
 
     def prepare(self, rows: Sequence[Row], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer) -> Prepared:
         groups: Sequence[Sequence[Passage]] = passages
@@ -258,7 +260,9 @@ class Embedding(Kind, frozen=True):
 
         With `sizes`, the mean over the whole vectors and their leading dimensions (Kusupati et al. 2022, 3).
         """
-        inputs, sizes, labels = model_inputs(batch), np.array(batch["sizes"]), batch["labels"]
+        inputs = model_inputs(batch)
+        sizes = np.array(batch["sizes"])
+        labels = batch["labels"]
         if self.learns == "texts":
             inputs = {  # the rows, followed by the same rows again
                 name: torch.cat([value, value]) if isinstance(value, Tensor) else (*value, *value)
@@ -266,7 +270,7 @@ class Embedding(Kind, frozen=True):
             }
             sizes = np.full(len(labels), 2)
             labels = labels.expand(-1, 2)
-            order = np.arange(2 * len(labels)).reshape(2, -1).T.ravel()  # each text beside its second draw
+            order = np.arange(2 * len(labels)).reshape(2, -1).T.ravel()  # each text followed by its second draw
             vectors = in_chunks(model, inputs, self.chunk_pieces)[order]
         else:
             vectors = in_chunks(model, inputs, self.chunk_pieces)
@@ -274,7 +278,8 @@ class Embedding(Kind, frozen=True):
         anchors = vectors[firsts]
         loss_of: Callable[..., Tensor]
         if self.learns == "vectors":
-            sides, loss_of = [anchors], partial(distillation_loss, teacher=labels, temperature=self.temperature)
+            sides = [anchors]
+            loss_of = partial(distillation_loss, teacher=labels, temperature=self.temperature)
         elif self.learns == "scores":
             loss_of = partial(ranking_loss, targets=labels, temperature=self.temperature)
             sides = [anchors, vectors[firsts + 1]]
@@ -282,9 +287,10 @@ class Embedding(Kind, frozen=True):
             negatives = np.setdiff1d(np.arange(len(vectors)), [firsts, firsts + 1])
             sides = [anchors, vectors[np.concatenate([firsts + 1, negatives])]]
             # The positives of all rows with the same text fit it, even where they are negatives of another row.
-            texts, own, others = labels[:, 0], labels[:, 1], labels[:, 2:]
-            numbers = torch.cat([own, others[others >= 0]])
-            same_text, same_candidate = texts[:, None] == texts, own[:, None] == numbers
+            texts, own = labels[:, :2].unbind(1)
+            others = labels[:, 2:]
+            same_text = texts[:, None] == texts
+            same_candidate = own[:, None] == torch.cat([own, others[others >= 0]])
             fits = same_text.float() @ same_candidate.float() > 0
             loss_of = partial(contrastive_loss, fits=fits, temperature=self.temperature)
         losses = [loss_of(*(side[:, :cut] for side in sides)) for cut in (vectors.shape[1], *self.sizes)]
@@ -324,12 +330,12 @@ class Embedding(Kind, frozen=True):
         return self.model_copy(update={"cosine_weight": min(weight for weight in gains if gains[weight] >= enough)})
 
     def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
-        """Cosine of TF-IDF over morphemes, fitted on the training texts; of retrieval, BM25; none beside a teacher."""
+        """Cosine of TF-IDF over morphemes, fitted on the training texts; of retrieval, BM25; none with a teacher."""
         texts = list(dict.fromkeys(text for row in parts.train for text in self.texts(row)))
         yield from self._scores.baselines(texts, parts.scored.rows, morphemes)
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
-        """(N, 2) score and cosine; of retrieval, (N,) ranks; beside a teacher, (N,) cosines."""
+        """(N, 2) score and cosine; of retrieval, (N,) ranks; with a teacher, (N,) cosines."""
         return self._scores.run(rows, predictions)
 
     def score(self, metric: str) -> Score:
@@ -342,8 +348,8 @@ def _vectors(
     """Unit vectors of the rows' first texts, (N, D), and of the other texts of each row, (n, D)."""
     groups = prepared.examples
     assert isinstance(groups, Groups)
-    members, told = groups.members, how.get("advance")
-    if told:  # of rows, not of their texts
+    members = groups.members
+    if told := how.get("advance"):  # of rows, not of their texts
         how["advance"] = lambda count: told(round(count * len(groups) / len(members)))
     vectors = outputs(
         model, members, lambda model, batch: functional.normalize(model(**model_inputs(batch)).float(), dim=-1), **how

@@ -73,19 +73,23 @@ class MultipleChoice(Kind, frozen=True):
 
     def texts(self, row: Row) -> list[str]:
         if not isinstance(row["choices"], list | tuple) or not row["choices"]:
-            raise ValueError("choices is no list of texts")
+            raise ValueError(Message("choices is not a list of texts"))
         return [row["text"], *row["choices"]]
 
     def target(self, row: Row) -> int:
         """The label is the index of the correct choice, from 0, or its exact text."""
-        label, choices = row["label"], row["choices"]
+        label = row["label"]
+        choices = row["choices"]
         if label in choices:
             return int(choices.index(label))
         index = int(label) if isinstance(label, int) or label.isdecimal() else -1
         if not 0 <= index < len(choices):
             raise ValueError(
-                f"label {label!r} is neither one of the {len(choices)} choices nor the place of one, from 0"
-            )
+                Message(
+                    "label {label!r} is neither one of the {count} choices nor the place of one, from 0",
+                    label=label, count=len(choices),
+                )
+            )  # fmt: skip
         return index
 
     def prepare(self, rows: Sequence[Row], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer) -> Prepared:
@@ -107,8 +111,7 @@ class MultipleChoice(Kind, frozen=True):
         def shares(model: nn.Module, batch: Batch) -> Tensor:
             return scores_of_choices(model, batch).softmax(dim=-1)
 
-        probabilities = outputs(model, prepared.examples, shares, batch_size=64, **how)
-        return self._predictions(probabilities, prepared.rows)
+        return self._predictions(outputs(model, prepared.examples, shares, batch_size=64, **how), prepared.rows)
 
     def result(self, prediction: Prediction) -> Chosen:
         return Chosen(**prediction)
@@ -122,7 +125,8 @@ class MultipleChoice(Kind, frozen=True):
         shares = []  # how often each index was right in training; all are equally likely if none of them ever was
         for row in parts.scored:
             own = frequencies[: len(row["choices"])]
-            shares.append(own / own.sum() if own.any() else np.full(len(own), 1 / len(own)))
+            own = own if own.any() else np.ones(len(own))
+            shares.append(own / own.sum())
         yield Baseline("majority", {}, self._predictions(shares, parts.scored))
         # A binary model scores each choice with its text; the probabilities of a row are scaled to sum to 1.
         inputs = []

@@ -76,7 +76,7 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
         if repeated:
             rows.notes.append(
                 Message(
-                    "{count:,} answers without a place stand at several of their context: taken at the first",
+                    "{count:,} answers without a place occur several times in their context: taken at the first",
                     count=repeated,
                 )
             )
@@ -118,11 +118,12 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
         predictions: list[Prediction] = []  # the best answers, whatever the threshold
         for answers in self.search(model, prepared, **how):
-            best = next(iter(answers.candidates), answers.none if self.unanswerable else _NOTHING)
-            more = {"no_answer_score": answers.no_answer} if self.unanswerable else {}
-            predictions.append(
-                {"answer": best.answer, "start": best.start, "end": best.end, "score": best.score, **more}
-            )
+            none = answers.none if self.unanswerable else _NOTHING
+            best = next(iter(answers.candidates), none)
+            prediction = {"answer": best.answer, "start": best.start, "end": best.end, "score": best.score}
+            if self.unanswerable:
+                prediction["no_answer_score"] = answers.no_answer
+            predictions.append(prediction)
         return self._with_threshold(predictions)
 
     def search(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Found]:

@@ -104,7 +104,8 @@ class Regression(Kind, frozen=True):
 
         known, held = (np.array([self.target(row) for row in rows]) for rows in (parts.train, parts.valid))
         yield Baseline("mean", {}, [float(known.mean())] * len(parts.scored))
-        inputs, of = morphemes_of(parts, self.texts, morphemes), _METRICS[self.metrics[0]]
+        inputs = morphemes_of(parts, self.texts, morphemes)
+        of = _METRICS[self.metrics[0]]
         best, alpha = baselines.fit_scores(inputs, known, lambda predicted: of(held, predicted))
         yield Baseline("tfidf", {"alpha": alpha}, best.tolist())
 

@@ -51,7 +51,7 @@ class Rerank(Kind, frozen=True):
 
     def texts(self, row: Row) -> list[str]:
         if row.get("pair") is None:
-            raise ValueError("has no passage")
+            raise ValueError(Message("has no passage"))
         return [row["text"], *dict.fromkeys([row["pair"], *(row.get("negatives") or ())])]
 
     def together(self, row: Row) -> list[str]:
@@ -59,7 +59,7 @@ class Rerank(Kind, frozen=True):
 
     def target(self, row: Row) -> str:
         if len(self.texts(row)) < 3:
-            raise ValueError("has no negatives, which `korbert negatives` finds")
+            raise ValueError(Message("has no negatives, which `korbert negatives` finds"))
         return str(row["pair"])
 
     def prepare(self, rows: Sequence[Row], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer) -> Prepared:
@@ -87,7 +87,8 @@ class Rerank(Kind, frozen=True):
 
     def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
         """BM25 over morphemes."""
-        searched, predictions = retrieval.Retrieval.of(parts.scored.rows), []
+        searched = retrieval.Retrieval.of(parts.scored.rows)
+        predictions = []
         numbers = {passage: number for number, passage in enumerate(searched.passages)}
         scores = searched.by_words(morphemes)
         for number, row in enumerate(parts.scored):

@@ -37,7 +37,7 @@ _NOUNS = ("NNG", "NNP", "NNB", "NR", "SN", "SL", "XPN", "XSN")
 class Slots(WindowSettings, Kind, frozen=True):
     """Slots that are described in words. The description of a slot is read before the text, like a question.
 
-    The model chooses three ways by where it points: at [CLS] (absent), at the [SEP] behind the description (any value
+    The model chooses three ways by where it points: at [CLS] (absent), at the [SEP] after the description (any value
     will do), or at pieces of the text. A target and a prediction are {name: {"value", "start", "end"}, ANY, or None for
     an absent slot}, where the value is `text[start:end]`.
 

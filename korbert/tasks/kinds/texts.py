@@ -29,8 +29,8 @@ def morphemes_of(parts: Parts, texts_of: Callable[[Row], Sequence[str]], morphem
     """The morphemes of training, validation and scored rows, of one or two texts each, as baselines expect them."""
     inputs: list[Texts | Pairs] = []
     for rows in (parts.train, parts.valid, parts.scored):
-        sides = [[morphemes[text] for text in side] for side in zip(*map(texts_of, rows), strict=True)]
-        inputs.append(Pairs(*sides) if len(sides) == 2 else sides[0])
+        first, *second = ([morphemes[text] for text in side] for side in zip(*map(texts_of, rows), strict=True))
+        inputs += [Pairs(first, *second)] if second else [first]
     return inputs
 
 

@@ -87,17 +87,17 @@ class TokenClassification(Kind, frozen=True):
         odd = sorted(tag for tag in seen if not is_bio([tag]))
         if odd and (units == "characters" or any(is_bio([tag]) for tag in seen - {"O"})):
             number = next(number for number, row in enumerate(rows) if odd[0] in (row.get("tags") or ()))
+            why = Message("as tags of characters have to be")
+            if units == "words":
+                why = Message("as other tags are")
             raise CorpusError(
-                "{places}: tag {odd!r} is none of O, B-LABEL and I-LABEL, which {note}: correct it",
-                places=rows.places[number],
-                odd=odd[0],
-                note="tags of characters have to be" if units == "characters" else "other tags are",
-            )
+                "{place}: tag {tag!r} is not O, B-LABEL or I-LABEL, {why}: correct it",
+                place=rows.places[number], tag=odd[0], why=why,
+            )  # fmt: skip
         stride = settings.max_length // 4 if settings.stride is None else settings.stride
-        scores: tuple[str, ...]
-        if units == "words" and not is_bio(seen):
-            tags, scores = tuple(sorted(seen)), ("accuracy", "macro_f1")
-        else:
+        scores: tuple[str, ...] = ("accuracy", "macro_f1")
+        tags = tuple(sorted(seen))
+        if units == "characters" or is_bio(seen):
             labels = {tag[2:] for tag in seen - {"O"}} | {label for row in rows for *_, label in row.get("spans") or ()}
             tags = tuple(bio_labels(labels))
             scores = ("entity_f1", "entity_macro_f1")
@@ -121,11 +121,15 @@ class TokenClassification(Kind, frozen=True):
         if tokens is None:
             return text, eojeols(text)
         words: list[Span] = []
+        end = 0
         for token in tokens:
-            start = text.find(token, words[-1][1] if words else 0)
+            start = text.find(token, end)
             if start < 0:
-                raise ValueError(f"token {token!r} does not follow in its text {text[:40]!r}")
-            words.append((start, start + len(token)))
+                raise ValueError(
+                    Message("token {token!r} does not follow in its text {text!r}", token=token, text=text[:40])
+                )
+            end = start + len(token)
+            words.append((start, end))
         return text, words
 
     def about(self) -> Message:
@@ -187,7 +191,9 @@ class TokenClassification(Kind, frozen=True):
 
     def _refuse_unknown(self, tags: Sequence[str]) -> None:
         if unknown := [tag for tag in tags if tag not in self.tags]:
-            raise ValueError(f"label {unknown[0]!r} is none of training: {', '.join(self.tags)}")
+            raise ValueError(
+                Message("label {label!r} is not one of training: {known}", label=unknown[0], known=", ".join(self.tags))
+            )
 
     def prepare(self, rows: Sequence[Row], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer) -> Prepared:
         texts = [passage for (passage,) in passages]
@@ -271,7 +277,8 @@ class TokenClassification(Kind, frozen=True):
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         """(N, types + tags, 3): right, predicted and gold counts, of entities by label, then of units by tag."""
-        gold, predicted = self._tags(rows, map(self.target, rows)), self._tags(rows, predictions)
+        gold = self._tags(rows, map(self.target, rows))
+        predicted = self._tags(rows, predictions)
 
         def counts(spans_of: Callable[[list[str]], metrics.Spans], labels: Sequence[str]) -> NDArray[Any]:
             return metrics.span_counts(list(map(spans_of, gold)), list(map(spans_of, predicted)), labels)
@@ -296,7 +303,8 @@ class TokenClassification(Kind, frozen=True):
         )
 
     def score(self, metric: str) -> Score:
-        types, outside = len(self._span_labels), self.tags.index("O") if "O" in self.tags else None
+        types = len(self._span_labels)
+        outside = self.tags.index("O") if "O" in self.tags else None
         of = among(_METRICS, metric)
         return lambda run, counts: of(np.tensordot(counts, run, 1), types, outside)
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
+from korbert.messages import Message
 from korbert.tasks import retrieval
 from korbert.tasks.files import Row
 from korbert.tasks.kinds.base import Baseline, Morphemes, Prediction
@@ -20,10 +21,13 @@ Vectors = NDArray[np.float32]
 Metrics = Mapping[str, Callable[[NDArray[Any]], float | None]]
 
 
+_SAID = {"pair": Message("second text"), "score": Message("score"), "vector": Message("vector")}
+
+
 def needed(row: Row, role: Literal["pair", "score", "vector"]) -> Any:
     """The value of a role. ValueError for a row without one."""
     if row.get(role) is None:
-        raise ValueError(f"has no {'second text' if role == 'pair' else role}, which this task needs")
+        raise ValueError(Message("has no {role}, which this task needs", role=_SAID[role]))
     return row[role]
 
 
@@ -150,5 +154,6 @@ class ByTeacher(VectorScores):
         return np.array(predictions)
 
 
-BY_SIMILARITY, BY_RETRIEVAL = BySimilarity(), ByRetrieval()
+BY_SIMILARITY = BySimilarity()
+BY_RETRIEVAL = ByRetrieval()
 ALL_SCORES: Sequence[VectorScores] = (BY_SIMILARITY, BY_RETRIEVAL, ByTeacher())

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from korbert.errors import CorpusError
+from korbert.messages import joined
 from korbert.records import copied, open_text, read_value
 from korbert.tasks.files import ROLES, Rows, read_rows
 
@@ -21,7 +22,7 @@ def read(path: str | Path) -> Rows:
     with _rereadable(Path(path)) as file:
         rows = read_rows(file, roles, form="json", columns={"id": "id"})
     for dropped in rows.dropped.values():
-        raise CorpusError("{first}: mend it, as every question counts", first="; ".join(dropped.first))
+        raise CorpusError("{first}: mend it, as every question counts", first=joined(dropped.first))
     return rows
 
 

@@ -40,7 +40,8 @@ def f1(prediction: str, answers: Iterable[str]) -> float:
         expected = Counter(normalize(answer).replace(" ", ""))
         shared = (predicted & expected).total()
         if shared:
-            precision, recall = shared / predicted.total(), shared / expected.total()
+            precision = shared / predicted.total()
+            recall = shared / expected.total()
             best = max(best, 2 * precision * recall / (precision + recall))
     return best
 
@@ -50,7 +51,9 @@ def score(rows: Rows, predictions: Mapping[str, str]) -> dict[str, float]:
 
     A question without a prediction counts as wrong, with a warning. CorpusError for a question without an answer.
     """
-    matches, f1_sum, unanswered = 0, 0.0, 0
+    matches = 0
+    f1_sum = 0.0
+    unanswered = 0
     for row, place in zip(rows, rows.places, strict=True):
         answers = [answer.text for answer in row["answers"] or ()]
         if not answers:

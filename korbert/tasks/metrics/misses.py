@@ -38,7 +38,9 @@ def explained(
     halves = not all(golds)
     misses = []
     for number in np.flatnonzero(exact == 0).tolist():
-        row, answers, prediction = rows[number], golds[number], predictions[number]
+        row = rows[number]
+        answers = golds[number]
+        prediction = predictions[number]
         right = answers[0].span if answers else None
         span = (prediction["start"], prediction["end"]) if prediction["answer"] else None
         miss = {
@@ -70,8 +72,10 @@ def snippets(context: str, spans: Iterable[tuple[int, int]]) -> list[dict[str, A
     ranges: list[tuple[int, int]] = []
     for start, end in sorted((max(0, start - _AROUND_CHARS), end + _AROUND_CHARS) for start, end in spans):
         if ranges and start <= ranges[-1][1]:
-            start, end = ranges[-1][0], max(ranges.pop()[1], end)
-        ranges.append((start, end))
+            before, last = ranges.pop()
+            ranges.append((before, max(last, end)))
+        else:
+            ranges.append((start, end))
     return [{"start": start, "text": context[start:end]} for start, end in ranges]
 
 

@@ -58,7 +58,8 @@ def bootstrap_interval(
     examples: a run of two or more examples. None if the score is undefined, or on any resample.
     """
     rows, counts = _distinct(examples)
-    total, scores = int(counts.sum()), [score(rows, counts)]
+    total = int(counts.sum())
+    scores = [score(rows, counts)]
     for size in _sizes(resamples, len(counts)):
         if total > len(counts):
             drawn = rng.multinomial(total, counts / total, size=size)
@@ -100,7 +101,8 @@ class Spread(NamedTuple):
 
 def over_seeds(scores: Sequence[float]) -> Spread:
     """Mean, deviation and interval of the scores of several seeds, at least one."""
-    middle, count = float(np.mean(scores)), len(scores)
+    middle = float(np.mean(scores))
+    count = len(scores)
     if count == 1:
         return Spread(middle, None, None, None)
     stats = package("scipy.stats", "an interval over seeds")
@@ -128,9 +130,10 @@ def permutation_p_value(
         one, other = (score(rows, side) for side in sides)
         return None if one is None or other is None else abs(one - other)
 
-    observed, extreme = gap(counts), 0
+    observed = gap(counts)
     if observed is None:
         return None
+    extreme = 0
     for size in _sizes(resamples, len(counts)):
         if counts.sum() > len(counts):
             kept = rng.binomial(counts, 0.5, size=(size, len(counts)))
@@ -235,7 +238,7 @@ def compare(
     if len(a) == len(b) == 1:
         p_value = permutation_p_value(a[0], b[0], score, rng=rng, resamples=resamples)
         assert p_value is not None, "both runs have a score"
-        low, high = interval.low, interval.high
+        low, high, _ = interval
     else:
         low, high, p_value = _with_seeds(scores, len(a), interval.standard_error, len(a[0]))
     means = float(np.mean(scores[: len(a)])), float(np.mean(scores[len(a) :]))
@@ -256,7 +259,8 @@ def _difference(scores: Sequence[float], first: int) -> float:
 def _with_seeds(scores: Sequence[float], first: int, standard_error: float, count: int) -> tuple[float, float, float]:
     """Student's interval and two-sided p-value of the difference, over examples and seeds."""
     stats = package("scipy.stats", "a comparison over seeds")
-    difference, seeds = _difference(scores, first), len(scores) - 2
+    difference = _difference(scores, first)
+    seeds = len(scores) - 2
     sides = scores[:first], scores[first:]
     pooled = sum(float(np.var(side)) * len(side) for side in sides) / seeds
     parts = standard_error**2, pooled * sum(1 / len(side) for side in sides)

@@ -2,6 +2,7 @@
 
 import unicodedata
 
+from korbert.messages import Message
 from korbert.records import is_empty
 from korbert.tasks.files import Answer, Row
 
@@ -20,19 +21,24 @@ def right_answers(row: Row) -> list[Answer]:
     if row.get("impossible"):
         return []
     if not answers and row.get("impossible") is False:
-        raise ValueError("a question without answer that is not said to have none")
-    right, context = [], row["context"]
+        raise ValueError(Message("the question has no answer, but is not marked as impossible"))
+    right = []
+    context = row["context"]
     for text, start in answers:
         spelled = [text, *(unicodedata.normalize(form, text) for form in ("NFC", "NFD"))]  # macOS writes NFD
         if start is None:
             match = next((spelling for spelling in map(str.strip, spelled) if spelling in context), None)
             if match is None:
-                raise ValueError(f"the context has no {text.strip()!r:.60}")
+                raise ValueError(Message("the context has no {answer!r:.60}", answer=text.strip()))
             start = context.index(match)
         else:
             match = next((spelling for spelling in spelled if context.startswith(spelling, start)), None)
             if match is None:
-                written = context[start : start + len(text)]
-                raise ValueError(f"the context has {written!r:.60} at {start}, the answer is {text!r:.60}")
+                raise ValueError(
+                    Message(
+                        "the context has {there!r:.60} at {start}, the answer is {answer!r:.60}",
+                        there=context[start : start + len(text)], start=start, answer=text,
+                    )
+                )  # fmt: skip
         right.append(Answer(match, start))
     return right

@@ -64,7 +64,7 @@ def cut_windows(
 class WindowExamples(Examples):
     """Windows as training examples. labels: (N, 2) int64, the answer's first and last piece in the row, or 0, [CLS].
 
-    separator: whether an answer may also be the [SEP] behind the question, for something that no piece of the context
+    separator: whether an answer may also be the [SEP] after the question, for something that no piece of the context
     says.
     """
 
@@ -75,7 +75,8 @@ class WindowExamples(Examples):
     @classmethod
     def of(cls, windows: Sequence[Window], tokenizer: AnyTokenizer, settings: WindowSettings) -> Self:
         """One row per window; questions are truncated."""
-        rows, labels = [], np.zeros((len(windows), 2), np.int64)
+        rows = []
+        labels = np.zeros((len(windows), 2), np.int64)
         seconds = np.empty(len(windows), np.int64)
         for number, window in enumerate(windows):
             question = window.question.part(0, settings.max_query_pieces)

@@ -20,8 +20,6 @@ from korbert.tasks.files import ROLES, Role, Row, Rows, read_rows, renamed
 from korbert.tasks.sets.table import PARTS, Files, KnownSet, Part, known_set
 from korbert.tasks.splits import fifth_of, taken
 
-_NOT_COMPARABLE = "not comparable with published scores"
-
 
 @dataclass(frozen=True)
 class KnownParts:
@@ -57,7 +55,8 @@ def load(name: str, data: Path) -> KnownParts:
     known = known_set(name)
     files_at_hand(known, data)
     found = _best(known, data)
-    columns, form = found.files.columns, found.files.form
+    columns = found.files.columns
+    form = found.files.form
     roles = [_role(role, names, found.files.labels) for role, names in columns.items()]
     rows = {part: read_rows(paths, roles, form=form, columns=columns) for part, paths in found.there.items()}
     notes = [Message(found.files.note)] if found.files.note else []
@@ -96,14 +95,14 @@ def files_at_hand(known: KnownSet, data: Path) -> dict[Part, tuple[Path, ...]]:
     found = _best(known, data)
     if "valid" not in found.there and not {"train", "test"} <= found.there.keys():
         names = [f"{name} ({part})" for part in PARTS for name in found.absent(part)]
-        where = found.folder if found.there else f"{data} and its folders {', '.join(found.files.folders)}"
+        where: object = found.folder
+        if not found.there:
+            folders = ", ".join(found.files.folders)
+            where = Message("{folder} and its folders {folders}", folder=str(data), folders=folders)
         raise CorpusError(
-            "{known}: no {names} in {where}: {where2}",
-            known=known.name,
-            names=", ".join(names),
-            where=where,
-            where2=_where(known),
-        )
+            "{known}: no {names} in {folder}: {remedy}",
+            known=known.name, names=", ".join(names), folder=where, remedy=_remedy(known),
+        )  # fmt: skip
     return dict(found.there)
 
 
@@ -118,7 +117,8 @@ def part_of(row: Row) -> Part:
 
 def _cut(known: KnownSet, found: _Found, rows: Mapping[Part, Rows], notes: Sequence[Message]) -> KnownParts:
     """Splits the dev set into train and valid, and test if there is none."""
-    dev, test = rows["valid"], rows.get("test")
+    dev = rows["valid"]
+    test = rows.get("test")
     fallen: dict[Part, list[int]] = {part: [] for part in PARTS}
     for index, row in enumerate(dev):
         part = part_of(row)
@@ -128,12 +128,9 @@ def _cut(known: KnownSet, found: _Found, rows: Mapping[Part, Rows], notes: Seque
     names = " and ".join(found.files.parts["valid"])
     if not all(map(len, cut.values())):
         raise CorpusError(
-            "{folder}: {num_dev} rows are too few to be cut ({sizes}): {where}",
-            folder=found.folder / names,
-            num_dev=len(dev),
-            sizes=sizes,
-            where=_where(known),
-        )
+            "{file}: {rows} rows are too few to be cut ({sizes}): {remedy}",
+            file=found.folder / names, rows=len(dev), sizes=sizes, remedy=_remedy(known),
+        )  # fmt: skip
     cut["train"].dropped = dev.dropped
     absent = " and ".join(found.absent("train"))
     note = Message(
@@ -173,5 +170,5 @@ def _best(known: KnownSet, data: Path) -> _Found:
     return max(candidates, key=lambda found: ("train" in found.there, sum(map(len, found.there.values()))))
 
 
-def _where(known: KnownSet) -> str:
-    return f"get the files from {known.url} ({known.licence})"
+def _remedy(known: KnownSet) -> Message:
+    return Message("get the files from {url} ({licence})", url=known.url, licence=Message(known.licence))

@@ -105,7 +105,8 @@ def make_examples(
         for number, passage in enumerate(passages)
         for window in cut_windows(len(passage.ids), max_length=max_length, stride=stride, text=number)
     ]
-    rows, labels = [], [np.empty(0, dtype=np.int64)]
+    rows = []
+    labels = [np.empty(0, dtype=np.int64)]
     for text, first, last, low, high in windows:
         own = np.full(last - first + _SPECIAL_TOKENS, IGNORED)
         own[low - first + 1 : high - first + 1] = targets[text][low:high]

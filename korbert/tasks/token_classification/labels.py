@@ -60,9 +60,9 @@ def piece_tags(labelled: Iterable[tuple[int, int, str]], passage: Passage) -> li
     own = owners(passage.spans)
     chosen: list[int] = []  # span of each owner, -1 if none
     for start, end in own.runs.tolist():
-        numbers = span_of_char[start:end]
-        numbers = numbers[numbers >= 0]
-        chosen.append(int(np.bincount(numbers).argmax()) if len(numbers) else -1)
+        counts = np.bincount(span_of_char[start:end] + 1)  # of no span, then of each span
+        counts[0] = 0
+        chosen.append(int(counts.argmax()) - 1)
     units: list[LabelledSpan] = []  # the same spans, counted in owners
     for number, group in groupby(range(len(chosen)), chosen.__getitem__):
         if number >= 0:
@@ -96,7 +96,8 @@ def first_pieces(words: Sequence[Span], passage: Passage) -> list[int]:
     for start, end in words:
         unit = int(np.searchsorted(own.runs[:, 1], start, side="right"))  # the first that ends after the start
         holds = unit < len(own.places) and own.runs[unit, 0] < end and start < end
-        pieces.append(int(own.places[unit]) if holds else -1)
+        piece = int(own.places[unit]) if holds else -1
+        pieces.append(piece)
     return pieces
 
 

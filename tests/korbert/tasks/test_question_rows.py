@@ -40,7 +40,7 @@ def test_answers_that_are_not_there():
         (row(Answer("훈민정음", None)), "^the context has no '훈민정음'$"),
         (row(Answer("한글", 11), Answer("1443년", 5)), "^the context has '443년에' at 5, the answer is '1443년'$"),
         (row(Answer("한글", 999)), "^the context has '' at 999, the answer is '한글'$"),
-        (row(impossible=False), "without answer that is not said to have none"),
+        (row(impossible=False), "the question has no answer, but is not marked as impossible"),
     ):
         with pytest.raises(ValueError, match=why):
             right_answers(wrong)

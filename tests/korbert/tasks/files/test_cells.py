@@ -97,9 +97,9 @@ def test_values(role, cell, value):
         ("answers", {"text": ["가"], "answer_start": []}, "whose lists differ in length"),
         ("answers", 1.5, "is 1.5, not answers"),
         ("spans", "가", "is '가', not a list of spans"),
-        ("spans", [[2, 1, "A"]], "where start and end are no characters"),
+        ("spans", [[2, 1, "A"]], "where start and end are not characters"),
         ("spans", [[1, 2]], "not start, end and label"),
-        ("spans", [["0", "하나", "A"]], "where start and end are no characters"),
+        ("spans", [["0", "하나", "A"]], "where start and end are not characters"),
         ("labels", [None], "is missing, not a text"),
     ],
 )
