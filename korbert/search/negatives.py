@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from korbert.search.index import Index
-from korbert.tasks.files import Row
+from korbert.tasks.files import TaskRow
 from korbert.tasks.retrieval import Retrieval
 from korbert.vectors import Way
 
@@ -11,7 +11,7 @@ _AT_ONCE = 256
 
 
 def hard_negatives(
-    index: Index, rows: Sequence[Row], count: int, way: Way, *, depth: int = 100, most: float = 0.95
+    index: Index, rows: Sequence[TaskRow], count: int, way: Way, *, depth: int = 100, most: float = 0.95
 ) -> Iterator[list[str]]:
     """For each row, the up to `count` best passages of the index that do not answer its `text`.
 

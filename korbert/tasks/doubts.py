@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from korbert.messages import Message
-from korbert.tasks.files import Place, Row, Rows
+from korbert.tasks.files import Place, TaskRow, TaskRows
 from korbert.tasks.kinds.base import Kind
 
 _RARE = 0.1  # of the rows of another label: a label of so few rows may be a slip of it
@@ -15,7 +15,7 @@ _SHOWN = 3
 PART_NAMES = {"valid": Message("valid"), "test": Message("test")}
 
 
-def doubts(task: Kind, parts: Mapping[str, Rows]) -> Iterator[Message]:
+def doubts(task: Kind, parts: Mapping[str, TaskRows]) -> Iterator[Message]:
     """A line for each doubt, with the number of rows and the places of the first ones.
 
     Labels that differ in case, width or spaces alone, and rare labels that differ in one jamo or letter; texts with
@@ -62,7 +62,7 @@ def _forms(label: str) -> list[str]:
     return [plain, *(f"{digits} {plain[:n]}{plain[n + 1 :]}" for n in whole)]
 
 
-def seen_in(task: Kind, rows: Iterable[Row], others: Iterable[Row]) -> list[int]:
+def seen_in(task: Kind, rows: Iterable[TaskRow], others: Iterable[TaskRow]) -> list[int]:
     """The numbers of the rows that have the same texts as one of the others, apart from spaces.
 
     Negatives do not count: a query and its passage are known from training, whichever negatives they had there.
@@ -71,7 +71,7 @@ def seen_in(task: Kind, rows: Iterable[Row], others: Iterable[Row]) -> list[int]
     return [number for number, row in enumerate(rows) if _words(task, row) in seen]
 
 
-def _words(task: Kind, row: Row) -> tuple[str, ...]:
+def _words(task: Kind, row: TaskRow) -> tuple[str, ...]:
     return tuple(" ".join(text.split()) for text in task.texts({**row, "negatives": None}))
 
 

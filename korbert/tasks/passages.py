@@ -36,7 +36,7 @@ class Passage:
             np.array(pieces.spans, dtype=np.int32).reshape(-1, 2),
         )
 
-    def part(self, first: int, last: int) -> "Part":
+    def part(self, first: int, last: int) -> "PieceArrays":
         """The pieces [first, last)."""
         return self.ids[first:last], self.boundaries[first:last]
 
@@ -50,11 +50,11 @@ class Passage:
         )
 
 
-Part = tuple[NDArray[np.int32], NDArray[np.uint8]]
+PieceArrays = tuple[NDArray[np.int32], NDArray[np.uint8]]
 """Ids and boundaries of pieces."""
 
 
-def framed(frame: Frame, *parts: Part) -> tuple[NDArray[Any], NDArray[Any], int]:
+def framed(frame: Frame, *parts: PieceArrays) -> tuple[NDArray[Any], NDArray[Any], int]:
     """[CLS] A [SEP], or [CLS] A [SEP] B [SEP]: ids and boundaries, and where B begins; without one, the length."""
     separators = [frame.between] * (len(parts) - 1) + [1]
     ids = [np.array([frame.cls_id])]

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from korbert.tasks.files import Row
+from korbert.tasks.files import TaskRow
 
 _SCORES_AT_ONCE = 1 << 25
 _K1 = 1.2  # of BM25: Robertson and Zaragoza 2009, 3.2
@@ -71,7 +71,7 @@ class Retrieval:
     fits: Mapping[int, NDArray[np.int64]]
 
     @classmethod
-    def of(cls, rows: Sequence[Row]) -> Self:
+    def of(cls, rows: Sequence[TaskRow]) -> Self:
         """Rows with `text` and `pair`, and `negatives` if they have some."""
         texts = (text for row in rows for text in (row["pair"], *(row.get("negatives") or ())))
         numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}

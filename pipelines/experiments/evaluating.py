@@ -16,7 +16,7 @@ from korbert.pipelines.experiments.preparing import few_rows, roles_of
 from korbert.pipelines.experiments.scores import interval_over_rows
 from korbert.records import Form
 from korbert.system import sha256_of
-from korbert.tasks.files import Row, read_rows, refuse_unseen_labels
+from korbert.tasks.files import TaskRow, read_rows, refuse_unseen_labels
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.noise import disturbing
 from korbert.tasks.splits import usable
@@ -40,7 +40,7 @@ class Evaluation:
 
     scores: Mapping[str, float | None]
     intervals: Mapping[str, tuple[float, float] | None]
-    rows: Sequence[Row] = field(repr=False)
+    rows: Sequence[TaskRow] = field(repr=False)
     disturbed: Mapping[str, "Evaluation"] = field(repr=False)
     notes: Sequence[str] = field(repr=False)
 
@@ -84,7 +84,7 @@ def evaluated(
     model = Model(model.network, model.tokenizer, kind, name=model.name, precision=model.precision)
     rows = usable(rows, kind.target)
 
-    def scored(rows: Sequence[Row], disturbed: Mapping[str, Evaluation], notes: Sequence[str]) -> Evaluation:
+    def scored(rows: Sequence[TaskRow], disturbed: Mapping[str, Evaluation], notes: Sequence[str]) -> Evaluation:
         predictions = model.predict_rows(rows)
         run, scores = kind.run(rows, predictions), kind.scores(rows, predictions)
         intervals = {metric: interval_over_rows(kind, run, metric) for metric in scores}

@@ -22,7 +22,7 @@ from korbert.pipelines.artifacts.stage import Inputs
 from korbert.records import open_table
 from korbert.system import broadcast, claim, is_intact, package, require_rows
 from korbert.tasks.doubts import doubts
-from korbert.tasks.files import ROLES, Role, Rows, choose_columns, read_rows, refuse_unseen_labels, renamed
+from korbert.tasks.files import ROLES, Role, TaskRows, choose_columns, read_rows, refuse_unseen_labels, renamed
 from korbert.tasks.finetuning import EncodedTexts, KeptVectors, keep_layers, keep_vectors
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.base import Kind, Prepared
@@ -30,7 +30,7 @@ from korbert.tasks.kinds.sections import TaskSection
 from korbert.tasks.noise import wrong_spaces
 from korbert.tasks.sets import known_set
 from korbert.tasks.sets.loading import load
-from korbert.tasks.splits import Parts, at_most, cut, split_by_article, usable
+from korbert.tasks.splits import Splits, at_most, cut, split_by_article, usable
 from korbert.tokenization import AnyTokenizer
 from korbert.training import choose_device
 
@@ -57,7 +57,7 @@ class Ready:
 
     settings: TaskSection
     task: Kind
-    rows: Parts
+    rows: Splits
     start: Model
     tokenizer: AnyTokenizer
     encoded: EncodedTexts
@@ -152,7 +152,7 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
     return Ready(settings, task, rows, start, tokenizer, encoded, parts, said, device, folder, output, runtime)
 
 
-def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind, Parts]:
+def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind, Splits]:
     """The task inferred from the files, and their usable rows. data: the data folder.
 
     Raises CorpusError for labels that the training rows do not have, and if no row is left.
@@ -197,14 +197,14 @@ def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind,
         notes += (Message("there is no test file: the scores are those of the validation rows, which chose the epoch"),)
     notes += tuple(few_rows(len(parts.get("test") or valid)))
     read = tuple(line.changed(relative) for rows in parts.values() for line in rows.said())
-    return task, Parts(train, valid, parts.get("test"), parts.get("warm_up"), read, notes, doubted)
+    return task, Splits(train, valid, parts.get("test"), parts.get("warm_up"), read, notes, doubted)
 
 
 def _tables(
     kind: type[Kind], settings: TaskSection, inputs: Inputs, data: Path
-) -> tuple[dict[str, Rows], tuple[Message, ...], TaskSection]:
+) -> tuple[dict[str, TaskRows], tuple[Message, ...], TaskSection]:
     """The rows of each part as read, notes on them, and the settings with those of a known set."""
-    tables: dict[str, Rows] = {}
+    tables: dict[str, TaskRows] = {}
     notes: tuple[Message, ...] = ()
     if settings.set:
         known = known_set(settings.set)

@@ -23,7 +23,7 @@ from korbert.pipelines.service.limits import CHARS_A_PIECE, Limits
 from korbert.pipelines.service.refusals import Refusal
 from korbert.pipelines.service.shared import Served
 from korbert.search import Index
-from korbert.tasks.files import Row as RowByRole
+from korbert.tasks.files import TaskRow
 from korbert.tasks.kinds.base import Kind
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.passages import Passage, encode_passages
@@ -187,10 +187,10 @@ def answer_operation(model: Model, kind: QuestionAnswering, limits: Limits) -> O
     return Operation(_each(row), _results(model, kind))
 
 
-def _results(model: Model, kind: Kind) -> Callable[[Sequence[tuple[RowByRole, Sequence[Passage]]]], list[Any]]:
+def _results(model: Model, kind: Kind) -> Callable[[Sequence[tuple[TaskRow, Sequence[Passage]]]], list[Any]]:
     """(row by role, the pieces of its texts) -> its result as a JSON object."""
 
-    def forward(rows: Sequence[tuple[RowByRole, Sequence[Passage]]]) -> list[Any]:
+    def forward(rows: Sequence[tuple[TaskRow, Sequence[Passage]]]) -> list[Any]:
         prepared = kind.prepare([row for row, _ in rows], [passages for _, passages in rows], model.tokenizer)
         return list(map(json_of, model.results(prepared)))
 

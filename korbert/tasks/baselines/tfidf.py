@@ -23,7 +23,7 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from korbert.errors import CorpusError
 from korbert.system import track
-from korbert.tasks.baselines.features import Matrix, Pairs, Texts, tfidf_features
+from korbert.tasks.baselines.features import Matrix, TextPairs, Texts, tfidf_features
 
 VALUES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # of C or alpha
 _MOST_MODELS = 20  # of one-vs-rest: 200 labels of 4,000 rows take ten minutes, one multinomial model a fifth of that
@@ -31,15 +31,15 @@ _MOST_ITERATIONS = 50
 _SENTENCE = re.compile(r"\S.*?(?:[.?!]+(?=\s|$)|$)", re.MULTILINE)
 
 Floats = NDArray[np.float64]
-Inputs = Sequence[Texts | Pairs]
+Inputs = Sequence[Texts | TextPairs]
 Predict = Callable[[Matrix], Floats]
-Measure = Callable[[Floats], float | None]
+Scorer = Callable[[Floats], float | None]
 Fitted = tuple[Floats, float]
 """Predictions for the test rows, and the value with the best validation score, the smallest among ties."""
 
 
 def fit_labels(
-    inputs: Inputs, targets: NDArray[np.int64], score: Measure, num_labels: int, values: Sequence[float] = VALUES
+    inputs: Inputs, targets: NDArray[np.int64], score: Scorer, num_labels: int, values: Sequence[float] = VALUES
 ) -> Fitted:
     """One label per row. Predictions: (N, num_labels), probabilities that sum to 1; 0 for a label without a row.
 
@@ -68,7 +68,7 @@ def fit_labels(
 
 
 def fit_multilabel(
-    inputs: Inputs, targets: NDArray[np.bool_], score: Measure, values: Sequence[float] = VALUES, *,
+    inputs: Inputs, targets: NDArray[np.bool_], score: Scorer, values: Sequence[float] = VALUES, *,
     learned_from: Texts | None = None,
 ) -> Fitted:  # fmt: skip
     """Any number of labels per row, (N, labels), a binary model each. Predictions: (N, labels), their probabilities.
@@ -89,7 +89,7 @@ def fit_multilabel(
     return _best(inputs, fit, score, values, learned_from)
 
 
-def fit_scores(inputs: Inputs, targets: Floats, score: Measure, values: Sequence[float] = VALUES) -> Fitted:
+def fit_scores(inputs: Inputs, targets: Floats, score: Scorer, values: Sequence[float] = VALUES) -> Fitted:
     """Ridge regression: one number per row, (N,)."""
 
     def fit(features: Matrix, alpha: float) -> Predict:
@@ -100,12 +100,12 @@ def fit_scores(inputs: Inputs, targets: Floats, score: Measure, values: Sequence
 
 
 def _best(
-    inputs: Inputs, fit: Callable[[Matrix, float], Predict], score: Measure, values: Sequence[float],
+    inputs: Inputs, fit: Callable[[Matrix, float], Predict], score: Scorer, values: Sequence[float],
     learned_from: Texts | None = None,
 ) -> Fitted:  # fmt: skip
     with track("TF-IDF baseline", total=1 + len(values), unit="steps") as advance:
         if learned_from is None:
-            learned_from = [*chain(*inputs[0])] if isinstance(inputs[0], Pairs) else inputs[0]
+            learned_from = [*chain(*inputs[0])] if isinstance(inputs[0], TextPairs) else inputs[0]
         train, validation, test = tfidf_features(learned_from, *inputs)
         advance(1)
         models: dict[float, Predict] = {}

@@ -32,7 +32,7 @@ class Unclear(ValueError):
     """A cell that says that the whole file means something else than the role."""
 
 
-class Span(NamedTuple):
+class LabelledSpan(NamedTuple):
     """A labelled part of a text: half-open, in characters."""
 
     start: int
@@ -49,7 +49,7 @@ class QuotedSpan(NamedTuple):
     text: str
 
 
-class Answer(NamedTuple):
+class GoldAnswer(NamedTuple):
     """An answer, and its start in characters of the context, if the file has it."""
 
     text: str
@@ -291,7 +291,7 @@ def vector(cell: object) -> NDArray[np.float32]:
     raise ValueError(Message("is {cell}, not a list of finite numbers", cell=_shown(cell)))
 
 
-def answers(cell: object) -> list[Answer]:
+def answers(cell: object) -> list[GoldAnswer]:
     """Answers to a question: a text, a list of texts, or SQuAD's text and answer_start. Empty ones are left out."""
     value = _objects(value_in(cell))
     if value is None or type(value) is int:
@@ -302,20 +302,20 @@ def answers(cell: object) -> list[Answer]:
     return [_part(_answer, part, index) for index, part in enumerate(value) if not is_empty(texts[index])]
 
 
-def _answer(part: object) -> Answer:
+def _answer(part: object) -> GoldAnswer:
     if not isinstance(part, dict):
-        return Answer(text(part), None)
+        return GoldAnswer(text(part), None)
     written = part.get("answer_start", part.get("start"))
     start = _offset(written)
     if written is not None and (start is None or start < 0):
         raise ValueError(Message("has answer_start {cell}, not a character from 0", cell=_shown(written)))
-    return Answer(text(part.get("text", part.get("value"))), start)
+    return GoldAnswer(text(part.get("text", part.get("value"))), start)
 
 
 ANY = "any"  # the value of a slot that may have any value
 
 
-def slot(part: object) -> Answer | str | None:
+def slot(part: object) -> GoldAnswer | str | None:
     """The value of a slot: an Answer, ANY, or None for an absent slot."""
     if is_empty(part):
         return None
@@ -348,7 +348,7 @@ def starts(cell: object) -> list[int]:
     return numbers
 
 
-def spans(cell: object) -> list[Span | QuotedSpan]:
+def spans(cell: object) -> list[LabelledSpan | QuotedSpan]:
     """Labelled parts of a text, in order: objects with start, end and label, or lists of these three.
 
     Keys are start, end, label, or start_offset, end_offset, labels (a list of one), type. An object with `text` becomes
@@ -360,7 +360,7 @@ def spans(cell: object) -> list[Span | QuotedSpan]:
     return sorted(_part(_span, part, index) for index, part in enumerate(value))
 
 
-def _span(part: object) -> Span | QuotedSpan:
+def _span(part: object) -> LabelledSpan | QuotedSpan:
     quoted = None
     if isinstance(part, dict):
         quoted = part.get("text")
@@ -375,10 +375,10 @@ def _span(part: object) -> Span | QuotedSpan:
         )
     if isinstance(quoted, str):
         return QuotedSpan(start, end, label(part[2]), quoted)
-    return Span(start, end, label(part[2]))
+    return LabelledSpan(start, end, label(part[2]))
 
 
-def placed(text: str, spans: Sequence[Span | QuotedSpan]) -> list[Span]:
+def placed(text: str, spans: Sequence[LabelledSpan | QuotedSpan]) -> list[LabelledSpan]:
     """Spans in characters of the text. Those with a text of their own have to stand for it, in NFC.
 
     If they do not, their offsets are taken as UTF-16 units, as in a browser, or their end as that of the last
@@ -386,7 +386,7 @@ def placed(text: str, spans: Sequence[Span | QuotedSpan]) -> list[Span]:
     """
     result = []
     for span in spans:
-        if isinstance(span, Span):
+        if isinstance(span, LabelledSpan):
             result.append(span)
             continue
         start, end, name, quoted = span
@@ -400,7 +400,7 @@ def placed(text: str, spans: Sequence[Span | QuotedSpan]) -> list[Span]:
                     label=name, start=start, end=end, there=_shown(text[start:end]), quoted=_shown(quoted),
                 )
             )  # fmt: skip
-        result.append(Span(*alike[0], name))
+        result.append(LabelledSpan(*alike[0], name))
     return result
 
 

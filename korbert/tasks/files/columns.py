@@ -54,7 +54,7 @@ def choose_columns(
             "no columns, add a line that does",
             file=file,
             what=what,
-            listed=listed(present),
+            listed=column_names(present),
         )
     holder: dict[str, str] = {}  # the role that a column was found for
     for name, columns in chosen.items():
@@ -66,7 +66,7 @@ def choose_columns(
                     column=column,
                     holder=holder[column],
                     role=name,
-                    listed=listed(present),
+                    listed=column_names(present),
                 )
             holder[column] = name
     return {role.name: chosen[role.name] for role in roles if role.name in chosen}
@@ -194,7 +194,7 @@ def _found(column: str, role: str, present: Sequence[str], file: str) -> str:
         file=file,
         column=column,
         role=role,
-        listed=listed(present),
+        listed=column_names(present),
         hint=hint,
     )
 
@@ -208,7 +208,7 @@ def columns_said(columns: Mapping[str, Sequence[str]]) -> Message:
     return joined(roles, ", ")
 
 
-def listed(columns: Sequence[str]) -> str:
+def column_names(columns: Sequence[str]) -> str:
     """Column names for messages, with undecodable characters escaped."""
     names = ", ".join(column or "(no name)" for column in columns) or "none"
     return names.encode("utf-8", "backslashreplace").decode()

@@ -74,7 +74,7 @@ def _place_spans(row: dict[str, Any]) -> Message | None:
     if text is None or spans is None:
         return None
     row["spans"] = cells.placed(text, spans)
-    counted = max((span.end for span in spans if isinstance(span, cells.Span)), default=0)
+    counted = max((span.end for span in spans if isinstance(span, cells.LabelledSpan)), default=0)
     if not any(char > "\uffff" for char in text[:counted]):
         return None
     return Message(
@@ -91,7 +91,7 @@ def _place_answers(row: dict[str, Any]) -> None:
     if len(starts) != len(answers):
         raise ValueError(Message("{starts} starts for {answers} answers", starts=len(starts), answers=len(answers)))
     row["answers"] = [
-        answer if answer.start is not None or start < 0 else cells.Answer(answer.text, start)
+        answer if answer.start is not None or start < 0 else cells.GoldAnswer(answer.text, start)
         for answer, start in zip(answers, starts, strict=True)
     ]
 

@@ -13,7 +13,7 @@ from korbert.tasks.files import cells
 from korbert.tasks.files.columns import Given, as_columns, choose_columns, columns_said, flag_columns
 from korbert.tasks.files.roles import Role
 
-Row: TypeAlias = dict[str, Any]
+TaskRow: TypeAlias = dict[str, Any]
 """Role -> value; None if an optional role has no column or an empty cell."""
 
 _PLACES_SHOWN = 3
@@ -32,7 +32,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceFile:
     """A file that was read: format and encoding, role -> columns used, and number of rows."""
 
     file: str
@@ -61,22 +61,22 @@ class Dropped:
 
 
 @dataclass
-class Rows:
+class TaskRows:
     """Rows in file order, with their places, and how they were read.
 
     dropped: reason -> dropped records. notes: further remarks for the user.
     """
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list[TaskRow] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
-    sources: list[Source] = field(default_factory=list)
+    sources: list[SourceFile] = field(default_factory=list)
     dropped: dict[str, Dropped] = field(default_factory=dict)
     notes: list[Message] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[TaskRow]:
         return iter(self.rows)
 
     @property
@@ -113,7 +113,7 @@ def read_rows(
     form: Form = "auto",
     columns: Given | None = None,
     trained: Given | None = None,
-) -> Rows:
+) -> TaskRows:
     """Reads labelled files, in order. For what is dropped or refused, see docs/formats.md.
 
     form: of all files; "auto": by extension, or else content. columns: role -> its column, or several in order; other
@@ -122,7 +122,7 @@ def read_rows(
     Raises CorpusError with file, line, what is there, and what to do; SettingsError for an unknown form and for a role
     in `columns` that is not in `roles`.
     """
-    result = Rows()
+    result = TaskRows()
     own = {role.name for role in roles}
     asked = {role: as_columns(names) for role, names in (columns or {}).items()}
     taken = {column for names in asked.values() for column in names}
@@ -141,7 +141,7 @@ def read_rows(
     return result
 
 
-def _read_table(result: Rows, table: Table, file: str, roles: Sequence[Role], columns: Given) -> None:
+def _read_table(result: TaskRows, table: Table, file: str, roles: Sequence[Role], columns: Given) -> None:
     """Adds the rows of a file."""
     chosen = choose_columns(roles, table.columns, columns, table.place(file), table.first)
     before = len(result)
@@ -174,7 +174,7 @@ def _read_table(result: Rows, table: Table, file: str, roles: Sequence[Role], co
         result.notes.append(Message("{file}: {count:,} rows {remark}", file=file, count=count, remark=remark))
     if not rows and not is_dropped:
         raise CorpusError("{file}: holds no row: give a file with rows", file=file)
-    result.sources.append(Source(file, table.form, table.encoding, chosen, len(rows)))
+    result.sources.append(SourceFile(file, table.form, table.encoding, chosen, len(rows)))
 
 
 class _Reading:
@@ -188,8 +188,8 @@ class _Reading:
         several = [(role, columns) for role, columns in self._roles if role.flags and len(columns) > 1]
         self._flags = {role.name for role, columns in several if flag_columns(columns, first) == columns}
 
-    def row(self, record: Sequence[object]) -> Row | Fault:
-        row: Row = dict.fromkeys(self._names)
+    def row(self, record: Sequence[object]) -> TaskRow | Fault:
+        row: TaskRow = dict.fromkeys(self._names)
         held = dict(zip(self.wanted, record, strict=True))
         for role, columns in self._roles:
             own = [held[column] for column in columns]
@@ -226,7 +226,7 @@ def _shown(columns: Iterable[str]) -> str:
     return " ".join(map(repr, columns))
 
 
-def _settle_repeated(result: Rows, role: str, *, is_given: bool) -> None:
+def _settle_repeated(result: TaskRows, role: str, *, is_given: bool) -> None:
     """Refuses repeated values if the user named the column; otherwise it does not hold ids and is ignored."""
     seen: dict[Any, int] = {}
     for index, row in enumerate(result.rows):
@@ -246,7 +246,7 @@ def _settle_repeated(result: Rows, role: str, *, is_given: bool) -> None:
             return
 
 
-def refuse_unseen_labels(rows: Rows, known: Iterable[str]) -> None:
+def refuse_unseen_labels(rows: TaskRows, known: Iterable[str]) -> None:
     """Raises CorpusError for labels, one or a list per row, not `known` from training: which, how often, and where."""
     names = set(known)
     unseen: dict[str, list[Place]] = {}

@@ -17,15 +17,15 @@ from korbert.folders import model_folder
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, Model, Pooling
 from korbert.records import is_empty
-from korbert.tasks.files import Role, Row, Rows
+from korbert.tasks.files import Role, TaskRow, TaskRows
 from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.passages import Passage
-from korbert.tasks.splits import Parts
+from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer
 from korbert.training import Batch, Examples, Scoring
 from korbert.vectors import Side
 
-Prediction = Any
+TaskPrediction = Any
 """The prediction for a row as a JSON value: like its target, or an object with more detail."""
 
 Morphemes = Mapping[str, Sequence[str]]
@@ -36,7 +36,7 @@ Morphemes = Mapping[str, Sequence[str]]
 class Prepared:
     """Rows as examples. passages: the pieces of the texts of each row, in the order of `Kind.texts`."""
 
-    rows: Sequence[Row]
+    rows: Sequence[TaskRow]
     passages: Sequence[Sequence[Passage]]
     examples: Examples
 
@@ -46,7 +46,7 @@ class Baseline(NamedTuple):
 
     name: str
     facts: Mapping[str, Any]
-    predictions: list[Prediction]
+    predictions: list[TaskPrediction]
 
 
 class Head(NamedTuple):
@@ -94,7 +94,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 
     @classmethod
     @abstractmethod
-    def learned_from(cls, rows: Rows, settings: Any) -> Self:
+    def learned_from(cls, rows: TaskRows, settings: Any) -> Self:
         """The task that the training rows define. CorpusError if they cannot be trained on."""
 
     @classmethod
@@ -106,7 +106,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         shared = {name: getattr(settings, name) for name in cls.model_fields if hasattr(settings, name)}
         return cls(**{**shared, "metrics": settings.metrics or usual, **learned})
 
-    def validated_on(self, rows: Rows) -> Self:
+    def validated_on(self, rows: TaskRows) -> Self:
         """The task with the metrics that suit the rows to validate on. Not called if the user chose metrics."""
         return self
 
@@ -124,30 +124,32 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         """The roles required for a prediction; by default a text, or a pair."""
         return ("text", "pair") if self.reads_pairs else ("text",)
 
-    def texts(self, row: Row) -> list[str]:
+    def texts(self, row: TaskRow) -> list[str]:
         """The texts of a row to encode; by default those of `needs`. ValueError if one is missing."""
         if self.reads_pairs and row.get("pair") is None:
             raise ValueError(Message("has no second text"))
         return [row[role] for role in self.needs]
 
-    def together(self, row: Row) -> list[str]:
+    def together(self, row: TaskRow) -> list[str]:
         """The texts by which validation rows are held out: rows that share them stay on the same side."""
         return self.texts(row)
 
-    def disturbed(self, row: Row, change: Callable[[str], str]) -> Row:
+    def disturbed(self, row: TaskRow, change: Callable[[str], str]) -> TaskRow:
         """The row with its texts changed by one of `noise`, and a target that fits them."""
         return {**row, **{role: change(row[role]) for role in self.needs}}
 
     @abstractmethod
-    def target(self, row: Row) -> Any:
+    def target(self, row: TaskRow) -> Any:
         """The correct answer for a row as a JSON value. ValueError if it could never be predicted."""
 
-    def check_training_row(self, row: Row) -> object:
+    def check_training_row(self, row: TaskRow) -> object:
         """ValueError if nothing can be learned from a row; by default, if it has no target."""
         return self.target(row)
 
     @abstractmethod
-    def prepare(self, rows: Sequence[Row], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer) -> Prepared:
+    def prepare(
+        self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
+    ) -> Prepared:
         """Rows as examples. Rows without a target can be prepared, but not trained on.
 
         passages: the pieces of the texts of each row, in the order of `texts`.
@@ -166,7 +168,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         """{"loss": the mean over the batch}."""
 
     @abstractmethod
-    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
         """A prediction for each row, in order. With several connected processes, all get all."""
 
     def results(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Any]:
@@ -177,7 +179,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
             results.append((is_blank and self.result_of_blank) or self.result(prediction))
         return results
 
-    def result(self, prediction: Prediction) -> Any:
+    def result(self, prediction: TaskPrediction) -> Any:
         """A prediction as in `results`."""
         return prediction
 
@@ -186,7 +188,9 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         """False while a setting, such as a threshold, is still to be chosen from validation predictions."""
         return True
 
-    def settled(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> tuple[Self, list[Prediction]]:
+    def settled(
+        self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]
+    ) -> tuple[Self, list[TaskPrediction]]:
         """The task with settings chosen from these validation predictions, and its predictions under them."""
         return self, list(predictions)
 
@@ -201,24 +205,24 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         return self
 
     @abstractmethod
-    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
+    def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         """Baselines without an encoder: fitted on the training rows, tuned on validation, applied to scored rows."""
 
     @abstractmethod
-    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
         """The data that scores need per row, (N, ...): a run as in korbert.tasks.metrics.statistics."""
 
     @abstractmethod
     def score(self, metric: str) -> Score:
         """A metric as a function of such a run. SettingsError for an unsupported metric."""
 
-    def scores(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> dict[str, float | None]:
+    def scores(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> dict[str, float | None]:
         """The value of each metric, None if undefined. Needs at least one row."""
         run = self.run(rows, predictions)
         counts = np.ones(len(run), dtype=np.int64)
         return {metric: self.score(metric)(run, counts) for metric in self.metrics}
 
-    def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
         """The merit of each prediction, (N,): 1 right, 0 wrong; if graded, the negative error; nan if unknown."""
         return np.full(len(rows), np.nan)
 
@@ -229,7 +233,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
             return "pairs.jsonl", "('비가 많이 왔다', '날씨가 궂었다')"
         return "texts.txt", "'정말 재미있는 영화였다'"
 
-    def details(self, prepared: Prepared, predictions: Sequence[Prediction]) -> dict[str, Any]:
+    def details(self, prepared: Prepared, predictions: Sequence[TaskPrediction]) -> dict[str, Any]:
         """Explains predictions of scored rows, as JSON: causes of wrong answers, for example; empty by default."""
         return {}
 

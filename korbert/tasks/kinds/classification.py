@@ -15,8 +15,8 @@ from torch.nn import functional as F
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message, argument
 from korbert.modeling import AnyConfig, ClassificationModel, Pooling
-from korbert.tasks.files import ROLES, Role, Row, Rows, joined_labels
-from korbert.tasks.kinds.base import Baseline, Head, Kind, Morphemes, Prediction, Prepared, among
+from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows, joined_labels
+from korbert.tasks.kinds.base import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.sections import ClassificationSection
 from korbert.tasks.kinds.texts import NO_TEXT, equal_in_run, examples_of, morphemes_of
 from korbert.tasks.metrics import multilabel
@@ -24,7 +24,7 @@ from korbert.tasks.metrics.classification import METRICS, confusion, f1_of, micr
 from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.noise import NOISE
 from korbert.tasks.passages import Passage
-from korbert.tasks.splits import Parts
+from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer
 from korbert.training import Batch, Scoring, model_inputs, outputs
 
@@ -73,7 +73,7 @@ class Classification(Kind, frozen=True):
     uncounted: str = ""
 
     @classmethod
-    def learned_from(cls, rows: Rows, settings: ClassificationSection) -> Self:
+    def learned_from(cls, rows: TaskRows, settings: ClassificationSection) -> Self:
         several = any(isinstance(row["label"], list) for row in rows)
         counts = Counter(label for row in rows for label in _as_list(row["label"]))
         named = {label: number for number, label in enumerate(settings.label_names.values())}
@@ -133,7 +133,7 @@ class Classification(Kind, frozen=True):
     def reads_pairs(self) -> bool:
         return self.pair
 
-    def target(self, row: Row) -> str | list[str]:
+    def target(self, row: TaskRow) -> str | list[str]:
         label = row["label"]
         self.texts(row)
         if unknown := [name for name in _as_list(label) if name not in self.labels]:
@@ -144,7 +144,9 @@ class Classification(Kind, frozen=True):
             )
         return sorted(label, key=self.labels.index) if self.several else str(label)
 
-    def prepare(self, rows: Sequence[Row], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer) -> Prepared:
+    def prepare(
+        self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
+    ) -> Prepared:
         labels = self._numbers([row.get("label") for row in rows])
         return Prepared(rows, passages, examples_of(passages, labels, tokenizer, self.max_length))
 
@@ -176,7 +178,7 @@ class Classification(Kind, frozen=True):
             return {"loss": losses.sum(dim=-1).mean()}
         return {"loss": F.cross_entropy(scores, batch["labels"], weight=weights, reduction="none").mean()}
 
-    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
         def probabilities_of(model: nn.Module, batch: Batch) -> Tensor:
             scores: Tensor = model(**model_inputs(batch)).float()
             return scores.sigmoid() if self.several else scores.softmax(dim=-1)
@@ -184,14 +186,14 @@ class Classification(Kind, frozen=True):
         probabilities = outputs(model, prepared.examples, probabilities_of, **how)
         return [self.prediction(row) for row in probabilities.astype(np.float64)]
 
-    def result(self, prediction: Prediction) -> Label | Labels:
+    def result(self, prediction: TaskPrediction) -> Label | Labels:
         return Labels(**prediction) if self.several else Label(**prediction)
 
     @property
     def result_of_blank(self) -> Label | Labels:  # type: ignore[override]
         return Labels(None, {}, NO_TEXT) if self.several else Label(None, {}, NO_TEXT)
 
-    def prediction(self, shares: NDArray[np.float64]) -> Prediction:
+    def prediction(self, shares: NDArray[np.float64]) -> TaskPrediction:
         """The prediction for label probabilities (C,): the most probable label, or all above 0.5."""
         probabilities = dict(zip(self.labels, shares.tolist(), strict=True))
         if self.several:
@@ -199,7 +201,7 @@ class Classification(Kind, frozen=True):
             return {"labels": labels, "probabilities": probabilities}
         return {"label": self.labels[int(shares.argmax())], "probabilities": probabilities}
 
-    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
+    def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         from korbert.tasks import baselines
 
         known, held = (self._numbers([self.target(row) for row in rows]) for rows in (parts.train, parts.valid))
@@ -217,14 +219,14 @@ class Classification(Kind, frozen=True):
             )
         yield Baseline("tfidf", {"c": c}, [self.prediction(row) for row in best])
 
-    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
         """(N, 2) ids of gold and predicted labels; (N, 2, C) bool for several."""
         key = "labels" if self.several else "label"
         predicted = self._numbers([prediction[key] for prediction in predictions])
         run = np.stack([self._numbers([self.target(row) for row in rows]), predicted], axis=1)
         return run.astype(bool) if self.several else run
 
-    def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
         return equal_in_run(self.run(rows, predictions))
 
     def score(self, metric: str) -> Score:
@@ -250,7 +252,7 @@ def _as_list(label: str | list[str]) -> list[str]:
     return label if isinstance(label, list) else [label]
 
 
-def _refuse_joined(rows: Rows, counts: Mapping[str, int]) -> None:
+def _refuse_joined(rows: TaskRows, counts: Mapping[str, int]) -> None:
     """Raises CorpusError for a label such as "0,1" where there is a label "0", too: several labels, or one?"""
     parts_of = {label: joined_labels(label) for label in counts}
     alone = {parts[0] for parts in parts_of.values() if len(parts) == 1}

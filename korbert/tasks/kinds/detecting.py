@@ -12,7 +12,7 @@ from korbert.errors import CorpusError
 from korbert.messages import Message, argument, joined, reason
 from korbert.names import BLANK, nfc
 from korbert.records import Fault, Form, Table, is_empty, open_table, value_in
-from korbert.tasks.files import ROLES, choose_columns, columns_of, columns_said, flag_columns, listed, score
+from korbert.tasks.files import ROLES, choose_columns, column_names, columns_of, columns_said, flag_columns, score
 
 _ROWS = 1_000
 _MANY_NUMBERS = 20  # more distinct numbers than this are scores, not labels
@@ -59,7 +59,7 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
         raise CorpusError(
             "{place}: no column of texts among {listed}: name it with {option}",
             place=place,
-            listed=listed(table.columns),
+            listed=column_names(table.columns),
             option=argument("text"),
         )
     if (scores := has("score")) and not label:
@@ -95,7 +95,7 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
             option_text=argument("text"),
             option_label=argument("label"),
         )
-    shown: str = listed(table.columns)
+    shown: str = column_names(table.columns)
     if unfit:
         shown = Message("{columns} ({faults})", columns=shown, faults=unfit)
     raise CorpusError(

@@ -36,15 +36,15 @@ from korbert.modeling import AnyConfig, EmbeddingModel, EncoderConfig, Pooling
 from korbert.system import connected, package
 from korbert.tasks import retrieval
 from korbert.tasks.embedding import contrastive_loss, distillation_loss, in_chunks, ranking_loss
-from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Kind, Morphemes, Prediction, Prepared, among
+from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows
+from korbert.tasks.kinds.base import Baseline, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.sections import EmbeddingSection
 from korbert.tasks.kinds.texts import Groups
 from korbert.tasks.kinds.vector_scores import ALL_SCORES, BY_RETRIEVAL, BY_SIMILARITY, VectorScores, needed
 from korbert.tasks.metrics.statistics import Score, repeated
 from korbert.tasks.passages import Passage, encode_passages
 from korbert.tasks.retrieval import fused, weight_among
-from korbert.tasks.splits import Parts
+from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer
 from korbert.training import Batch, Scoring, model_inputs, outputs
 from korbert.vectors import Side
@@ -110,7 +110,7 @@ class Embedding(Kind, frozen=True):
     cosine_weight: float = 0.0
 
     @classmethod
-    def learned_from(cls, rows: Rows, settings: EmbeddingSection) -> Self:
+    def learned_from(cls, rows: TaskRows, settings: EmbeddingSection) -> Self:
         present = {role for role in ("pair", "label", "score") if any(row.get(role) is not None for row in rows)}
         learns: _Form = "scores" if "score" in present else "labels" if "label" in present else "pairs"
         if "pair" not in present:
@@ -159,7 +159,7 @@ class Embedding(Kind, frozen=True):
 
         return cls.of_settings(settings, ("spearman", "pearson"), learns=learns)
 
-    def validated_on(self, rows: Rows) -> Self:
+    def validated_on(self, rows: TaskRows) -> Self:
         """By correlation with scores if there are some, else by retrieval of pairs, else by the teacher's vectors."""
         if self.learns == "scores":
             return self
@@ -176,16 +176,16 @@ class Embedding(Kind, frozen=True):
     def about(self) -> Message:
         return Message("vectors of texts, from {source}", source=_ABOUT[self.learns])
 
-    def texts(self, row: Row) -> list[str]:
+    def texts(self, row: TaskRow) -> list[str]:
         return [row["text"]] if row.get("pair") is None else [row["text"], row["pair"], *(row.get("negatives") or ())]
 
-    def together(self, row: Row) -> list[str]:
+    def together(self, row: TaskRow) -> list[str]:
         return self._scores.together(row)
 
-    def target(self, row: Row) -> float | str:
+    def target(self, row: TaskRow) -> float | str:
         return self._scores.target(row)
 
-    def check_training_row(self, row: Row) -> None:
+    def check_training_row(self, row: TaskRow) -> None:
         if self.learns == "scores":
             self.target(row)
         elif self.learns == "vectors":
@@ -195,7 +195,9 @@ class Embedding(Kind, frozen=True):
         if self.learns == "labels" and row.get("label") not in (*self.near, *self.far):
             raise ValueError(Message("label {label!r} is neither near nor far", label=row.get("label")))
 
-    def prepare(self, rows: Sequence[Row], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer) -> Prepared:
+    def prepare(
+        self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
+    ) -> Prepared:
         groups: Sequence[Sequence[Passage]] = passages
         if self.learns == "labels" and any(row.get("label") is not None for row in rows):
             groups = self._by_anchor(rows, passages)
@@ -221,7 +223,7 @@ class Embedding(Kind, frozen=True):
     def prompt(self, side: Side) -> str:
         return self.query_prompt if side == "query" else self.passage_prompt
 
-    def _by_anchor(self, rows: Sequence[Row], passages: Sequence[Sequence[Passage]]) -> list[list[Passage]]:
+    def _by_anchor(self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]]) -> list[list[Passage]]:
         """(text, near text, far text if any) for each near pair; far texts are assigned in turn."""
         pairs: dict[str, tuple[Passage, list[Passage], list[Passage]]] = {}
         for row, (anchor, other, *_) in zip(rows, passages, strict=True):
@@ -296,7 +298,7 @@ class Embedding(Kind, frozen=True):
         losses = [loss_of(*(side[:, :cut] for side in sides)) for cut in (vectors.shape[1], *self.sizes)]
         return {"loss": torch.stack(losses).mean()}
 
-    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
         for scores in (self._scores, BY_SIMILARITY):
             if all(row.get(scores.compared) is not None for row in prepared.rows):
                 return scores.predictions(prepared.rows, *_vectors(model, prepared, **how))
@@ -329,12 +331,12 @@ class Embedding(Kind, frozen=True):
         enough = 2 / 3 * max(gains.values())
         return self.model_copy(update={"cosine_weight": min(weight for weight in gains if gains[weight] >= enough)})
 
-    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
+    def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         """Cosine of TF-IDF over morphemes, fitted on the training texts; of retrieval, BM25; none with a teacher."""
         texts = list(dict.fromkeys(text for row in parts.train for text in self.texts(row)))
         yield from self._scores.baselines(texts, parts.scored.rows, morphemes)
 
-    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
         """(N, 2) score and cosine; of retrieval, (N,) ranks; with a teacher, (N,) cosines."""
         return self._scores.run(rows, predictions)
 

@@ -13,8 +13,8 @@ from torch import Generator, Tensor, nn
 from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, SlotsModel
-from korbert.tasks.files import ANY, ROLES, Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Kind, Morphemes, Prediction, Prepared, among
+from korbert.tasks.files import ANY, ROLES, Role, TaskRow, TaskRows
+from korbert.tasks.kinds.base import Baseline, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.sections import SlotsSection
 from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.passages import Passage
@@ -27,7 +27,7 @@ from korbert.tasks.question_answering import (
     reading_loss,
     right_answers,
 )
-from korbert.tasks.splits import Parts
+from korbert.tasks.splits import Splits
 from korbert.tokenization import Analysis, Analyzer, AnyTokenizer
 from korbert.training import Batch, Scoring, outputs
 
@@ -54,7 +54,7 @@ class Slots(WindowSettings, Kind, frozen=True):
     descriptions: Mapping[str, tuple[str, ...]]
 
     @classmethod
-    def learned_from(cls, rows: Rows, settings: SlotsSection) -> Self:
+    def learned_from(cls, rows: TaskRows, settings: SlotsSection) -> Self:
         if not any(value for row in rows for value in row["slots"].values()):
             raise CorpusError("{files}: no slot has a value", files=rows.files)
         kind = cls.of_settings(settings, tuple(_METRICS), descriptions={})
@@ -69,7 +69,7 @@ class Slots(WindowSettings, Kind, frozen=True):
             count=len(self.descriptions), names=names,
         )  # fmt: skip
 
-    def asked(self, row: Row) -> dict[str, str]:
+    def asked(self, row: TaskRow) -> dict[str, str]:
         """Name -> description of the slots to fill: those that the row names, or else those of training.
 
         A name without a description describes itself.
@@ -77,13 +77,13 @@ class Slots(WindowSettings, Kind, frozen=True):
         named = {**{name: name for name in row.get("slots") or ()}, **(row.get("descriptions") or {})}
         return named or {name: own[0] for name, own in self.descriptions.items()}
 
-    def texts(self, row: Row) -> list[str]:
+    def texts(self, row: TaskRow) -> list[str]:
         return [row["text"], *self.asked(row).values()]
 
-    def together(self, row: Row) -> list[str]:
+    def together(self, row: TaskRow) -> list[str]:
         return [row["text"]]
 
-    def target(self, row: Row) -> dict[str, Any]:
+    def target(self, row: TaskRow) -> dict[str, Any]:
         slots: dict[str, Any] = {**dict.fromkeys(self.asked(row)), **(row.get("slots") or {})}
         for name, value in slots.items():
             if value not in (None, ANY):
@@ -91,7 +91,9 @@ class Slots(WindowSettings, Kind, frozen=True):
                 slots[name] = {"value": answer.text, "start": answer.start, "end": answer.span[1]}
         return slots
 
-    def prepare(self, rows: Sequence[Row], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer) -> Prepared:
+    def prepare(
+        self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
+    ) -> Prepared:
         windows = []
         values = [value for row in rows for value in self.target(row).values()]
         asked = [(description, text) for text, *descriptions in passages for description in descriptions]
@@ -109,7 +111,7 @@ class Slots(WindowSettings, Kind, frozen=True):
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         return reading_loss(model, batch)
 
-    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
         """A text of several windows is filled by the one that is least likely to leave the slot open."""
         examples: Any = prepared.examples
         scores = outputs(model, examples, ends, batch_size=64, **how)
@@ -126,14 +128,14 @@ class Slots(WindowSettings, Kind, frozen=True):
         values = iter([(None, ANY, own)[way] for way, own in zip(ways.argmax(axis=1), best, strict=True)])
         return [{name: next(values) for name in self.asked(row)} for row in prepared.rows]
 
-    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
+    def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         """All slots have the longest noun phrase of the text."""
         analyses = Analyzer().analyze_many(row["text"] for row in parts.scored)
         analysed = zip(parts.scored, analyses, strict=True)
         filled = [dict.fromkeys(self.asked(row), longest_noun_phrase(row["text"], own)) for row, own in analysed]
         yield Baseline("noun_phrase", {}, filled)
 
-    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
         """(N, 3, 4), of all slots, of those with a description of training, and of the others: whether there is any;
         whether all are right; twice the right values; the gold and the predicted values. ANY is a value, too. A value
         is right if it is spelled as the gold one."""

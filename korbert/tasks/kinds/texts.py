@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from korbert.tasks.baselines.features import Pairs, Texts
-from korbert.tasks.files import Row
+from korbert.tasks.baselines.features import TextPairs, Texts
+from korbert.tasks.files import TaskRow
 from korbert.tasks.kinds.base import Morphemes
 from korbert.tasks.passages import Passage, framed
-from korbert.tasks.splits import Parts
+from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer, fitted
 from korbert.training import Examples
 
@@ -25,12 +25,14 @@ def equal_in_run(run: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray((run[:, 0] == run[:, 1]).reshape(len(run), -1).all(axis=1), dtype=np.float64)
 
 
-def morphemes_of(parts: Parts, texts_of: Callable[[Row], Sequence[str]], morphemes: Morphemes) -> list[Texts | Pairs]:
+def morphemes_of(
+    parts: Splits, texts_of: Callable[[TaskRow], Sequence[str]], morphemes: Morphemes
+) -> list[Texts | TextPairs]:
     """The morphemes of training, validation and scored rows, of one or two texts each, as baselines expect them."""
-    inputs: list[Texts | Pairs] = []
+    inputs: list[Texts | TextPairs] = []
     for rows in (parts.train, parts.valid, parts.scored):
         first, *second = ([morphemes[text] for text in side] for side in zip(*map(texts_of, rows), strict=True))
-        inputs += [Pairs(first, *second)] if second else [first]
+        inputs += [TextPairs(first, *second)] if second else [first]
     return inputs
 
 

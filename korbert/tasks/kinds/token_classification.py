@@ -13,16 +13,15 @@ from torch import Tensor, nn
 from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, TokenClassificationModel
-from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Head, Kind, Morphemes, Prediction, Prepared, among
+from korbert.tasks.files import ROLES, LabelledSpan, Role, TaskRow, TaskRows
+from korbert.tasks.kinds.base import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.sections import TokenClassificationSection
 from korbert.tasks.metrics import token_classification as metrics
 from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.noise import SPACINGS, moved
 from korbert.tasks.passages import Passage
-from korbert.tasks.splits import Parts
+from korbert.tasks.splits import Splits
 from korbert.tasks.token_classification import (
-    LabelledSpan,
     TaggedExamples,
     TaggedSpan,
     best_labels,
@@ -68,7 +67,7 @@ class TokenClassification(Kind, frozen=True):
     stride: int
 
     @classmethod
-    def learned_from(cls, rows: Rows, settings: TokenClassificationSection) -> Self:
+    def learned_from(cls, rows: TaskRows, settings: TokenClassificationSection) -> Self:
         if not any(row.get("spans") is not None or row.get("tags") is not None for row in rows):
             raise CorpusError(
                 "{files}: has neither spans with a text nor tags with tokens: name their columns", files=rows.files
@@ -107,7 +106,7 @@ class TokenClassification(Kind, frozen=True):
             raise CorpusError("no training row has a label: give rows with some")
         return cls.of_settings(settings, scores, tags=tags, units=units, stride=stride)
 
-    def _text_and_words(self, row: Row) -> tuple[str, list[Span] | None]:
+    def _text_and_words(self, row: TaskRow) -> tuple[str, list[Span] | None]:
         """The text of a row, and the span of each word; None: spans of characters are labelled.
 
         ValueError if the tokens of a row are not in its text.
@@ -158,10 +157,10 @@ class TokenClassification(Kind, frozen=True):
     def needs(self) -> tuple[str, ...]:
         return ("text",) if self.units == "characters" else ("tokens",)
 
-    def texts(self, row: Row) -> list[str]:
+    def texts(self, row: TaskRow) -> list[str]:
         return [self._text_and_words(row)[0]]
 
-    def target(self, row: Row) -> list[Any]:
+    def target(self, row: TaskRow) -> list[Any]:
         text, words = self._text_and_words(row)
         tags = list(row.get("tags") or ())
         if words is not None:
@@ -177,7 +176,7 @@ class TokenClassification(Kind, frozen=True):
         self._refuse_unknown(write_bio(map(tuple, spans), len(text)))
         return [[int(start), int(end), label] for start, end, label in spans]
 
-    def disturbed(self, row: Row, change: Callable[[str], str]) -> Row:
+    def disturbed(self, row: TaskRow, change: Callable[[str], str]) -> TaskRow:
         """Spans and words keep their letters; `change` changes spaces alone."""
         text, words = self._text_and_words(row)
         changed = change(text)
@@ -195,7 +194,9 @@ class TokenClassification(Kind, frozen=True):
                 Message("label {label!r} is not one of training: {known}", label=unknown[0], known=", ".join(self.tags))
             )
 
-    def prepare(self, rows: Sequence[Row], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer) -> Prepared:
+    def prepare(
+        self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
+    ) -> Prepared:
         texts = [passage for (passage,) in passages]
         targets: list[NDArray[np.int64]] = []
         for row, passage in zip(rows, texts, strict=True):
@@ -228,8 +229,8 @@ class TokenClassification(Kind, frozen=True):
             _, words = self._text_and_words(row)
             yield words, passage, own
 
-    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
-        predictions: list[Prediction] = []
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
+        predictions: list[TaskPrediction] = []
         for words, passage, scores in self._scored(model, prepared, **how):
             if words is None:
                 spans = best_spans(passage, scores, self.tags)
@@ -255,7 +256,7 @@ class TokenClassification(Kind, frozen=True):
             )
         return results
 
-    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
+    def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         """The most frequent tag of each word, or the spans of training looked up."""
         if self.units == "characters":
             dictionary = learn_dictionary((self.texts(row)[0], self.target(row)) for row in parts.train)
@@ -271,11 +272,11 @@ class TokenClassification(Kind, frozen=True):
         tagged = [[best.get(word, common) for word in self._words(row)] for row in parts.scored]
         yield Baseline("dictionary", {}, tagged)
 
-    def _words(self, row: Row) -> list[str]:
+    def _words(self, row: TaskRow) -> list[str]:
         text, words = self._text_and_words(row)
         return [text[start:end] for start, end in words or ()]
 
-    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
         """(N, types + tags, 3): right, predicted and gold counts, of entities by label, then of units by tag."""
         gold = self._tags(rows, map(self.target, rows))
         predicted = self._tags(rows, predictions)
@@ -287,14 +288,14 @@ class TokenClassification(Kind, frozen=True):
         types = self._span_labels
         return np.concatenate([counts(read_bio, types), of_units], axis=1) if types else of_units
 
-    def _tags(self, rows: Sequence[Row], values: Iterable[Sequence[Any]]) -> list[list[str]]:
+    def _tags(self, rows: Sequence[TaskRow], values: Iterable[Sequence[Any]]) -> list[list[str]]:
         """One tag per unit of each row. values: targets or predictions."""
         if self.units == "words":
             return list(map(list, values))
         texts = (self.texts(row)[0] for row in rows)
         return [write_bio(map(tuple, spans), len(text)) for spans, text in zip(values, texts, strict=True)]
 
-    def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
         """Compares spans in any order, labels of words in order."""
         ordered = sorted if self.units == "characters" else list
         pairs = zip(rows, predictions, strict=True)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from korbert.errors import CorpusError
-from korbert.tasks.files import Rows
+from korbert.tasks.files import TaskRows
 
 _logger = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ def f1(prediction: str, answers: Iterable[str]) -> float:
     return best
 
 
-def score(rows: Rows, predictions: Mapping[str, str]) -> dict[str, float]:
+def score(rows: TaskRows, predictions: Mapping[str, str]) -> dict[str, float]:
     """`{"exact_match": .., "f1": ..}` in percent over all questions of an official file, from `read`.
 
     A question without a prediction counts as wrong, with a warning. CorpusError for a question without an answer.

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from korbert.tasks.files import Answer, Row
+from korbert.tasks.files import GoldAnswer, TaskRow
 from korbert.tasks.metrics.question_answering import KORQUAD, answer_scores
 from korbert.tasks.passages import Passage, pieces_of_span, span_of_pieces
 from korbert.tasks.question_answering import right_answers
@@ -20,7 +20,7 @@ _AROUND_CHARS = 60  # of context on each side of an answer
 
 
 def explained(
-    rows: Sequence[Row], contexts: Sequence[Passage], predictions: Sequence[Mapping[str, Any]]
+    rows: Sequence[TaskRow], contexts: Sequence[Passage], predictions: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Causes of wrong answers, by KorQuAD's exact match, and the first 200 misses, in the order of the rows.
 
@@ -80,7 +80,7 @@ def snippets(context: str, spans: Iterable[tuple[int, int]]) -> list[dict[str, A
 
 
 def miss_cause(
-    predicted: tuple[int, int] | None, answers: Sequence[Answer], *, reachable: bool, halves: bool = False
+    predicted: tuple[int, int] | None, answers: Sequence[GoldAnswer], *, reachable: bool, halves: bool = False
 ) -> Cause:
     """Why a wrong answer is wrong; spans are half-open, in code points of the context.
 
@@ -103,7 +103,7 @@ def miss_cause(
     return "overlap" if overlapping else "elsewhere"
 
 
-def _is_reachable(answer: Answer, context: Passage) -> bool:
+def _is_reachable(answer: GoldAnswer, context: Passage) -> bool:
     """Whether the pieces over the answer extract exactly that, by KorQuAD's metric."""
     if (pieces := pieces_of_span(context, *answer.span)) is None:
         return False

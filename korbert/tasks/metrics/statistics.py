@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from korbert.messages import Message
 from korbert.system import package
 
-Rows = NDArray[Any]
+RunArray = NDArray[Any]
 Counts = NDArray[np.int64]
-Score = Callable[[Rows, Counts], float | None]
+Score = Callable[[RunArray, Counts], float | None]
 """Takes rows (m, ...) and how often each occurs, counts (m,) int, 0 or more. None if the score is undefined."""
 
 _CONFIDENCE = 0.95  # of every interval
@@ -32,12 +32,12 @@ _FEW = 0.05  # distinct rows per example; above, a binomial draw per row costs m
 _EQUAL = 1e-12  # tolerance for sums added in another order
 
 
-def mean(rows: Rows, counts: Counts) -> float:
+def mean(rows: RunArray, counts: Counts) -> float:
     """The score of rows (m,) that are numbers themselves."""
     return float(counts @ rows / counts.sum())
 
 
-def repeated(score: Callable[[Rows], float | None]) -> Score:
+def repeated(score: Callable[[RunArray], float | None]) -> Score:
     """Makes a score of a function of plain rows, such as Spearman's correlation."""
     return lambda rows, counts: score(np.repeat(rows, counts, axis=0))
 
@@ -51,7 +51,7 @@ class Interval(NamedTuple):
 
 
 def bootstrap_interval(
-    examples: Rows, score: Score = mean, *, rng: np.random.Generator, resamples: int = 2000
+    examples: RunArray, score: Score = mean, *, rng: np.random.Generator, resamples: int = 2000
 ) -> Interval | None:
     """95 % percentile bootstrap interval of a score (Efron and Tibshirani 1993, 13.3).
 
@@ -73,7 +73,7 @@ def bootstrap_interval(
     return Interval(float(low), float(high), float(resampled.std(ddof=1)))
 
 
-def _distinct(examples: Rows) -> tuple[Rows, Counts]:
+def _distinct(examples: RunArray) -> tuple[RunArray, Counts]:
     """Distinct rows and their counts; all rows with count 1 if hardly any are equal."""
     _, first, counts = np.unique(examples.reshape(len(examples), -1), axis=0, return_index=True, return_counts=True)
     if len(first) > _FEW * len(examples):
@@ -112,7 +112,7 @@ def over_seeds(scores: Sequence[float]) -> Spread:
 
 
 def permutation_p_value(
-    a: Rows, b: Rows, score: Score = mean, *, rng: np.random.Generator, resamples: int = 2000
+    a: RunArray, b: RunArray, score: Score = mean, *, rng: np.random.Generator, resamples: int = 2000
 ) -> float | None:
     """Two-sided p-value of the difference of two runs, by approximate randomization.
 
@@ -144,7 +144,7 @@ def permutation_p_value(
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class PairedComparison:
     """Two models on the same `examples`. low, high: 95 % interval of the difference a - b."""
 
     names: tuple[str, str]
@@ -211,9 +211,9 @@ class Comparison:
 
 
 def compare(
-    a: Sequence[Rows], b: Sequence[Rows], score: Score = mean, *,
+    a: Sequence[RunArray], b: Sequence[RunArray], score: Score = mean, *,
     rng: np.random.Generator, resamples: int = 2000, names: tuple[str, str] = ("A", "B"),
-) -> Comparison | None:  # fmt: skip
+) -> PairedComparison | None:  # fmt: skip
     """Tests whether sides `a` and `b` differ by more than chance. One run per seed, all on the same examples.
 
     One run per side: percentile interval and permutation test over the examples; other seeds are not covered.
@@ -228,7 +228,7 @@ def compare(
         raise ValueError(f"runs of {sorted(lengths)} examples: all must be on the same examples")
     scores = _all_scores(score, [*a, *b], np.ones(len(a[0]), np.int64))
 
-    def difference(rows: Rows, counts: Counts) -> float | None:
+    def difference(rows: RunArray, counts: Counts) -> float | None:
         drawn = _all_scores(score, list(rows.swapaxes(0, 1)), counts)
         return None if drawn is None else _difference(drawn, len(a))
 
@@ -242,10 +242,10 @@ def compare(
     else:
         low, high, p_value = _with_seeds(scores, len(a), interval.standard_error, len(a[0]))
     means = float(np.mean(scores[: len(a)])), float(np.mean(scores[len(a) :]))
-    return Comparison(names, means, (len(a), len(b)), len(a[0]), low, high, p_value)
+    return PairedComparison(names, means, (len(a), len(b)), len(a[0]), low, high, p_value)
 
 
-def _all_scores(score: Score, runs: Sequence[Rows], counts: Counts) -> list[float] | None:
+def _all_scores(score: Score, runs: Sequence[RunArray], counts: Counts) -> list[float] | None:
     """The score of each run; None if one of them is undefined."""
     scores = [value for run in runs if (value := score(run, counts)) is not None]
     return scores if len(scores) == len(runs) else None

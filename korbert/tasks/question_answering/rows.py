@@ -4,10 +4,10 @@ import unicodedata
 
 from korbert.messages import Message
 from korbert.records import is_empty
-from korbert.tasks.files import Answer, Row
+from korbert.tasks.files import GoldAnswer, TaskRow
 
 
-def right_answers(row: Row) -> list[Answer]:
+def right_answers(row: TaskRow) -> list[GoldAnswer]:
     """The answers of a row with `context` and `answers`, each with its position; empty for none.
 
     `answers` are those of cells.answers, or the same pairs read back from predictions.jsonl.
@@ -40,5 +40,5 @@ def right_answers(row: Row) -> list[Answer]:
                         there=context[start : start + len(text)], start=start, answer=text,
                     )
                 )  # fmt: skip
-        right.append(Answer(match, start))
+        right.append(GoldAnswer(match, start))
     return right

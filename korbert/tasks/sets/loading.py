@@ -16,8 +16,8 @@ from pathlib import Path
 
 from korbert.errors import CorpusError
 from korbert.messages import Message
-from korbert.tasks.files import ROLES, Role, Row, Rows, read_rows, renamed
-from korbert.tasks.sets.table import PARTS, Files, KnownSet, Part, known_set
+from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows, read_rows, renamed
+from korbert.tasks.sets.table import PARTS, Files, KnownSet, SplitName, known_set
 from korbert.tasks.splits import fifth_of, taken
 
 
@@ -25,9 +25,9 @@ from korbert.tasks.splits import fifth_of, taken
 class KnownParts:
     """The rows of a known set. notes: caveats to report with scores on them. labels: names of labels of its files."""
 
-    train: Rows
-    valid: Rows | None
-    test: Rows
+    train: TaskRows
+    valid: TaskRows | None
+    test: TaskRows
     notes: tuple[Message, ...]
     labels: Mapping[str, str]
 
@@ -38,9 +38,9 @@ class _Found:
 
     files: Files
     folder: Path
-    there: Mapping[Part, tuple[Path, ...]]
+    there: Mapping[SplitName, tuple[Path, ...]]
 
-    def absent(self, part: Part) -> list[str]:
+    def absent(self, part: SplitName) -> list[str]:
         """Names of a part's missing files."""
         names = {path.name for path in self.there.get(part, ())}
         return [name for name in self.files.parts.get(part, ()) if name not in names]
@@ -87,7 +87,7 @@ def load(name: str, data: Path) -> KnownParts:
     return KnownParts(rows["train"], None, rows["valid"], tuple(notes), found.files.labels)
 
 
-def files_at_hand(known: KnownSet, data: Path) -> dict[Part, tuple[Path, ...]]:
+def files_at_hand(known: KnownSet, data: Path) -> dict[SplitName, tuple[Path, ...]]:
     """Part -> the files below the folder `data` that `load` reads; a part without any is left out.
 
     CorpusError if there is no such folder, or too little in it for `load`.
@@ -106,20 +106,20 @@ def files_at_hand(known: KnownSet, data: Path) -> dict[Part, tuple[Path, ...]]:
     return dict(found.there)
 
 
-def part_of(row: Row) -> Part:
+def part_of(row: TaskRow) -> SplitName:
     """The part of a row when a file is split, by `fifth_of` its first text: 0 is valid, 1 is test, the rest train.
 
     Rows that share a text (the premise of several hypotheses, the context of several questions) fall into one part.
     """
-    parts: tuple[Part, ...] = ("valid", "test", "train", "train", "train")
+    parts: tuple[SplitName, ...] = ("valid", "test", "train", "train", "train")
     return parts[fifth_of(" ".join(row.get("tokens") or ()) or row.get("text") or row["context"])]
 
 
-def _cut(known: KnownSet, found: _Found, rows: Mapping[Part, Rows], notes: Sequence[Message]) -> KnownParts:
+def _cut(known: KnownSet, found: _Found, rows: Mapping[SplitName, TaskRows], notes: Sequence[Message]) -> KnownParts:
     """Splits the dev set into train and valid, and test if there is none."""
     dev = rows["valid"]
     test = rows.get("test")
-    fallen: dict[Part, list[int]] = {part: [] for part in PARTS}
+    fallen: dict[SplitName, list[int]] = {part: [] for part in PARTS}
     for index, row in enumerate(dev):
         part = part_of(row)
         fallen["train" if test is not None and part == "test" else part].append(index)

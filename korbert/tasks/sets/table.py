@@ -11,8 +11,8 @@ from korbert.messages import Message, joined
 from korbert.names import did_you_mean
 from korbert.records import Form
 
-Part = Literal["train", "valid", "test"]
-PARTS: tuple[Part, ...] = get_args(Part)
+SplitName = Literal["train", "valid", "test"]
+PARTS: tuple[SplitName, ...] = get_args(SplitName)
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Files:
     """The files of a set as distributed in one place. parts: part -> names of its files. See datasets.toml."""
 
     folders: tuple[str, ...]
-    parts: Mapping[Part, tuple[str, ...]]
+    parts: Mapping[SplitName, tuple[str, ...]]
     columns: Mapping[str, str | list[str]]
     form: Form
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class KnownSet:
     about: str = ""
     url: str = ""
     licence: str = ""
-    size: Mapping[Part, int] = field(default_factory=dict)
+    size: Mapping[SplitName, int] = field(default_factory=dict)
     best: str = ""
     uncounted: str = ""
 

@@ -1,4 +1,3 @@
-from .bio import LabelledSpan as LabelledSpan
 from .bio import bio_labels as bio_labels
 from .bio import is_bio as is_bio
 from .bio import read_bio as read_bio

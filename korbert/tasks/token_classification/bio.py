@@ -7,12 +7,9 @@ CoNLL 2003's later form, IOB2).
 from collections.abc import Iterable, Sequence
 
 from korbert.messages import Message
-from korbert.tasks.files import cells
+from korbert.tasks.files import LabelledSpan
 
 OUTSIDE = "O"
-
-LabelledSpan = cells.Span
-"""A label on the half-open span [start, end), in characters or in the caller's units."""
 
 
 def bio_labels(labels: Iterable[str]) -> list[str]:

@@ -25,7 +25,7 @@ IGNORED = -100  # target without loss, as in PyTorch's cross_entropy
 _SPECIAL_TOKENS = 2
 
 
-class Window(NamedTuple):
+class TextWindow(NamedTuple):
     """The pieces [first, last) of a text; those in [low, high) are labelled here, the others in a neighbour.
 
     text: its number.
@@ -38,7 +38,7 @@ class Window(NamedTuple):
     high: int
 
 
-def cut_windows(count: int, *, max_length: int, stride: int, text: int = 0) -> list[Window]:
+def cut_windows(count: int, *, max_length: int, stride: int, text: int = 0) -> list[TextWindow]:
     """Windows over a text of `count` pieces, at least one; neighbours share `stride` pieces.
 
     max_length: in pieces, special tokens included. SettingsError for a stride of a whole window or more.
@@ -57,7 +57,7 @@ def cut_windows(count: int, *, max_length: int, stride: int, text: int = 0) -> l
     # Where two windows overlap, the first half is closer to the middle of the earlier one.
     turns = [(last - 1 + first) // 2 + 1 for last, first in zip(lasts, firsts[1:], strict=False)]
     bounds = pairwise([0, *turns, count])
-    return [Window(text, *ends, *own) for ends, own in zip(zip(firsts, lasts, strict=True), bounds, strict=True)]
+    return [TextWindow(text, *ends, *own) for ends, own in zip(zip(firsts, lasts, strict=True), bounds, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class TaggedExamples(Examples):
     windows: the part of a text that each row holds.
     """
 
-    windows: Sequence[Window] = ()
+    windows: Sequence[TextWindow] = ()
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -116,7 +116,7 @@ def make_examples(
     return replace(examples, windows=windows)
 
 
-def by_text(scores: NDArray[np.float32], windows: Sequence[Window]) -> Iterator[NDArray[np.float32]]:
+def by_text(scores: NDArray[np.float32], windows: Sequence[TextWindow]) -> Iterator[NDArray[np.float32]]:
     """Collects the scores of each text's P pieces, (P, C), from those of all rows, (N, T, C)."""
     for _, group in groupby(zip(scores, windows, strict=True), lambda pair: pair[1].text):
         yield np.concatenate([row[1 + low - first : 1 + high - first] for row, (_, first, _, low, high) in group])

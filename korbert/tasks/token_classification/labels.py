@@ -19,8 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from korbert.tasks.files import LabelledSpan
 from korbert.tasks.passages import Passage
-from korbert.tasks.token_classification.bio import OUTSIDE, LabelledSpan, read_bio, split_tag, write_bio
+from korbert.tasks.token_classification.bio import OUTSIDE, read_bio, split_tag, write_bio
 from korbert.tokenization.pieces import Span
 
 

@@ -9,12 +9,12 @@ import numpy as np
 from korbert.messages import Message, joined
 from korbert.pipelines.artifacts import formatting
 from korbert.pipelines.reports.drawing.elements import Marked
-from korbert.tasks.files import Row
+from korbert.tasks.files import TaskRow
 
 _SHOWN_CHARS = 600  # of a text
 
 
-def in_words(row: Row, value: Any) -> str:
+def in_words(row: TaskRow, value: Any) -> str:
     """A target or a prediction of a row as short text."""
     match value:
         case {"choice": key} | {"label": key}:

@@ -11,7 +11,7 @@ from korbert.pipelines.experiments.preparing import read_parts, roles_of
 from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import ALIASES, KINDS, section_class
 from korbert.tasks.kinds.detecting import detect
-from korbert.tasks.splits import Parts
+from korbert.tasks.splits import Splits
 from tests.korbert.tasks.writing import written
 
 HASTY = "text,choices,label\n" + "\n".join(f'하늘은,"[""가"", ""나{n}""]",{1 + n % 2}' for n in range(4))
@@ -118,7 +118,7 @@ def test_majority_of_choices_is_the_place_most_often_right_among_those_of_the_ro
         return {"text": "가", "choices": list("가나다라마"[:count]), "label": str(label)}
 
     train = [row(4, label) for label in (1, 2, 2, 3)]
-    majority = next(kind.baselines(Parts(train, [], [row(4), row(2), row(1), row(5)]), {}))
+    majority = next(kind.baselines(Splits(train, [], [row(4), row(2), row(1), row(5)]), {}))
     assert [one["choice"] for one in majority.predictions] == [2, 1, 0, 2]
     probabilities = [one["probabilities"] for one in majority.predictions]
     assert probabilities == [[0, 0.25, 0.5, 0.25], [0, 1], [1], [0, 0.25, 0.5, 0.25, 0]]  # place 0 was never right

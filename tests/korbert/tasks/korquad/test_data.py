@@ -8,7 +8,7 @@ import pytest
 from korbert.errors import CorpusError
 from korbert.system.durable import write_json
 from korbert.tasks import korquad
-from korbert.tasks.files import Answer
+from korbert.tasks.files import GoldAnswer
 from korbert.tasks.splits import split_by_article
 from tests.korbert.tasks.writing import written
 
@@ -32,7 +32,7 @@ def test_read_counts_code_points_and_answers_and_titles_may_be_absent(tmp_path):
     first, second = korquad.read(written(tmp_path, "train.json", value))
     assert (first["title"], first["context"], first["id"]) == ("한글", CONTEXT, "q1")
     assert first["question"] == "한글은 언제 만들어졌나?"
-    assert (first["answers"], second["answers"]) == ([Answer("1443년", 4)], [Answer("훈민정음", start)])
+    assert (first["answers"], second["answers"]) == ([GoldAnswer("1443년", 4)], [GoldAnswer("훈민정음", start)])
     value = document({"id": "q1", "question": "누구인가?"})
     del value["data"][0]["title"]
     (row,) = korquad.read(written(tmp_path, "train.json", value))

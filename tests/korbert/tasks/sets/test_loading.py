@@ -5,7 +5,7 @@ import re
 import pytest
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.tasks.files import Answer
+from korbert.tasks.files import GoldAnswer
 from korbert.tasks.sets import SETS
 from korbert.tasks.sets.loading import files_at_hand, load, part_of
 from tests.korbert.tasks.writing import written
@@ -76,7 +76,7 @@ def test_relations_and_questions_without_answers(tmp_path):
         {"id": row["guid"], "context": CONTEXT, "question": row["question"], "impossible": row["is_impossible"]}
         for row in QAS
     )
-    assert parts.train.rows == [answered | {"answers": [Answer("제주도", 12)]}, silent | {"answers": []}]
+    assert parts.train.rows == [answered | {"answers": [GoldAnswer("제주도", 12)]}, silent | {"answers": []}]
     assert len(parts.test) == 2
 
 

@@ -1,6 +1,7 @@
 import pytest
 
-from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels, is_bio, read_bio, write_bio
+from korbert.tasks.files import LabelledSpan
+from korbert.tasks.token_classification.bio import bio_labels, is_bio, read_bio, write_bio
 
 
 def test_tags_and_their_spans():

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from korbert.tasks.files import LabelledSpan
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.token_classification import labels as ours
-from korbert.tasks.token_classification.bio import LabelledSpan
 from tests.korbert.tasks.answering import passage
 from tests.korbert.tasks.token_classification.helpers import decoded, marked
 
