@@ -20,7 +20,7 @@ from korbert.system import Advance, cores, track, untracked
 from korbert.tasks.files import ROLES, TaskRow, row_of, text_or_empty
 from korbert.tasks.filling import Candidate, Expected, encode_gaps, expect, fill_gaps
 from korbert.tasks.kinds import kind_of_task
-from korbert.tasks.kinds.base import Kind, Prepared, TaskPrediction
+from korbert.tasks.kinds.kind import Kind, Prepared, TaskPrediction
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.question_answering import Answer
 from korbert.tasks.token_classification import TaggedSpan

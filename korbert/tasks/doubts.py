@@ -7,7 +7,7 @@ from itertools import combinations
 
 from korbert.messages import Message
 from korbert.tasks.files import Place, TaskRow, TaskRows
-from korbert.tasks.kinds.base import Kind
+from korbert.tasks.kinds.kind import Kind
 
 _RARE = 0.1  # of the rows of another label: a label of so few rows may be a slip of it
 _MIN_JAMO = 4  # of a label: shorter ones (남, 여) often differ in one

@@ -16,7 +16,7 @@ from korbert.pipelines.experiments.scores import score_table
 from korbert.pipelines.experiments.search import ModelResult
 from korbert.tasks.files import TaskRow
 from korbert.tasks.kinds import kind_of_task
-from korbert.tasks.kinds.base import Kind, TaskPrediction
+from korbert.tasks.kinds.kind import Kind, TaskPrediction
 
 PREDICTIONS = "predictions.jsonl"
 

@@ -25,7 +25,7 @@ from korbert.tasks.doubts import doubts
 from korbert.tasks.files import ROLES, Role, TaskRows, choose_columns, read_rows, refuse_unseen_labels, renamed
 from korbert.tasks.finetuning import EncodedTexts, KeptVectors, keep_layers, keep_vectors
 from korbert.tasks.kinds import KINDS
-from korbert.tasks.kinds.base import Kind, Prepared
+from korbert.tasks.kinds.kind import Kind, Prepared
 from korbert.tasks.kinds.sections import TaskSection
 from korbert.tasks.noise import wrong_spaces
 from korbert.tasks.sets import known_set

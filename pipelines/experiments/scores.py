@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from korbert.pipelines.experiments.search import ModelResult
 from korbert.tasks.files import TaskRow
-from korbert.tasks.kinds.base import Kind
+from korbert.tasks.kinds.kind import Kind
 from korbert.tasks.metrics.statistics import bootstrap_interval, compare, over_seeds
 
 _RESAMPLES = 1_000

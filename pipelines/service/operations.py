@@ -24,7 +24,7 @@ from korbert.pipelines.service.refusals import Refusal
 from korbert.pipelines.service.shared import Served
 from korbert.search import Index
 from korbert.tasks.files import TaskRow
-from korbert.tasks.kinds.base import Kind
+from korbert.tasks.kinds.kind import Kind
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.passages import Passage, encode_passages
 from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer, encode_beginnings, first_pieces

@@ -12,8 +12,8 @@ from korbert.modeling import Encoder
 from korbert.system import broadcast
 from korbert.tasks.finetuning.best_epoch import Best, keep_best, load_best, read_best
 from korbert.tasks.finetuning.layerwise import decayed, freeze
+from korbert.tasks.finetuning.learning_settings import LearningSettings, Way
 from korbert.tasks.finetuning.seen import learning_seen
-from korbert.tasks.finetuning.settings import LearningSettings, Way
 from korbert.training import (
     Batches,
     Checkpointing,

@@ -1,6 +1,6 @@
 """The kinds of tasks, one file each; KINDS lists them. Settings of all kinds: sections.py.
 
-1. base.py: the interface of a kind: roles of a row, examples, model, loss, predictions, scores.
+1. kind.py: the interface of a kind: roles of a row, examples, model, loss, predictions, scores.
 2. texts.py: one text or two as a row of pieces.
 3. classification.py, regression.py, multiple_choice.py, token_classification.py,
    question_answering.py, slots.py, embedding.py, rerank.py: the kinds.
@@ -18,7 +18,7 @@ from korbert.names import did_you_mean
 from korbert.tasks import sets
 
 if TYPE_CHECKING:
-    from korbert.tasks.kinds.base import Kind
+    from korbert.tasks.kinds.kind import Kind
     from korbert.tasks.kinds.sections import TaskSection
 
 __all__ = ["ALIASES", "KINDS", "Entry", "kind_of_task", "section_class"]

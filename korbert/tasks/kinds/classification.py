@@ -16,7 +16,7 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message, argument
 from korbert.modeling import AnyConfig, ClassificationModel, Pooling
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows, joined_labels
-from korbert.tasks.kinds.base import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, among
+from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.sections import ClassificationSection
 from korbert.tasks.kinds.texts import NO_TEXT, equal_in_run, examples_of, morphemes_of
 from korbert.tasks.metrics import multilabel

@@ -14,7 +14,7 @@ from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, MultipleChoiceModel, Pooling
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows
-from korbert.tasks.kinds.base import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, among
+from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.sections import MultipleChoiceSection
 from korbert.tasks.kinds.texts import NO_TEXT, Groups, equal_in_run
 from korbert.tasks.metrics.classification import METRICS, confusion

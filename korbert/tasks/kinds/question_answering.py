@@ -13,7 +13,7 @@ from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, QuestionAnsweringModel
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows
-from korbert.tasks.kinds.base import Baseline, Kind, Morphemes, Prepared, TaskPrediction, among
+from korbert.tasks.kinds.kind import Baseline, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.sections import QuestionAnsweringSection
 from korbert.tasks.metrics.misses import explained
 from korbert.tasks.metrics.question_answering import KLUE_MRC, KORQUAD, answer_scores, best_threshold

@@ -14,8 +14,8 @@ from korbert.messages import Message
 from korbert.modeling import AnyConfig, ClassificationModel, Pooling
 from korbert.tasks import retrieval
 from korbert.tasks.files import Role, TaskRow, TaskRows
-from korbert.tasks.kinds.base import Baseline, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.embedding import NEGATIVES, PASSAGE, QUERY
+from korbert.tasks.kinds.kind import Baseline, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.multiple_choice import scores_of_choices
 from korbert.tasks.kinds.sections import RerankSection
 from korbert.tasks.kinds.texts import Groups

@@ -14,7 +14,7 @@ from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, SlotsModel
 from korbert.tasks.files import ANY, ROLES, Role, TaskRow, TaskRows
-from korbert.tasks.kinds.base import Baseline, Kind, Morphemes, Prepared, TaskPrediction, among
+from korbert.tasks.kinds.kind import Baseline, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.sections import SlotsSection
 from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.passages import Passage

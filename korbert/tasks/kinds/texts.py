@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from korbert.tasks.baselines.features import TextPairs, Texts
 from korbert.tasks.files import TaskRow
-from korbert.tasks.kinds.base import Morphemes
+from korbert.tasks.kinds.kind import Morphemes
 from korbert.tasks.passages import Passage, framed
 from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer, fitted

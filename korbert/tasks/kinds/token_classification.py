@@ -14,7 +14,7 @@ from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, TokenClassificationModel
 from korbert.tasks.files import ROLES, LabelledSpan, Role, TaskRow, TaskRows
-from korbert.tasks.kinds.base import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, among
+from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.sections import TokenClassificationSection
 from korbert.tasks.metrics import token_classification as metrics
 from korbert.tasks.metrics.statistics import Score

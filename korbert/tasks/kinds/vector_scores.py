@@ -12,7 +12,7 @@ from korbert.errors import SettingsError
 from korbert.messages import Message
 from korbert.tasks import retrieval
 from korbert.tasks.files import TaskRow
-from korbert.tasks.kinds.base import Baseline, Morphemes, TaskPrediction
+from korbert.tasks.kinds.kind import Baseline, Morphemes, TaskPrediction
 from korbert.tasks.metrics import regression
 from korbert.tasks.retrieval import Retrieval
 from korbert.vectors import unit

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from korbert.tasks.passages import span_of_pieces
-from korbert.tasks.question_answering.settings import WindowSettings
+from korbert.tasks.question_answering.window_settings import WindowSettings
 from korbert.tasks.question_answering.windows import Scored, Window
 
 _Span = tuple[float, int, int, str]  # log probability, start, end, text

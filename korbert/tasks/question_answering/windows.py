@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from korbert.tasks.passages import Passage, framed, pieces_of_span
-from korbert.tasks.question_answering.settings import WindowSettings
+from korbert.tasks.question_answering.window_settings import WindowSettings
 from korbert.tokenization import AnyTokenizer
 from korbert.training import Batch, Examples, model_inputs
 

@@ -8,7 +8,7 @@ import pytest
 from korbert.modeling.adapters.transformers_config import CLASSES
 from korbert.tasks.kinds.texts import examples_of
 from korbert.tasks.passages import encode_passages
-from korbert.tasks.question_answering.settings import WindowSettings
+from korbert.tasks.question_answering.window_settings import WindowSettings
 from korbert.tasks.question_answering.windows import cut_windows
 from korbert.tasks.token_classification.examples import make_examples
 from korbert.tokenization import TransformersTokenizer

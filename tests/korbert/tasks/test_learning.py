@@ -9,9 +9,9 @@ import torch
 
 from korbert.modeling import ClassificationModel
 from korbert.tasks.finetuning.learning import finetune
-from korbert.tasks.finetuning.settings import LearningSettings, Way
-from korbert.tasks.kinds.base import Prepared
+from korbert.tasks.finetuning.learning_settings import LearningSettings, Way
 from korbert.tasks.kinds.classification import Classification
+from korbert.tasks.kinds.kind import Prepared
 from korbert.training import scoring
 from korbert.training.examples import Examples
 from korbert.training.scoring import outputs
