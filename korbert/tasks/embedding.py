@@ -1,14 +1,14 @@
 """Losses of text embeddings: contrastive and ranking; and large batches in little memory."""
 
-from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
+
+from korbert.training import Batch
 
 _MASKED = -1e4  # finite: the difference of two infinities is NaN
 
@@ -49,7 +49,7 @@ def distillation_loss(vectors: Tensor, teacher: Tensor, temperature: float) -> T
         return loss
 
 
-def in_chunks(model: nn.Module, inputs: Mapping[str, Any], pieces: int) -> Tensor:
+def in_chunks(model: nn.Module, inputs: Batch, pieces: int) -> Tensor:
     """The model's vectors of all rows, (N, D) float32, about `pieces` pieces at a time, and at least one row.
 
     Of several chunks, only the vectors are kept: the backward pass computes each chunk once more, under the same

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +54,7 @@ PieceArrays = tuple[NDArray[np.int32], NDArray[np.uint8]]
 """Ids and boundaries of pieces."""
 
 
-def framed(frame: Frame, *parts: PieceArrays) -> tuple[NDArray[Any], NDArray[Any], int]:
+def framed(frame: Frame, *parts: PieceArrays) -> tuple[NDArray[np.int32], NDArray[np.uint8], int]:
     """[CLS] A [SEP], or [CLS] A [SEP] B [SEP]: ids and boundaries, and where B begins; without one, the length."""
     separators = [frame.between] * (len(parts) - 1) + [1]
     ids = [np.array([frame.cls_id])]

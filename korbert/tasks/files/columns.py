@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any
 
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message, joined, reason
 from korbert.names import BLANK, did_you_mean, nfc, same_name
 from korbert.records import Cells, is_empty
+from korbert.system import JsonObject
 from korbert.tasks.files.cells import flag
 from korbert.tasks.files.roles import Role
 
@@ -104,14 +104,14 @@ def column_for(names: tuple[str, ...], present: tuple[str, ...]) -> str | None:
     return None
 
 
-def row_of(fields: Mapping[str, Any], roles: Iterable[Role], together: Given | None = None) -> dict[str, Any]:
+def row_of(fields: Mapping[str, object], roles: Iterable[Role], together: Given | None = None) -> JsonObject:
     """Role -> value of a record to predict for, whether it is of a file or a caller has it.
 
     roles: with the names of their columns, the preferred one first. together: the columns that hold a role as a list,
     if all are present. An optional role without a column, or with an empty cell, is left out.
     Raises ValueError for a role without a column of its own, and for a cell that it cannot have.
     """
-    row: dict[str, Any] = {}
+    row: JsonObject = {}
     holders: dict[str, str] = {}
     for role in roles:
         column = column_for(role.names, tuple(fields))
@@ -140,7 +140,7 @@ def flag_columns(present: Iterable[str], cells: Cells) -> tuple[str, ...]:
     return tuple(column for column in present if cells.get(column) and None not in map(flag, cells[column]))
 
 
-def _fits(role: Role, cells: Iterable[Any]) -> bool:
+def _fits(role: Role, cells: Iterable[object]) -> bool:
     """Whether a cell is a value of the role, and holds something."""
     for cell in cells:
         with suppress(ValueError):

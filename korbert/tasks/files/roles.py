@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from korbert.messages import Message
+from korbert.system import JsonObject
 from korbert.tasks.files import cells
 
 
@@ -37,7 +38,7 @@ class Role:
     series: tuple[str, ...] = ()
     alike: tuple[str, ...] = ()
     flags: bool = False
-    complete: Callable[[dict[str, Any]], Message | None] | None = None
+    complete: Callable[[JsonObject], Message | None] | None = None
     settle: Callable[[Sequence[Any]], Sequence[Any]] | None = None
 
 
@@ -68,7 +69,7 @@ def renamed(role: Role, names: Mapping[str, str], *, strict: bool = False) -> Ro
     return replace(role, value=value) if names else role
 
 
-def _place_spans(row: dict[str, Any]) -> Message | None:
+def _place_spans(row: JsonObject) -> Message | None:
     text = row.get("text")
     spans = row.get("spans")
     if text is None or spans is None:
@@ -83,7 +84,7 @@ def _place_spans(row: dict[str, Any]) -> Message | None:
     )
 
 
-def _place_answers(row: dict[str, Any]) -> None:
+def _place_answers(row: JsonObject) -> None:
     starts = row.pop("starts", None)
     answers = row.get("answers")
     if starts is None or not answers or row.get("impossible"):

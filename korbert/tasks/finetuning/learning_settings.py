@@ -1,12 +1,13 @@
 """Fine-tuning settings shared by all tasks. Imports no torch."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import product
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, NamedTuple, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from korbert.messages import Message
+from korbert.system import JsonObject
 from korbert.training import PrecisionName
 
 
@@ -18,7 +19,7 @@ class Way(NamedTuple):
     epochs: int
 
 
-def training_name(facts: Mapping[str, Any]) -> str:
+def training_name(facts: JsonObject) -> str:
     """The name of a training, used for its folder and its curve in metrics/, from the facts of its result."""
     words = zip(Way._fields, ("rate", "batch", "epochs"), strict=True)
     chosen = [f"{word}-{facts[key]:g}" for key, word in words if key in facts]

@@ -35,7 +35,7 @@ class KeptVectors(nn.Module):
     """
 
     def __init__(
-        self, origin: nn.Module, layers: Mapping[int, NDArray[np.floating[Any]]], places: Mapping[bytes, slice]
+        self, origin: nn.Module, layers: Mapping[int, NDArray[np.floating]], places: Mapping[bytes, slice]
     ) -> None:
         """layers: layer -> the vectors of all rows. places: where those of a row are."""
         super().__init__()
@@ -122,7 +122,7 @@ def keep_vectors(
 
 
 def _compute(
-    encoder: Any, rows: Examples, maps: Mapping[int, NDArray[np.floating[Any]]], places: Sequence[slice],
+    encoder: Any, rows: Examples, maps: Mapping[int, NDArray[np.floating]], places: Sequence[slice],
     pooling: Literal["mean", "first"] | None, device: torch.device, description: str,
 ) -> None:  # fmt: skip
     """Writes the vectors of some layers to files. maps: layer -> its file in memory. places: where those of a row are
@@ -159,7 +159,7 @@ def _rows(examples: Examples) -> Iterator[tuple[NDArray[np.int32], NDArray[np.ui
         yield examples.input_ids[start:end], examples.boundaries[start:end], second
 
 
-def _key(ids: NDArray[Any], levels: NDArray[Any], second: int) -> bytes:
+def _key(ids: NDArray[np.integer], levels: NDArray[np.integer], second: int) -> bytes:
     """Digest of everything the encoder sees of a row."""
     digest = hashlib.blake2b(second.to_bytes(4, "little"), digest_size=16)
     digest.update(ids.astype("<i4").tobytes())

@@ -68,15 +68,16 @@ ALIASES = {"choice": "multiple-choice", "reading": "question-answering", "taggin
 """Short names of kinds, which recipes and `--kind` take, too."""
 
 
-def section_class(raw: Mapping[str, Any]) -> "type[TaskSection]":
+def section_class(raw: Mapping[str, object]) -> "type[TaskSection]":
     """The class of a section [tasks.NAME] of a recipe: from its `kind`, or from the known data set in `set`.
 
     ValueError for an unknown kind or set, with the closest name.
     """
     kind = raw.get("kind")
-    if kind is None and isinstance(raw.get("set"), str) and raw["set"]:
+    name = raw.get("set")
+    if kind is None and isinstance(name, str) and name:
         try:
-            kind = sets.known_set(raw["set"]).kind
+            kind = sets.known_set(name).kind
         except SettingsError as error:
             raise ValueError(Message("set: {fault}", fault=reason(error))) from None
     name = "classification" if kind is None else ALIASES.get(str(kind), str(kind))
@@ -88,7 +89,7 @@ def section_class(raw: Mapping[str, Any]) -> "type[TaskSection]":
     return KINDS[name].section_class
 
 
-def kind_of_task(task: Mapping[str, Any], place: str) -> "Kind":
+def kind_of_task(task: Mapping[str, object], place: str) -> "Kind":
     """The task of a fine-tuned model, from `task` of its config.json.
 
     SettingsError, which names `place`, if there is none, ModelError for an invalid field.

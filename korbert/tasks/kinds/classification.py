@@ -21,7 +21,7 @@ from korbert.tasks.kinds.sections import ClassificationSection
 from korbert.tasks.kinds.texts import NO_TEXT, equal_in_run, examples_of, morphemes_of
 from korbert.tasks.metrics import multilabel
 from korbert.tasks.metrics.classification import METRICS, confusion, f1_of, micro_f1
-from korbert.tasks.metrics.statistics import Score
+from korbert.tasks.metrics.statistics import RunArray, Score
 from korbert.tasks.noise import NOISE
 from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Splits
@@ -219,14 +219,14 @@ class Classification(Kind, frozen=True):
             )
         yield Baseline("tfidf", {"c": c}, [self.prediction(row) for row in best])
 
-    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """(N, 2) ids of gold and predicted labels; (N, 2, C) bool for several."""
         key = "labels" if self.several else "label"
         predicted = self._numbers([prediction[key] for prediction in predictions])
         run = np.stack([self._numbers([self.target(row) for row in rows]), predicted], axis=1)
         return run.astype(bool) if self.several else run
 
-    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
+    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
         return equal_in_run(self.run(rows, predictions))
 
     def score(self, metric: str) -> Score:

@@ -41,7 +41,7 @@ from korbert.tasks.kinds.kind import Baseline, Kind, Morphemes, Prepared, TaskPr
 from korbert.tasks.kinds.sections import EmbeddingSection
 from korbert.tasks.kinds.texts import Groups
 from korbert.tasks.kinds.vector_scores import ALL_SCORES, BY_RETRIEVAL, BY_SIMILARITY, VectorScores, needed
-from korbert.tasks.metrics.statistics import Score, repeated
+from korbert.tasks.metrics.statistics import RunArray, Score, repeated
 from korbert.tasks.passages import Passage, encode_passages
 from korbert.tasks.retrieval import fused, weight_among
 from korbert.tasks.splits import Splits
@@ -336,7 +336,7 @@ class Embedding(Kind, frozen=True):
         texts = list(dict.fromkeys(text for row in parts.train for text in self.texts(row)))
         yield from self._scores.baselines(texts, parts.scored.rows, morphemes)
 
-    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """(N, 2) score and cosine; of retrieval, (N,) ranks; with a teacher, (N,) cosines."""
         return self._scores.run(rows, predictions)
 

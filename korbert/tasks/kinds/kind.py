@@ -17,8 +17,9 @@ from korbert.folders import model_folder
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, Model, Pooling
 from korbert.records import is_empty
+from korbert.system import JsonObject
 from korbert.tasks.files import Role, TaskRow, TaskRows
-from korbert.tasks.metrics.statistics import Score
+from korbert.tasks.metrics.statistics import RunArray, Score
 from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer
@@ -209,7 +210,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         """Baselines without an encoder: fitted on the training rows, tuned on validation, applied to scored rows."""
 
     @abstractmethod
-    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """The data that scores need per row, (N, ...): a run as in korbert.tasks.metrics.statistics."""
 
     @abstractmethod
@@ -222,7 +223,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         counts = np.ones(len(run), dtype=np.int64)
         return {metric: self.score(metric)(run, counts) for metric in self.metrics}
 
-    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
+    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
         """The merit of each prediction, (N,): 1 right, 0 wrong; if graded, the negative error; nan if unknown."""
         return np.full(len(rows), np.nan)
 
@@ -233,12 +234,12 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
             return "pairs.jsonl", "('비가 많이 왔다', '날씨가 궂었다')"
         return "texts.txt", "'정말 재미있는 영화였다'"
 
-    def details(self, prepared: Prepared, predictions: Sequence[TaskPrediction]) -> dict[str, Any]:
+    def details(self, prepared: Prepared, predictions: Sequence[TaskPrediction]) -> JsonObject:
         """Explains predictions of scored rows, as JSON: causes of wrong answers, for example; empty by default."""
         return {}
 
     @classmethod
-    def of_task(cls, fields: Mapping[str, Any], place: str | Path) -> Self:
+    def of_task(cls, fields: JsonObject, place: str | Path) -> Self:
         """The inverse of `task`, without `kind`. ModelError, with file and field, if one is invalid.
 
         place: the model's folder, or the scores.json of an artifact that holds the task, too.
@@ -256,7 +257,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
                 fault=first["msg"].replace("\n", " "),
             ) from None  # fmt: skip
 
-    def task(self) -> dict[str, Any]:
+    def task(self) -> JsonObject:
         """The fields saved with the model, as JSON values."""
         return {"kind": self.name, **self.model_dump(mode="json")}
 

@@ -18,7 +18,7 @@ from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, 
 from korbert.tasks.kinds.sections import MultipleChoiceSection
 from korbert.tasks.kinds.texts import NO_TEXT, Groups, equal_in_run
 from korbert.tasks.metrics.classification import METRICS, confusion
-from korbert.tasks.metrics.statistics import Score
+from korbert.tasks.metrics.statistics import RunArray, Score
 from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer
@@ -154,12 +154,12 @@ class MultipleChoice(Kind, frozen=True):
         own = (share[: len(row["choices"])] for share, row in zip(probabilities, rows, strict=True))
         return [{"choice": int(row.argmax()), "probabilities": row.astype(np.float64).tolist()} for row in own]
 
-    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """(N, 2) indices of the correct and the predicted choice."""
         choices = [prediction["choice"] for prediction in predictions]
         return np.array([list(map(self.target, rows)), choices], dtype=np.int64).T
 
-    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
+    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
         return equal_in_run(self.run(rows, predictions))
 
     def score(self, metric: str) -> Score:

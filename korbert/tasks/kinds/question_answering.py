@@ -12,12 +12,13 @@ from torch import Tensor, nn
 from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, QuestionAnsweringModel
+from korbert.system import JsonObject
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows
 from korbert.tasks.kinds.kind import Baseline, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.sections import QuestionAnsweringSection
 from korbert.tasks.metrics.misses import explained
 from korbert.tasks.metrics.question_answering import KLUE_MRC, KORQUAD, answer_scores, best_threshold
-from korbert.tasks.metrics.statistics import Score
+from korbert.tasks.metrics.statistics import RunArray, Score
 from korbert.tasks.passages import Passage
 from korbert.tasks.question_answering import (
     Answer,
@@ -98,7 +99,7 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
     def together(self, row: TaskRow) -> list[str]:
         return [row["context"]]
 
-    def target(self, row: TaskRow) -> list[dict[str, Any]]:
+    def target(self, row: TaskRow) -> list[JsonObject]:
         return [{"text": answer.text, "start": answer.start} for answer in right_answers(row)]
 
     def prepare(
@@ -200,14 +201,14 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
         facts = {"threshold": kind.threshold} if self.unanswerable else {}
         yield Baseline("sentence", facts, kind._with_threshold(predictions[chosen_on:]))
 
-    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """(N, 5): KorQuAD exact match and F1, KLUE-MRC exact match and ROUGE-W, whether there is an answer."""
         right = [[answer["text"] for answer in self.target(row)] for row in rows]
         predicted = [prediction["answer"] for prediction in predictions]
         columns = [*answer_scores(predicted, right, KORQUAD), *answer_scores(predicted, right, KLUE_MRC)]
         return np.stack([*columns, np.array([bool(answers) for answers in right], dtype=np.float64)], axis=1)
 
-    def details(self, prepared: Prepared, predictions: Sequence[TaskPrediction]) -> dict[str, Any]:
+    def details(self, prepared: Prepared, predictions: Sequence[TaskPrediction]) -> JsonObject:
         """`windows`, `questions_cut` (longer than max_query_pieces), and what korbert.tasks.metrics.misses finds."""
         windows = prepared.examples.windows  # type: ignore[attr-defined]
         cut = sum(len(question.ids) > self.max_query_pieces for question, _ in prepared.passages)
@@ -217,7 +218,7 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
     def score(self, metric: str) -> Score:
         column, half = among(_METRICS, metric)
 
-        def mean(run: NDArray[Any], counts: NDArray[np.int64]) -> float | None:
+        def mean(run: RunArray, counts: NDArray[np.int64]) -> float | None:
             weights = counts if half is None else counts * (run[:, -1] == half)
             return float(weights @ run[:, column] / weights.sum()) if weights.any() else None
 

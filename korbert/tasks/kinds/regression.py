@@ -19,7 +19,7 @@ from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, 
 from korbert.tasks.kinds.sections import RegressionSection
 from korbert.tasks.kinds.texts import examples_of, morphemes_of
 from korbert.tasks.metrics import regression
-from korbert.tasks.metrics.statistics import Score, repeated
+from korbert.tasks.metrics.statistics import RunArray, Score, repeated
 from korbert.tasks.noise import NOISE
 from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Splits
@@ -111,11 +111,11 @@ class Regression(Kind, frozen=True):
         best, alpha = baselines.fit_scores(inputs, known, lambda predicted: of(held, predicted))
         yield Baseline("tfidf", {"alpha": alpha}, best.tolist())
 
-    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """(N, 2) right and predicted number."""
         return np.array([list(map(self.target, rows)), predictions], dtype=np.float64).T
 
-    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
+    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
         run = self.run(rows, predictions)
         return np.asarray(-np.abs(run[:, 0] - run[:, 1]))
 

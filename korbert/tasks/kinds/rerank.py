@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self, Unpack
+from typing import ClassVar, Self, Unpack
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from korbert.tasks.kinds.kind import Baseline, Kind, Morphemes, Prepared, TaskPr
 from korbert.tasks.kinds.multiple_choice import scores_of_choices
 from korbert.tasks.kinds.sections import RerankSection
 from korbert.tasks.kinds.texts import Groups
-from korbert.tasks.metrics.statistics import Score, repeated
+from korbert.tasks.metrics.statistics import RunArray, Score, repeated
 from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer
@@ -98,10 +98,10 @@ class Rerank(Kind, frozen=True):
             predictions.append({"score": float(own[0]), "rank": int((own >= own[0]).sum())})
         yield Baseline("bm25", {}, predictions)
 
-    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
+    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
         return np.array([prediction["rank"] == 1 for prediction in predictions])
 
-    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """(N,) ranks."""
         return np.array([prediction["rank"] for prediction in predictions], np.int64)
 

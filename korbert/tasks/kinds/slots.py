@@ -13,10 +13,11 @@ from torch import Generator, Tensor, nn
 from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, SlotsModel
+from korbert.system import JsonObject
 from korbert.tasks.files import ANY, ROLES, Role, TaskRow, TaskRows
 from korbert.tasks.kinds.kind import Baseline, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.sections import SlotsSection
-from korbert.tasks.metrics.statistics import Score
+from korbert.tasks.metrics.statistics import RunArray, Score
 from korbert.tasks.passages import Passage
 from korbert.tasks.question_answering import (
     WindowExamples,
@@ -83,8 +84,8 @@ class Slots(WindowSettings, Kind, frozen=True):
     def together(self, row: TaskRow) -> list[str]:
         return [row["text"]]
 
-    def target(self, row: TaskRow) -> dict[str, Any]:
-        slots: dict[str, Any] = {**dict.fromkeys(self.asked(row)), **(row.get("slots") or {})}
+    def target(self, row: TaskRow) -> JsonObject:
+        slots: JsonObject = {**dict.fromkeys(self.asked(row)), **(row.get("slots") or {})}
         for name, value in slots.items():
             if value not in (None, ANY):
                 (answer,) = right_answers({"context": row["text"], "answers": [value]})
@@ -135,7 +136,7 @@ class Slots(WindowSettings, Kind, frozen=True):
         filled = [dict.fromkeys(self.asked(row), longest_noun_phrase(row["text"], own)) for row, own in analysed]
         yield Baseline("noun_phrase", {}, filled)
 
-    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """(N, 3, 4), of all slots, of those with a description of training, and of the others: whether there is any;
         whether all are right; twice the right values; the gold and the predicted values. ANY is a value, too. A value
         is right if it is spelled as the gold one."""
@@ -152,20 +153,20 @@ class Slots(WindowSettings, Kind, frozen=True):
     def score(self, metric: str) -> Score:
         place, above, below = among(_METRICS, metric)
 
-        def ratio(run: NDArray[Any], counts: NDArray[np.int64]) -> float | None:
+        def ratio(run: RunArray, counts: NDArray[np.int64]) -> float | None:
             total = counts @ run[:, place, below]
             return float(counts @ run[:, place, above] / total) if total else None
 
         return ratio
 
 
-def _values(slots: Mapping[str, Any], names: Collection[str]) -> set[tuple[str, str]]:
+def _values(slots: JsonObject, names: Collection[str]) -> set[tuple[str, str]]:
     """The names of those slots that have a value, each with its value as it is spelled."""
     values = ((name, slots[name]) for name in names if slots[name])
     return {(name, value["value"] if isinstance(value, dict) else value) for name, value in values}
 
 
-def longest_noun_phrase(text: str, analysis: Analysis) -> dict[str, Any] | None:
+def longest_noun_phrase(text: str, analysis: Analysis) -> JsonObject | None:
     """The longest sequence of nouns and numbers, the first among equals, as a value; None without any."""
     morphemes = zip(analysis.tags, analysis.starts, analysis.ends, strict=True)
     phrases = [list(own) for is_noun, own in groupby(morphemes, lambda own: own[0] in _NOUNS) if is_noun]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from korbert.tasks.baselines.features import TextPairs, Texts
 from korbert.tasks.files import TaskRow
 from korbert.tasks.kinds.kind import Morphemes
+from korbert.tasks.metrics.statistics import RunArray
 from korbert.tasks.passages import Passage, framed
 from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer, fitted
@@ -20,7 +21,7 @@ NO_TEXT = "the text is empty"
 """Why a row gets no label."""
 
 
-def equal_in_run(run: NDArray[Any]) -> NDArray[np.float64]:
+def equal_in_run(run: RunArray) -> NDArray[np.float64]:
     """Whether target and prediction of a run (N, 2, ...) are equal, (N,): 1 or 0."""
     return np.asarray((run[:, 0] == run[:, 1]).reshape(len(run), -1).all(axis=1), dtype=np.float64)
 
@@ -37,7 +38,7 @@ def morphemes_of(
 
 
 def examples_of(
-    rows: Sequence[Sequence[Passage]], labels: NDArray[Any], tokenizer: AnyTokenizer, max_length: int
+    rows: Sequence[Sequence[Passage]], labels: NDArray[np.generic], tokenizer: AnyTokenizer, max_length: int
 ) -> Examples:
     """[CLS] A [SEP], or [CLS] A [SEP] B [SEP], for one or two texts per row, truncated as in Tokenizer.encode."""
     frame = tokenizer.frame
@@ -64,7 +65,7 @@ class Groups(Examples):
 
     @classmethod
     def of(
-        cls, groups: Sequence[Sequence[Sequence[Passage]]], labels: NDArray[Any],
+        cls, groups: Sequence[Sequence[Sequence[Passage]]], labels: NDArray[np.generic],
         tokenizer: AnyTokenizer, max_length: int,
     ) -> Self:  # fmt: skip
         """groups: the rows of each example, of one or two texts each."""

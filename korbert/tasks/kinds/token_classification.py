@@ -17,7 +17,7 @@ from korbert.tasks.files import ROLES, LabelledSpan, Role, TaskRow, TaskRows
 from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.sections import TokenClassificationSection
 from korbert.tasks.metrics import token_classification as metrics
-from korbert.tasks.metrics.statistics import Score
+from korbert.tasks.metrics.statistics import RunArray, Score
 from korbert.tasks.noise import SPACINGS, moved
 from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Splits
@@ -276,12 +276,12 @@ class TokenClassification(Kind, frozen=True):
         text, words = self._text_and_words(row)
         return [text[start:end] for start, end in words or ()]
 
-    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """(N, types + tags, 3): right, predicted and gold counts, of entities by label, then of units by tag."""
         gold = self._tags(rows, map(self.target, rows))
         predicted = self._tags(rows, predictions)
 
-        def counts(spans_of: Callable[[list[str]], metrics.Spans], labels: Sequence[str]) -> NDArray[Any]:
+        def counts(spans_of: Callable[[list[str]], metrics.Spans], labels: Sequence[str]) -> RunArray:
             return metrics.span_counts(list(map(spans_of, gold)), list(map(spans_of, predicted)), labels)
 
         of_units = counts(lambda tags: [(at, at + 1, tag) for at, tag in enumerate(tags)], self.tags)
@@ -295,7 +295,7 @@ class TokenClassification(Kind, frozen=True):
         texts = (self.texts(row)[0] for row in rows)
         return [write_bio(map(tuple, spans), len(text)) for spans, text in zip(values, texts, strict=True)]
 
-    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
+    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
         """Compares spans in any order, labels of words in order."""
         ordered = sorted if self.units == "characters" else list
         pairs = zip(rows, predictions, strict=True)

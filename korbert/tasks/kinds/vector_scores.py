@@ -14,11 +14,12 @@ from korbert.tasks import retrieval
 from korbert.tasks.files import TaskRow
 from korbert.tasks.kinds.kind import Baseline, Morphemes, TaskPrediction
 from korbert.tasks.metrics import regression
+from korbert.tasks.metrics.statistics import RunArray
 from korbert.tasks.retrieval import Retrieval
 from korbert.vectors import unit
 
 UnitVectors = NDArray[np.float32]
-Metrics = Mapping[str, Callable[[NDArray[Any]], float | None]]
+Metrics = Mapping[str, Callable[[RunArray], float | None]]
 
 
 _SAID = {"pair": Message("second text"), "score": Message("score"), "vector": Message("vector")}
@@ -58,7 +59,7 @@ class VectorScores(ABC):
         its other texts."""
 
     @abstractmethod
-    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """What the metrics are computed from, (N, ..)."""
 
     def baselines(self, train: Sequence[str], rows: Sequence[TaskRow], morphemes: Morphemes) -> Iterator[Baseline]:
@@ -84,7 +85,7 @@ class BySimilarity(VectorScores):
     ) -> list[TaskPrediction]:
         return [float(query @ own[0]) for query, own in zip(queries, others, strict=True)]
 
-    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         return np.array([list(map(self.target, rows)), predictions], dtype=np.float64).T
 
     def baselines(self, train: Sequence[str], rows: Sequence[TaskRow], morphemes: Morphemes) -> Iterator[Baseline]:
@@ -125,7 +126,7 @@ class ByRetrieval(VectorScores):
             for query, own, rank in zip(queries, others, ranks, strict=True)
         ]
 
-    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         return np.array([prediction["rank"] for prediction in predictions], np.int64)
 
     def baselines(self, train: Sequence[str], rows: Sequence[TaskRow], morphemes: Morphemes) -> Iterator[Baseline]:
@@ -158,7 +159,7 @@ class ByTeacher(VectorScores):
             )
         return list(np.einsum("nd,nd->n", unit(queries[:, :size]), unit(teacher)).tolist())
 
-    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         return np.array(predictions)
 
 

@@ -1,11 +1,12 @@
 """Why extracted answers are wrong."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Iterable, Sequence
+from typing import Literal, get_args
 
 import numpy as np
 
+from korbert.system import JsonObject
 from korbert.tasks.files import GoldAnswer, TaskRow
 from korbert.tasks.metrics.question_answering import KORQUAD, answer_scores
 from korbert.tasks.passages import Passage, pieces_of_span, span_of_pieces
@@ -19,9 +20,7 @@ _MISSES_SHOWN = 200
 _AROUND_CHARS = 60  # of context on each side of an answer
 
 
-def explained(
-    rows: Sequence[TaskRow], contexts: Sequence[Passage], predictions: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+def explained(rows: Sequence[TaskRow], contexts: Sequence[Passage], predictions: Sequence[JsonObject]) -> JsonObject:
     """Causes of wrong answers, by KorQuAD's exact match, and the first 200 misses, in the order of the rows.
 
     contexts: of each row, as pieces. predictions: as in korbert.tasks.kinds.question_answering.
@@ -64,7 +63,7 @@ def explained(
     }
 
 
-def snippets(context: str, spans: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
+def snippets(context: str, spans: Iterable[tuple[int, int]]) -> list[JsonObject]:
     """Context around half-open spans, 60 characters on each side, in order; touching snippets are merged.
 
     `text` begins at `start` of the context, in code points.

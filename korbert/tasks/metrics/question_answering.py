@@ -7,7 +7,7 @@ has none, and then the correct prediction is the empty text.
 import string
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,7 +81,7 @@ def answer_scores(
 
 
 def best_threshold(
-    scores: NDArray[np.float64], has_answer: NDArray[np.bool_], no_answer: NDArray[np.floating[Any]]
+    scores: NDArray[np.float64], has_answer: NDArray[np.bool_], no_answer: NDArray[np.floating]
 ) -> float:
     """The threshold with the highest mean score, the lowest among ties. Choose on validation.
 

@@ -99,7 +99,7 @@ class WindowExamples(Examples):
         choices = (positions == 0) | (positions == other) | (batch["token_type_ids"].bool() & (positions < last))
         return {**batch, "start_positions": start, "end_positions": end, "choices": choices}
 
-    def scored(self, scores: NDArray[np.floating[Any]]) -> Iterator[Scored]:
+    def scored(self, scores: NDArray[np.floating]) -> Iterator[Scored]:
         """scores: (N, 2 T), log probabilities of each piece as start and end, interleaved."""
         contexts = map(slice, self.seconds, self.lengths - 1)
         for window, row, context in zip(self.windows, scores, contexts, strict=True):

@@ -4,12 +4,13 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from korbert.errors import SettingsError
 from korbert.messages import Message, joined
 from korbert.names import did_you_mean
 from korbert.records import Form
+from korbert.system import JsonObject
 
 SplitName = Literal["train", "valid", "test"]
 PARTS: tuple[SplitName, ...] = get_args(SplitName)
@@ -44,7 +45,7 @@ class KnownSet:
     uncounted: str = ""
 
 
-def _known(name: str, table: dict[str, Any]) -> KnownSet:
+def _known(name: str, table: JsonObject) -> KnownSet:
     files = []
     for entry in table.pop("files"):
         parts = {part: tuple(entry.pop(part)) for part in PARTS if part in entry}
