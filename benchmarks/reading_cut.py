@@ -20,7 +20,7 @@ from schemes import is_slice
 from korbert.tasks.files import TaskRow, TaskRows
 from korbert.tasks.korquad.data import read
 from korbert.tasks.korquad.metrics import exact_match
-from korbert.tasks.question_answering.rows import right_answers
+from korbert.tasks.question_answering.answers import right_answers
 from korbert.tokenization import Pieces, Tokenizer
 from korbert.tokenization.encoding import span_of, span_to_pieces
 from korbert.tokenization.pieces import Span

@@ -32,7 +32,7 @@ from korbert.corpus.documents import is_heldout
 from korbert.tasks import korquad
 from korbert.tasks.baselines import fit_labels
 from korbert.tasks.files import GoldAnswer, TaskRows
-from korbert.tasks.question_answering.rows import right_answers
+from korbert.tasks.question_answering.answers import right_answers
 from korbert.tokenization import Analysis, Analyzer, Pieces
 from korbert.tokenization.encoding import span_of, span_to_pieces
 

@@ -15,13 +15,10 @@ _SHARE = 0.2  # of the places, syllables or eojeols that are changed
 _KEYS = ("ㅂㅈㄷㄱㅅ", "ㅁㄴㅇㄹㅎ", "ㅋㅌㅊㅍ", "ㅛㅕㅑㅐㅔ", "ㅗㅓㅏㅣ", "ㅠㅜㅡ")
 
 
-def _jamo(letter: str) -> str:
-    return unicodedata.normalize("NFKD", letter)
-
-
+# Jamo of a syllable -> those of the keys to its left and right.
 _NEIGHBOURS = {
-    _jamo(letter): [_jamo(row[place]) for place in (number - 1, number + 1) if 0 <= place < len(row)]
-    for row in _KEYS
+    letter: row[max(number - 1, 0) : number] + row[number + 1 : number + 2]
+    for row in (unicodedata.normalize("NFKD", row) for row in _KEYS)
     for number, letter in enumerate(row)
 }
 
@@ -49,7 +46,7 @@ def _mistyped(syllable: str, rng: random.Random) -> str:
     """With the key next to that of its first consonant or its vowel."""
     parts = list(unicodedata.normalize("NFD", syllable))
     index = rng.randrange(2)
-    parts[index] = rng.choice(_NEIGHBOURS.get(parts[index], [parts[index]]))
+    parts[index] = rng.choice(_NEIGHBOURS.get(parts[index], parts[index]))
     return unicodedata.normalize("NFC", "".join(parts))
 
 

@@ -39,7 +39,6 @@ Rates = Annotated[
 """Learning rates; a single one is accepted as a list of one."""
 Numbers = Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_several)]
 """Whole numbers above 0; a single one is accepted as a list of one."""
-_Seed = Annotated[int, Field(ge=0)]
 
 
 class LearningSettings(BaseModel, frozen=True, extra="forbid"):
@@ -48,7 +47,9 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
     learning_rates: Rates = (2e-4,)
     batch_size: Numbers = Field((32,), min_length=1, description="examples per step, one number or a list to try")
     epochs: Numbers = Field((3,), min_length=1, description="training epochs, one number or a list; the best is kept")
-    seeds: tuple[_Seed, ...] = Field((0,), min_length=1, description="random seeds; the first selects rate and epoch")
+    seeds: tuple[Annotated[int, Field(ge=0)], ...] = Field(
+        (0,), min_length=1, description="random seeds; the first selects rate and epoch"
+    )
     weight_decay: float = Field(0.01, ge=0, description="decoupled, times the learning rate; not of norms and biases")
     warmup_share: float = Field(0.06, ge=0, lt=1, description="share of steps used for learning rate warmup")
     layer_decay: float = Field(1.0, gt=0, le=1, description="learning rate of a layer relative to that of the next one")

@@ -10,7 +10,7 @@
 import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from korbert.errors import SettingsError
 from korbert.messages import Message, reason

@@ -17,7 +17,6 @@ _LABEL_NAMES = 'names for labels of the files, in the model\'s order: { 0 = "부
 _Submission = Annotated[
     bool, Field(description="also write predictions.json and submission/, a folder that answers such files elsewhere")
 ]
-_Size = Annotated[int, Field(ge=1)]
 _Pooling = Annotated[
     Literal["mean", "first"], Field(description="text vector: mean over pieces, or that of the first piece")
 ]
@@ -84,7 +83,7 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
         return values
 
     @model_validator(mode="after")
-    def _features_stay(self) -> Self:
+    def _settings_fit(self) -> Self:
         of_encoder = self.layer_decay < 1 or self.frozen_layers or self.frozen_embeddings or self.piece_dropout
         if self.features is not None and of_encoder:
             raise ValueError(
@@ -93,10 +92,6 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
                     "and piece_dropout out"
                 )
             )
-        return self
-
-    @model_validator(mode="after")
-    def _files_are_named(self) -> Self:
         if bool(self.set) == bool(self.train):
             what = Message("both are given") if self.set else Message("neither is given")
             raise ValueError(Message("set or train: {what}: name a known data set, or a training file", what=what))
@@ -195,7 +190,7 @@ class EmbeddingSection(TaskSection, frozen=True, extra="forbid"):
     dropout: float = Field(
         0.1, ge=0, lt=1, description="least dropout of the encoder; single texts learn from two masks"
     )
-    sizes: tuple[_Size, ...] = Field(
+    sizes: tuple[Annotated[int, Field(ge=1)], ...] = Field(
         (), description="also train these leading dimensions as vectors, so that they can be cut, as in [128, 64]"
     )
     query_prompt: str = Field("", description="before each query, in training on pairs and in search, as in '질문: '")

@@ -105,11 +105,11 @@ def best_spans(
 
     scores: (P, C), log probabilities of the pieces; pieces that own no character are ignored.
     """
-    own = owners(passage.spans)
-    path = best_path(scores[own.places], labels)
-    probabilities = np.exp(scores[own.places, path].astype(np.float64))
+    places, runs = owners(passage.spans)
+    path = best_path(scores[places], labels)
+    probabilities = np.exp(scores[places, path].astype(np.float64))
     return [
-        (int(own.runs[first, 0]), int(own.runs[last - 1, 1]), label, float(probabilities[first:last].mean()))
+        (int(runs[first, 0]), int(runs[last - 1, 1]), label, float(probabilities[first:last].mean()))
         for first, last, label in read_bio([labels[label] for label in path])
     ]
 

@@ -5,7 +5,7 @@ import unicodedata
 import pytest
 
 from korbert.tasks.files import GoldAnswer
-from korbert.tasks.question_answering.rows import right_answers
+from korbert.tasks.question_answering.answers import right_answers
 
 CONTEXT = "세종은 1443년에 한글을 만들었다. 세종은 왕이다."
 

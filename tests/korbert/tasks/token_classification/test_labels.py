@@ -80,8 +80,8 @@ def test_laws_of_spans(case):
     text, pieces, spans = case
     encoded = passage(text, pieces)
     owner = by_hand(pieces, len(text))
-    own = ours.owners(encoded.spans)
-    runs = dict(zip(own.places.tolist(), own.runs.tolist(), strict=True))
+    places, spans_of_pieces = ours.owners(encoded.spans)
+    runs = dict(zip(places.tolist(), spans_of_pieces.tolist(), strict=True))
     for place in range(len(pieces)):
         held = [at for at in range(len(text)) if owner[at] == place]
         assert list(range(*runs.get(place, (0, 0)))) == held
