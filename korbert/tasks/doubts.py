@@ -1,4 +1,4 @@
-"""What looks wrong in labelled rows: it is said before training, and left as it is."""
+"""Likely mistakes in labelled rows. They are reported before training, and the rows stay as they are."""
 
 import re
 import unicodedata
@@ -30,6 +30,7 @@ def doubts(task: Kind, parts: Mapping[str, TaskRows]) -> Iterator[Message]:
         for label in labels:
             places.setdefault(label, []).append(place)
     forms = {label: _forms(label) for label in places}
+    # From the most frequent label to the rarest, so that the second of each pair may be a slip of the first.
     for common, rare in combinations(sorted(places, key=lambda label: -len(places[label])), 2):
         own = len(places[rare])
         other = len(places[common])

@@ -98,6 +98,7 @@ def expect(
         torch.tensor([column], device=device)
         for column in (encoding.input_ids, encoding.token_type_ids, encoding.boundaries)
     )
+    # Each row is the whole text with one piece masked.
     positions = [position for position, special in enumerate(encoding.special_tokens_mask) if not special]
     expected: list[Expected | None] = [None] * len(encoding)
     long = len(positions) > 2 * _ROWS_AT_ONCE

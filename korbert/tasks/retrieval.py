@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from korbert.tasks.files import TaskRow
 
-_SCORES_AT_ONCE = 1 << 25
+_SCORES_AT_ONCE = 1 << 25  # 256 MB
 _K1 = 1.2  # of BM25: Robertson and Zaragoza 2009, 3.2
 _B = 0.75
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from korbert.errors import CorpusError
-from korbert.messages import Message, reason
+from korbert.messages import Message, joined, reason
 from korbert.records import Fault
 from korbert.tasks.files import TaskRow, TaskRows
 
@@ -46,8 +46,9 @@ def cut(rows: TaskRows, share: float, texts: Callable[[TaskRow], Sequence[str]])
     distinct = sorted(set(digests))
     if len(distinct) < 2:
         raise CorpusError(
-            "{said}: all rows have the same text: give more, or a file to validate on", said="; ".join(rows.said())
+            "{said}: all rows have the same text: give more, or a file to validate on", said=joined(rows.summary())
         )
+    # At least one text is held out, and one is left to learn from.
     held = set(distinct[: min(max(1, round(share * len(distinct))), len(distinct) - 1)])
     rest, share_of_rows = (
         taken(rows, [number for number, digest in enumerate(digests) if (digest in held) == inside])
@@ -110,7 +111,7 @@ def usable(rows: TaskRows, check: Callable[[TaskRow], object]) -> TaskRows:
     for number, what in faults.items():
         result.drop(rows.places[number], Fault("bad_row", what))
     if not result.rows:
-        raise CorpusError("no row can be used: {said}", said="; ".join(result.said()))
+        raise CorpusError("no row can be used: {said}", said=joined(result.summary()))
     return result
 
 

@@ -95,7 +95,7 @@ def evaluated(
     for name in kind.noise if noise else ():
         change = disturbing(name, random.Random(0))  # the same changes in every run
         disturbed[name] = scored([kind.disturbed(row, change) for row in rows], {}, ())
-    notes = [Message("{kind}: {about}", kind=kind.name, about=kind.about()), *rows.said(), *few_rows(len(rows))]
+    notes = [Message("{kind}: {about}", kind=kind.name, about=kind.about()), *rows.summary(), *few_rows(len(rows))]
     if was_trained_on:
         notes.append(
             Message("{file}: the model was trained on this file: expect lower scores on other rows", file=file)

@@ -196,7 +196,7 @@ def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind,
     if "test" not in parts:
         notes += (Message("there is no test file: the scores are those of the validation rows, which chose the epoch"),)
     notes += tuple(few_rows(len(parts.get("test") or valid)))
-    read = tuple(line.changed(relative) for rows in parts.values() for line in rows.said())
+    read = tuple(line.changed(relative) for rows in parts.values() for line in rows.summary())
     return task, Splits(train, valid, parts.get("test"), parts.get("warm_up"), read, notes, doubted)
 
 

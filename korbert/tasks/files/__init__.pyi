@@ -10,7 +10,7 @@ from .columns import choose_columns as choose_columns
 from .columns import column_for as column_for
 from .columns import column_names as column_names
 from .columns import columns_of as columns_of
-from .columns import columns_said as columns_said
+from .columns import columns_summary as columns_summary
 from .columns import flag_columns as flag_columns
 from .columns import row_of as row_of
 from .roles import ROLES as ROLES

@@ -29,7 +29,7 @@ _NAMES = {
 
 
 class Unclear(ValueError):
-    """A cell that says that the whole file means something else than the role."""
+    """A cell that shows that the whole file is meant in another way, so that all of it is refused."""
 
 
 class LabelledSpan(NamedTuple):
@@ -170,6 +170,7 @@ def distinct_labels(values: Sequence[list[str] | None]) -> Sequence[list[str] | 
     for lists of two that could be either: [0, 1] in all rows.
     """
     lists = [value for value in values if value]
+    # [0, 1] may be flags of two labels, or two labels called 0 and 1: other rows tell, or nothing does.
     width = len(lists[0]) if lists else 0
     if width > 1 and all(len(value) == width and None not in map(flag, value) for value in lists):
         if width == 2 and all(value == lists[0] and value[0] != value[1] for value in lists):
@@ -232,6 +233,7 @@ def bio_tags(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
     Known are B_PER, PER-B and PER_B, if all tags are spelled alike, - instead of O, and I alone (KMOU), which continues
     the entity before it.
     """
+    # Each spelling is tried on all tags: a label may itself hold a hyphen or an underscore.
     written = {tag for tags in values if tags for tag in tags} - {"I"}
     outside = "-" if "O" not in written else "O"
     for spelling in _BIO:
@@ -256,8 +258,8 @@ def sentences(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
     if len(values) > _FEW and all(value is not None and len(value) == 1 and len(value[0]) > 1 for value in values):
         raise ValueError(
             Message(
-                "each row has one word, where a sentence belongs: write CoNLL (.conll), a word, a tab and its tag a "
-                "line, and a blank line between sentences"
+                "each row has one word instead of a sentence: write CoNLL (.conll), with a word, a tab and its tag on "
+                "each line, and a blank line between sentences"
             )
         )
     return values

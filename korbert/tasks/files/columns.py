@@ -40,6 +40,7 @@ def choose_columns(
     for role in roles:
         if role.name not in chosen and (columns := _usual(role, free, file, cells)):
             chosen[role.name] = columns
+    # Columns of 0 and 1 are taken last: what is left is named for labels.
     for role in roles:
         if role.required and role.name not in chosen and role.flags:
             taken = {column for columns in chosen.values() for column in columns}
@@ -86,6 +87,7 @@ def columns_of(role: Role, present: Iterable[str], cells: Cells | None = None) -
     named = tuple(column for column in present if _plain(column) in map(_plain, role.names))
     if cells is None:
         return named
+    # First what holds a value of the role, then what has no cell to tell, then other names with such values.
     fitting = tuple(column for column in named if _fits(role, cells.get(column, ())))
     if fitting := fitting or tuple(column for column in named if not cells.get(column)):
         return fitting
@@ -199,7 +201,7 @@ def _found(column: str, role: str, present: Sequence[str], file: str) -> str:
     )
 
 
-def columns_said(columns: Mapping[str, Sequence[str]]) -> Message:
+def columns_summary(columns: Mapping[str, Sequence[str]]) -> Message:
     """Which columns each role is read from."""
     roles = [
         Message("{role} from {columns}", role=role, columns=", ".join(map(repr, names)))

@@ -79,8 +79,8 @@ def _place_spans(row: JsonObject) -> Message | None:
     if not any(char > "\uffff" for char in text[:counted]):
         return None
     return Message(
-        "have spans behind characters above U+FFFF (emoji), and no text of their own: their offsets are read as"
-        " characters, but a tool that counts UTF-16 units, as browsers do, means places further left"
+        "have spans after characters above U+FFFF (emoji), without their text: offsets are read as characters, but"
+        " tools that count UTF-16 units, as browsers do, mean positions further left"
     )
 
 

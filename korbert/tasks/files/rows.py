@@ -10,7 +10,7 @@ from korbert.errors import CorpusError
 from korbert.messages import Message, joined, reason
 from korbert.records import Cells, Fault, Form, Table, is_empty, open_table, tables_of
 from korbert.tasks.files import cells
-from korbert.tasks.files.columns import Given, as_columns, choose_columns, columns_said, flag_columns
+from korbert.tasks.files.columns import Given, as_columns, choose_columns, columns_summary, flag_columns
 from korbert.tasks.files.roles import Role
 
 TaskRow: TypeAlias = dict[str, Any]
@@ -41,14 +41,14 @@ class SourceFile:
     columns: Mapping[str, tuple[str, ...]]
     rows: int
 
-    def said(self) -> Message:
+    def summary(self) -> Message:
         """The file, its format and its columns in a line."""
         how: str = self.form
         if self.encoding:
             how = Message("{form} in {encoding}", form=self.form, encoding=self.encoding.upper())
         return Message(
             "{file}: {rows:,} rows ({how}; {roles})",
-            file=self.file, rows=self.rows, how=how, roles=columns_said(self.columns),
+            file=self.file, rows=self.rows, how=how, roles=columns_summary(self.columns),
         )  # fmt: skip
 
 
@@ -89,9 +89,9 @@ class TaskRows:
         """Role -> columns used, from the first file that has the role."""
         return {role: columns for source in reversed(self.sources) for role, columns in source.columns.items()}
 
-    def said(self) -> list[Message]:
+    def summary(self) -> list[Message]:
         """Summary lines: the files, what was dropped with the first places, and notes."""
-        lines = [source.said() for source in self.sources]
+        lines = [source.summary() for source in self.sources]
         for why, dropped in self.dropped.items():
             places = joined([*dropped.first, *(["..."] if dropped.count > _PLACES_SHOWN else [])])
             lines.append(
@@ -134,7 +134,7 @@ def read_rows(
         known = {role: names for role, names in (trained or {}).items() if role in own and free.issuperset(names)}
         _read_table(result, table, str(path), roles, {**known, **asked})
     if not result.rows:
-        raise CorpusError("no row can be used: {said}", said="; ".join(result.said()) or "no file given")
+        raise CorpusError("no row can be used: {said}", said=joined(result.summary()) or Message("no file given"))
     for role in roles:
         if role.unique:
             _settle_repeated(result, role.name, is_given=role.name in asked)

@@ -53,7 +53,7 @@ class EncodedTexts:
         def analyze() -> None:
             missing = [(name, texts) for name, texts in self._parts if intact(self._folder, name) is None]
             total, left = (sum(len(texts) for _, texts in parts) for parts in (self._parts, missing))
-            threads = workers if left > MANY_TEXTS else 0
+            threads = workers if left > MANY_TEXTS else 0  # Kiwi is loaded again for threads
             with track(description, total, "texts", total - left) as advance:
                 for name, texts in missing:
                     sink = pa.BufferOutputStream()

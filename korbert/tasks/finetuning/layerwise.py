@@ -88,6 +88,7 @@ def _depths(model: nn.Module) -> Iterator[tuple[str, int]]:
         raise SettingsError(
             "{reason}: leave layer_decay and frozen_layers out, or freeze all by frozen_layers -1", reason=reason
         )
+    # Encoders of transformers call their layers by different names: they are in the list of that length.
     lists = [name for name, part in encoder.named_modules() if isinstance(part, nn.ModuleList) and len(part) == count]
     assert lists, encoder.config
     for name, _ in encoder.named_parameters():

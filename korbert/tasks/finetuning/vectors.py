@@ -24,7 +24,7 @@ from korbert.system import broadcast, intact, sha256_of, sync, track
 from korbert.training import Examples, autocast, by_length, model_inputs, moved, numerics
 
 _BATCH_SIZE = 64
-_ROWS_AT_ONCE = 128  # for their mean and deviation
+_ROWS_AT_ONCE = 128  # for their mean and deviation, so that not all vectors are in memory
 _PRECISION: Final = "fp32"  # of the encoder
 
 
@@ -112,6 +112,7 @@ def keep_vectors(
             shape = (places[-1].stop, encoder.config.hidden_size)
             maps = {layer: np.lib.format.open_memmap(path, "w+", numbers, shape) for layer, path in missing.items()}
             _compute(encoder, rows, maps, places, pooling, device, description)
+        # A file gets its name when it is whole on the disk.
         for layer, aside in missing.items():
             sync(aside)
             found[layer] = aside.replace(folder / f"{name}{layer}-{sha256_of(aside)[:16]}.npy")

@@ -77,6 +77,7 @@ class Classification(Kind, frozen=True):
         several = any(isinstance(row["label"], list) for row in rows)
         counts = Counter(label for row in rows for label in _as_list(row["label"]))
         named = {label: number for number, label in enumerate(settings.label_names.values())}
+        # In the order of label_names, then numbers by value, then names.
         labels = tuple(sorted(counts, key=lambda label: (named.get(label, len(named)), _natural(label))))
         if several and (none := sum(not row["label"] for row in rows)):
             rows.notes.append(Message("{count:,} rows have no label: none of the labels is right for them", count=none))
@@ -212,7 +213,7 @@ class Classification(Kind, frozen=True):
             of_many = among(_OF_MANY, self.metrics[0])
             best, c = baselines.fit_multilabel(inputs, there, lambda shares: of_many(held.astype(bool), shares > 0.5))
         else:
-            of_one = METRICS.get(self.metrics[0], METRICS["accuracy"])
+            of_one = METRICS.get(self.metrics[0], METRICS["accuracy"])  # of f1, too, accuracy chooses C
             count = len(self.labels)
             best, c = baselines.fit_labels(
                 inputs, known, lambda shares: of_one(confusion(held, shares.argmax(axis=1), count)), count

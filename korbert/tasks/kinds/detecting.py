@@ -12,7 +12,7 @@ from korbert.errors import CorpusError
 from korbert.messages import Message, argument, joined, reason
 from korbert.names import BLANK, nfc
 from korbert.records import Fault, Form, Table, is_empty, open_table, value_in
-from korbert.tasks.files import ROLES, choose_columns, column_names, columns_of, columns_said, flag_columns, score
+from korbert.tasks.files import ROLES, choose_columns, column_names, columns_of, columns_summary, flag_columns, score
 
 _ROWS = 1_000
 _MANY_NUMBERS = 20  # more distinct numbers than this are scores, not labels
@@ -48,6 +48,7 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
         detected = columns.get(role) or columns_of(wanted, table.columns, table.first)
         return detected[0] if detected else ""
 
+    # Kinds whose columns hold more than labels come first, pairs without labels last.
     if detected := _spans_or_answers(table, has, columns.get("label", ())):
         return detected
     several = several or any(_holds_lists(table, name) for name in columns.get("label", (has("labels"),)) if name)
@@ -63,11 +64,11 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
             option=argument("text"),
         )
     if (scores := has("score")) and not label:
-        return Detected("regression", {}, columns_said({"score": [scores]}))
+        return Detected("regression", {}, columns_summary({"score": [scores]}))
     if label:
         return _by_cells(table, label, text, columns.get("label", (label,)), several=several)
     if len(flags) > 1 and several:
-        roles = columns_said({"text": [text], "label": flags})
+        roles = columns_summary({"text": [text], "label": flags})
         return Detected("classification", {}, Message("{roles}: {count:,} labels", roles=roles, count=len(flags)), True)
     if len(flags) > 1:
         raise CorpusError(
@@ -85,6 +86,7 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
             "pairs without labels, query from {query!r}, passage from {passage!r}", query=query, passage=passage
         )
         return Detected("embedding", pairs, found)
+    # A name that is also a cell of its column, or a number, is a cell of a file without a line of names.
     if any(column in table.first[column] or re.fullmatch(r"[-+.\d]+", column) for column in table.columns):
         raise CorpusError(
             "{place}: the first line looks like a row ({columns}): add a line above it that names the "
@@ -133,15 +135,15 @@ def _spans_or_answers(table: Table, has: Callable[[str], str], labels: Sequence[
     for holder, role in (("tokens", "tags"), ("tokens", "spans"), ("text", "spans")):
         column = has(role)
         if column and column not in labels and (text := has(holder)):
-            return Detected("token-classification", {}, columns_said({holder: [text], role: [column]}))
+            return Detected("token-classification", {}, columns_summary({holder: [text], role: [column]}))
     firsts = {f"{name}{number}" for name in ROLES["choices"].series if name for number in ("1", "_1")}
     if column := has("choices") or next((one for one in table.columns if one.casefold() in firsts), ""):
-        return Detected("multiple-choice", {}, columns_said({"choices": [column]}))
+        return Detected("multiple-choice", {}, columns_summary({"choices": [column]}))
     if (slots := has("slots")) and (text := has("text")):
-        return Detected("slots", {}, columns_said({"text": [text], "slots": [slots]}))
+        return Detected("slots", {}, columns_summary({"text": [text], "slots": [slots]}))
     question, context, answers = map(has, ("question", "context", "answers"))
     if question and context and answers and answers not in labels:
-        found = columns_said({"question": [question], "context": [context], "answers": [answers]})
+        found = columns_summary({"question": [question], "context": [context], "answers": [answers]})
         return Detected("question-answering", {}, found)
     return None
 
@@ -160,7 +162,7 @@ def _by_cells(table: Table, label: str, text: str, labels: Sequence[str], *, sev
         why = Message("score from {column!r}: {count} numbers", column=label, count=count)
         return Detected("regression", {"score": (label,)}, why)
     count = len({nfc(str(cell).strip(BLANK)) for cell in cells})
-    why = columns_said({"text": [text], "label": labels})
+    why = columns_summary({"text": [text], "label": labels})
     if not several and len(cells) < _ROWS:
         why = Message("{roles}: {count:,} labels", roles=why, count=count)
     return Detected("classification", {}, why, several)

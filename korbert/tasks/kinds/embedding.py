@@ -73,8 +73,8 @@ _TERMS_PER_MORPHEME = 0.6  # 0.58 to 0.62 on four sets: particles, endings and s
 class Embedding(Kind, frozen=True):
     """Text embeddings. learns: form of the training rows. sizes: leading dimensions that are trained as vectors, too.
     query_prompt, passage_prompt: what is put before the texts of pairs, and of a search. cosine_weight: next to BM25 in
-    a search by both, chosen on validation pairs, for texts of 100 terms (retrieval.weight_among); 0: words alone found
-    as much.
+    a search by both, chosen on validation pairs, for texts of 100 terms (retrieval.weight_among); 0: words alone rank
+    as well.
 
     A target is a score, a prediction the cosine of the two vectors. Validated by retrieval, a target is the right
     passage, and a prediction {"cosine": .., "rank": of the right passage among those of all rows, from 1}.
@@ -328,7 +328,7 @@ class Embedding(Kind, frozen=True):
 
         of_words = mean_reciprocal_rank(0.0)
         gains = {weight: mean_reciprocal_rank(weight) - of_words for weight in _WEIGHTS}
-        enough = 2 / 3 * max(gains.values())
+        enough = 2 / 3 * max(gains.values())  # at least 0, the gain of weight 0
         return self.model_copy(update={"cosine_weight": min(weight for weight in gains if gains[weight] >= enough)})
 
     def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:

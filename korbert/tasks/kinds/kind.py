@@ -79,7 +79,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     cuts_vectors: ClassVar[bool] = False  # text vectors, too, are of the first max_length pieces
     predicts_untrained: ClassVar[bool] = False  # if True, the encoder without fine-tuning is a baseline
     reads_all: ClassVar[bool] = False  # reads texts window by window, not only the first max_length pieces
-    takes: ClassVar[tuple[str, ...]] = ()  # roles besides `needs` that a prediction reads where a row has them
+    takes: ClassVar[tuple[str, ...]] = ()  # optional roles that a prediction reads, in addition to `needs`
     compares_rows: ClassVar[bool] = False  # a prediction depends on the other rows
     label_role: ClassVar[str] = "label"  # the role that --label names
     label_fields: ClassVar[tuple[str, ...]] = ()  # fields with labels: tasks that are compared may differ in these
@@ -89,6 +89,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     loss_unit: ClassVar[Message] = Message("nats")
     result_of_blank: ClassVar[object] = None  # of a row with an empty text, which gets no label; None: it is predicted
 
+    # The order of the fields is that of `task` in config.json: a new field goes last.
     metrics: tuple[str, ...] = Field(min_length=1)
     max_length: int = Field(ge=3)
     columns: Mapping[str, tuple[str, ...]] = {}
@@ -250,6 +251,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
             first: Mapping[str, Any] = {"loc": (), "msg": str(error)}
             if isinstance(error, ValidationError):
                 first = error.errors()[0]
+            # An artifact is named by its scores.json, a model by its folder.
             file = Path(place) if Path(place).suffix == ".json" else model_folder(place) / "config.json"
             raise ModelError(
                 "{file}: {field}: {fault}: put the file back as it was written",

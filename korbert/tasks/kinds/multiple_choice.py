@@ -56,6 +56,7 @@ class MultipleChoice(Kind, frozen=True):
     @classmethod
     def learned_from(cls, rows: TaskRows, settings: MultipleChoiceSection) -> Self:
         most = max(len(row["choices"]) for row in rows)
+        # Labels count from 1 if no row has 0, and one has the number of its choices.
         from_one = all(row["label"] != "0" for row in rows)
         for number, row in enumerate(rows):
             if from_one and row["label"] == str(len(row["choices"])) and row["label"] not in row["choices"]:

@@ -176,6 +176,7 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
         column, half = _METRICS[self.metrics[0]]
         scores = run[:, _METRICS["f1"][0] if half is not None else column]
         value = best_threshold(scores, run[:, -1] > 0, no_answer)
+        # Midway to the next question above it.
         above = no_answer[no_answer > value]
         middle = (value + above.min()) / 2 if len(above) else value
         kind = self.model_copy(update={"threshold": float(middle)})

@@ -61,7 +61,7 @@ def examples_of(
 class Groups(Examples):
     """Examples of several rows each. firsts: (N + 1,) first row of each example; labels: (N, ...), per example."""
 
-    firsts: NDArray[np.int64] = None  # type: ignore[assignment]
+    firsts: NDArray[np.int64] = None  # type: ignore[assignment]  # after fields that have a default
 
     @classmethod
     def of(

@@ -72,14 +72,14 @@ class TokenClassification(Kind, frozen=True):
             raise CorpusError(
                 "{files}: has neither spans with a text nor tags with tokens: name their columns", files=rows.files
             )
+        # Tokens of one character each are characters: their tags are those of spans.
         tokens = [token for row in rows for token in row.get("tokens") or ()]
         units: Literal["characters", "words"] = "words" if any(len(token) > 1 for token in tokens) else "characters"
         seen = {tag for row in rows for tag in row.get("tags") or ()}
         if seen and all(tag.isdecimal() for tag in seen):
             rows.notes.append(
                 Message(
-                    "the tags are numbers ({tags}, ..), which no file names: entities need their names, as B-PS and "
-                    "I-PS",
+                    "the tags are numbers ({tags}, ..) without names: entities need names such as B-PS and I-PS",
                     tags=", ".join(sorted(seen, key=int)[:5]),
                 )
             )

@@ -22,7 +22,7 @@ def read(path: str | Path) -> TaskRows:
     with _rereadable(Path(path)) as file:
         rows = read_rows(file, roles, form="json", columns={"id": "id"})
     for dropped in rows.dropped.values():
-        raise CorpusError("{first}: mend it, as every question counts", first=joined(dropped.first))
+        raise CorpusError("{first}: correct it: every question counts in the score", first=joined(dropped.first))
     return rows
 
 

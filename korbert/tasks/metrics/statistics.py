@@ -61,6 +61,7 @@ def bootstrap_interval(
     total = int(counts.sum())
     scores = [score(rows, counts)]
     for size in _sizes(resamples, len(counts)):
+        # Where all rows are distinct, counting drawn indices is faster than a multinomial distribution.
         if total > len(counts):
             drawn = rng.multinomial(total, counts / total, size=size)
         else:

@@ -91,6 +91,7 @@ def _window_answers(window: Window, start: np.ndarray, end: np.ndarray, settings
     count = min(settings.n_best * _SPANS_PER_ENTRY, int(allowed.sum()))
     if count == 0:
         return []
+    # The best ones are found without sorting all, which are the square of the pieces.
     threshold = np.partition(scores, -count)[-count]
     best = np.flatnonzero(scores >= threshold)  # with all ties, by first piece, then by last
     scored = []

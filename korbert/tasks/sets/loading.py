@@ -131,7 +131,7 @@ def _cut(known: KnownSet, found: _Found, rows: Mapping[SplitName, TaskRows], not
             "{file}: {rows} rows are too few to be cut ({sizes}): {remedy}",
             file=found.folder / names, rows=len(dev), sizes=sizes, remedy=_remedy(known),
         )  # fmt: skip
-    cut["train"].dropped = dev.dropped
+    cut["train"].dropped = dev.dropped  # once, for all parts
     absent = " and ".join(found.absent("train"))
     note = Message(
         "without {files}, {dev} is cut by hash ({sizes}): not comparable with published scores",

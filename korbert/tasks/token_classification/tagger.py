@@ -44,7 +44,8 @@ def tagging_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         ignore_index=IGNORED,
         reduction="sum",
     )
-    return {"loss": sums / (len(batch["labels"]) * batch["targets_per_row"]).clamp(min=1e-9)}
+    targets = len(batch["labels"]) * batch["targets_per_row"]  # as many as the batch has on average
+    return {"loss": sums / targets.clamp(min=1e-9)}
 
 
 def log_probabilities(

@@ -108,7 +108,7 @@ def test_rows_without_a_label_are_learned_from(tmp_path):
     assert rows.notes == ["2 rows have no label: none of the labels is right for them"]
     path = written(tmp_path, "a.jsonl", [{"tokens": ["가", "나다"], "ner_tags": [0, 3]}])
     rows, _ = learned(path, "token-classification")
-    assert rows.notes[0].startswith("the tags are numbers (0, 3, ..), which no file names")
+    assert rows.notes[0].startswith("the tags are numbers (0, 3, ..) without names")
 
 
 def test_majority_of_choices_is_the_place_most_often_right_among_those_of_the_row():

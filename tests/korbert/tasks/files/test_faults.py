@@ -51,7 +51,7 @@ def test_a_fault_of_a_record_drops_it_and_is_counted(tmp_path, name, content, re
     assert rows.rows == [{"text": "좋다", "label": "1"}]
     assert {name: dropped.count for name, dropped in rows.dropped.items()} == {reason: 1}
     assert rows.dropped[reason].first[0].startswith(f"{tmp_path / name}, {said}")
-    assert f"dropped 1 as {reason}: " in rows.said()[1]
+    assert f"dropped 1 as {reason}: " in rows.summary()[1]
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_spans_without_a_text_behind_an_emoji_are_warned_of(tmp_path):
     before, behind = {"text": "하늘 😀", "spans": [[0, 2, "PS"]]}, {"text": "😀 하늘", "spans": [[2, 4, "PS"]]}
     rows = read_rows(_jsonl(tmp_path, before, behind), TAGGING)
     (note,) = rows.notes
-    assert note.startswith(f"{tmp_path / 'a.jsonl'}: 1 rows have spans behind characters above U+FFFF (emoji), and no")
+    assert note.startswith(f"{tmp_path / 'a.jsonl'}: 1 rows have spans after characters above U+FFFF (emoji), and no")
     assert not read_rows(_jsonl(tmp_path, before), TAGGING).notes
 
 
@@ -176,7 +176,7 @@ def test_a_column_for_each_label(tmp_path, columns, spelled):
     path = _csv(tmp_path, f"id,문장,욕설,지역\na,가,{yes},{no}\nb,나,{no},{no}\nc,다,{yes},{yes}\n")
     rows = read_rows(path, SEVERAL, columns=columns)
     assert [row["label"] for row in rows] == [["욕설"], [], ["욕설", "지역"]]
-    assert "label from '욕설' '지역'" in rows.said()[0]
+    assert "label from '욕설', '지역'" in rows.summary()[0]
     # Or the cells are the names of labels.
     rows = read_rows(_csv(tmp_path, "text,a,b\n가,욕설,\n나,지역,욕설\n"), SEVERAL, columns={"label": ["a", "b"]})
     assert [row["label"] for row in rows] == [["욕설"], ["지역", "욕설"]]

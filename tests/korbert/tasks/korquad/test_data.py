@@ -60,7 +60,7 @@ TWO = document(question(), question("q2"))
         (("data", 0), "글", "train.json: an object without a list of objects"),
         (("data", 0, "paragraphs"), None, "train.json, record 1: article 0 has no list of paragraphs"),
         ((*PARAGRAPH, "context"), ..., "train.json, record 1: article 0 has no list of paragraphs"),
-        ((*QUESTION, "id"), ..., "train.json, record 2: 'id' is empty: mend it, as every question counts"),
+        ((*QUESTION, "id"), ..., "train.json, record 2: 'id' is empty: correct it: every question counts"),
         ((*QUESTION, "question"), [], r"train.json, record 2: 'question' is a list, not a text"),
         ((*QUESTION, "answers", 0, "text"), 3.5, "record 2: 'answers' has a part 0 that is a number with a fraction"),
         ((*QUESTION, "answers", 0, "answer_start"), "넷", "has a part 0 that has answer_start '넷', not a character"),
