@@ -76,15 +76,12 @@ def fit_multilabel(
     A label that all or no training rows have keeps probability 1 or 0.
     """
 
-    def of_label(features: Matrix, right: NDArray[np.bool_], c: float) -> Predict:
-        if right.all() or not right.any():
-            return lambda rows: np.full(rows.shape[0], float(right[0]))
-        model = LogisticRegression(C=c, solver="liblinear", max_iter=1_000).fit(features, right)
-        return lambda rows: model.predict_proba(rows)[:, 1]
-
     def fit(features: Matrix, c: float) -> Predict:
-        models = [of_label(features, right, c) for right in targets.T]
-        return lambda rows: np.column_stack([model(rows) for model in models])
+        model: Any = OneVsRestClassifier(LogisticRegression(C=c, solver="liblinear", max_iter=1_000))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Label .* present in all training examples")
+            model.fit(features, targets.astype(int))
+        return lambda rows: model.predict_proba(rows)[:, -targets.shape[1] :]  # of one label, also those of none
 
     return _best(inputs, fit, score, values, learned_from)
 

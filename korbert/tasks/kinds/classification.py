@@ -130,10 +130,6 @@ class Classification(Kind, frozen=True):
             return Message("one of {number} labels ({names}) for two texts", **values)
         return Message("one of {number} labels ({names}) for a text", **values)
 
-    @property
-    def reads_pairs(self) -> bool:
-        return self.pair
-
     def target(self, row: TaskRow) -> str | list[str]:
         label = row["label"]
         self.texts(row)

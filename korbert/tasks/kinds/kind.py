@@ -118,8 +118,8 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 
     @property
     def reads_pairs(self) -> bool:
-        """Whether the encoder reads two texts as one row of pieces."""
-        return False
+        """Whether the encoder reads two texts as one row of pieces; by default as the field `pair` says."""
+        return bool(getattr(self, "pair", False))
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -70,10 +70,6 @@ class Regression(Kind, frozen=True):
             "a number (mean {mean:.3g} ± {deviation:.3g}) for a text", mean=self.mean, deviation=self.deviation
         )
 
-    @property
-    def reads_pairs(self) -> bool:
-        return self.pair
-
     def target(self, row: TaskRow) -> float:
         self.texts(row)
         return float(row["score"])
