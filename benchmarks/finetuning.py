@@ -179,7 +179,9 @@ def predict(options: argparse.Namespace) -> None:
         )
 
     passages = kiwi()
-    prepared = model.kind.prepare([{"text": text} for text in given], passages, model.tokenizer)
+    prepared = model.kind.prepare(
+        [{"text": text} for text in given], [[passages[text]] for text in given], model.tokenizer
+    )
     device = next(model.network.parameters()).device
     share(options, whole, kiwi, lambda: model.kind.predict(model.network, prepared, device=device))
 

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from schemes import is_slice
 
-from korbert.tasks.files import Row, Rows
+from korbert.tasks.files import TaskRow, TaskRows
 from korbert.tasks.korquad.data import read
 from korbert.tasks.korquad.metrics import exact_match
-from korbert.tasks.question_answering.rows import right_answers
+from korbert.tasks.question_answering.answers import right_answers
 from korbert.tokenization import Pieces, Tokenizer
 from korbert.tokenization.encoding import span_of, span_to_pieces
 from korbert.tokenization.pieces import Span
@@ -45,11 +45,11 @@ def shortened(text: str, pieces: Pieces, span: Span, last: int, question: str) -
     return found
 
 
-def gold(rows: Rows) -> Iterator[tuple[Row, Span]]:
+def gold(rows: TaskRows) -> Iterator[tuple[TaskRow, Span]]:
     return ((row, right_answers(row)[0].span) for row in rows)
 
 
-def predicted(rows: Rows, path: Path) -> Iterator[tuple[Row, Span]]:
+def predicted(rows: TaskRows, path: Path) -> Iterator[tuple[TaskRow, Span]]:
     lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     best = {line["id"]: next(iter(line["predictions"].values()))[0] for line in lines}  # of the first model and seed
     return ((row, (best[row["id"]]["start"], best[row["id"]]["end"])) for row in rows if row["id"] in best)

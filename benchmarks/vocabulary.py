@@ -31,8 +31,8 @@ from schemes import MULTI, PLAIN, SIZE, Scheme, is_slice, schemes
 from korbert.corpus.documents import is_heldout
 from korbert.tasks import korquad
 from korbert.tasks.baselines import fit_labels
-from korbert.tasks.files import Answer, Rows
-from korbert.tasks.question_answering.rows import right_answers
+from korbert.tasks.files import GoldAnswer, TaskRows
+from korbert.tasks.question_answering.answers import right_answers
 from korbert.tokenization import Analysis, Analyzer, Pieces
 from korbert.tokenization.encoding import span_of, span_to_pieces
 
@@ -132,7 +132,7 @@ def lines(text: str, pieces: Pieces) -> Iterator[tuple[str, list[int]]]:
         begin = end + 1
 
 
-def ceilings(questions: Rows, contexts: list[Text], scheme: Scheme) -> dict[str, float]:
+def ceilings(questions: TaskRows, contexts: list[Text], scheme: Scheme) -> dict[str, float]:
     """The best scores in percent that spans of pieces can have, `pieces em` to `characters f1`.
 
     pieces: whole pieces, a first and a last; characters: cut within these two, too, where they are slices of the text.
@@ -154,7 +154,7 @@ def ceilings(questions: Rows, contexts: list[Text], scheme: Scheme) -> dict[str,
     }
 
 
-def _reachable(text: str, pieces: Pieces, right: list[Answer], answers: list[str]) -> dict[str, list[str]]:
+def _reachable(text: str, pieces: Pieces, right: list[GoldAnswer], answers: list[str]) -> dict[str, list[str]]:
     """Texts of the spans around each right answer, until both kinds have it exactly, as nearly always at once."""
     tried: dict[str, list[str]] = {kind: [] for kind in _KINDS_OF_SPANS}
     offsets = sorted(range(-_AROUND, _AROUND + 1), key=abs)

@@ -17,10 +17,10 @@ from korbert.modeling import OnnxEncoder, load_model, models, read_config, save_
 from korbert.notebook import as_html
 from korbert.records import is_empty, listed
 from korbert.system import Advance, cores, track, untracked
-from korbert.tasks.files import ROLES, Row, row_of, text_or_empty
+from korbert.tasks.files import ROLES, TaskRow, row_of, text_or_empty
 from korbert.tasks.filling import Candidate, Expected, encode_gaps, expect, fill_gaps
 from korbert.tasks.kinds import kind_of_task
-from korbert.tasks.kinds.base import Kind, Prediction, Prepared
+from korbert.tasks.kinds.kind import Kind, Prepared, TaskPrediction
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.question_answering import Answer
 from korbert.tasks.token_classification import TaggedSpan
@@ -200,7 +200,7 @@ class Model(Embedder):
                 table of Arrow or a Dataset with such columns.
 
         Returns:
-            By the kind of task a Label, Labels, Chosen, a number, or slots by name ({"value", "start", "end"}, "any"
+            By the kind of task a Label, Labels, Choice, a number, or slots by name ({"value", "start", "end"}, "any"
             or None); a list for many. The label of an empty text is None, with the reason as `why`, and its number NaN.
 
         Raises:
@@ -270,10 +270,10 @@ class Model(Embedder):
         answers = self.results_of([{"question": question, "context": context} for question, context in pairs])
         return answers[0] if one_context else answers
 
-    def row(self, value: Any, position: str = "") -> Row:
+    def row(self, value: Any, position: str = "") -> TaskRow:
         """Converts a text, a pair or a mapping to a row by role. SettingsError if the task cannot read it."""
         kind = self.task
-        row = Row()
+        row = TaskRow()
         try:
             if isinstance(value, Mapping):
                 row = self._by_role({str(name): cell for name, cell in value.items()})
@@ -299,7 +299,7 @@ class Model(Embedder):
             ) from None
         return row
 
-    def _by_role(self, given: Mapping[str, object]) -> Row:
+    def _by_role(self, given: Mapping[str, object]) -> TaskRow:
         """What the task needs: the columns of training if all are given, else those named by role, or usually.
 
         ValueError for a role without a column, for two roles in one column, and for a cell that the role cannot have.
@@ -316,24 +316,24 @@ class Model(Embedder):
             roles.append(replace(usual, names=(*own, role, *usual.names), value=value))
         return row_of(given, roles, trained)
 
-    def predict_rows(self, rows: Sequence[Row]) -> list[Prediction]:
+    def predict_rows(self, rows: Sequence[TaskRow]) -> list[TaskPrediction]:
         """Predictions for rows by role, of any kind of task, as JSON values. Targets may be absent.
 
         ValueError for a row without its texts, ModelError if the model's scores are NaN.
         """
         kind = self.task
-        predictions = list[Prediction]()
+        predictions = list[TaskPrediction]()
         with self._named():
             for part in self._parts(rows):
                 predictions += kind.predict(self.fast_network, part, **self.scoring)
         return predictions
 
-    def prepared(self, rows: Sequence[Row]) -> Prepared:
+    def prepared(self, rows: Sequence[TaskRow]) -> Prepared:
         """Encodes the texts of rows by role, each once, as examples."""
-        kind = self.task
-        texts = list(dict.fromkeys(text for row in rows for text in kind.texts(row)))
-        passages = dict(zip(texts, encode_passages(self.tokenizer, texts, workers=cores()), strict=True))
-        return kind.prepare(rows, passages, self.tokenizer)
+        texts = [self.task.texts(row) for row in rows]
+        distinct = list(dict.fromkeys(chain.from_iterable(texts)))
+        encoded = dict(zip(distinct, encode_passages(self.tokenizer, distinct, workers=cores()), strict=True))
+        return self.task.prepare(rows, [[encoded[text] for text in own] for own in texts], self.tokenizer)
 
     def results(self, prepared: Prepared, advance: Advance = untracked) -> list[Any]:
         """As `predict`, `tag` or `answer`, for rows already encoded. advance: called after each batch."""
@@ -341,13 +341,13 @@ class Model(Embedder):
         with self._named():
             return self.task.results(self.fast_network, prepared, **how)
 
-    def _parts(self, rows: Sequence[Row]) -> Iterator[Prepared]:
+    def _parts(self, rows: Sequence[TaskRow]) -> Iterator[Prepared]:
         size = _LONG_ROWS_AT_ONCE if self.task.reads_all else _ROWS_AT_ONCE
         size = max(1, len(rows)) if self.task.compares_rows else size
         for start in range(0, len(rows), size):
             yield self.prepared(rows[start : start + size])
 
-    def results_of(self, rows: Sequence[Row]) -> list[Any]:
+    def results_of(self, rows: Sequence[TaskRow]) -> list[Any]:
         """As `predict`, `tag` or `answer`, for rows by role."""
         results = []
         for part in self._parts(rows):

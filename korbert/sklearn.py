@@ -22,9 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 from korbert.errors import SettingsError
 from korbert.messages import Message
 from korbert.model import Model
+from korbert.records import is_empty
 from korbert.system import needed_for
 from korbert.tasks.files import label
-from korbert.tasks.kinds.texts import lack_text
 from korbert.vectors import PoolingName
 from korbert.workflows import finetune
 
@@ -91,7 +91,7 @@ class _Learning(_OfTexts):
     def _results(self, X: object) -> list[Any]:
         check_is_fitted(self)
         rows = _rows(X)
-        if (empty := next((place for place, row in enumerate(rows) if lack_text(row)), None)) is not None:
+        if (empty := next((place for place, row in enumerate(rows) if any(map(is_empty, row))), None)) is not None:
             raise SettingsError(
                 "X[{empty}] has an empty text, for which nothing is predicted: leave it out", empty=empty
             )

@@ -8,7 +8,7 @@ import numpy as np
 
 from korbert.model import Model
 from korbert.search.index import Index
-from korbert.tasks.files import Row
+from korbert.tasks.files import TaskRow
 from korbert.tasks.metrics.statistics import bootstrap_interval
 from korbert.tasks.retrieval import Retrieval
 from korbert.vectors import SearchWay
@@ -74,7 +74,7 @@ def evaluate(
 
 
 def hard_negatives(
-    index: Index, rows: Sequence[Row], count: int, way: SearchWay, *, depth: int = 100, most: float = 0.95
+    index: Index, rows: Sequence[TaskRow], count: int, way: SearchWay, *, depth: int = 100, most: float = 0.95
 ) -> Iterator[list[str]]:
     """For each row, the up to `count` best passages of the index that do not answer its `text`.
 

@@ -1,4 +1,4 @@
-"""What looks wrong in labelled rows: it is said before training, and left as it is."""
+"""Likely mistakes in labelled rows. They are reported before training, and the rows stay as they are."""
 
 import re
 import unicodedata
@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from korbert.messages import Message
-from korbert.tasks.files import Place, Row, Rows
-from korbert.tasks.kinds.base import Kind
+from korbert.tasks.files import Place, TaskRow, TaskRows
+from korbert.tasks.kinds.kind import Kind
 
 _RARE = 0.1  # of the rows of another label: a label of so few rows may be a slip of it
 _MIN_JAMO = 4  # of a label: shorter ones (남, 여) often differ in one
@@ -15,28 +15,30 @@ _SHOWN = 3
 PART_NAMES = {"valid": Message("valid"), "test": Message("test")}
 
 
-def doubts(task: Kind, parts: Mapping[str, Rows]) -> Iterator[Message]:
+def doubts(task: Kind, parts: Mapping[str, TaskRows]) -> Iterator[Message]:
     """A line for each doubt, with the number of rows and the places of the first ones.
 
     Labels that differ in case, width or spaces alone, and rare labels that differ in one jamo or letter; texts with
     different labels; rows of other parts with the texts of a training row. parts: the rows of each file by its part.
     """
-    train, found = parts["train"], dict[tuple[str, ...], dict[str, Place]]()
-    places = dict[str, list[Place]]()
+    train = parts["train"]
+    found: dict[tuple[str, ...], dict[str, Place]] = {}  # texts of a row -> its labels and the first place of each
+    places: dict[str, list[Place]] = {}
     for row, place in zip(train, train.places, strict=True) if hasattr(task, "labels") else ():
         labels = row["label"] if isinstance(row["label"], list) else [row["label"]]
         found.setdefault(_words(task, row), {}).setdefault(", ".join(sorted(labels)), place)
         for label in labels:
             places.setdefault(label, []).append(place)
     forms = {label: _forms(label) for label in places}
+    # From the most frequent label to the rarest, so that the second of each pair may be a slip of the first.
     for common, rare in combinations(sorted(places, key=lambda label: -len(places[label])), 2):
-        own, other = len(places[rare]), len(places[common])
+        own = len(places[rare])
+        other = len(places[common])
         is_near = own <= _RARE * other and not set(forms[rare]).isdisjoint(forms[common])
         if is_near or forms[rare][0] == forms[common][0]:
-            first = _first(places[rare])
             yield Message(
                 "label '{rare}' (rows: {own:,}) may be a slip of '{common}' (rows: {other:,}): {places}",
-                rare=rare, own=own, common=common, other=other, places=first,
+                rare=rare, own=own, common=common, other=other, places=_first(places[rare]),
             )  # fmt: skip
     if contrary := [by_label for by_label in found.values() if len(by_label) > 1]:
         shown = _first([", ".join(f"{label!r} ({place})" for label, place in one.items()) for one in contrary])
@@ -61,18 +63,19 @@ def _forms(label: str) -> list[str]:
     return [plain, *(f"{digits} {plain[:n]}{plain[n + 1 :]}" for n in whole)]
 
 
-def seen_in(task: Kind, rows: Iterable[Row], others: Iterable[Row]) -> list[int]:
+def seen_in(task: Kind, rows: Iterable[TaskRow], others: Iterable[TaskRow]) -> list[int]:
     """The numbers of the rows that have the same texts as one of the others, apart from spaces.
 
-    Negatives do not count: a query and its passage are known from training whatever stood next to them there.
+    Negatives do not count: a query and its passage are known from training, whichever negatives they had there.
     """
     seen = {_words(task, row) for row in others}
     return [number for number, row in enumerate(rows) if _words(task, row) in seen]
 
 
-def _words(task: Kind, row: Row) -> tuple[str, ...]:
+def _words(task: Kind, row: TaskRow) -> tuple[str, ...]:
     return tuple(" ".join(text.split()) for text in task.texts({**row, "negatives": None}))
 
 
 def _first(found: Sequence[object]) -> str:
-    return "; ".join([*map(str, found[:_SHOWN]), *(["..."] if len(found) > _SHOWN else [])])
+    more = ["..."] if len(found) > _SHOWN else []
+    return "; ".join([*map(str, found[:_SHOWN]), *more])

@@ -1,14 +1,14 @@
 """Losses of text embeddings: contrastive and ranking; and large batches in little memory."""
 
-from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
+
+from korbert.training import Batch
 
 _MASKED = -1e4  # finite: the difference of two infinities is NaN
 
@@ -38,10 +38,10 @@ def distillation_loss(vectors: Tensor, teacher: Tensor, temperature: float) -> T
     """
     width = min(vectors.shape[1], teacher.shape[1])
     with torch.autocast(vectors.device.type, enabled=False):
-        own, target = F.normalize(vectors, dim=-1), F.normalize(teacher, dim=-1)
-        itself = torch.eye(len(own), dtype=torch.bool, device=own.device)
+        itself = torch.eye(len(vectors), dtype=torch.bool, device=vectors.device)
+        units = (F.normalize(side, dim=-1) for side in (vectors, teacher))
         ours, theirs = (
-            (side @ side.T / temperature).masked_fill(itself, _MASKED).log_softmax(dim=-1) for side in (own, target)
+            (side @ side.T / temperature).masked_fill(itself, _MASKED).log_softmax(dim=-1) for side in units
         )
         loss = F.kl_div(ours, theirs, reduction="batchmean", log_target=True)
         if width == teacher.shape[1]:
@@ -49,7 +49,7 @@ def distillation_loss(vectors: Tensor, teacher: Tensor, temperature: float) -> T
         return loss
 
 
-def in_chunks(model: nn.Module, inputs: Mapping[str, Any], pieces: int) -> Tensor:
+def in_chunks(model: nn.Module, inputs: Batch, pieces: int) -> Tensor:
     """The model's vectors of all rows, (N, D) float32, about `pieces` pieces at a time, and at least one row.
 
     Of several chunks, only the vectors are kept: the backward pass computes each chunk once more, under the same

@@ -92,11 +92,13 @@ def expect(
 
     Other pieces stay visible, even those of the same word. Errors as in encode_whole and fill_gaps.
     """
-    encoding, device = encode_whole(network, tokenizer, text, pair), device_of(network)
+    encoding = encode_whole(network, tokenizer, text, pair)
+    device = device_of(network)
     ids, segments, boundaries = (
         torch.tensor([column], device=device)
         for column in (encoding.input_ids, encoding.token_type_ids, encoding.boundaries)
     )
+    # Each row is the whole text with one piece masked.
     positions = [position for position, special in enumerate(encoding.special_tokens_mask) if not special]
     expected: list[Expected | None] = [None] * len(encoding)
     long = len(positions) > 2 * _ROWS_AT_ONCE
@@ -112,7 +114,8 @@ def expect(
             for position, row in zip(part, _probabilities(network, hidden[rows, part]), strict=True):
                 id = encoding.input_ids[position]
                 guesses = tuple((piece, probability) for piece, _, probability in _best(tokenizer, row, top))
-                expected[position] = Expected(None if id == tokenizer.mask_id else float(row[id]), guesses)
+                own = None if id == tokenizer.mask_id else float(row[id])
+                expected[position] = Expected(own, guesses)
             advance(len(part))
     return expected
 

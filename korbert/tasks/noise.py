@@ -11,18 +11,14 @@ from itertools import accumulate
 from korbert.seeds import derived_seed
 
 _SHARE = 0.2  # of the places, syllables or eojeols that are changed
-_LAUGHTER, _EMOJI = ("ㅋㅋ", "ㅋㅋㅋㅋ", "ㅎㅎ", "ㅠㅠ"), ("😀", "👍🏻", "😂", "❤️")
 # Rows of the two-set keyboard, by hand.
 _KEYS = ("ㅂㅈㄷㄱㅅ", "ㅁㄴㅇㄹㅎ", "ㅋㅌㅊㅍ", "ㅛㅕㅑㅐㅔ", "ㅗㅓㅏㅣ", "ㅠㅜㅡ")
 
 
-def _jamo(letter: str) -> str:
-    return unicodedata.normalize("NFKD", letter)
-
-
-_BESIDE = {
-    _jamo(letter): [_jamo(row[place]) for place in (number - 1, number + 1) if 0 <= place < len(row)]
-    for row in _KEYS
+# Jamo of a syllable -> those of the keys to its left and right.
+_NEIGHBOURS = {
+    letter: row[max(number - 1, 0) : number] + row[number + 1 : number + 2]
+    for row in (unicodedata.normalize("NFKD", row) for row in _KEYS)
     for number, letter in enumerate(row)
 }
 
@@ -47,15 +43,15 @@ def _by_syllable(change: Callable[[str, random.Random], str]) -> Callable[[str, 
 
 
 def _mistyped(syllable: str, rng: random.Random) -> str:
-    """With the key beside that of its first consonant or its vowel."""
+    """With the key next to that of its first consonant or its vowel."""
     parts = list(unicodedata.normalize("NFD", syllable))
     index = rng.randrange(2)
-    parts[index] = rng.choice(_BESIDE.get(parts[index], [parts[index]]))
+    parts[index] = rng.choice(_NEIGHBOURS.get(parts[index], parts[index]))
     return unicodedata.normalize("NFC", "".join(parts))
 
 
 def _with(marks: tuple[str, ...]) -> Callable[[str, random.Random], str]:
-    """Marks behind a fifth of the eojeols, and at the end."""
+    """Marks after a fifth of the eojeols, and at the end."""
 
     def marked(text: str, rng: random.Random) -> str:
         words = [word + rng.choice(marks) if rng.random() < _SHARE else word for word in text.split()]
@@ -72,8 +68,8 @@ NOISE: Mapping[str, Callable[[str, random.Random], str]] = {
     "no final consonants": _by_syllable(
         lambda letter, rng: unicodedata.normalize("NFC", unicodedata.normalize("NFD", letter)[:2])
     ),
-    "laughter": _with(_LAUGHTER),
-    "emoji": _with(_EMOJI),
+    "laughter": _with(("ㅋㅋ", "ㅋㅋㅋㅋ", "ㅎㅎ", "ㅠㅠ")),
+    "emoji": _with(("😀", "👍🏻", "😂", "❤️")),
 }
 """Name -> (text, generator) -> the disturbed text. A fifth of the places, syllables or eojeols change."""
 SPACINGS = ("no spaces", "all spaces", "random spaces")

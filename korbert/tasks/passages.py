@@ -1,14 +1,14 @@
 """Texts as pieces with spans, and conversion between character and piece positions."""
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from korbert.system import track
+from korbert.system import Advance, track, untracked
 from korbert.tokenization import AnyTokenizer, Frame, Pieces, collection_paused, span_of, span_to_pieces
 
 MANY_TEXTS = 500  # above this Kiwi's threads pay off, although its model is loaded again
@@ -36,12 +36,12 @@ class Passage:
             np.array(pieces.spans, dtype=np.int32).reshape(-1, 2),
         )
 
-    def part(self, first: int, last: int) -> "Part":
+    def part(self, first: int, last: int) -> "PieceArrays":
         """The pieces [first, last)."""
         return self.ids[first:last], self.boundaries[first:last]
 
     def joined(self, other: "Passage") -> "Passage":
-        """This text, and right behind it the other one."""
+        """This text, followed by the other one without a space."""
         return Passage(
             self.text + other.text,
             np.concatenate([self.ids, other.ids]),
@@ -50,14 +50,15 @@ class Passage:
         )
 
 
-Part = tuple[NDArray[np.int32], NDArray[np.uint8]]
+PieceArrays = tuple[NDArray[np.int32], NDArray[np.uint8]]
 """Ids and boundaries of pieces."""
 
 
-def framed(frame: Frame, *parts: Part) -> tuple[NDArray[Any], NDArray[Any], int]:
+def framed(frame: Frame, *parts: PieceArrays) -> tuple[NDArray[np.int32], NDArray[np.uint8], int]:
     """[CLS] A [SEP], or [CLS] A [SEP] B [SEP]: ids and boundaries, and where B begins; without one, the length."""
     separators = [frame.between] * (len(parts) - 1) + [1]
-    ids, boundaries = [np.array([frame.cls_id])], [np.zeros(1, np.uint8)]
+    ids = [np.array([frame.cls_id])]
+    boundaries = [np.zeros(1, np.uint8)]
     for part, count in zip(parts, separators, strict=True):
         ids += [part[0], np.full(count, frame.sep_id)]
         boundaries += [part[1], np.zeros(count, np.uint8)]
@@ -69,12 +70,14 @@ def encode_passages(tokenizer: AnyTokenizer, texts: Sequence[str], *, workers: i
 
     workers: threads for Kiwi, used for many texts.
     """
-    many = len(texts) > MANY_TEXTS
+    showing: AbstractContextManager[Advance] = nullcontext(untracked)
+    if len(texts) > MANY_TEXTS:
+        showing = track("encode", len(texts), "texts")
+    else:
+        workers = 0
     passages = []
-    showing = track("encode", len(texts), "texts") if many else nullcontext(lambda count: None)
     with showing as advance, collection_paused():
-        analyzed = tokenizer.pieces_of_many(texts, workers=workers if many else 0)
-        for text, pieces in zip(texts, analyzed, strict=True):
+        for text, pieces in zip(texts, tokenizer.pieces_of_many(texts, workers=workers), strict=True):
             passages.append(Passage.of_pieces(text, pieces))
             advance(1)
     return passages

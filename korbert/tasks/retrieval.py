@@ -7,10 +7,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from korbert.tasks.files import Row
+from korbert.tasks.files import TaskRow
 
-_SCORES_AT_ONCE = 1 << 25
-_K1, _B = 1.2, 0.75  # of BM25: Robertson and Zaragoza 2009, 3.2
+_SCORES_AT_ONCE = 1 << 25  # 256 MB
+_K1 = 1.2  # of BM25: Robertson and Zaragoza 2009, 3.2
+_B = 0.75
 
 METRICS: Mapping[str, Callable[[NDArray[np.int64]], float]] = {
     "mrr": lambda ranks: float((1 / ranks).mean()),  # mean reciprocal rank, Voorhees 1999
@@ -41,7 +42,7 @@ def bm25(texts: Sequence[Sequence[str]], queries: Sequence[Sequence[str]]) -> Ca
     return lambda part: np.asarray((asked[part] @ weights.T).todense())
 
 
-def fused(words: NDArray[Any], cosines: NDArray[Any], weight: float) -> NDArray[Any]:
+def fused(words: NDArray[np.floating], cosines: NDArray[np.floating], weight: float) -> NDArray[np.float32]:
     """BM25 as a share of the best text's, plus the weighted cosine. words, cosines: (.., M), of M texts."""
     best = np.maximum(words.max(axis=-1, initial=0, keepdims=True), 1e-9)
     return np.asarray(words / best + weight * cosines, np.float32)
@@ -70,7 +71,7 @@ class Retrieval:
     fits: Mapping[int, NDArray[np.int64]]
 
     @classmethod
-    def of(cls, rows: Sequence[Row]) -> Self:
+    def of(cls, rows: Sequence[TaskRow]) -> Self:
         """Rows with `text` and `pair`, and `negatives` if they have some."""
         texts = (text for row in rows for text in (row["pair"], *(row.get("negatives") or ())))
         numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
@@ -86,7 +87,7 @@ class Retrieval:
         """The `bm25` of the passages. morphemes: of every text."""
         return bm25([morphemes[text] for text in self.passages], [morphemes[text] for text in self.queries])
 
-    def ranks(self, scores: Callable[[slice], NDArray[Any]]) -> NDArray[np.int64]:
+    def ranks(self, scores: Callable[[slice], NDArray[np.floating]]) -> NDArray[np.int64]:
         """(N,) ranks, from 1, of each query's own passage among those that do not fit it; the last one of a tie.
 
         scores: a slice of the queries -> their scores of all passages, (n, M), higher is better.

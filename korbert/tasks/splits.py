@@ -6,38 +6,38 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from korbert.errors import CorpusError
-from korbert.messages import Message
+from korbert.messages import Message, joined, reason
 from korbert.records import Fault
-from korbert.tasks.files import Row, Rows
+from korbert.tasks.files import TaskRow, TaskRows
 
 
 @dataclass(frozen=True)
-class Parts:
+class Splits:
     """test, warm_up: None if there are none. read: what was read and dropped, one line each. notes: caveats.
 
     doubts: what looks wrong in the files, one line each.
     """
 
-    train: Rows
-    valid: Rows
-    test: Rows | None
-    warm_up: Rows | None = None
+    train: TaskRows
+    valid: TaskRows
+    test: TaskRows | None
+    warm_up: TaskRows | None = None
     read: tuple[Message, ...] = ()
     notes: tuple[Message, ...] = ()
     doubts: tuple[Message, ...] = ()
 
     @property
-    def scored(self) -> Rows:
+    def scored(self) -> TaskRows:
         """The test rows, or the validation rows without a test."""
         return self.test or self.valid
 
-    def by_name(self) -> dict[str, Rows]:
+    def by_name(self) -> dict[str, TaskRows]:
         """The parts that there are."""
         named = {"train": self.train, "valid": self.valid, "test": self.test, "warm_up": self.warm_up}
         return {name: rows for name, rows in named.items() if rows is not None}
 
 
-def cut(rows: Rows, share: float, texts: Callable[[Row], Sequence[str]]) -> tuple[Rows, Rows]:
+def cut(rows: TaskRows, share: float, texts: Callable[[TaskRow], Sequence[str]]) -> tuple[TaskRows, TaskRows]:
     """Splits off a share of the rows by a hash of their texts; equal texts stay together. Returns (rest, share).
 
     The split depends on neither row order nor a seed. CorpusError if all rows have the same texts.
@@ -46,8 +46,9 @@ def cut(rows: Rows, share: float, texts: Callable[[Row], Sequence[str]]) -> tupl
     distinct = sorted(set(digests))
     if len(distinct) < 2:
         raise CorpusError(
-            "{said}: all rows have the same text: give more, or a file to validate on", said="; ".join(rows.said())
+            "{said}: all rows have the same text: give more, or a file to validate on", said=joined(rows.summary())
         )
+    # At least one text is held out, and one is left to learn from.
     held = set(distinct[: min(max(1, round(share * len(distinct))), len(distinct) - 1)])
     rest, share_of_rows = (
         taken(rows, [number for number, digest in enumerate(digests) if (digest in held) == inside])
@@ -56,7 +57,7 @@ def cut(rows: Rows, share: float, texts: Callable[[Row], Sequence[str]]) -> tupl
     return rest, share_of_rows
 
 
-def split_by_article(rows: Rows) -> tuple[Rows, Rows]:
+def split_by_article(rows: TaskRows) -> tuple[TaskRows, TaskRows]:
     """(train, test): an article is in test if `fifth_of` its title is 0.
 
     For a single official file. CorpusError if a part is left without rows.
@@ -80,7 +81,7 @@ def fifth_of(text: str) -> int:
     return int(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), 16) % 5
 
 
-def at_most(rows: Rows, number: int, texts: Callable[[Row], Sequence[str]]) -> Rows:
+def at_most(rows: TaskRows, number: int, texts: Callable[[TaskRow], Sequence[str]]) -> TaskRows:
     """At most `number` rows, those whose texts have the smallest hashes, in their order.
 
     The choice depends on no seed, and on row order only to break ties between equal texts.
@@ -92,33 +93,34 @@ def at_most(rows: Rows, number: int, texts: Callable[[Row], Sequence[str]]) -> R
     return taken(rows, sorted(smallest), with_drops=True)
 
 
-def _digests(rows: Rows, texts: Callable[[Row], Sequence[str]]) -> list[bytes]:
+def _digests(rows: TaskRows, texts: Callable[[TaskRow], Sequence[str]]) -> list[bytes]:
     return [hashlib.sha256("\0".join(texts(row)).encode("utf-8", "surrogatepass")).digest() for row in rows]
 
 
-def usable(rows: Rows, check: Callable[[Row], object]) -> Rows:
+def usable(rows: TaskRows, check: Callable[[TaskRow], object]) -> TaskRows:
     """The rows for which `check` raises no ValueError; others count as dropped. CorpusError if none is left."""
     faults: dict[int, str] = {}
     for number, row in enumerate(rows):
         try:
             check(row)
         except ValueError as error:
-            faults[number] = str(error)
+            faults[number] = reason(error)
     if not faults:
         return rows
     result = taken(rows, [number for number in range(len(rows)) if number not in faults], with_drops=True)
     for number, what in faults.items():
-        result.drop(str(rows.places[number]), Fault("bad_row", what))
+        result.drop(rows.places[number], Fault("bad_row", what))
     if not result.rows:
-        raise CorpusError("no row can be used: {said}", said="; ".join(result.said()))
+        raise CorpusError("no row can be used: {said}", said=joined(result.summary()))
     return result
 
 
-def taken(rows: Rows, numbers: Sequence[int], *, with_drops: bool = False) -> Rows:
+def taken(rows: TaskRows, numbers: Sequence[int], *, with_drops: bool = False) -> TaskRows:
     """Selects rows with their places and sources. with_drops: and what was dropped and noted of all."""
-    result = Rows([rows.rows[number] for number in numbers], [rows.places[number] for number in numbers])
+    result = TaskRows([rows.rows[number] for number in numbers], [rows.places[number] for number in numbers])
     counts = Counter(place.file for place in result.places)
     result.sources = [replace(source, rows=counts[source.file]) for source in rows.sources]
     if with_drops:
-        result.dropped, result.notes = dict(rows.dropped), list(rows.notes)
+        result.dropped = dict(rows.dropped)
+        result.notes = list(rows.notes)
     return result

@@ -417,7 +417,7 @@ def negatives(
 
     check_output(output, model, pairs)
     rows = korbert.tasks.files.read_rows([pairs], [QUERY, PASSAGE], form=form)
-    for line in rows.said():
+    for line in rows.summary():
         say(line, err=True)
     loaded = korbert.load(model, device)
     with TemporaryDirectory(prefix="korbert-index-") as folder:

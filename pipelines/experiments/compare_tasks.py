@@ -14,9 +14,9 @@ from korbert.pipelines.artifacts.store import Json, read_json
 from korbert.pipelines.experiments.compare_pretraining import distinct_names
 from korbert.pipelines.experiments.scores import score_table
 from korbert.pipelines.experiments.search import ModelResult
-from korbert.tasks.files import Row
+from korbert.tasks.files import TaskRow
 from korbert.tasks.kinds import kind_of_task
-from korbert.tasks.kinds.base import Kind, Prediction
+from korbert.tasks.kinds.kind import Kind, TaskPrediction
 
 PREDICTIONS = "predictions.jsonl"
 
@@ -33,8 +33,8 @@ class Side:
     task: Kind
     scored_on: str
     facts: list[Json]
-    rows: list[Row]
-    predictions: list[list[Prediction]]
+    rows: list[TaskRow]
+    predictions: list[list[TaskPrediction]]
     name: str = ""
 
     @classmethod
@@ -89,7 +89,7 @@ class TaskComparison:
         return cls(task, sides, score_table(task, sides[0].rows, results))
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[TaskRow]:
         return self.sides[0].rows
 
     def notes(self) -> list[Message]:
@@ -111,7 +111,7 @@ class TaskComparison:
         return {"kind": self.task.name, "rows": len(self.rows), **scores, "notes": self.notes()}
 
 
-def read_predictions(path: Path) -> tuple[list[Row], dict[str, list[list[Any]]]]:
+def read_predictions(path: Path) -> tuple[list[TaskRow], dict[str, list[list[Any]]]]:
     """The rows of a prediction file, and model -> the predictions of each seed. ArtifactError if it is damaged."""
     rows, lines = [], list[dict[str, list[Any]]]()
     for number, row in enumerate(json_lines(path), 1):
@@ -137,7 +137,7 @@ def read_predictions(path: Path) -> tuple[list[Row], dict[str, list[list[Any]]]]
 
 def check_rows(first: Side, other: Side) -> None:
     """Raises ArtifactError if the rows are not the same, in the same order."""
-    absent: Row = {}
+    absent: TaskRow = {}
     for number, pair in enumerate(zip_longest(first.rows, other.rows, fillvalue=absent), 1):
         wanted, own = ({role: value for role, value in row.items() if value is not None} for row in pair)
         if wanted != own:
@@ -148,7 +148,7 @@ def check_rows(first: Side, other: Side) -> None:
             )  # fmt: skip
 
 
-def _beginning(row: Row) -> str:
+def _beginning(row: TaskRow) -> str:
     return json.dumps(row, ensure_ascii=False, sort_keys=True)[:200] if row else Message("absent")
 
 

@@ -16,7 +16,7 @@ from korbert.pipelines.experiments.preparing import few_rows, roles_of
 from korbert.pipelines.experiments.scores import interval_over_rows
 from korbert.records import Form
 from korbert.system import sha256_of
-from korbert.tasks.files import Row, read_rows, refuse_unseen_labels
+from korbert.tasks.files import TaskRow, read_rows, refuse_unseen_labels
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.noise import disturbing
 from korbert.tasks.splits import usable
@@ -40,7 +40,7 @@ class Evaluation:
 
     scores: Mapping[str, float | None]
     intervals: Mapping[str, tuple[float, float] | None]
-    rows: Sequence[Row] = field(repr=False)
+    rows: Sequence[TaskRow] = field(repr=False)
     disturbed: Mapping[str, "Evaluation"] = field(repr=False)
     notes: Sequence[str] = field(repr=False)
 
@@ -84,7 +84,7 @@ def evaluated(
     model = Model(model.network, model.tokenizer, kind, name=model.name, precision=model.precision)
     rows = usable(rows, kind.target)
 
-    def scored(rows: Sequence[Row], disturbed: Mapping[str, Evaluation], notes: Sequence[str]) -> Evaluation:
+    def scored(rows: Sequence[TaskRow], disturbed: Mapping[str, Evaluation], notes: Sequence[str]) -> Evaluation:
         predictions = model.predict_rows(rows)
         run, scores = kind.run(rows, predictions), kind.scores(rows, predictions)
         intervals = {metric: interval_over_rows(kind, run, metric) for metric in scores}
@@ -95,7 +95,7 @@ def evaluated(
     for name in kind.noise if noise else ():
         change = disturbing(name, random.Random(0))  # the same changes in every run
         disturbed[name] = scored([kind.disturbed(row, change) for row in rows], {}, ())
-    notes = [Message("{kind}: {about}", kind=kind.name, about=kind.about()), *rows.said(), *few_rows(len(rows))]
+    notes = [Message("{kind}: {about}", kind=kind.name, about=kind.about()), *rows.summary(), *few_rows(len(rows))]
     if was_trained_on:
         notes.append(
             Message("{file}: the model was trained on this file: expect lower scores on other rows", file=file)

@@ -22,15 +22,15 @@ from korbert.pipelines.artifacts.stage import Inputs
 from korbert.records import open_table
 from korbert.system import broadcast, claim, is_intact, package, require_rows
 from korbert.tasks.doubts import doubts
-from korbert.tasks.files import ROLES, Role, Rows, choose_columns, read_rows, refuse_unseen_labels, renamed
-from korbert.tasks.finetuning import EncodedTexts, Keeping, KeptVectors, keep_layers, keep_vectors
+from korbert.tasks.files import ROLES, Role, TaskRows, choose_columns, read_rows, refuse_unseen_labels, renamed
+from korbert.tasks.finetuning import EncodedTexts, KeptVectors, keep_layers, keep_vectors
 from korbert.tasks.kinds import KINDS
-from korbert.tasks.kinds.base import Kind, Prepared
+from korbert.tasks.kinds.kind import Kind, Prepared
 from korbert.tasks.kinds.sections import TaskSection
 from korbert.tasks.noise import wrong_spaces
 from korbert.tasks.sets import known_set
 from korbert.tasks.sets.loading import load
-from korbert.tasks.splits import Parts, at_most, cut, split_by_article, usable
+from korbert.tasks.splits import Splits, at_most, cut, split_by_article, usable
 from korbert.tokenization import AnyTokenizer
 from korbert.training import choose_device
 
@@ -57,7 +57,7 @@ class Ready:
 
     settings: TaskSection
     task: Kind
-    rows: Parts
+    rows: Splits
     start: Network
     tokenizer: AnyTokenizer
     encoded: EncodedTexts
@@ -135,7 +135,10 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
     encoded = EncodedTexts(folder, texts, tokenizer)
     encoded.make(runtime.workers, "analyze")
     passages = dict(zip(texts, encoded.passages(), strict=True))
-    parts = {name: task.prepare(own, passages, tokenizer) for name, own in by_part.items()}
+    parts = {
+        name: task.prepare(own, [[passages[text] for text in task.texts(row)] for row in own], tokenizer)
+        for name, own in by_part.items()
+    }
     examples = [part.examples for part in parts.values()]
     if cut := sum(own.cut for own in examples):
         share = cut / sum(len(own.offsets) - 1 for own in examples)
@@ -149,7 +152,7 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
     return Ready(settings, task, rows, start, tokenizer, encoded, parts, said, device, folder, output, runtime)
 
 
-def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind, Parts]:
+def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind, Splits]:
     """The task inferred from the files, and their usable rows. data: the data folder.
 
     Raises CorpusError for labels that the training rows do not have, and if no row is left.
@@ -193,15 +196,15 @@ def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind,
     if "test" not in parts:
         notes += (Message("there is no test file: the scores are those of the validation rows, which chose the epoch"),)
     notes += tuple(few_rows(len(parts.get("test") or valid)))
-    read = tuple(line.changed(relative) for rows in parts.values() for line in rows.said())
-    return task, Parts(train, valid, parts.get("test"), parts.get("warm_up"), read, notes, doubted)
+    read = tuple(line.changed(relative) for rows in parts.values() for line in rows.summary())
+    return task, Splits(train, valid, parts.get("test"), parts.get("warm_up"), read, notes, doubted)
 
 
 def _tables(
     kind: type[Kind], settings: TaskSection, inputs: Inputs, data: Path
-) -> tuple[dict[str, Rows], tuple[Message, ...], TaskSection]:
+) -> tuple[dict[str, TaskRows], tuple[Message, ...], TaskSection]:
     """The rows of each part as read, notes on them, and the settings with those of a known set."""
-    tables: dict[str, Rows] = {}
+    tables: dict[str, TaskRows] = {}
     notes: tuple[Message, ...] = ()
     if settings.set:
         known = known_set(settings.set)
@@ -323,6 +326,8 @@ def kept_vectors(ready: Ready, encoder: nn.Module, layers: Sequence[int], descri
     features = ready.settings.features
     assert features is not None
     pooling = None if features.head == "bilstm" else ready.task.head().pooling
-    keeping = Keeping(ready.vectors, layers, pooling, ready.device, numbers=features.keep)
-    examples: list[Any] = [part.examples for part in ready.parts.values()]
-    return keep_vectors(encoder.to(ready.device), examples, keeping, description)
+    examples = [part.examples for part in ready.parts.values()]
+    return keep_vectors(
+        encoder.to(ready.device), examples, layers, pooling=pooling, folder=ready.vectors, device=ready.device,
+        numbers=features.keep, description=description,
+    )  # fmt: skip

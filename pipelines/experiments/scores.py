@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.pipelines.experiments.search import ModelResult
-from korbert.tasks.files import Row
-from korbert.tasks.kinds.base import Kind
+from korbert.tasks.files import TaskRow
+from korbert.tasks.kinds.kind import Kind
 from korbert.tasks.metrics.statistics import bootstrap_interval, compare, over_seeds
 
 _RESAMPLES = 1_000
@@ -18,7 +18,7 @@ _CORRELATIONS = ("pearson", "spearman")  # of runs of (N, 2), targets and predic
 
 
 def score_table(
-    task: Kind, rows: Sequence[Row], results: Sequence[ModelResult], unseen: NDArray[np.bool_] | None = None
+    task: Kind, rows: Sequence[TaskRow], results: Sequence[ModelResult], unseen: NDArray[np.bool_] | None = None
 ) -> dict[str, Any]:
     """`rows`, one per training or baseline; `models`, one per name, over seeds; `comparisons` of the first with each.
 

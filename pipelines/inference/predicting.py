@@ -23,7 +23,7 @@ from korbert.model import Model
 from korbert.pipelines.inference.records import ID_NAMES, Record, missing, option_of, records
 from korbert.records import Format, Source, open_plain, type_name
 from korbert.system import write_aside
-from korbert.tasks.files import ROLES, Given, Role, Row, column_for, row_of, text_or_empty
+from korbert.tasks.files import ROLES, Given, Role, TaskRow, column_for, row_of, text_or_empty
 from korbert.tasks.kinds.texts import NO_TEXT
 
 MAX_CHARS = 100_000  # of a text; a classifier sees a few hundred pieces
@@ -85,7 +85,7 @@ def string(cell: Any) -> str:
     return cell
 
 
-def _predicted(model: Model, rows: Sequence[Row]) -> list[dict[str, Any]]:
+def _predicted(model: Model, rows: Sequence[TaskRow]) -> list[dict[str, Any]]:
     """Predictions for rows by role, as JSON objects."""
     if model.task.operation == "embed":
         return [{"vector": vector.tolist()} for vector in model.embed([row["text"] for row in rows])]

@@ -26,8 +26,8 @@ from korbert.pipelines.service.limits import CHARS_A_PIECE, Limits
 from korbert.pipelines.service.refusals import Refusal
 from korbert.pipelines.service.shared import Served
 from korbert.search import Index
-from korbert.tasks.files import Row
-from korbert.tasks.kinds.base import Kind
+from korbert.tasks.files import TaskRow
+from korbert.tasks.kinds.kind import Kind
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.passages import Passage, encode_passages
 from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer, encode_beginnings, first_pieces
@@ -103,7 +103,7 @@ def search_operation(index: Index, limits: Limits) -> Operation:
     return Operation(_each(row), forward)
 
 
-def _by_settings(rows: Sequence[tuple[Any, Any]], compute: Callable[[list[Any], Any], Iterable[Any]]) -> list[Any]:
+def _by_settings(rows: Sequence[tuple[Any, Any]], compute: Callable[[list[Any], Any], Iterable[Any]]) -> list[Json]:
     """An answer for each (item, settings), in order; items of equal settings are computed together."""
     answers: list[Any] = [None] * len(rows)
     for settings in dict.fromkeys(own for _, own in rows):
@@ -159,14 +159,14 @@ def predict_operation(model: Model, kind: Kind, limits: Limits) -> Operation:
                     "cannot be read: this model takes {needs}: {about}", needs=", ".join(kind.needs), about=kind.about()
                 ),
             ) from None
-        passages = {}
-        for text in dict.fromkeys(kind.texts(by_role)):
+        passages = []
+        for text in kind.texts(by_role):
             if kind.reads_all:
-                passages[text] = _whole(model.tokenizer, text, limits)
+                passages.append(_whole(model.tokenizer, text, limits))
             else:
-                passages[text] = Passage.of_pieces(text, first_pieces(model.tokenizer, text, kind.max_length))
+                passages.append(Passage.of_pieces(text, first_pieces(model.tokenizer, text, kind.max_length)))
         # A text alone, or with each of the others: a second text, choices, slots. Windows count as one example.
-        first, *others = (len(passages[text].ids) for text in kind.texts(by_role))
+        first, *others = (len(passage.ids) for passage in passages)
         examples = [first + other + model.tokenizer.frame.special for other in others] or [first + 2]
         longest = limits.pieces if kind.reads_all else kind.max_length
         pieces = sum(min(longest, length) for length in examples)
@@ -191,24 +191,17 @@ def answer_operation(model: Model, kind: QuestionAnswering, limits: Limits) -> O
         question, context = item
         beginning = Passage.of_pieces(question, first_pieces(model.tokenizer, question, kind.max_query_pieces))
         passage = _whole(model.tokenizer, context, limits)
-        return TokenizedItem(
-            len(beginning.ids) + len(passage.ids),
-            ({"question": question, "context": context}, {question: beginning, context: passage}),
-        )
+        pieces = len(beginning.ids) + len(passage.ids)
+        return TokenizedItem(pieces, ({"question": question, "context": context}, [beginning, passage]))
 
     return Operation(_each(row), _results(model, kind))
 
 
-def _results(model: Model, kind: Kind) -> Callable[[Sequence[tuple[Row, Mapping[str, Passage]]]], list[Json]]:
+def _results(model: Model, kind: Kind) -> Callable[[Sequence[tuple[TaskRow, Sequence[Passage]]]], list[Json]]:
     """(row by role, the pieces of its texts) -> its result as a JSON object."""
 
-    def forward(rows: Sequence[tuple[Row, Mapping[str, Passage]]]) -> list[Json]:
-        passages: dict[str, Passage] = {}
-        for _, own in rows:
-            for text, passage in own.items():  # a question of one row, cut, may be the whole context of another
-                if text not in passages or len(passage.ids) > len(passages[text].ids):
-                    passages[text] = passage
-        prepared = kind.prepare([row for row, _ in rows], passages, model.tokenizer)
+    def forward(rows: Sequence[tuple[TaskRow, Sequence[Passage]]]) -> list[Json]:
+        prepared = kind.prepare([row for row, _ in rows], [passages for _, passages in rows], model.tokenizer)
         return list(map(json_of, model.results(prepared)))
 
     return forward

@@ -31,7 +31,7 @@ from korbert.pipelines.experiments.search import ModelResult, baselines, learn
 from korbert.pipelines.submission.writing import write_submission
 from korbert.system import connected, remove, track, write_json, write_whole
 from korbert.tasks.doubts import seen_in
-from korbert.tasks.files import Row
+from korbert.tasks.files import TaskRow
 from korbert.tasks.finetuning import Way, finetune, load_best
 from korbert.tasks.kinds.sections import TaskSection
 
@@ -125,7 +125,7 @@ def _warmed(ready: Ready, build: Build) -> Build:
     return warmed
 
 
-def _write_predictions(path: Path, rows: Sequence[Row], results: Sequence[ModelResult]) -> None:
+def _write_predictions(path: Path, rows: Sequence[TaskRow], results: Sequence[ModelResult]) -> None:
     """Writes one line per row: its roles, and under `predictions` model name -> the prediction of each seed."""
     lines = []
     for number, row in enumerate(rows):

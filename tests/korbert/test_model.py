@@ -15,7 +15,7 @@ from korbert.modeling import models as networks
 from korbert.modeling import save_model
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.classification import Classification, Label
-from korbert.tasks.kinds.multiple_choice import Chosen, MultipleChoice
+from korbert.tasks.kinds.multiple_choice import Choice, MultipleChoice
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.kinds.regression import Regression
 from korbert.tasks.kinds.token_classification import TokenClassification
@@ -173,7 +173,7 @@ def test_an_empty_text_gets_no_label(models, empty):
     assert models["mood"].predict(pd.Series(["좋다", empty]))[1] == EMPTY
     assert models["own"].predict({"문의": "가", "text": empty}) == EMPTY
     assert math.isnan(models["score"].predict([empty])[0])
-    assert models["choice"].predict({"text": empty, "choices": ["가", "나"]}) == Chosen(None, [], "the text is empty")
+    assert models["choice"].predict({"text": empty, "choices": ["가", "나"]}) == Choice(None, [], "the text is empty")
 
 
 def test_cells_of_pandas_without_a_value_get_no_label(models):

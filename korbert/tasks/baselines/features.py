@@ -18,14 +18,14 @@ Texts: TypeAlias = Sequence[Sequence[str]]
 Matrix: TypeAlias = Any  # scipy.sparse.csr_matrix, float64
 
 
-class Pairs(NamedTuple):
+class TextPairs(NamedTuple):
     """Two texts per row, as morphemes."""
 
     first: Texts
     second: Texts
 
 
-def tfidf_features(learned_from: Iterable[Sequence[str]], *inputs: Texts | Pairs) -> list[Matrix]:
+def tfidf_features(learned_from: Iterable[Sequence[str]], *inputs: Texts | TextPairs) -> list[Matrix]:
     """Features of each of the inputs, with the terms and frequencies of the texts `learned_from`, as morphemes.
 
     CorpusError if no two of these share a morpheme.
@@ -42,8 +42,8 @@ def tfidf_features(learned_from: Iterable[Sequence[str]], *inputs: Texts | Pairs
     except ValueError as error:
         raise CorpusError("no two training texts share a morpheme: give more texts to learn from") from error
 
-    def of(own: Texts | Pairs) -> Matrix:
-        if not isinstance(own, Pairs):
+    def of(own: Texts | TextPairs) -> Matrix:
+        if not isinstance(own, TextPairs):
             return learned if own is learned_from else vectorizer.transform(own)
         first, second = map(vectorizer.transform, own)
         cosine = sparse.csr_matrix(first.multiply(second).sum(axis=1))

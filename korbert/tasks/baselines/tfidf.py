@@ -23,7 +23,7 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from korbert.errors import CorpusError
 from korbert.system import track
-from korbert.tasks.baselines.features import Matrix, Pairs, Texts, tfidf_features
+from korbert.tasks.baselines.features import Matrix, TextPairs, Texts, tfidf_features
 
 VALUES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # of C or alpha
 _MOST_MODELS = 20  # of one-vs-rest: 200 labels of 4,000 rows take ten minutes, one multinomial model a fifth of that
@@ -31,15 +31,15 @@ _MOST_ITERATIONS = 50
 _SENTENCE = re.compile(r"\S.*?(?:[.?!]+(?=\s|$)|$)", re.MULTILINE)
 
 Floats = NDArray[np.float64]
-Inputs = Sequence[Texts | Pairs]
+Inputs = Sequence[Texts | TextPairs]
 Predict = Callable[[Matrix], Floats]
-Measure = Callable[[Floats], float | None]
+Scorer = Callable[[Floats], float | None]
 Fitted = tuple[Floats, float]
 """Predictions for the test rows, and the value with the best validation score, the smallest among ties."""
 
 
 def fit_labels(
-    inputs: Inputs, targets: NDArray[np.int64], score: Measure, num_labels: int, values: Sequence[float] = VALUES
+    inputs: Inputs, targets: NDArray[np.int64], score: Scorer, num_labels: int, values: Sequence[float] = VALUES
 ) -> Fitted:
     """One label per row. Predictions: (N, num_labels), probabilities that sum to 1; 0 for a label without a row.
 
@@ -68,7 +68,7 @@ def fit_labels(
 
 
 def fit_multilabel(
-    inputs: Inputs, targets: NDArray[np.bool_], score: Measure, values: Sequence[float] = VALUES, *,
+    inputs: Inputs, targets: NDArray[np.bool_], score: Scorer, values: Sequence[float] = VALUES, *,
     learned_from: Texts | None = None,
 ) -> Fitted:  # fmt: skip
     """Any number of labels per row, (N, labels), a binary model each. Predictions: (N, labels), their probabilities.
@@ -76,20 +76,17 @@ def fit_multilabel(
     A label that all or no training rows have keeps probability 1 or 0.
     """
 
-    def of_label(features: Matrix, right: NDArray[np.bool_], c: float) -> Predict:
-        if right.all() or not right.any():
-            return lambda rows: np.full(rows.shape[0], float(right[0]))
-        model = LogisticRegression(C=c, solver="liblinear", max_iter=1_000).fit(features, right)
-        return lambda rows: model.predict_proba(rows)[:, 1]
-
     def fit(features: Matrix, c: float) -> Predict:
-        models = [of_label(features, right, c) for right in targets.T]
-        return lambda rows: np.column_stack([model(rows) for model in models])
+        model: Any = OneVsRestClassifier(LogisticRegression(C=c, solver="liblinear", max_iter=1_000))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Label .* present in all training examples")
+            model.fit(features, targets.astype(int))
+        return lambda rows: model.predict_proba(rows)[:, -targets.shape[1] :]  # of one label, also those of none
 
     return _best(inputs, fit, score, values, learned_from)
 
 
-def fit_scores(inputs: Inputs, targets: Floats, score: Measure, values: Sequence[float] = VALUES) -> Fitted:
+def fit_scores(inputs: Inputs, targets: Floats, score: Scorer, values: Sequence[float] = VALUES) -> Fitted:
     """Ridge regression: one number per row, (N,)."""
 
     def fit(features: Matrix, alpha: float) -> Predict:
@@ -100,21 +97,22 @@ def fit_scores(inputs: Inputs, targets: Floats, score: Measure, values: Sequence
 
 
 def _best(
-    inputs: Inputs, fit: Callable[[Matrix, float], Predict], score: Measure, values: Sequence[float],
+    inputs: Inputs, fit: Callable[[Matrix, float], Predict], score: Scorer, values: Sequence[float],
     learned_from: Texts | None = None,
 ) -> Fitted:  # fmt: skip
     with track("TF-IDF baseline", total=1 + len(values), unit="steps") as advance:
-        own = chain(*inputs[0]) if isinstance(inputs[0], Pairs) else inputs[0]
-        train, validation, test = tfidf_features(own if learned_from is None else learned_from, *inputs)
+        if learned_from is None:
+            learned_from = [*chain(*inputs[0])] if isinstance(inputs[0], TextPairs) else inputs[0]
+        train, validation, test = tfidf_features(learned_from, *inputs)
         advance(1)
         models: dict[float, Predict] = {}
-        scores: list[float] = []
+        scores: dict[float, float] = {}
         for value in sorted(values):
             models[value] = fit(train, value)
-            validation_score = score(models[value](validation))
-            scores.append(-np.inf if validation_score is None else validation_score)
+            scored = score(models[value](validation))
+            scores[value] = -np.inf if scored is None else scored
             advance(1)
-    chosen = list(models)[int(np.argmax(scores))]  # the first among ties
+    chosen = max(scores, key=scores.__getitem__)  # the first among ties
     return models[chosen](test), chosen
 
 

@@ -8,22 +8,31 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from korbert.messages import Message, argument, reason
 from korbert.names import BLANK, nfc
 from korbert.records import is_empty, value_in
 
-_NAMES = {dict: "an object", list: "a list", float: "a number with a fraction", bool: "a truth value", int: "a number"}
+_T = TypeVar("_T")
+_NAMES = {
+    dict: Message("an object"),
+    list: Message("a list"),
+    float: Message("a number with a fraction"),
+    bool: Message("a truth value"),
+    int: Message("a number"),
+    type(None): Message("missing"),
+}
 
 
 class Unclear(ValueError):
-    """A cell that says that the whole file means something else than the role."""
+    """A cell that shows that the whole file is meant in another way, so that all of it is refused."""
 
 
-class Span(NamedTuple):
+class LabelledSpan(NamedTuple):
     """A labelled part of a text: half-open, in characters."""
 
     start: int
@@ -40,7 +49,7 @@ class QuotedSpan(NamedTuple):
     text: str
 
 
-class Answer(NamedTuple):
+class GoldAnswer(NamedTuple):
     """An answer, and its start in characters of the context, if the file has it."""
 
     text: str
@@ -53,32 +62,34 @@ class Answer(NamedTuple):
         return self.start, self.start + len(self.text)
 
 
-def text(cell: Any) -> str:
+def text(cell: object) -> str:
     """The text, unchanged. A whole number becomes its digits, as in CSV."""
+    if type(cell) is int:
+        return str(cell)
     if not isinstance(cell, str):
-        if type(cell) is int:
-            return str(cell)
-        kind = "missing" if cell is None else _NAMES.get(type(cell), f"of type {type(cell).__name__}")
-        raise ValueError(f"is {kind}, not a text")
+        kind = _NAMES.get(type(cell)) or Message("of type {name}", name=type(cell).__name__)
+        raise ValueError(Message("is {kind}, not a text", kind=kind))
     if "\0" in cell:
-        raise ValueError(f"has a NUL byte at character {cell.index(chr(0))}")
+        raise ValueError(Message("has a NUL byte at character {place}", place=cell.index("\0")))
     try:
         cell.encode()
     except UnicodeEncodeError as error:
         code = ord(cell[error.start])
-        fault = f"byte 0x{code - 0xDC00:02x}, which its encoding lacks," if 0xDC80 <= code <= 0xDCFF else "a surrogate"
-        raise ValueError(f"has {fault} at character {error.start}") from None
+        fault = Message("a surrogate")
+        if 0xDC80 <= code <= 0xDCFF:  # by which Python stands for a byte that is not of the encoding
+            fault = Message("byte 0x{byte:02x}, which its encoding lacks,", byte=code - 0xDC00)
+        raise ValueError(Message("has {fault} at character {place}", fault=fault, place=error.start)) from None
     return cell
 
 
-def text_or_empty(cell: Any) -> str:
+def text_or_empty(cell: object) -> str:
     """As `text`, but without a fault for an empty cell."""
     if is_empty(cell):
         return cell if isinstance(cell, str) else ""
     return text(cell)
 
 
-def label(cell: Any) -> str:
+def label(cell: object) -> str:
     """A label as in `name`. Numbers and truth values are spelled as in CSV: 1, 2.5, True.
 
     A list of one label, as doccano writes it, is that label.
@@ -88,23 +99,28 @@ def label(cell: Any) -> str:
         return name(cell)
     parts = value if isinstance(value, list) else [value]
     if any(isinstance(part, list) for part in parts):
-        raise ValueError("is a list of lists, not a label")
+        raise ValueError(Message("is a list of lists, not a label"))
     names = [label(choice) for part in parts for choice in _chosen(part)]
     if not names:
-        raise ValueError("is a list without a label")
+        raise ValueError(Message("is a list without a label"))
     if len(names) > 1:
-        raise Unclear(f"is a list of {len(names)} labels: use --several, for any number of labels")
+        raise Unclear(
+            Message(
+                "is a list of {count} labels: use {option}, for any number of labels",
+                count=len(names), option=argument("several"),
+            )
+        )  # fmt: skip
     return names[0]
 
 
-def name(cell: Any) -> str:
+def name(cell: object) -> str:
     """A text, number or truth value as in CSV, in NFC, without white space and zero-width characters around it."""
     if isinstance(cell, float):
         return str(int(cell)) if cell.is_integer() else repr(cell)  # pandas turns 1 into 1.0 in a column with gaps
     return str(cell) if isinstance(cell, bool) else nfc(text(cell).strip(BLANK))
 
 
-def labels(cell: Any) -> list[str]:
+def labels(cell: object) -> list[str]:
     """Labels from a list, or a string: of a list, or of labels as in `joined_labels`. May be empty.
 
     An object names each label with 0 or 1, or holds a list of `choices` (Label Studio).
@@ -112,7 +128,8 @@ def labels(cell: Any) -> list[str]:
     value = value_in(cell)
     if value is None and isinstance(cell, str):
         value = joined_labels(cell)
-    return [label(choice) for part in (value if isinstance(value, list) else [value]) for choice in _chosen(part)]
+    parts = value if isinstance(value, list) else [value]
+    return [label(choice) for part in parts for choice in _chosen(part)]
 
 
 def joined_labels(cell: str) -> list[str]:
@@ -121,7 +138,7 @@ def joined_labels(cell: str) -> list[str]:
     return [part.strip(BLANK) for part in cell.split(mark) if not is_empty(part)]
 
 
-def _chosen(part: Any) -> list[Any]:
+def _chosen(part: object) -> Sequence[object]:
     """The labels of a part of a list: of the object {"choices": [..]} or {"기쁨": 1, "슬픔": 0}, or itself."""
     if not isinstance(part, dict):
         return [part]
@@ -133,16 +150,16 @@ def _chosen(part: Any) -> list[Any]:
 _FLAGS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
 
 
-def flag(cell: Any) -> bool | None:
+def flag(cell: object) -> bool | None:
     """The truth value of 0, 1, True or False, also as spelled in CSV; None for another cell."""
     return _FLAGS.get(str(cell).strip().lower())
 
 
-def flagged(names: Iterable[str], flags: Sequence[Any]) -> list[str]:
+def flagged(names: Iterable[str], flags: Sequence[object]) -> list[str]:
     """The names whose flags are set; an empty cell is not set."""
     for cell in flags:
         if flag(cell) is None and not is_empty(cell):
-            raise ValueError(f"has {_shown(cell)} where 0 or 1 says whether the label holds")
+            raise ValueError(Message("has {cell} where 0 or 1 says whether the label holds", cell=_shown(cell)))
     return [name(label) for label, cell in zip(names, flags, strict=True) if flag(cell)]
 
 
@@ -153,15 +170,21 @@ def distinct_labels(values: Sequence[list[str] | None]) -> Sequence[list[str] | 
     for lists of two that could be either: [0, 1] in all rows.
     """
     lists = [value for value in values if value]
+    # [0, 1] may be flags of two labels, or two labels called 0 and 1: other rows tell, or nothing does.
     width = len(lists[0]) if lists else 0
     if width > 1 and all(len(value) == width and None not in map(flag, value) for value in lists):
         if width == 2 and all(value == lists[0] and value[0] != value[1] for value in lists):
-            raise ValueError(f"the labels of all rows are {lists[0]}: write the names of the labels")
+            raise ValueError(
+                Message("the labels of all rows are {labels}: write the names of the labels", labels=repr(lists[0]))
+            )
         return [value and flagged(map(str, range(width)), value) for value in values]
     for value in lists:
         if len(set(value)) < len(value):
             raise ValueError(
-                f"the labels {_shown(value)} repeat one: write each label once, or 0 and 1 for all labels in every row"
+                Message(
+                    "the labels {labels} repeat one: write each label once, or 0 and 1 for all labels in every row",
+                    labels=_shown(value),
+                )
             )
     return values
 
@@ -171,25 +194,27 @@ def score(cell: Any) -> float:
     with suppress(TypeError, ValueError):
         if not isinstance(cell, bool) and math.isfinite(number := float(cell)):
             return number
-    raise ValueError(f"is {_shown(cell)}, not a finite number")
+    raise ValueError(Message("is {cell}, not a finite number", cell=_shown(cell)))
 
 
-def truth(cell: Any) -> bool:
+def truth(cell: object) -> bool:
     """True or False, also as spelled in CSV: true, 1, False, 0."""
     if (value := flag(cell)) is None:
-        raise ValueError(f"is {_shown(cell)}, neither true nor false")
+        raise ValueError(Message("is {cell}, neither true nor false", cell=_shown(cell)))
     return value
 
 
-def words(cell: Any) -> list[str]:
+def words(cell: object) -> list[str]:
     """Words from a list of texts, or a string: of a list, or of words separated by white space."""
-    value = cell.split() if isinstance(cell, str) and value_in(cell) is None else value_in(cell)
+    value = value_in(cell)
+    if value is None and isinstance(cell, str):
+        value = cell.split()
     if not isinstance(value, list) or not value:
-        raise ValueError(f"is {_shown(cell)}, not a list of texts")
+        raise ValueError(Message("is {cell}, not a list of texts", cell=_shown(cell)))
     return [_part(text, part, index) for index, part in enumerate(value)]
 
 
-def tags(cell: Any) -> list[str]:
+def tags(cell: object) -> list[str]:
     """As `words`, each as in `name`."""
     return list(map(name, words(cell)))
 
@@ -208,6 +233,7 @@ def bio_tags(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
     Known are B_PER, PER-B and PER_B, if all tags are spelled alike, - instead of O, and I alone (KMOU), which continues
     the entity before it.
     """
+    # Each spelling is tried on all tags: a label may itself hold a hyphen or an underscore.
     written = {tag for tags in values if tags for tag in tags} - {"I"}
     outside = "-" if "O" not in written else "O"
     for spelling in _BIO:
@@ -215,17 +241,13 @@ def bio_tags(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
         begins = any(match and match["place"] == "B" for match in matches)
         if all(matches) and (begins or spelling == _BIO[0]):
             known = {match[0]: f"{match['place']}-{match['label']}" for match in matches if match} | {outside: "O"}
-            return [tags and _continued([known.get(tag, tag) for tag in tags]) for tags in values]
+            for tags in filter(None, values):
+                label = ""
+                for place, tag in enumerate(tags):
+                    tags[place] = f"I-{label}" if tag == "I" and label else known.get(tag, tag)
+                    label = tags[place][2:]
+            break
     return values
-
-
-def _continued(tags: Sequence[str]) -> list[str]:
-    """The tags with the label of the tag before each I alone, if that is of an entity."""
-    whole: list[str] = []
-    for tag in tags:
-        label = whole[-1][2:] if tag == "I" and whole else ""
-        whole.append(f"I-{label}" if label else tag)
-    return whole
 
 
 _FEW = 4  # sentences of a word each are possible
@@ -235,78 +257,82 @@ def sentences(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
     """The tokens of a file, unchanged. Raises ValueError if each of many rows has only one: these are no sentences."""
     if len(values) > _FEW and all(value is not None and len(value) == 1 and len(value[0]) > 1 for value in values):
         raise ValueError(
-            "each row has one word, where a sentence belongs: write CoNLL (.conll), a word, a tab and its tag a line,"
-            " and a blank line between sentences"
+            Message(
+                "each row has one word instead of a sentence: write CoNLL (.conll), with a word, a tab and its tag on "
+                "each line, and a blank line between sentences"
+            )
         )
     return values
 
 
-def choices(cell: Any) -> list[str]:
+def choices(cell: object) -> list[str]:
     """Two or more non-empty texts, from a list or a string of one. Trailing empty cells are ignored."""
     value = value_in(cell)
     if not isinstance(value, list | tuple):
-        raise ValueError(f"is {_shown(cell)}, not a list of choices")
+        raise ValueError(Message("is {cell}, not a list of choices", cell=_shown(cell)))
     while value and is_empty(value[-1]):
         value = value[:-1]
     if len(value) < 2 or any(map(is_empty, value)):
-        raise ValueError(f"has {_shown(value)}, not two choices or more without gaps")
+        raise ValueError(Message("has {cell}, not two choices or more without gaps", cell=_shown(value)))
     return [_part(text, part, index) for index, part in enumerate(value)]
 
 
-def texts(cell: Any) -> list[str]:
+def texts(cell: object) -> list[str]:
     """A text, or several, from a list or a string of one. Empty cells are left out."""
     value = value_in(cell)
     parts = value if isinstance(value, list) else [cell]
     return [_part(text, part, index) for index, part in enumerate(parts) if not is_empty(part)]
 
 
-def vector(cell: Any) -> NDArray[np.float32]:
+def vector(cell: object) -> NDArray[np.float32]:
     """A list of finite numbers."""
     with suppress(TypeError, ValueError):
         numbers = np.asarray(value_in(cell), np.float32)
         if numbers.ndim == 1 and len(numbers) and np.isfinite(numbers).all():
             return numbers
-    raise ValueError(f"is {_shown(cell)}, not a list of finite numbers")
+    raise ValueError(Message("is {cell}, not a list of finite numbers", cell=_shown(cell)))
 
 
-def answers(cell: Any) -> list[Answer]:
+def answers(cell: object) -> list[GoldAnswer]:
     """Answers to a question: a text, a list of texts, or SQuAD's text and answer_start. Empty ones are left out."""
     value = _objects(value_in(cell))
     if value is None or type(value) is int:
         value = [cell]
     if not isinstance(value, list):
-        raise ValueError(f"is {_shown(cell)}, not answers")
+        raise ValueError(Message("is {cell}, not answers", cell=_shown(cell)))
     texts = [part.get("text", 0) if isinstance(part, dict) else part for part in value]
     return [_part(_answer, part, index) for index, part in enumerate(value) if not is_empty(texts[index])]
 
 
-def _answer(part: Any) -> Answer:
+def _answer(part: object) -> GoldAnswer:
     if not isinstance(part, dict):
-        return Answer(text(part), None)
+        return GoldAnswer(text(part), None)
     written = part.get("answer_start", part.get("start"))
     start = _offset(written)
     if written is not None and (start is None or start < 0):
-        raise ValueError(f"has answer_start {_shown(written)}, not a character from 0")
-    return Answer(text(part.get("text", part.get("value"))), start)
+        raise ValueError(Message("has answer_start {cell}, not a character from 0", cell=_shown(written)))
+    return GoldAnswer(text(part.get("text", part.get("value"))), start)
 
 
 ANY = "any"  # the value of a slot that may have any value
 
 
-def slot(part: Any) -> Answer | str | None:
+def slot(part: object) -> GoldAnswer | str | None:
     """The value of a slot: an Answer, ANY, or None for an absent slot."""
-    return None if is_empty(part) else ANY if part == ANY else _answer(part)
+    if is_empty(part):
+        return None
+    return ANY if part == ANY else _answer(part)
 
 
-def named(value: Callable[[Any], Any], cell: Any) -> dict[str, Any]:
+def named(value: Callable[[object], _T], cell: object) -> dict[str, _T]:
     """Name -> value(part), from an object, or a string of one."""
     parts = value_in(cell)
     if not isinstance(parts, dict) or any(map(is_empty, parts)):
-        raise ValueError(f"is {_shown(cell)}, not an object of names and values")
+        raise ValueError(Message("is {cell}, not an object of names and values", cell=_shown(cell)))
     return {name: _part(value, part, name) for name, part in parts.items()}
 
 
-def _offset(cell: Any) -> int | None:
+def _offset(cell: object) -> int | None:
     """A whole number, also as 7.0, "7" or "7.0"; None for another cell."""
     with suppress(ValueError):
         if (number := score(cell)).is_integer():
@@ -314,17 +340,17 @@ def _offset(cell: Any) -> int | None:
     return None
 
 
-def starts(cell: Any) -> list[int]:
+def starts(cell: object) -> list[int]:
     """The first characters of the answers: a number, also as text, or a list of them; -1 where there is none."""
     value = value_in(cell)
     parts = value if isinstance(value, list) else [cell]
     numbers = [number for number in map(_offset, parts) if number is not None and number >= -1]
     if len(numbers) < len(parts):
-        raise ValueError(f"is {_shown(cell)}, not a character from 0")
+        raise ValueError(Message("is {cell}, not a character from 0", cell=_shown(cell)))
     return numbers
 
 
-def spans(cell: Any) -> list[Span | QuotedSpan]:
+def spans(cell: object) -> list[LabelledSpan | QuotedSpan]:
     """Labelled parts of a text, in order: objects with start, end and label, or lists of these three.
 
     Keys are start, end, label, or start_offset, end_offset, labels (a list of one), type. An object with `text` becomes
@@ -332,26 +358,29 @@ def spans(cell: Any) -> list[Span | QuotedSpan]:
     """
     value = _objects(value_in(cell))
     if not isinstance(value, list):
-        raise ValueError(f"is {_shown(cell)}, not a list of spans")
+        raise ValueError(Message("is {cell}, not a list of spans", cell=_shown(cell)))
     return sorted(_part(_span, part, index) for index, part in enumerate(value))
 
 
-def _span(part: Any) -> Span | QuotedSpan:
+def _span(part: object) -> LabelledSpan | QuotedSpan:
     quoted = None
     if isinstance(part, dict):
-        start, end = part.get("start", part.get("start_offset")), part.get("end", part.get("end_offset"))
-        names, quoted = part.get("label", part.get("labels", part.get("type"))), part.get("text")
-        part = [start, end, names]
+        quoted = part.get("text")
+        names = part.get("label", part.get("labels", part.get("type")))
+        part = [part.get("start", part.get("start_offset")), part.get("end", part.get("end_offset")), names]
     if not isinstance(part, list | tuple) or len(part) != 3 or is_empty(part[2]):
-        raise ValueError(f"is {_shown(part)}, not start, end and label")
+        raise ValueError(Message("is {cell}, not start, end and label", cell=_shown(part)))
     start, end = map(_offset, part[:2])
     if start is None or end is None or not 0 <= start < end:
-        raise ValueError(f"is {_shown(part)}, where start and end are no characters from 0 in order")
-    name = label(part[2])
-    return Span(start, end, name) if not isinstance(quoted, str) else QuotedSpan(start, end, name, quoted)
+        raise ValueError(
+            Message("is {cell}, where start and end are not characters from 0 in order", cell=_shown(part))
+        )
+    if isinstance(quoted, str):
+        return QuotedSpan(start, end, label(part[2]), quoted)
+    return LabelledSpan(start, end, label(part[2]))
 
 
-def placed(text: str, spans: Sequence[Span | QuotedSpan]) -> list[Span]:
+def placed(text: str, spans: Sequence[LabelledSpan | QuotedSpan]) -> list[LabelledSpan]:
     """Spans in characters of the text. Those with a text of their own have to stand for it, in NFC.
 
     If they do not, their offsets are taken as UTF-16 units, as in a browser, or their end as that of the last
@@ -359,17 +388,21 @@ def placed(text: str, spans: Sequence[Span | QuotedSpan]) -> list[Span]:
     """
     result = []
     for span in spans:
-        if isinstance(span, QuotedSpan):
-            start, end, name, quoted = span
-            units = _from_utf16(text, start), _from_utf16(text, end)
-            alike = [
-                pair for pair in ((start, end), units, (start, end + 1)) if _plain(text[slice(*pair)]) == _plain(quoted)
-            ]
-            if not alike:
-                there = _shown(text[start:end])
-                raise ValueError(f"has {name} at [{start}, {end}), where the text has {there}, not {_shown(quoted)}")
-            span = Span(*alike[0], name)
-        result.append(span)
+        if isinstance(span, LabelledSpan):
+            result.append(span)
+            continue
+        start, end, name, quoted = span
+        units = (_from_utf16(text, start), _from_utf16(text, end))
+        candidates = ((start, end), units, (start, end + 1))
+        alike = [pair for pair in candidates if _plain(text[slice(*pair)]) == _plain(quoted)]
+        if not alike:
+            raise ValueError(
+                Message(
+                    "has {label} at [{start}, {end}), where the text has {there}, not {quoted}",
+                    label=name, start=start, end=end, there=_shown(text[start:end]), quoted=_shown(quoted),
+                )
+            )  # fmt: skip
+        result.append(LabelledSpan(*alike[0], name))
     return result
 
 
@@ -383,12 +416,12 @@ def _plain(text: str) -> str:
     return re.sub(r"\s", " ", nfc(text))
 
 
-def _part(value: Any, part: Any, name: int | str) -> Any:
+def _part(value: Callable[[object], _T], part: object, name: int | str) -> _T:
     """value(part), with the name of the part in any ValueError."""
     try:
         return value(part)
     except ValueError as error:
-        raise ValueError(f"has a part {name} that {error}") from None
+        raise ValueError(Message("has a part {name} that {fault}", name=name, fault=reason(error))) from None
 
 
 def _objects(value: Any) -> Any:
@@ -396,10 +429,10 @@ def _objects(value: Any) -> Any:
     if not isinstance(value, dict) or not value or not all(isinstance(column, list) for column in value.values()):
         return [value] if isinstance(value, dict) else value
     if len({len(column) for column in value.values()}) > 1:
-        raise ValueError(f"is {_shown(value)}, whose lists differ in length")
+        raise ValueError(Message("is {cell}, whose lists differ in length", cell=_shown(value)))
     return [dict(zip(value, values, strict=True)) for values in zip(*value.values(), strict=True)]
 
 
-def _shown(cell: Any) -> str:
+def _shown(cell: object) -> str:
     shown = repr(cell)
     return shown if len(shown) <= 60 else f"{shown[:57]}..."

@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.messages import Message
+from korbert.messages import Message, joined, reason
 from korbert.names import BLANK, did_you_mean, nfc, same_name
 from korbert.records import Cells, is_empty
+from korbert.system import JsonObject
 from korbert.tasks.files.cells import flag
 from korbert.tasks.files.roles import Role
 
@@ -34,18 +34,19 @@ def choose_columns(
             raise SettingsError(
                 "{name!r} cannot be named for this kind of task, which has {known}", name=name, known=known
             )
-        named = (columns,) if isinstance(columns, str) else tuple(columns)
-        chosen[name] = tuple(_found(column, name, present, file) for column in named)
+        chosen[name] = tuple(_found(column, name, present, file) for column in as_columns(columns))
     taken = {column for columns in chosen.values() for column in columns}
     free = [column for column in present if column not in taken]
     for role in roles:
         if role.name not in chosen and (columns := _usual(role, free, file, cells)):
             chosen[role.name] = columns
+    # Columns of 0 and 1 are taken last: what is left is named for labels.
     for role in roles:
         if role.required and role.name not in chosen and role.flags:
             taken = {column for columns in chosen.values() for column in columns}
-            if len(columns := flag_columns([column for column in free if column not in taken], cells or {})) > 1:
-                chosen[role.name] = columns
+            flags = flag_columns([column for column in free if column not in taken], cells or {})
+            if len(flags) > 1:
+                chosen[role.name] = flags
     missing = [role for role in roles if role.required and role.name not in chosen]
     if missing:
         what = " and ".join(f"{role.name} ({', '.join(role.names[:3])}, ...)" for role in missing)
@@ -54,10 +55,27 @@ def choose_columns(
             "no columns, add a line that does",
             file=file,
             what=what,
-            listed=listed(present),
+            listed=column_names(present),
         )
-    _refuse_shared(chosen, given, present, file)
+    holder: dict[str, str] = {}  # the role that a column was found for
+    for name, columns in chosen.items():
+        for column in columns if name not in given else ():
+            if column in holder:
+                raise CorpusError(
+                    "{file}: column {column!r} may hold {holder} or {role} (of {listed}): say which column holds which",
+                    file=file,
+                    column=column,
+                    holder=holder[column],
+                    role=name,
+                    listed=column_names(present),
+                )
+            holder[column] = name
     return {role.name: chosen[role.name] for role in roles if role.name in chosen}
+
+
+def as_columns(names: str | Sequence[str]) -> tuple[str, ...]:
+    """The columns of a role as the user gives them: one, or several in order."""
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def columns_of(role: Role, present: Iterable[str], cells: Cells | None = None) -> tuple[str, ...]:
@@ -69,6 +87,7 @@ def columns_of(role: Role, present: Iterable[str], cells: Cells | None = None) -
     named = tuple(column for column in present if _plain(column) in map(_plain, role.names))
     if cells is None:
         return named
+    # First what holds a value of the role, then what has no cell to tell, then other names with such values.
     fitting = tuple(column for column in named if _fits(role, cells.get(column, ())))
     if fitting := fitting or tuple(column for column in named if not cells.get(column)):
         return fitting
@@ -87,29 +106,34 @@ def column_for(names: tuple[str, ...], present: tuple[str, ...]) -> str | None:
     return None
 
 
-def row_of(fields: Mapping[str, Any], roles: Iterable[Role], together: Given | None = None) -> dict[str, Any]:
+def row_of(fields: Mapping[str, object], roles: Iterable[Role], together: Given | None = None) -> JsonObject:
     """Role -> value of a record to predict for, whether it is of a file or a caller has it.
 
     roles: with the names of their columns, the preferred one first. together: the columns that hold a role as a list,
     if all are present. An optional role without a column, or with an empty cell, is left out.
     Raises ValueError for a role without a column of its own, and for a cell that it cannot have.
     """
-    row: dict[str, Any] = {}
+    row: JsonObject = {}
     holders: dict[str, str] = {}
     for role in roles:
         column = column_for(role.names, tuple(fields))
         if not role.required and (column is None or is_empty(fields[column])):
             continue
-        if column is None or column in holders:
-            there = f"but for {holders[column]}" if column else f"among {', '.join(fields) or 'none'}"
-            raise ValueError(f"no column {' or '.join(dict.fromkeys((role.names[0], role.name)))} {there}")
+        names = " or ".join(dict.fromkeys((role.names[0], role.name)))
+        if column is None:
+            present = ", ".join(fields) or Message("none")
+            raise ValueError(Message("no column {names} among {present}", names=names, present=present))
+        if column in holders:
+            raise ValueError(Message("no column {names} but for {role}", names=names, role=holders[column]))
         holders[column] = role.name
+        cell = fields[column]
         parts = (together or {}).get(role.name, ())
-        are_parts = len(parts) > 1 and fields.keys() >= set(parts)
+        if len(parts) > 1 and fields.keys() >= set(parts):
+            cell = [fields[part] for part in parts]
         try:
-            row[role.name] = role.value([fields[part] for part in parts] if are_parts else fields[column])
+            row[role.name] = role.value(cell)
         except ValueError as error:
-            raise ValueError(f"{column!r} {error}") from None
+            raise ValueError(Message("{column!r} {fault}", column=column, fault=reason(error))) from None
     return row
 
 
@@ -118,7 +142,7 @@ def flag_columns(present: Iterable[str], cells: Cells) -> tuple[str, ...]:
     return tuple(column for column in present if cells.get(column) and None not in map(flag, cells[column]))
 
 
-def _fits(role: Role, cells: Iterable[Any]) -> bool:
+def _fits(role: Role, cells: Iterable[object]) -> bool:
     """Whether a cell is a value of the role, and holds something."""
     for cell in cells:
         with suppress(ValueError):
@@ -172,29 +196,21 @@ def _found(column: str, role: str, present: Sequence[str], file: str) -> str:
         file=file,
         column=column,
         role=role,
-        listed=listed(present),
+        listed=column_names(present),
         hint=hint,
     )
 
 
-def _refuse_shared(chosen: Mapping[str, tuple[str, ...]], given: Given, present: Sequence[str], file: str) -> None:
-    """CorpusError if two roles that the user did not name were matched to the same column."""
-    holder: dict[str, str] = {}
-    for role, columns in chosen.items():
-        for column in columns if role not in given else ():
-            if column in holder:
-                raise CorpusError(
-                    "{file}: column {column!r} may hold {holder} or {role} (of {listed}): say which column holds which",
-                    file=file,
-                    column=column,
-                    holder=holder[column],
-                    role=role,
-                    listed=listed(present),
-                )
-            holder[column] = role
+def columns_summary(columns: Mapping[str, Sequence[str]]) -> Message:
+    """Which columns each role is read from."""
+    roles = [
+        Message("{role} from {columns}", role=role, columns=", ".join(map(repr, names)))
+        for role, names in columns.items()
+    ]
+    return joined(roles, ", ")
 
 
-def listed(columns: Sequence[str]) -> str:
+def column_names(columns: Sequence[str]) -> str:
     """Column names for messages, with undecodable characters escaped."""
     names = ", ".join(column or "(no name)" for column in columns) or "none"
     return names.encode("utf-8", "backslashreplace").decode()

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from korbert.messages import Message
+from korbert.system import JsonObject
 from korbert.tasks.files import cells
 
 
@@ -37,7 +38,7 @@ class Role:
     series: tuple[str, ...] = ()
     alike: tuple[str, ...] = ()
     flags: bool = False
-    complete: Callable[[dict[str, Any]], str | None] | None = None
+    complete: Callable[[JsonObject], Message | None] | None = None
     settle: Callable[[Sequence[Any]], Sequence[Any]] | None = None
 
 
@@ -52,45 +53,46 @@ def renamed(role: Role, names: Mapping[str, str], *, strict: bool = False) -> Ro
         if not strict:
             return names.get(label, label)
         if label.lower() not in names:
-            raise ValueError(f"is {label!r}, none of {', '.join(names)}")
+            raise ValueError(Message("is {label!r}, none of {known}", label=label, known=", ".join(names)))
         return names[label.lower()]
 
-    def value(cell: Any) -> Any:
+    def value(cell: object) -> str | list[str]:
         labels = role.value(cell)
         return list(map(rename, labels)) if isinstance(labels, list) else rename(labels)
 
-    def settle(labels: Sequence[Any]) -> Sequence[Any]:
+    def settle(labels: Sequence[str | None]) -> Sequence[str | None]:
         are_of_files = {label for label in labels if label is not None} <= names.keys()
-        return [names.get(label) for label in labels] if are_of_files else labels
+        return [label and names[label] for label in labels] if are_of_files else labels
 
     if not strict and names.keys() & set(names.values()) and role.settle is None:
         return replace(role, settle=settle)
     return replace(role, value=value) if names else role
 
 
-def _place_spans(row: dict[str, Any]) -> str | None:
-    text, spans = row.get("text"), row.get("spans")
+def _place_spans(row: JsonObject) -> Message | None:
+    text = row.get("text")
+    spans = row.get("spans")
     if text is None or spans is None:
         return None
     row["spans"] = cells.placed(text, spans)
-    counted = max((span.end for span in spans if isinstance(span, cells.Span)), default=0)
-    return _DOUBTFUL if any(char > "\uffff" for char in text[:counted]) else None
+    counted = max((span.end for span in spans if isinstance(span, cells.LabelledSpan)), default=0)
+    if not any(char > "\uffff" for char in text[:counted]):
+        return None
+    return Message(
+        "have spans after characters above U+FFFF (emoji), without their text: offsets are read as characters, but"
+        " tools that count UTF-16 units, as browsers do, mean positions further left"
+    )
 
 
-_DOUBTFUL = Message(
-    "have spans behind characters above U+FFFF (emoji), and no text of their own: their offsets are read as"
-    " characters, but a tool that counts UTF-16 units, as browsers do, means places further left"
-)
-
-
-def _place_answers(row: dict[str, Any]) -> None:
-    starts, answers = row.pop("starts", None), row.get("answers")
+def _place_answers(row: JsonObject) -> None:
+    starts = row.pop("starts", None)
+    answers = row.get("answers")
     if starts is None or not answers or row.get("impossible"):
         return
     if len(starts) != len(answers):
-        raise ValueError(f"{len(starts)} starts for {len(answers)} answers")
+        raise ValueError(Message("{starts} starts for {answers} answers", starts=len(starts), answers=len(answers)))
     row["answers"] = [
-        answer if answer.start is not None or start < 0 else cells.Answer(answer.text, start)
+        answer if answer.start is not None or start < 0 else cells.GoldAnswer(answer.text, start)
         for answer, start in zip(answers, starts, strict=True)
     ]
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from korbert.errors import CorpusError
-from korbert.messages import Message, joined
+from korbert.messages import Message, joined, reason
 from korbert.records import Cells, Fault, Form, Table, is_empty, open_table, tables_of
 from korbert.tasks.files import cells
-from korbert.tasks.files.columns import Given, choose_columns, flag_columns
+from korbert.tasks.files.columns import Given, as_columns, choose_columns, columns_summary, flag_columns
 from korbert.tasks.files.roles import Role
 
-Row: TypeAlias = dict[str, Any]
+TaskRow: TypeAlias = dict[str, Any]
 """Role -> value; None if an optional role has no column or an empty cell."""
 
 _PLACES_SHOWN = 3
@@ -32,7 +32,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceFile:
     """A file that was read: format and encoding, role -> columns used, and number of rows."""
 
     file: str
@@ -41,18 +41,15 @@ class Source:
     columns: Mapping[str, tuple[str, ...]]
     rows: int
 
-    def said(self) -> Message:
+    def summary(self) -> Message:
         """The file, its format and its columns in a line."""
-        roles = [
-            Message("{role} from {columns}", role=role, columns=_shown(columns))
-            for role, columns in self.columns.items()
-        ]
         how: str = self.form
         if self.encoding:
             how = Message("{form} in {encoding}", form=self.form, encoding=self.encoding.upper())
         return Message(
-            "{file}: {rows:,} rows ({how}; {roles})", file=self.file, rows=self.rows, how=how, roles=joined(roles, ", ")
-        )
+            "{file}: {rows:,} rows ({how}; {roles})",
+            file=self.file, rows=self.rows, how=how, roles=columns_summary(self.columns),
+        )  # fmt: skip
 
 
 @dataclass
@@ -64,22 +61,22 @@ class Dropped:
 
 
 @dataclass
-class Rows:
+class TaskRows:
     """Rows in file order, with their places, and how they were read.
 
     dropped: reason -> dropped records. notes: further remarks for the user.
     """
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list[TaskRow] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
-    sources: list[Source] = field(default_factory=list)
+    sources: list[SourceFile] = field(default_factory=list)
     dropped: dict[str, Dropped] = field(default_factory=dict)
     notes: list[Message] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[TaskRow]:
         return iter(self.rows)
 
     @property
@@ -92,21 +89,21 @@ class Rows:
         """Role -> columns used, from the first file that has the role."""
         return {role: columns for source in reversed(self.sources) for role, columns in source.columns.items()}
 
-    def said(self) -> list[Message]:
+    def summary(self) -> list[Message]:
         """Summary lines: the files, what was dropped with the first places, and notes."""
-        lines = [source.said() for source in self.sources]
-        for reason, dropped in self.dropped.items():
+        lines = [source.summary() for source in self.sources]
+        for why, dropped in self.dropped.items():
             places = joined([*dropped.first, *(["..."] if dropped.count > _PLACES_SHOWN else [])])
             lines.append(
-                Message("dropped {count:,} as {reason}: {places}", count=dropped.count, reason=reason, places=places)
+                Message("dropped {count:,} as {reason}: {places}", count=dropped.count, reason=why, places=places)
             )
         return lines + self.notes
 
-    def drop(self, place: str, fault: Fault) -> None:
+    def drop(self, place: Place, fault: Fault) -> None:
         dropped = self.dropped.setdefault(fault.reason, Dropped())
         dropped.count += 1
         if len(dropped.first) < _PLACES_SHOWN:
-            dropped.first.append(Message("{place}: {fault}", place=place, fault=fault.what))
+            dropped.first.append(Message("{place}: {fault}", place=str(place), fault=fault.what))
 
 
 def read_rows(
@@ -116,7 +113,7 @@ def read_rows(
     form: Form = "auto",
     columns: Given | None = None,
     trained: Given | None = None,
-) -> Rows:
+) -> TaskRows:
     """Reads labelled files, in order. For what is dropped or refused, see docs/formats.md.
 
     form: of all files; "auto": by extension, or else content. columns: role -> its column, or several in order; other
@@ -125,8 +122,9 @@ def read_rows(
     Raises CorpusError with file, line, what is there, and what to do; SettingsError for an unknown form and for a role
     in `columns` that is not in `roles`.
     """
-    result, own = Rows(), {role.name for role in roles}
-    asked = {role: (names,) if isinstance(names, str) else tuple(names) for role, names in (columns or {}).items()}
+    result = TaskRows()
+    own = {role.name for role in roles}
+    asked = {role: as_columns(names) for role, names in (columns or {}).items()}
     taken = {column for names in asked.values() for column in names}
     before = {column for names in (trained or {}).values() for column in names}
     given: Any = [paths] if isinstance(paths, str) or hasattr(paths, "suffix") else paths  # an address is no Path
@@ -136,26 +134,27 @@ def read_rows(
         known = {role: names for role, names in (trained or {}).items() if role in own and free.issuperset(names)}
         _read_table(result, table, str(path), roles, {**known, **asked})
     if not result.rows:
-        raise CorpusError("no row can be used: {said}", said="; ".join(result.said()) or "no file given")
+        raise CorpusError("no row can be used: {said}", said=joined(result.summary()) or Message("no file given"))
     for role in roles:
         if role.unique:
             _settle_repeated(result, role.name, is_given=role.name in asked)
     return result
 
 
-def _read_table(result: Rows, table: Table, file: str, roles: Sequence[Role], columns: Given) -> None:
+def _read_table(result: TaskRows, table: Table, file: str, roles: Sequence[Role], columns: Given) -> None:
     """Adds the rows of a file."""
     chosen = choose_columns(roles, table.columns, columns, table.place(file), table.first)
-    before, is_dropped = len(result), False
+    before = len(result)
+    is_dropped = False
     reading = _Reading(roles, chosen, table.first)
     for number, record in table.read(reading.wanted):
         place = Place(file, table.unit, number)
         try:
             row = record if isinstance(record, Fault) else reading.row(record)
         except cells.Unclear as error:
-            raise CorpusError("{place}: {error}", place=place, error=error) from error
+            raise CorpusError("{place}: {error}", place=place, error=reason(error)) from error
         if isinstance(row, Fault):
-            result.drop(str(place), row)
+            result.drop(place, row)
             is_dropped = True
         else:
             result.rows.append(row)
@@ -166,9 +165,8 @@ def _read_table(result: Rows, table: Table, file: str, roles: Sequence[Role], co
             try:
                 values = role.settle([row.get(role.name) for row in rows])
             except ValueError as error:
-                raise CorpusError(
-                    "{file}: {shown}: {error}", file=file, shown=_shown(chosen[role.name]), error=error
-                ) from error
+                shown = _shown(chosen[role.name])
+                raise CorpusError("{file}: {shown}: {error}", file=file, shown=shown, error=reason(error)) from error
             for row, value in zip(rows, values, strict=True):
                 row[role.name] = value
     result.notes += [Message("{file}: {note}", file=file, note=note) for note in table.notes]
@@ -176,7 +174,7 @@ def _read_table(result: Rows, table: Table, file: str, roles: Sequence[Role], co
         result.notes.append(Message("{file}: {count:,} rows {remark}", file=file, count=count, remark=remark))
     if not rows and not is_dropped:
         raise CorpusError("{file}: holds no row: give a file with rows", file=file)
-    result.sources.append(Source(file, table.form, table.encoding, chosen, len(rows)))
+    result.sources.append(SourceFile(file, table.form, table.encoding, chosen, len(rows)))
 
 
 class _Reading:
@@ -190,15 +188,15 @@ class _Reading:
         several = [(role, columns) for role, columns in self._roles if role.flags and len(columns) > 1]
         self._flags = {role.name for role, columns in several if flag_columns(columns, first) == columns}
 
-    def row(self, record: Sequence[Any]) -> Row | Fault:
-        row: Row = dict.fromkeys(self._names)
+    def row(self, record: Sequence[object]) -> TaskRow | Fault:
+        row: TaskRow = dict.fromkeys(self._names)
         held = dict(zip(self.wanted, record, strict=True))
         for role, columns in self._roles:
             own = [held[column] for column in columns]
             filled = [cell for cell in own if not is_empty(cell)]
             if not filled:
                 if role.required and role.empty is None:
-                    return Fault(f"no_{role.name}", f"{_shown(columns)} is empty")
+                    return Fault(f"no_{role.name}", Message("{columns} is empty", columns=_shown(columns)))
                 row[role.name] = role.empty() if role.empty and role.required else None
                 continue
             try:
@@ -206,18 +204,21 @@ class _Reading:
                     row[role.name] = cells.flagged(columns, own)
                 elif len(columns) == 1:
                     row[role.name] = role.value(own[0])
-                else:  # columns label1, label2 may have names, and some none
-                    row[role.name] = role.value(filled if role.flags else own)
-            except cells.Unclear as error:
-                raise cells.Unclear(f"{_shown(columns)} {error}") from error
+                elif role.flags:  # columns label1, label2 may have names, and some none
+                    row[role.name] = role.value(filled)
+                else:
+                    row[role.name] = role.value(own)
             except ValueError as error:
-                return Fault(f"bad_{role.name}", f"{_shown(columns)} {error}")
+                fault = Message("{columns} {fault}", columns=_shown(columns), fault=reason(error))
+                if isinstance(error, cells.Unclear):
+                    raise cells.Unclear(fault) from error
+                return Fault(f"bad_{role.name}", fault)
         for role, _ in self._roles:
             try:
                 if role.complete and (remark := role.complete(row)):
                     self.remarks[remark] += 1
             except ValueError as error:
-                return Fault(f"bad_{role.name}", str(error))
+                return Fault(f"bad_{role.name}", reason(error))
         return row
 
 
@@ -225,13 +226,16 @@ def _shown(columns: Iterable[str]) -> str:
     return " ".join(map(repr, columns))
 
 
-def _settle_repeated(result: Rows, role: str, *, is_given: bool) -> None:
+def _settle_repeated(result: TaskRows, role: str, *, is_given: bool) -> None:
     """Refuses repeated values if the user named the column; otherwise it does not hold ids and is ignored."""
     seen: dict[Any, int] = {}
     for index, row in enumerate(result.rows):
         value = row[role]
         if value is not None and (first := seen.setdefault(value, index)) != index:
-            what = f"{role} {value!r} stands at {result.places[first]} and at {result.places[index]}"
+            what = Message(
+                "{role} {value!r} is at {first} and at {second}",
+                role=role, value=value, first=str(result.places[first]), second=str(result.places[index]),
+            )  # fmt: skip
             if is_given:
                 raise CorpusError("{what}: name a column without repetitions", what=what)
             columns = " ".join(result.columns[role])
@@ -242,7 +246,7 @@ def _settle_repeated(result: Rows, role: str, *, is_given: bool) -> None:
             return
 
 
-def refuse_unseen_labels(rows: Rows, known: Iterable[str]) -> None:
+def refuse_unseen_labels(rows: TaskRows, known: Iterable[str]) -> None:
     """Raises CorpusError for labels, one or a list per row, not `known` from training: which, how often, and where."""
     names = set(known)
     unseen: dict[str, list[Place]] = {}
@@ -252,12 +256,17 @@ def refuse_unseen_labels(rows: Rows, known: Iterable[str]) -> None:
                 unseen.setdefault(label, []).append(place)
     if unseen:
         most = sorted(unseen, key=lambda label: -len(unseen[label]))[:_LABELS_SHOWN]
-        shown = "; ".join(f"{label!r} {len(unseen[label]):,} times, first at {unseen[label][0]}" for label in most)
-        more = f"; and {len(unseen) - _LABELS_SHOWN} more" if len(unseen) > _LABELS_SHOWN else ""
-        listed = ", ".join(sorted(names)[:20])
+        shown = [
+            Message(
+                "{label!r} {count:,} times, first at {place}",
+                label=label, count=len(unseen[label]), place=str(unseen[label][0]),
+            )
+            for label in most
+        ]  # fmt: skip
+        if len(unseen) > _LABELS_SHOWN:
+            shown.append(Message("and {count} more", count=len(unseen) - _LABELS_SHOWN))
         raise CorpusError(
-            "labels not seen in training: {shown}{more}: known are {listed}: correct them or train again",
-            shown=shown,
-            more=more,
-            listed=listed,
+            "labels not seen in training: {shown}: known are {known}: correct them or train again",
+            shown=joined(shown),
+            known=", ".join(sorted(names)[:20]),
         )

@@ -1,4 +1,4 @@
-"""How an encoder learns a task: settings, epochs, what is trained of it, caches of pieces and vectors."""
+"""How an encoder learns a task: settings, epochs, which of its weights are trained, caches of pieces and vectors."""
 
 import lazy_loader
 

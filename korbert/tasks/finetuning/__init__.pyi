@@ -5,11 +5,10 @@ from .best_epoch import read_best as read_best
 from .encoded import EncodedTexts as EncodedTexts
 from .layerwise import keep_layers as keep_layers
 from .learning import finetune as finetune
-from .settings import LearningSettings as LearningSettings
-from .settings import Numbers as Numbers
-from .settings import Rates as Rates
-from .settings import Way as Way
-from .settings import training_name as training_name
-from .vectors import Keeping as Keeping
+from .learning_settings import LearningSettings as LearningSettings
+from .learning_settings import Numbers as Numbers
+from .learning_settings import Rates as Rates
+from .learning_settings import Way as Way
+from .learning_settings import training_name as training_name
 from .vectors import KeptVectors as KeptVectors
 from .vectors import keep_vectors as keep_vectors

@@ -33,6 +33,7 @@ def keep_best(work: Path, model: nn.Module, now: Best) -> None:
     repeats the end of an epoch finds or writes the same file.
     """
     best = read_best(work)
+    # The earlier one of equal epochs, also in a run that repeats the end of an epoch.
     if best and not (now.score, -now.epoch) > (best.score, -best.epoch):
         return
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}

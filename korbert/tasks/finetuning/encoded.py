@@ -17,7 +17,8 @@ from korbert.system import broadcast, content_digest, intact, track, write_whole
 from korbert.tasks.passages import MANY_TEXTS, Passage
 from korbert.tokenization import AnyTokenizer
 
-_PART_CHARS, _PART_TEXTS = 500_000, 10_000  # most that an interrupted run analyses again
+_PART_CHARS = 500_000  # the most that an interrupted run analyses again
+_PART_TEXTS = 10_000
 _SCHEMA = pa.schema(
     {
         "input_ids": pa.list_(pa.int32()),  # without special tokens
@@ -32,7 +33,9 @@ class EncodedTexts:
     """The pieces and morphemes of a list of texts, cached in a folder."""
 
     def __init__(self, folder: Path, texts: Sequence[str], tokenizer: AnyTokenizer) -> None:
-        self.texts, self._folder, self._tokenizer = texts, folder, tokenizer
+        self.texts = texts
+        self._folder = folder
+        self._tokenizer = tokenizer
         self._parts: list[tuple[str, Sequence[str]]] = []  # prefix of the file's name, texts
         made_from = hashlib.sha256(" ".join([tokenizer.digest, *_SCHEMA.names]).encode())
         for part in _parts(texts):
@@ -50,7 +53,7 @@ class EncodedTexts:
         def analyze() -> None:
             missing = [(name, texts) for name, texts in self._parts if intact(self._folder, name) is None]
             total, left = (sum(len(texts) for _, texts in parts) for parts in (self._parts, missing))
-            threads = workers if left > MANY_TEXTS else 0
+            threads = workers if left > MANY_TEXTS else 0  # Kiwi is loaded again for threads
             with track(description, total, "texts", total - left) as advance:
                 for name, texts in missing:
                     sink = pa.BufferOutputStream()
@@ -107,4 +110,5 @@ def _parts(texts: Sequence[str]) -> Iterator[Sequence[str]]:
         chars += len(text)
         if chars >= _PART_CHARS or end - start == _PART_TEXTS or end == len(texts):
             yield texts[start:end]
-            start, chars = end, 0
+            start = end
+            chars = 0

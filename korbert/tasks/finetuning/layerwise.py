@@ -6,12 +6,13 @@ from typing import Any
 from torch import nn
 
 from korbert.errors import SettingsError
+from korbert.messages import Message
 from korbert.modeling import OVERLAP, Encoder, Network
 
-_SHARED = "the layers of this encoder share their weights"
+_SHARED = Message("the layers of this encoder share their weights")
 _INSEPARABLE = {
-    "albert": "the layers of ALBERT share their weights",
-    "funnel": "the layers of Funnel are blocks of different lengths",
+    "albert": Message("the layers of ALBERT share their weights"),
+    "funnel": Message("the layers of Funnel are blocks of different lengths"),
 }
 
 
@@ -20,18 +21,21 @@ def keep_layers(model: Network, layers: int) -> None:
 
     SettingsError for as many layers as there are or more, for shared layers, and for an encoder of transformers.
     """
-    encoder, count = model.encoder, model.config.num_hidden_layers
-    reason = f"num_hidden_layers {layers}: "
+    encoder = model.encoder
+    count = model.config.num_hidden_layers
     if not isinstance(encoder, Encoder):
         raise SettingsError(
-            "{reason}an encoder of transformers keeps its layers: leave num_hidden_layers out", reason=reason
+            "num_hidden_layers {layers}: an encoder of transformers keeps its layers: leave num_hidden_layers out",
+            layers=layers,
         )
     if encoder.config.layers_share > 1:
-        raise SettingsError("{reason}{shared}: leave num_hidden_layers out", reason=reason, shared=_SHARED)
+        raise SettingsError(
+            "num_hidden_layers {layers}: {reason}: leave num_hidden_layers out", layers=layers, reason=_SHARED
+        )
     if layers >= count:
         raise SettingsError(
-            "{reason}the encoder has {count} layers: take fewer, or leave num_hidden_layers out",
-            reason=reason,
+            "num_hidden_layers {layers}: the encoder has {count} layers: take fewer, or leave num_hidden_layers out",
+            layers=layers,
             count=count,
         )
     encoder.layers = encoder.layers[:layers]
@@ -84,6 +88,7 @@ def _depths(model: nn.Module) -> Iterator[tuple[str, int]]:
         raise SettingsError(
             "{reason}: leave layer_decay and frozen_layers out, or freeze all by frozen_layers -1", reason=reason
         )
+    # Encoders of transformers call their layers by different names: they are in the list of that length.
     lists = [name for name, part in encoder.named_modules() if isinstance(part, nn.ModuleList) and len(part) == count]
     assert lists, encoder.config
     for name, _ in encoder.named_parameters():

@@ -1,4 +1,4 @@
-"""Fine-tuning for any task: trains a model in one way and keeps the epoch that is best on validation examples."""
+"""Fine-tuning for any task: trains a model and keeps the epoch that is best on validation examples."""
 
 import logging
 from collections.abc import Callable
@@ -12,13 +12,14 @@ from korbert.modeling import Encoder
 from korbert.system import broadcast
 from korbert.tasks.finetuning.best_epoch import Best, keep_best, load_best, read_best
 from korbert.tasks.finetuning.layerwise import decayed, freeze
+from korbert.tasks.finetuning.learning_settings import LearningSettings, Way
 from korbert.tasks.finetuning.seen import learning_seen
-from korbert.tasks.finetuning.settings import LearningSettings, Way
 from korbert.training import (
     Batches,
     Checkpointing,
     Examples,
     LossFunction,
+    OptimizerSettings,
     TrainingOutput,
     TrainingPlan,
     fit,
@@ -38,13 +39,14 @@ def finetune(
 ) -> Best:  # fmt: skip
     """Trains `model` and returns its best epoch, whose weights it then has, in eval mode.
 
-    measure: None: the last epoch is taken for the best.
+    way: the hyperparameters. measure: None: the last epoch is taken for the best.
     work: folder for checkpoints, `best.safetensors` and `timing.jsonl`; with the same folder, an interrupted run
     resumes and ends in the same bytes. metrics: log file of `fit`, with "heldout" at the end of each epoch.
     With several connected processes all train, and rank 0 writes.
     """
     batches = Batches(examples, way.batch_size, seed)
     broadcast(lambda: _remove_checkpoints_without_the_best(work, batches.steps_per_epoch))
+    # What is trained of the encoder. It is decided before the optimizer, which leaves out what is frozen.
     if settings.piece_dropout:  # word dropout (Iyyer et al. 2015, 3.1)
         encoder = model.encoder
         if not isinstance(encoder, Encoder):
@@ -58,14 +60,18 @@ def finetune(
         model.encoder.token_weight.requires_grad_(False)  # type: ignore[union-attr]
     if settings.frozen_layers:
         freeze(model, settings.frozen_layers)
+    rate_factors = decayed(model, settings.layer_decay) if settings.layer_decay < 1 else {}
+    optimizer = OptimizerSettings(
+        learning_rate=way.learning_rate, weight_decay=settings.weight_decay, warmup_share=settings.warmup_share
+    )
     plan = TrainingPlan(
-        steps=way.epochs * batches.steps_per_epoch, optimizer=settings.optimizer(way.learning_rate), seed=seed,
-        precision=settings.precision, log_every=settings.log_every, evaluate_every=batches.steps_per_epoch,
-        rate_factors=decayed(model, settings.layer_decay) if settings.layer_decay < 1 else {},
+        steps=way.epochs * batches.steps_per_epoch, optimizer=optimizer, seed=seed, precision=settings.precision,
+        log_every=settings.log_every, evaluate_every=batches.steps_per_epoch, rate_factors=rate_factors,
     )  # fmt: skip
 
     def evaluate(model: nn.Module, step: int) -> dict[str, float]:
         epoch = step // batches.steps_per_epoch
+        # Without a measure, the number of the epoch is its score, so that the last one is the best.
         score, figures = (float(epoch), {}) if measure is None else measure(model)
         broadcast(lambda: keep_best(work, model, Best(epoch, score)))
         return {"epoch": epoch, **figures}

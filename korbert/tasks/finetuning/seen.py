@@ -26,7 +26,8 @@ class SeenEmbedding(nn.Module):
 
     def __init__(self, whole: nn.Embedding, seen: Tensor) -> None:
         super().__init__()
-        others, seen = whole.weight.detach(), seen.to(whole.weight.device)
+        others = whole.weight.detach()
+        seen = seen.to(others.device)
         places = torch.full((len(others),), -1, device=others.device)
         places[seen] = torch.arange(len(seen), device=others.device)
         self.weight = nn.Parameter(others[seen])

@@ -9,7 +9,6 @@ memory-mapped: memory holds only what a batch needs.
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -25,22 +24,8 @@ from korbert.system import broadcast, intact, sha256_of, sync, track
 from korbert.training import Examples, autocast, by_length, model_inputs, moved, numerics
 
 _BATCH_SIZE = 64
-_ROWS_AT_ONCE = 128  # for their mean and deviation
+_ROWS_AT_ONCE = 128  # for their mean and deviation, so that not all vectors are in memory
 _PRECISION: Final = "fp32"  # of the encoder
-
-
-@dataclass(frozen=True)
-class Keeping:
-    """Where and how vectors are cached.
-
-    layers: indices, 0 being the embeddings. pooling: keep one vector per row; None: one per piece.
-    """
-
-    folder: Path
-    layers: Sequence[int]
-    pooling: Literal["mean", "first"] | None
-    device: torch.device
-    numbers: Literal["float16", "float32"] = "float16"
 
 
 class KeptVectors(nn.Module):
@@ -50,13 +35,14 @@ class KeptVectors(nn.Module):
     """
 
     def __init__(
-        self, origin: nn.Module, layers: Mapping[int, NDArray[np.floating[Any]]], places: Mapping[bytes, slice]
+        self, origin: nn.Module, layers: Mapping[int, NDArray[np.floating]], places: Mapping[bytes, slice]
     ) -> None:
         """layers: layer -> the vectors of all rows. places: where those of a row are."""
         super().__init__()
         self.config: AnyConfig = origin.config  # type: ignore[assignment]
         self._origin = (origin,)  # in a tuple, so that its weights are not registered here
-        self._layers, self._places = layers, places
+        self._layers = layers
+        self._places = places
 
     @property
     def origin(self) -> nn.Module:
@@ -96,69 +82,75 @@ class KeptVectors(nn.Module):
 
 
 def keep_vectors(
-    encoder: Any, examples: Sequence[Examples], keeping: Keeping, description: str = "vectors"
-) -> KeptVectors:
-    """Caches the vectors of all distinct rows; missing or damaged layers are computed.
+    encoder: Any, examples: Sequence[Examples], layers: Sequence[int], *, pooling: Literal["mean", "first"] | None,
+    folder: Path, device: torch.device, numbers: Literal["float16", "float32"] = "float16",
+    description: str = "vectors",
+) -> KeptVectors:  # fmt: skip
+    """Caches the vectors of all distinct rows in a folder; missing or damaged layers are computed.
 
-    With several connected processes, one computes. ModelError if a vector is not finite in the format of `keeping`.
+    layers: indices, 0 being the embeddings. pooling: keep one vector per row; None: one per piece. numbers: their
+    format. With several connected processes, one computes. ModelError if a vector is not finite in that format.
     """
     distinct = {_key(*row): row for own in examples for row in _rows(own)}
     pairs = any(own.seconds is not None for own in examples)
     seconds = np.array([second for *_, second in distinct.values()], dtype=np.int64) if pairs else None
     flat = ((ids, levels) for ids, levels, _ in distinct.values())
     rows = Examples.of_rows(flat, np.zeros(len(distinct)), examples[0].pad_id, seconds)
-    offsets = np.cumsum([0, *(rows.lengths if keeping.pooling is None else np.ones_like(rows.lengths))])
+    offsets = np.cumsum([0, *(rows.lengths if pooling is None else np.ones_like(rows.lengths))])
     places = [slice(*ends) for ends in pairwise(offsets.tolist())]
-    computed = numerics(keeping.device, _PRECISION, torch.get_num_threads())
-    facts = json.dumps([encoder.config.model_dump(mode="json"), computed, keeping.pooling, keeping.numbers])
+    computed = numerics(device, _PRECISION, torch.get_num_threads())
+    facts = json.dumps([encoder.config.model_dump(mode="json"), computed, pooling, numbers])
     name = f"vectors-{digest_of(facts.encode() + b''.join(distinct), encoder.state_dict())[:32]}-layer-"
 
     def make() -> dict[int, Path]:
-        found = {layer: intact(keeping.folder, f"{name}{layer}") for layer in keeping.layers}
-        missing = {layer: keeping.folder / f".{name}{layer}.tmp" for layer, path in found.items() if path is None}
+        found = {layer: intact(folder, f"{name}{layer}") for layer in layers}
+        missing = {layer: folder / f".{name}{layer}.tmp" for layer, path in found.items() if path is None}
         if missing:
-            _compute(encoder, rows, places, missing, keeping, description)
+            folder.mkdir(parents=True, exist_ok=True)
+            for path in missing.values():  # left by a killed run
+                path.unlink(missing_ok=True)
+            shape = (places[-1].stop, encoder.config.hidden_size)
+            maps = {layer: np.lib.format.open_memmap(path, "w+", numbers, shape) for layer, path in missing.items()}
+            _compute(encoder, rows, maps, places, pooling, device, description)
+        # A file gets its name when it is whole on the disk.
         for layer, aside in missing.items():
             sync(aside)
-            found[layer] = aside.replace(keeping.folder / f"{name}{layer}-{sha256_of(aside)[:16]}.npy")
+            found[layer] = aside.replace(folder / f"{name}{layer}-{sha256_of(aside)[:16]}.npy")
         return {layer: path for layer, path in found.items() if path}
 
-    layers = {layer: np.load(path, mmap_mode="r") for layer, path in broadcast(make).items()}
-    return KeptVectors(encoder, layers, dict(zip(distinct, places, strict=True)))
+    cached = {layer: np.load(path, mmap_mode="r") for layer, path in broadcast(make).items()}
+    return KeptVectors(encoder, cached, dict(zip(distinct, places, strict=True)))
 
 
 def _compute(
-    encoder: Any, rows: Examples, places: Sequence[slice], files: Mapping[int, Path], keeping: Keeping, description: str
-) -> None:
-    """Writes the vectors of some layers, each to its file. places: where those of a row are written."""
-    keeping.folder.mkdir(parents=True, exist_ok=True)
-    for path in files.values():  # left by a killed run
-        path.unlink(missing_ok=True)
-    shape = places[-1].stop, encoder.config.hidden_size
-    maps = [np.lib.format.open_memmap(path, "w+", keeping.numbers, shape) for path in files.values()]
+    encoder: Any, rows: Examples, maps: Mapping[int, NDArray[np.floating]], places: Sequence[slice],
+    pooling: Literal["mean", "first"] | None, device: torch.device, description: str,
+) -> None:  # fmt: skip
+    """Writes the vectors of some layers to files. maps: layer -> its file in memory. places: where those of a row are
+    written."""
     encoder.eval()
     showing = track(description, len(rows), "rows")
-    with torch.inference_mode(), autocast(keeping.device, _PRECISION), showing as advance:
+    with torch.inference_mode(), autocast(device, _PRECISION), showing as advance:
         for numbers in by_length(rows.lengths, _BATCH_SIZE):
-            batch = moved(rows.batch(numbers), keeping.device)
-            layers = encoder.all_layers(**model_inputs(batch), only=list(files)).float()  # (K, B, T, D)
-            for hidden, file in zip(layers, maps, strict=True):
-                if keeping.pooling == "first":
+            batch = moved(rows.batch(numbers), device)
+            layers = encoder.all_layers(**model_inputs(batch), only=list(maps)).float()  # (K, B, T, D)
+            for hidden, file in zip(layers, maps.values(), strict=True):
+                if pooling == "first":
                     hidden = hidden[:, :1]
-                elif keeping.pooling == "mean":
+                elif pooling == "mean":
                     hidden = mean_of_pieces(hidden, batch["attention_mask"])[:, None]
                 with np.errstate(over="ignore"):
-                    vectors = hidden.cpu().numpy().astype(keeping.numbers)
+                    vectors = hidden.cpu().numpy().astype(file.dtype)
                 if not np.isfinite(vectors).all():
                     raise ModelError(
                         'the encoder gives vectors that {numbers} cannot hold: features.keep = "float32"',
-                        numbers=keeping.numbers,
+                        numbers=file.dtype,
                     )
                 for number, row in zip(numbers, vectors, strict=True):
                     file[places[number]] = row[: places[number].stop - places[number].start]
             advance(len(numbers))
-    for file in maps:
-        file.flush()
+    for file in maps.values():
+        file.flush()  # type: ignore[attr-defined]
 
 
 def _rows(examples: Examples) -> Iterator[tuple[NDArray[np.int32], NDArray[np.uint8], int]]:
@@ -168,7 +160,7 @@ def _rows(examples: Examples) -> Iterator[tuple[NDArray[np.int32], NDArray[np.ui
         yield examples.input_ids[start:end], examples.boundaries[start:end], second
 
 
-def _key(ids: NDArray[Any], levels: NDArray[Any], second: int) -> bytes:
+def _key(ids: NDArray[np.integer], levels: NDArray[np.integer], second: int) -> bytes:
     """Digest of everything the encoder sees of a row."""
     digest = hashlib.blake2b(second.to_bytes(4, "little"), digest_size=16)
     digest.update(ids.astype("<i4").tobytes())

@@ -1,6 +1,6 @@
 """The kinds of tasks, one file each; KINDS lists them. Settings of all kinds: sections.py.
 
-1. base.py: the interface of a kind: roles of a row, examples, model, loss, predictions, scores.
+1. kind.py: the interface of a kind: roles of a row, examples, model, loss, predictions, scores.
 2. texts.py: one text or two as a row of pieces.
 3. classification.py, regression.py, multiple_choice.py, token_classification.py,
    question_answering.py, slots.py, embedding.py, rerank.py: the kinds.
@@ -10,14 +10,15 @@
 import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from korbert.errors import SettingsError
+from korbert.messages import Message, reason
 from korbert.names import did_you_mean
 from korbert.tasks import sets
 
 if TYPE_CHECKING:
-    from korbert.tasks.kinds.base import Kind
+    from korbert.tasks.kinds.kind import Kind
     from korbert.tasks.kinds.sections import TaskSection
 
 __all__ = ["ALIASES", "KINDS", "Entry", "kind_of_task", "section_class"]
@@ -67,25 +68,28 @@ ALIASES = {"choice": "multiple-choice", "reading": "question-answering", "taggin
 """Short names of kinds, which recipes and `--kind` take, too."""
 
 
-def section_class(raw: Mapping[str, Any]) -> "type[TaskSection]":
+def section_class(raw: Mapping[str, object]) -> "type[TaskSection]":
     """The class of a section [tasks.NAME] of a recipe: from its `kind`, or from the known data set in `set`.
 
     ValueError for an unknown kind or set, with the closest name.
     """
     kind = raw.get("kind")
-    if kind is None and isinstance(raw.get("set"), str) and raw["set"]:
+    name = raw.get("set")
+    if kind is None and isinstance(name, str) and name:
         try:
-            kind = sets.known_set(raw["set"]).kind
+            kind = sets.known_set(name).kind
         except SettingsError as error:
-            raise ValueError(f"set: {error}") from None
+            raise ValueError(Message("set: {fault}", fault=reason(error))) from None
     name = "classification" if kind is None else ALIASES.get(str(kind), str(kind))
     if name not in KINDS:
-        hint = did_you_mean(name, KINDS) or "name one of these"
-        raise ValueError(f"kind: no kind {name!r} among {', '.join(KINDS)}: {hint}")
+        hint = did_you_mean(name, KINDS) or Message("name one of these")
+        raise ValueError(
+            Message("kind: no kind {name!r} among {known}: {hint}", name=name, known=", ".join(KINDS), hint=hint)
+        )
     return KINDS[name].section_class
 
 
-def kind_of_task(task: Mapping[str, Any], place: str) -> "Kind":
+def kind_of_task(task: Mapping[str, object], place: str) -> "Kind":
     """The task of a fine-tuned model, from `task` of its config.json.
 
     SettingsError, which names `place`, if there is none, ModelError for an invalid field.

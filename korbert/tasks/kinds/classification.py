@@ -4,7 +4,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self, Unpack
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import torch
@@ -15,15 +15,16 @@ from torch.nn import functional as F
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message, argument
 from korbert.modeling import AnyConfig, ClassificationModel, Pooling
-from korbert.tasks.files import ROLES, Role, Row, Rows, joined_labels
-from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
+from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows, joined_labels
+from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.sections import ClassificationSection
-from korbert.tasks.kinds.texts import NO_TEXT, equal_in_run, examples_of, lack_text, morphemes_of
+from korbert.tasks.kinds.texts import NO_TEXT, equal_in_run, examples_of, morphemes_of
 from korbert.tasks.metrics import multilabel
 from korbert.tasks.metrics.classification import METRICS, confusion, f1_of, micro_f1
-from korbert.tasks.metrics.statistics import Score
+from korbert.tasks.metrics.statistics import RunArray, Score
 from korbert.tasks.noise import NOISE
-from korbert.tasks.splits import Parts
+from korbert.tasks.passages import Passage
+from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer
 from korbert.training import Batch, Scoring, model_inputs, outputs
 
@@ -72,10 +73,11 @@ class Classification(Kind, frozen=True):
     uncounted: str = ""
 
     @classmethod
-    def learned_from(cls, rows: Rows, settings: ClassificationSection) -> Self:
+    def learned_from(cls, rows: TaskRows, settings: ClassificationSection) -> Self:
         several = any(isinstance(row["label"], list) for row in rows)
         counts = Counter(label for row in rows for label in _as_list(row["label"]))
         named = {label: number for number, label in enumerate(settings.label_names.values())}
+        # In the order of label_names, then numbers by value, then names.
         labels = tuple(sorted(counts, key=lambda label: (named.get(label, len(named)), _natural(label))))
         if several and (none := sum(not row["label"] for row in rows)):
             rows.notes.append(Message("{count:,} rows have no label: none of the labels is right for them", count=none))
@@ -103,10 +105,11 @@ class Classification(Kind, frozen=True):
             raise CorpusError("{files}: no row has a label: give rows with some", files=rows.files)
         uncounted = unicodedata.normalize("NFC", settings.uncounted)
         if uncounted and (several or uncounted not in labels):
+            fault = Message("is not one of the labels {labels}", labels=", ".join(labels[:20]))
+            if several:
+                fault = Message("is for one label per text")
             raise SettingsError(
-                f"uncounted {settings.uncounted!r}: "
-                + ("is for one label per text" if several else f"is none of the labels {', '.join(labels[:20])}")
-                + ": correct it, or leave it out"
+                "uncounted {label!r}: {fault}: correct it, or leave it out", label=settings.uncounted, fault=fault
             )
         weights = None
         if settings.class_weights == "balanced":
@@ -127,21 +130,22 @@ class Classification(Kind, frozen=True):
             return Message("one of {number} labels ({names}) for two texts", **values)
         return Message("one of {number} labels ({names}) for a text", **values)
 
-    @property
-    def reads_pairs(self) -> bool:
-        return self.pair
-
-    def target(self, row: Row) -> Any:
+    def target(self, row: TaskRow) -> str | list[str]:
         label = row["label"]
         self.texts(row)
         if unknown := [name for name in _as_list(label) if name not in self.labels]:
-            raise ValueError(f"label {unknown[0]!r} is none of training: {', '.join(self.labels)}")
-        return sorted(label, key=self.labels.index) if self.several else label
+            raise ValueError(
+                Message(
+                    "label {label!r} is not one of training: {known}", label=unknown[0], known=", ".join(self.labels)
+                )
+            )
+        return sorted(label, key=self.labels.index) if self.several else str(label)
 
-    def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
+    def prepare(
+        self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
+    ) -> Prepared:
         labels = self._numbers([row.get("label") for row in rows])
-        texts = [self.texts(row) for row in rows]
-        return Prepared(rows, examples_of(texts, labels, encoded, tokenizer, self.max_length))
+        return Prepared(rows, passages, examples_of(passages, labels, tokenizer, self.max_length))
 
     def _numbers(self, labels: Sequence[Any]) -> NDArray[Any]:
         """(N,) int64, or (N, C) float32 for several labels; 0 if there is none."""
@@ -154,12 +158,10 @@ class Classification(Kind, frozen=True):
         return there
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ClassificationModel:
-        problem: Literal["multi_label_classification", "single_label_classification"] = (
-            "multi_label_classification" if self.several else "single_label_classification"
-        )
         return ClassificationModel(
-            config, len(self.labels), self.pooling, labels=self.labels, generator=generator, problem_type=problem
-        )
+            config, len(self.labels), self.pooling, labels=self.labels, generator=generator,
+            problem_type="multi_label_classification" if self.several else "single_label_classification",
+        )  # fmt: skip
 
     def head(self) -> Head:
         return Head(len(self.labels), self.pooling)
@@ -173,23 +175,22 @@ class Classification(Kind, frozen=True):
             return {"loss": losses.sum(dim=-1).mean()}
         return {"loss": F.cross_entropy(scores, batch["labels"], weight=weights, reduction="none").mean()}
 
-    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
-        def shares(model: nn.Module, batch: Batch) -> Tensor:
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
+        def probabilities_of(model: nn.Module, batch: Batch) -> Tensor:
             scores: Tensor = model(**model_inputs(batch)).float()
             return scores.sigmoid() if self.several else scores.softmax(dim=-1)
 
-        probabilities = outputs(model, prepared.examples, shares, **how)
+        probabilities = outputs(model, prepared.examples, probabilities_of, **how)
         return [self.prediction(row) for row in probabilities.astype(np.float64)]
 
-    def result(self, prediction: Prediction) -> Label | Labels:
+    def result(self, prediction: TaskPrediction) -> Label | Labels:
         return Labels(**prediction) if self.several else Label(**prediction)
 
-    def without_text(self, row: Row) -> Label | Labels | None:
-        if not lack_text(self.texts(row)):
-            return None
+    @property
+    def result_of_blank(self) -> Label | Labels:  # type: ignore[override]
         return Labels(None, {}, NO_TEXT) if self.several else Label(None, {}, NO_TEXT)
 
-    def prediction(self, shares: NDArray[np.float64]) -> Prediction:
+    def prediction(self, shares: NDArray[np.float64]) -> TaskPrediction:
         """The prediction for label probabilities (C,): the most probable label, or all above 0.5."""
         probabilities = dict(zip(self.labels, shares.tolist(), strict=True))
         if self.several:
@@ -197,30 +198,32 @@ class Classification(Kind, frozen=True):
             return {"labels": labels, "probabilities": probabilities}
         return {"label": self.labels[int(shares.argmax())], "probabilities": probabilities}
 
-    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
+    def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         from korbert.tasks import baselines
 
         known, held = (self._numbers([self.target(row) for row in rows]) for rows in (parts.train, parts.valid))
         there = known.astype(bool) if self.several else np.eye(len(self.labels), dtype=bool)[known]
         yield Baseline("majority", {}, [self.prediction(there.mean(axis=0)) for _ in parts.scored])
-        inputs, metric, count = morphemes_of(parts, self.texts, morphemes), self.metrics[0], len(self.labels)
+        inputs = morphemes_of(parts, self.texts, morphemes)
         if self.several:
-            of_many = among(_OF_MANY, metric)
+            of_many = among(_OF_MANY, self.metrics[0])
             best, c = baselines.fit_multilabel(inputs, there, lambda shares: of_many(held.astype(bool), shares > 0.5))
         else:
-            of_one = METRICS.get(metric, METRICS["accuracy"])
+            of_one = METRICS.get(self.metrics[0], METRICS["accuracy"])  # of f1, too, accuracy chooses C
+            count = len(self.labels)
             best, c = baselines.fit_labels(
                 inputs, known, lambda shares: of_one(confusion(held, shares.argmax(axis=1), count)), count
             )
         yield Baseline("tfidf", {"c": c}, [self.prediction(row) for row in best])
 
-    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """(N, 2) ids of gold and predicted labels; (N, 2, C) bool for several."""
-        predicted = [prediction["labels" if self.several else "label"] for prediction in predictions]
-        targets = self._numbers([self.target(row) for row in rows])
-        return np.stack([targets, self._numbers(predicted)], axis=1).astype(bool if self.several else int)
+        key = "labels" if self.several else "label"
+        predicted = self._numbers([prediction[key] for prediction in predictions])
+        run = np.stack([self._numbers([self.target(row) for row in rows]), predicted], axis=1)
+        return run.astype(bool) if self.several else run
 
-    def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
         return equal_in_run(self.run(rows, predictions))
 
     def score(self, metric: str) -> Score:
@@ -242,19 +245,19 @@ _OF_MANY: dict[str, Callable[[NDArray[np.bool_], NDArray[np.bool_]], float]] = {
 }
 
 
-def _as_list(label: Any) -> list[str]:
+def _as_list(label: str | list[str]) -> list[str]:
     return label if isinstance(label, list) else [label]
 
 
-def _refuse_joined(rows: Rows, counts: Mapping[str, int]) -> None:
-    """Raises CorpusError for a label such as "0,1" beside a label "0": several labels, or one?"""
+def _refuse_joined(rows: TaskRows, counts: Mapping[str, int]) -> None:
+    """Raises CorpusError for a label such as "0,1" where there is a label "0", too: several labels, or one?"""
     parts_of = {label: joined_labels(label) for label in counts}
     alone = {parts[0] for parts in parts_of.values() if len(parts) == 1}
     for label, parts in parts_of.items():
         if len(parts) > 1 and (known := [part for part in parts if part in alone]):
             place = next(rows.places[number] for number, row in enumerate(rows) if row["label"] == label)
             raise CorpusError(
-                "{place}: label {label!r} stands beside the label {known!r}: if a text may have several "
+                "{place}: label {label!r} joins others, such as {known!r}: if a text may have several "
                 "labels, use {option}; if it is one label, write it without the comma, semicolon or bar",
                 place=place,
                 label=label,

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from korbert.errors import CorpusError
-from korbert.messages import Message, argument, joined
+from korbert.messages import Message, argument, joined, reason
 from korbert.names import BLANK, nfc
 from korbert.records import Fault, Form, Table, is_empty, open_table, value_in
-from korbert.tasks.files import ROLES, choose_columns, columns_of, flag_columns, listed, score
+from korbert.tasks.files import ROLES, choose_columns, column_names, columns_of, columns_summary, flag_columns, score
 
 _ROWS = 1_000
 _MANY_NUMBERS = 20  # more distinct numbers than this are scores, not labels
@@ -48,42 +48,45 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
         detected = columns.get(role) or columns_of(wanted, table.columns, table.first)
         return detected[0] if detected else ""
 
+    # Kinds whose columns hold more than labels come first, pairs without labels last.
     if detected := _spans_or_answers(table, has, columns.get("label", ())):
         return detected
     several = several or any(_holds_lists(table, name) for name in columns.get("label", (has("labels"),)) if name)
-    label, text = has("labels" if several else "label") or next(iter(columns.get("label", ())), ""), has("text")
+    text = has("text")
+    of_labels = "labels" if several else "label"
+    label = has(of_labels) or next(iter(columns.get("label", ())), "")
     flags = [column for column in flag_columns(table.columns, table.first) if column != text]
     if not text and (label or has("score") or (several and flags)):
         raise CorpusError(
             "{place}: no column of texts among {listed}: name it with {option}",
             place=place,
-            listed=listed(table.columns),
+            listed=column_names(table.columns),
             option=argument("text"),
         )
     if (scores := has("score")) and not label:
-        return Detected("regression", {}, _from({"score": scores}))
+        return Detected("regression", {}, columns_summary({"score": [scores]}))
     if label:
         return _by_cells(table, label, text, columns.get("label", (label,)), several=several)
-    shown = ", ".join(map(repr, flags))
     if len(flags) > 1 and several:
-        roles = _text_and_label(text, shown)
+        roles = columns_summary({"text": [text], "label": flags})
         return Detected("classification", {}, Message("{roles}: {count:,} labels", roles=roles, count=len(flags)), True)
     if len(flags) > 1:
         raise CorpusError(
             "{path}: columns {shown} hold 0 and 1: if each says whether a label holds, use "
             "{option_several}; else name the column of labels with {option_label}",
             path=path,
-            shown=shown,
+            shown=", ".join(map(repr, flags)),
             option_several=argument("several"),
             option_label=argument("label"),
         )
-    unfit = "; ".join(_unfit(table))
+    unfit = joined(_unfit(table))
     if (query := has("question")) and (passage := has("context")) and not unfit:
         pairs = {"text": (query,), "pair": (passage,)}
         found = Message(
             "pairs without labels, query from {query!r}, passage from {passage!r}", query=query, passage=passage
         )
         return Detected("embedding", pairs, found)
+    # A name that is also a cell of its column, or a number, is a cell of a file without a line of names.
     if any(column in table.first[column] or re.fullmatch(r"[-+.\d]+", column) for column in table.columns):
         raise CorpusError(
             "{place}: the first line looks like a row ({columns}): add a line above it that names the "
@@ -94,13 +97,13 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
             option_text=argument("text"),
             option_label=argument("label"),
         )
-    shown = listed(table.columns)
-    why = f" ({unfit})" if unfit else ""
+    shown: str = column_names(table.columns)
+    if unfit:
+        shown = Message("{columns} ({faults})", columns=shown, faults=unfit)
     raise CorpusError(
-        "{place}: no column of labels or scores among {shown}{why}: name it with {option_label}, or {option_column}",
+        "{place}: no column of labels or scores among {shown}: name it with {option_label}, or {option_column}",
         place=place,
         shown=shown,
-        why=why,
         option_label=argument("label"),
         option_column=argument("column"),
     )
@@ -112,7 +115,7 @@ def _holds_lists(table: Table, column: str) -> bool:
     return any(isinstance(value, list) and len(value) > 1 for value in lists)
 
 
-def _unfit(table: Table) -> Iterator[str]:
+def _unfit(table: Table) -> Iterator[Message]:
     """Columns with the usual name of a role, and what their cells have instead of a value of it."""
     for column, cells in table.first.items():
         roles = [role for role in ROLES.values() if columns_of(role, (column,))]
@@ -124,23 +127,23 @@ def _unfit(table: Table) -> Iterator[str]:
             try:
                 roles[0].value(cells[0])
             except ValueError as error:
-                yield f"{column!r} {error}"
+                yield Message("{column!r} {fault}", column=column, fault=reason(error))
 
 
 def _spans_or_answers(table: Table, has: Callable[[str], str], labels: Sequence[str]) -> Detected | None:
     """A kind with more than a label. labels: the columns that the user calls labels, which hold nothing else."""
-    for beside, role in (("tokens", "tags"), ("tokens", "spans"), ("text", "spans")):
+    for holder, role in (("tokens", "tags"), ("tokens", "spans"), ("text", "spans")):
         column = has(role)
-        if column and column not in labels and (holder := has(beside)):
-            return Detected("token-classification", {}, _from({beside: holder, role: column}))
+        if column and column not in labels and (text := has(holder)):
+            return Detected("token-classification", {}, columns_summary({holder: [text], role: [column]}))
     firsts = {f"{name}{number}" for name in ROLES["choices"].series if name for number in ("1", "_1")}
     if column := has("choices") or next((one for one in table.columns if one.casefold() in firsts), ""):
-        return Detected("multiple-choice", {}, _from({"choices": column}))
+        return Detected("multiple-choice", {}, columns_summary({"choices": [column]}))
     if (slots := has("slots")) and (text := has("text")):
-        return Detected("slots", {}, _from({"text": text, "slots": slots}))
+        return Detected("slots", {}, columns_summary({"text": [text], "slots": [slots]}))
     question, context, answers = map(has, ("question", "context", "answers"))
     if question and context and answers and answers not in labels:
-        found = _from({"question": question, "context": context, "answers": answers})
+        found = columns_summary({"question": [question], "context": [context], "answers": [answers]})
         return Detected("question-answering", {}, found)
     return None
 
@@ -153,22 +156,13 @@ def _by_cells(table: Table, label: str, text: str, labels: Sequence[str], *, sev
     for cell in cells:
         with suppress(ValueError):
             numbers.append(score(cell))
-    count, is_whole = len(set(numbers)), all(number.is_integer() for number in numbers)
+    count = len(set(numbers))
+    is_whole = all(number.is_integer() for number in numbers)
     if 0 < len(numbers) == len(cells) and (count > _MANY_NUMBERS or not is_whole):
         why = Message("score from {column!r}: {count} numbers", column=label, count=count)
         return Detected("regression", {"score": (label,)}, why)
     count = len({nfc(str(cell).strip(BLANK)) for cell in cells})
-    why = _text_and_label(text, ", ".join(map(repr, labels)))
+    why = columns_summary({"text": [text], "label": labels})
     if not several and len(cells) < _ROWS:
         why = Message("{roles}: {count:,} labels", roles=why, count=count)
     return Detected("classification", {}, why, several)
-
-
-def _from(columns: Mapping[str, str]) -> Message:
-    """Which column each role is read from."""
-    each = (Message("{role} from {columns}", role=role, columns=repr(column)) for role, column in columns.items())
-    return joined(each, ", ")
-
-
-def _text_and_label(text: str, labels: str) -> Message:
-    return Message("text from {text!r}, label from {labels}", text=text, labels=labels)

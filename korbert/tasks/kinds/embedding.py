@@ -22,7 +22,6 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
@@ -37,15 +36,15 @@ from korbert.modeling import AnyConfig, EmbeddingModel, EncoderConfig, Pooling
 from korbert.system import connected, package
 from korbert.tasks import retrieval
 from korbert.tasks.embedding import contrastive_loss, distillation_loss, in_chunks, ranking_loss
-from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Morphemes, Prediction, Prepared, among
+from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows
+from korbert.tasks.kinds.kind import Baseline, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.sections import EmbeddingSection
 from korbert.tasks.kinds.texts import Groups
 from korbert.tasks.kinds.vector_scores import ALL_SCORES, BY_RETRIEVAL, BY_SIMILARITY, VectorScores, needed
-from korbert.tasks.metrics.statistics import Score, repeated
-from korbert.tasks.passages import encode_passages
+from korbert.tasks.metrics.statistics import RunArray, Score, repeated
+from korbert.tasks.passages import Passage, encode_passages
 from korbert.tasks.retrieval import fused, weight_among
-from korbert.tasks.splits import Parts
+from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer
 from korbert.training import Batch, Scoring, model_inputs, outputs
 from korbert.vectors import Side
@@ -67,15 +66,15 @@ QUERY = replace(ROLES["text"], names=(*ROLES["text"].names, "query", "anchor", "
 PASSAGE = replace(ROLES["pair"], names=(*ROLES["pair"].names, "passage", "positive", "context", "지문", "문맥"))
 NEGATIVES = ROLES["negatives"]
 
-_WEIGHTS = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # of cosines beside BM25
+_WEIGHTS = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # of cosines, which are added to BM25
 _TERMS_PER_MORPHEME = 0.6  # 0.58 to 0.62 on four sets: particles, endings and symbols are no search terms
 
 
 class Embedding(Kind, frozen=True):
     """Text embeddings. learns: form of the training rows. sizes: leading dimensions that are trained as vectors, too.
-    query_prompt, passage_prompt: what stands before the texts of pairs, and of a search. cosine_weight: beside BM25 in
-    a search by both, chosen on validation pairs, for texts of 100 terms (retrieval.weight_among); 0: words alone found
-    as much.
+    query_prompt, passage_prompt: what is put before the texts of pairs, and of a search. cosine_weight: next to BM25 in
+    a search by both, chosen on validation pairs, for texts of 100 terms (retrieval.weight_among); 0: words alone rank
+    as well.
 
     A target is a score, a prediction the cosine of the two vectors. Validated by retrieval, a target is the right
     passage, and a prediction {"cosine": .., "rank": of the right passage among those of all rows, from 1}.
@@ -111,7 +110,7 @@ class Embedding(Kind, frozen=True):
     cosine_weight: float = 0.0
 
     @classmethod
-    def learned_from(cls, rows: Rows, settings: EmbeddingSection) -> Self:
+    def learned_from(cls, rows: TaskRows, settings: EmbeddingSection) -> Self:
         present = {role for role in ("pair", "label", "score") if any(row.get(role) is not None for row in rows)}
         learns: _Form = "scores" if "score" in present else "labels" if "label" in present else "pairs"
         if "pair" not in present:
@@ -160,7 +159,7 @@ class Embedding(Kind, frozen=True):
 
         return cls.of_settings(settings, ("spearman", "pearson"), learns=learns)
 
-    def validated_on(self, rows: Rows) -> Self:
+    def validated_on(self, rows: TaskRows) -> Self:
         """By correlation with scores if there are some, else by retrieval of pairs, else by the teacher's vectors."""
         if self.learns == "scores":
             return self
@@ -177,26 +176,31 @@ class Embedding(Kind, frozen=True):
     def about(self) -> Message:
         return Message("vectors of texts, from {source}", source=_ABOUT[self.learns])
 
-    def texts(self, row: Row) -> list[str]:
+    def texts(self, row: TaskRow) -> list[str]:
         return [row["text"]] if row.get("pair") is None else [row["text"], row["pair"], *(row.get("negatives") or ())]
 
-    def together(self, row: Row) -> list[str]:
+    def together(self, row: TaskRow) -> list[str]:
         return self._scores.together(row)
 
-    def target(self, row: Row) -> float | str:
+    def target(self, row: TaskRow) -> float | str:
         return self._scores.target(row)
 
-    def check_training_row(self, row: Row) -> None:
+    def check_training_row(self, row: TaskRow) -> None:
         if self.learns == "scores":
             self.target(row)
+        elif self.learns == "vectors":
+            needed(row, "vector")
         elif self.learns != "texts":
-            needed(row, "vector" if self.learns == "vectors" else "pair")
+            needed(row, "pair")
         if self.learns == "labels" and row.get("label") not in (*self.near, *self.far):
-            raise ValueError(f"label {row.get('label')!r} is neither near nor far")
+            raise ValueError(Message("label {label!r} is neither near nor far", label=row.get("label")))
 
-    def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
-        labelled = self.learns == "labels" and any(row.get("label") is not None for row in rows)
-        groups = self._by_anchor(rows) if labelled else list(map(self.texts, rows))
+    def prepare(
+        self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
+    ) -> Prepared:
+        groups: Sequence[Sequence[Passage]] = passages
+        if self.learns == "labels" and any(row.get("label") is not None for row in rows):
+            groups = self._by_anchor(rows, passages)
         if self.learns == "scores":
             groups = [group[:2] for group in groups]
             labels = np.array([row.get("score") or 0.0 for row in rows], dtype=np.float32)
@@ -204,37 +208,33 @@ class Embedding(Kind, frozen=True):
             groups = [group[:1] for group in groups]
             labels = np.stack([row["vector"] for row in rows])
         else:  # a number of each text, to recognise equal ones; -1: no text
-            numbers = {text: number for number, text in enumerate(dict.fromkeys(chain.from_iterable(groups)))}
+            texts = dict.fromkeys(own.text for group in groups for own in group)
+            numbers = {text: number for number, text in enumerate(texts)}
             labels = np.full((len(groups), max(map(len, groups), default=2)), -1, np.int64)
             for number, group in enumerate(groups):
-                labels[number, : len(group)] = [numbers[text] for text in group]
+                labels[number, : len(group)] = [numbers[own.text] for own in group]
         prompted = self.learns == "pairs" and (self.query_prompt or self.passage_prompt)
         if prompted and all(row.get("score") is None for row in rows):
             query, passage = encode_passages(tokenizer, [self.query_prompt, self.passage_prompt])
-            with_prompts = [
-                [query.joined(encoded[first]), *(passage.joined(encoded[text]) for text in others)]
-                for first, *others in groups
-            ]
-            groups = [[own.text for own in group] for group in with_prompts]
-            encoded = {own.text: own for own in chain(*with_prompts)}
-        members = [[(text,) for text in group] for group in groups]
-        return Prepared(rows, Groups.of(members, labels, encoded, tokenizer, self.max_length))
+            groups = [[query.joined(first), *map(passage.joined, others)] for first, *others in groups]
+        members = [[(own,) for own in group] for group in groups]
+        return Prepared(rows, passages, Groups.of(members, labels, tokenizer, self.max_length))
 
     def prompt(self, side: Side) -> str:
         return self.query_prompt if side == "query" else self.passage_prompt
 
-    def _by_anchor(self, rows: Sequence[Row]) -> list[list[str]]:
+    def _by_anchor(self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]]) -> list[list[Passage]]:
         """(text, near text, far text if any) for each near pair; far texts are assigned in turn."""
-        pairs: dict[str, tuple[list[str], list[str]]] = {}
-        for row in rows:
-            pairs.setdefault(row["text"], ([], []))[row["label"] not in self.near].append(row["pair"])
+        pairs: dict[str, tuple[Passage, list[Passage], list[Passage]]] = {}
+        for row, (anchor, other, *_) in zip(rows, passages, strict=True):
+            _, near, far = pairs.setdefault(anchor.text, (anchor, [], []))
+            (near if row["label"] in self.near else far).append(other)
         groups = [
-            [text, positive, far[index % len(far)]] if far else [text, positive]
-            for text, (near, far) in pairs.items()
+            [anchor, positive, far[index % len(far)]] if far else [anchor, positive]
+            for anchor, near, far in pairs.values()
             for index, positive in enumerate(near)
         ]
-        unused = sum(len(far) for near, far in pairs.values() if not near)
-        if unused:
+        if unused := sum(len(far) for _, near, far in pairs.values() if not near):
             _logger.info("%d far pairs have a text without a near pair: they are left out", unused)
         return groups
 
@@ -262,7 +262,9 @@ class Embedding(Kind, frozen=True):
 
         With `sizes`, the mean over the whole vectors and their leading dimensions (Kusupati et al. 2022, 3).
         """
-        inputs, sizes, labels = model_inputs(batch), np.array(batch["sizes"]), batch["labels"]
+        inputs = model_inputs(batch)
+        sizes = np.array(batch["sizes"])
+        labels = batch["labels"]
         if self.learns == "texts":
             inputs = {  # the rows, followed by the same rows again
                 name: torch.cat([value, value]) if isinstance(value, Tensor) else (*value, *value)
@@ -270,7 +272,7 @@ class Embedding(Kind, frozen=True):
             }
             sizes = np.full(len(labels), 2)
             labels = labels.expand(-1, 2)
-            order = np.arange(2 * len(labels)).reshape(2, -1).T.ravel()  # each text beside its second draw
+            order = np.arange(2 * len(labels)).reshape(2, -1).T.ravel()  # each text followed by its second draw
             vectors = in_chunks(model, inputs, self.chunk_pieces)[order]
         else:
             vectors = in_chunks(model, inputs, self.chunk_pieces)
@@ -278,7 +280,8 @@ class Embedding(Kind, frozen=True):
         anchors = vectors[firsts]
         loss_of: Callable[..., Tensor]
         if self.learns == "vectors":
-            sides, loss_of = [anchors], partial(distillation_loss, teacher=labels, temperature=self.temperature)
+            sides = [anchors]
+            loss_of = partial(distillation_loss, teacher=labels, temperature=self.temperature)
         elif self.learns == "scores":
             loss_of = partial(ranking_loss, targets=labels, temperature=self.temperature)
             sides = [anchors, vectors[firsts + 1]]
@@ -286,15 +289,16 @@ class Embedding(Kind, frozen=True):
             negatives = np.setdiff1d(np.arange(len(vectors)), [firsts, firsts + 1])
             sides = [anchors, vectors[np.concatenate([firsts + 1, negatives])]]
             # The positives of all rows with the same text fit it, even where they are negatives of another row.
-            texts, own, others = labels[:, 0], labels[:, 1], labels[:, 2:]
-            numbers = torch.cat([own, others[others >= 0]])
-            same_text, same_candidate = texts[:, None] == texts, own[:, None] == numbers
+            texts, own = labels[:, :2].unbind(1)
+            others = labels[:, 2:]
+            same_text = texts[:, None] == texts
+            same_candidate = own[:, None] == torch.cat([own, others[others >= 0]])
             fits = same_text.float() @ same_candidate.float() > 0
             loss_of = partial(contrastive_loss, fits=fits, temperature=self.temperature)
         losses = [loss_of(*(side[:, :cut] for side in sides)) for cut in (vectors.shape[1], *self.sizes)]
         return {"loss": torch.stack(losses).mean()}
 
-    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
         for scores in (self._scores, BY_SIMILARITY):
             if all(row.get(scores.compared) is not None for row in prepared.rows):
                 return scores.predictions(prepared.rows, *_vectors(model, prepared, **how))
@@ -324,16 +328,16 @@ class Embedding(Kind, frozen=True):
 
         of_words = mean_reciprocal_rank(0.0)
         gains = {weight: mean_reciprocal_rank(weight) - of_words for weight in _WEIGHTS}
-        enough = 2 / 3 * max(gains.values())
+        enough = 2 / 3 * max(gains.values())  # at least 0, the gain of weight 0
         return self.model_copy(update={"cosine_weight": min(weight for weight in gains if gains[weight] >= enough)})
 
-    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
-        """Cosine of TF-IDF over morphemes, fitted on the training texts; of retrieval, BM25; none beside a teacher."""
+    def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
+        """Cosine of TF-IDF over morphemes, fitted on the training texts; of retrieval, BM25; none with a teacher."""
         texts = list(dict.fromkeys(text for row in parts.train for text in self.texts(row)))
         yield from self._scores.baselines(texts, parts.scored.rows, morphemes)
 
-    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
-        """(N, 2) score and cosine; of retrieval, (N,) ranks; beside a teacher, (N,) cosines."""
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
+        """(N, 2) score and cosine; of retrieval, (N,) ranks; with a teacher, (N,) cosines."""
         return self._scores.run(rows, predictions)
 
     def score(self, metric: str) -> Score:
@@ -346,8 +350,8 @@ def _vectors(
     """Unit vectors of the rows' first texts, (N, D), and of the other texts of each row, (n, D)."""
     groups = prepared.examples
     assert isinstance(groups, Groups)
-    members, told = groups.members, how.get("advance")
-    if told:  # of rows, not of their texts
+    members = groups.members
+    if told := how.get("advance"):  # of rows, not of their texts
         how["advance"] = lambda count: told(round(count * len(groups) / len(members)))
     vectors = outputs(
         model, members, lambda model, batch: functional.normalize(model(**model_inputs(batch)).float(), dim=-1), **how

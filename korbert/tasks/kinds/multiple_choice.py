@@ -13,19 +13,20 @@ from torch.nn import functional as F
 from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, MultipleChoiceModel, Pooling
-from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
+from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows
+from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.sections import MultipleChoiceSection
-from korbert.tasks.kinds.texts import NO_TEXT, Groups, equal_in_run, lack_text
+from korbert.tasks.kinds.texts import NO_TEXT, Groups, equal_in_run
 from korbert.tasks.metrics.classification import METRICS, confusion
-from korbert.tasks.metrics.statistics import Score
-from korbert.tasks.splits import Parts
+from korbert.tasks.metrics.statistics import RunArray, Score
+from korbert.tasks.passages import Passage
+from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer
 from korbert.training import Batch, Scoring, model_inputs, outputs
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Choice:
     """The index of the most probable choice. probabilities: of each. Without a text choice is None, `why` says so."""
 
     choice: int | None
@@ -42,6 +43,7 @@ class MultipleChoice(Kind, frozen=True):
     name: ClassVar[str] = "multiple-choice"
     roles: ClassVar[tuple[Role, ...]] = (ROLES["text"], ROLES["choices"], ROLES["label"])
     needs: ClassVar[tuple[str, ...]] = ("text", "choices")
+    result_of_blank: ClassVar[object] = Choice(None, [], NO_TEXT)
     reads_pairs: ClassVar[bool] = True
     example: ClassVar[tuple[str, str]] = (
         "rows.jsonl", "{'text': '비가 왔다.', 'choices': ['우산을 폈다.', '모자를 벗었다.']}"
@@ -52,8 +54,9 @@ class MultipleChoice(Kind, frozen=True):
     pooling: Pooling = "mean"
 
     @classmethod
-    def learned_from(cls, rows: Rows, settings: MultipleChoiceSection) -> Self:
+    def learned_from(cls, rows: TaskRows, settings: MultipleChoiceSection) -> Self:
         most = max(len(row["choices"]) for row in rows)
+        # Labels count from 1 if no row has 0, and one has the number of its choices.
         from_one = all(row["label"] != "0" for row in rows)
         for number, row in enumerate(rows):
             if from_one and row["label"] == str(len(row["choices"])) and row["label"] not in row["choices"]:
@@ -69,27 +72,33 @@ class MultipleChoice(Kind, frozen=True):
     def about(self) -> Message:
         return Message("one of up to {most} choices", most=self.most)
 
-    def texts(self, row: Row) -> list[str]:
+    def texts(self, row: TaskRow) -> list[str]:
         if not isinstance(row["choices"], list | tuple) or not row["choices"]:
-            raise ValueError("choices is no list of texts")
+            raise ValueError(Message("choices is not a list of texts"))
         return [row["text"], *row["choices"]]
 
-    def target(self, row: Row) -> int:
+    def target(self, row: TaskRow) -> int:
         """The label is the index of the correct choice, from 0, or its exact text."""
-        label, choices = row["label"], row["choices"]
+        label = row["label"]
+        choices = row["choices"]
         if label in choices:
             return int(choices.index(label))
         index = int(label) if isinstance(label, int) or label.isdecimal() else -1
         if not 0 <= index < len(choices):
             raise ValueError(
-                f"label {label!r} is neither one of the {len(choices)} choices nor the place of one, from 0"
-            )
+                Message(
+                    "label {label!r} is neither one of the {count} choices nor the place of one, from 0",
+                    label=label, count=len(choices),
+                )
+            )  # fmt: skip
         return index
 
-    def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
+    def prepare(
+        self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
+    ) -> Prepared:
         labels = np.array([0 if row.get("label") is None else self.target(row) for row in rows], dtype=np.int64)
-        groups = [[(row["text"], choice) for choice in row["choices"]] for row in rows]
-        return Prepared(rows, Groups.of(groups, labels, encoded, tokenizer, self.max_length))
+        groups = [[(text, choice) for choice in choices] for text, *choices in passages]
+        return Prepared(rows, passages, Groups.of(groups, labels, tokenizer, self.max_length))
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> MultipleChoiceModel:
         return MultipleChoiceModel(config, self.pooling, generator)
@@ -101,20 +110,16 @@ class MultipleChoice(Kind, frozen=True):
         """Cross-entropy over the choices, in nats per row."""
         return {"loss": F.cross_entropy(scores_of_choices(model, batch), batch["labels"])}
 
-    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
         def shares(model: nn.Module, batch: Batch) -> Tensor:
             return scores_of_choices(model, batch).softmax(dim=-1)
 
-        probabilities = outputs(model, prepared.examples, shares, batch_size=64, **how)
-        return self._predictions(probabilities, prepared.rows)
+        return self._predictions(outputs(model, prepared.examples, shares, batch_size=64, **how), prepared.rows)
 
-    def result(self, prediction: Prediction) -> Chosen:
-        return Chosen(**prediction)
+    def result(self, prediction: TaskPrediction) -> Choice:
+        return Choice(**prediction)
 
-    def without_text(self, row: Row) -> Chosen | None:
-        return Chosen(None, [], NO_TEXT) if lack_text(self.texts(row)) else None
-
-    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
+    def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         from korbert.tasks import baselines
 
         known = np.array([self.target(row) for row in parts.train], np.int64)
@@ -123,17 +128,18 @@ class MultipleChoice(Kind, frozen=True):
         shares = []  # how often each index was right in training; all are equally likely if none of them ever was
         for row in parts.scored:
             own = frequencies[: len(row["choices"])]
-            shares.append(own / own.sum() if own.any() else np.full(len(own), 1 / len(own)))
+            own = own if own.any() else np.ones(len(own))
+            shares.append(own / own.sum())
         yield Baseline("majority", {}, self._predictions(shares, parts.scored))
         # A binary model scores each choice with its text; the probabilities of a row are scaled to sum to 1.
         inputs = []
         for rows in (parts.train, parts.valid, parts.scored):
             pairs = [(morphemes[row["text"]], morphemes[choice]) for row in rows for choice in row["choices"]]
-            inputs.append(baselines.Pairs(*zip(*pairs, strict=True)))
+            inputs.append(baselines.TextPairs(*zip(*pairs, strict=True)))
         counts = [len(row["choices"]) for row in parts.train]
         right = np.concatenate([np.arange(count) == index for count, index in zip(counts, known, strict=True)])
 
-        def predictions(probabilities: NDArray[np.float64], rows: Rows) -> list[Prediction]:
+        def predictions(probabilities: NDArray[np.float64], rows: TaskRows) -> list[TaskPrediction]:
             ends = np.cumsum([len(row["choices"]) for row in rows])
             return self._predictions((own / own.sum() for own in np.split(probabilities[:, 0], ends[:-1])), rows)
 
@@ -144,17 +150,17 @@ class MultipleChoice(Kind, frozen=True):
         best, c = baselines.fit_multilabel(inputs, right[:, None], score, learned_from=texts)
         yield Baseline("tfidf", {"c": c}, predictions(best, parts.scored))
 
-    def _predictions(self, probabilities: Iterable[NDArray[Any]], rows: Iterable[Row]) -> list[Prediction]:
+    def _predictions(self, probabilities: Iterable[NDArray[Any]], rows: Iterable[TaskRow]) -> list[TaskPrediction]:
         """probabilities: of each row, one per choice or more."""
         own = (share[: len(row["choices"])] for share, row in zip(probabilities, rows, strict=True))
         return [{"choice": int(row.argmax()), "probabilities": row.astype(np.float64).tolist()} for row in own]
 
-    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """(N, 2) indices of the correct and the predicted choice."""
         choices = [prediction["choice"] for prediction in predictions]
         return np.array([list(map(self.target, rows)), choices], dtype=np.int64).T
 
-    def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
         return equal_in_run(self.run(rows, predictions))
 
     def score(self, metric: str) -> Score:

@@ -12,12 +12,14 @@ from torch import Tensor, nn
 from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, QuestionAnsweringModel
-from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Morphemes, Prediction, Prepared, among
+from korbert.system import JsonObject
+from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows
+from korbert.tasks.kinds.kind import Baseline, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.sections import QuestionAnsweringSection
 from korbert.tasks.metrics.misses import explained
 from korbert.tasks.metrics.question_answering import KLUE_MRC, KORQUAD, answer_scores, best_threshold
-from korbert.tasks.metrics.statistics import Score
+from korbert.tasks.metrics.statistics import RunArray, Score
+from korbert.tasks.passages import Passage
 from korbert.tasks.question_answering import (
     Answer,
     Found,
@@ -29,7 +31,7 @@ from korbert.tasks.question_answering import (
     reading_loss,
     right_answers,
 )
-from korbert.tasks.splits import Parts
+from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer
 from korbert.training import Batch, Scoring, outputs
 
@@ -63,7 +65,7 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
     threshold: float = Field(0.0, allow_inf_nan=False)
 
     @classmethod
-    def learned_from(cls, rows: Rows, settings: QuestionAnsweringSection) -> Self:
+    def learned_from(cls, rows: TaskRows, settings: QuestionAnsweringSection) -> Self:
         answers = [row["answers"] or () for row in rows if not row.get("impossible")]
         if not any(answers):
             raise CorpusError("{files}: no question has an answer", files=rows.files)
@@ -75,7 +77,7 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
         if repeated:
             rows.notes.append(
                 Message(
-                    "{count:,} answers without a place stand at several of their context: taken at the first",
+                    "{count:,} answers without a place occur several times in their context: taken at the first",
                     count=repeated,
                 )
             )
@@ -91,23 +93,24 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
             return Message("answers to questions, cut out of texts, or none")
         return Message("answers to questions, cut out of texts")
 
-    def texts(self, row: Row) -> list[str]:
+    def texts(self, row: TaskRow) -> list[str]:
         return [row["question"], row["context"]]
 
-    def together(self, row: Row) -> list[str]:
+    def together(self, row: TaskRow) -> list[str]:
         return [row["context"]]
 
-    def target(self, row: Row) -> list[dict[str, Any]]:
+    def target(self, row: TaskRow) -> list[JsonObject]:
         return [{"text": answer.text, "start": answer.start} for answer in right_answers(row)]
 
-    def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
+    def prepare(
+        self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
+    ) -> Prepared:
         """The target is the first gold answer. A question without an answer has none in any window."""
         windows = []
-        for index, row in enumerate(rows):
-            question, context = (encoded[text] for text in self.texts(row))
+        for index, (row, (question, context)) in enumerate(zip(rows, passages, strict=True)):
             answer = next((answer.span for answer in right_answers(row)), None) if row.get("answers") else None
             windows += cut_windows(question, context, self, index=index, answer=answer, special=tokenizer.frame.special)
-        return Prepared(rows, WindowExamples.of(windows, tokenizer, self))
+        return Prepared(rows, passages, WindowExamples.of(windows, tokenizer, self))
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> QuestionAnsweringModel:
         return QuestionAnsweringModel(config, generator)
@@ -115,14 +118,15 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         return reading_loss(model, batch)
 
-    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
-        predictions: list[Prediction] = []  # the best answers, whatever the threshold
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
+        predictions: list[TaskPrediction] = []  # the best answers, whatever the threshold
         for answers in self.search(model, prepared, **how):
-            best = next(iter(answers.candidates), answers.none if self.unanswerable else _NOTHING)
-            more = {"no_answer_score": answers.no_answer} if self.unanswerable else {}
-            predictions.append(
-                {"answer": best.answer, "start": best.start, "end": best.end, "score": best.score, **more}
-            )
+            none = answers.none if self.unanswerable else _NOTHING
+            best = next(iter(answers.candidates), none)
+            prediction = {"answer": best.answer, "start": best.start, "end": best.end, "score": best.score}
+            if self.unanswerable:
+                prediction["no_answer_score"] = answers.no_answer
+            predictions.append(prediction)
         return self._with_threshold(predictions)
 
     def search(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Found]:
@@ -137,10 +141,10 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
             return [answers.none, *answers.candidates][: self.n_best]
         return answers.candidates
 
-    def result(self, prediction: Prediction) -> Answer:
+    def result(self, prediction: TaskPrediction) -> Answer:
         return Answer(**prediction)
 
-    def _with_threshold(self, predictions: Sequence[Prediction]) -> list[Prediction]:
+    def _with_threshold(self, predictions: Sequence[TaskPrediction]) -> list[TaskPrediction]:
         """Empties the answers of declined questions; their score becomes the probability of no answer."""
         decided = []
         for prediction in predictions:
@@ -158,7 +162,9 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
     def is_settled(self) -> bool:
         return not self.unanswerable or self.threshold != _NOT_CHOSEN
 
-    def settled(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> tuple[Self, list[Prediction]]:
+    def settled(
+        self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]
+    ) -> tuple[Self, list[TaskPrediction]]:
         """Chooses the threshold that maximizes the first metric (F1 if that covers only one half).
 
         It lies midway between two questions, so that rounding does not move any across.
@@ -170,12 +176,13 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
         column, half = _METRICS[self.metrics[0]]
         scores = run[:, _METRICS["f1"][0] if half is not None else column]
         value = best_threshold(scores, run[:, -1] > 0, no_answer)
+        # Midway to the next question above it.
         above = no_answer[no_answer > value]
         middle = (value + above.min()) / 2 if len(above) else value
         kind = self.model_copy(update={"threshold": float(middle)})
         return kind, kind._with_threshold(predictions)
 
-    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
+    def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         """The sentence nearest to the question; and if questions may have no answer, always none."""
         from korbert.tasks.baselines.tfidf import nearest_sentences
 
@@ -184,7 +191,7 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
             yield Baseline("no_answer", {}, [nothing] * len(parts.scored))
         asked = [(row["question"], row["context"]) for row in (*parts.valid, *parts.scored)]
         nearest = nearest_sentences(dict.fromkeys(text for row in parts.train for text in self.texts(row)), asked)
-        predictions: list[Prediction] = [
+        predictions: list[TaskPrediction] = [
             {"answer": context[start:end], "start": start, "end": end, "score": cosine}
             | ({"no_answer_score": -cosine} if self.unanswerable else {})
             for (_, context), (start, end, cosine) in zip(asked, nearest, strict=True)
@@ -195,25 +202,24 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
         facts = {"threshold": kind.threshold} if self.unanswerable else {}
         yield Baseline("sentence", facts, kind._with_threshold(predictions[chosen_on:]))
 
-    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """(N, 5): KorQuAD exact match and F1, KLUE-MRC exact match and ROUGE-W, whether there is an answer."""
         right = [[answer["text"] for answer in self.target(row)] for row in rows]
         predicted = [prediction["answer"] for prediction in predictions]
         columns = [*answer_scores(predicted, right, KORQUAD), *answer_scores(predicted, right, KLUE_MRC)]
         return np.stack([*columns, np.array([bool(answers) for answers in right], dtype=np.float64)], axis=1)
 
-    def details(self, prepared: Prepared, predictions: Sequence[Prediction]) -> dict[str, Any]:
+    def details(self, prepared: Prepared, predictions: Sequence[TaskPrediction]) -> JsonObject:
         """`windows`, `questions_cut` (longer than max_query_pieces), and what korbert.tasks.metrics.misses finds."""
         windows = prepared.examples.windows  # type: ignore[attr-defined]
-        pairs = {window.index: (window.question, window.context) for window in windows}
-        cut = sum(len(question.ids) > self.max_query_pieces for question, _ in pairs.values())
-        contexts = [pairs[index][1] for index in range(len(prepared.rows))]
+        cut = sum(len(question.ids) > self.max_query_pieces for question, _ in prepared.passages)
+        contexts = [context for _, context in prepared.passages]
         return {"windows": len(windows), "questions_cut": cut, **explained(prepared.rows, contexts, predictions)}
 
     def score(self, metric: str) -> Score:
         column, half = among(_METRICS, metric)
 
-        def mean(run: NDArray[Any], counts: NDArray[np.int64]) -> float | None:
+        def mean(run: RunArray, counts: NDArray[np.int64]) -> float | None:
             weights = counts if half is None else counts * (run[:, -1] == half)
             return float(weights @ run[:, column] / weights.sum()) if weights.any() else None
 

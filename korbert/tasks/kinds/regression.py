@@ -14,14 +14,15 @@ from torch.nn import functional as F
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, ClassificationModel, Pooling
-from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
+from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows
+from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.sections import RegressionSection
-from korbert.tasks.kinds.texts import examples_of, lack_text, morphemes_of
+from korbert.tasks.kinds.texts import examples_of, morphemes_of
 from korbert.tasks.metrics import regression
-from korbert.tasks.metrics.statistics import Score, repeated
+from korbert.tasks.metrics.statistics import RunArray, Score, repeated
 from korbert.tasks.noise import NOISE
-from korbert.tasks.splits import Parts
+from korbert.tasks.passages import Passage
+from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer
 from korbert.training import Batch, Scoring, model_inputs, outputs
 
@@ -38,6 +39,7 @@ class Regression(Kind, frozen=True):
     noise: ClassVar[Sequence[str]] = tuple(NOISE)
     is_graded: ClassVar[bool] = True
     loss_unit: ClassVar[Message] = Message("variances")
+    result_of_blank: ClassVar[object] = math.nan
 
     mean: float
     deviation: float
@@ -45,7 +47,7 @@ class Regression(Kind, frozen=True):
     pooling: Pooling = "mean"
 
     @classmethod
-    def learned_from(cls, rows: Rows, settings: RegressionSection) -> Self:
+    def learned_from(cls, rows: TaskRows, settings: RegressionSection) -> Self:
         scores = np.array([row["score"] for row in rows])
         if np.ptp(scores) == 0:
             raise CorpusError(
@@ -68,18 +70,15 @@ class Regression(Kind, frozen=True):
             "a number (mean {mean:.3g} ± {deviation:.3g}) for a text", mean=self.mean, deviation=self.deviation
         )
 
-    @property
-    def reads_pairs(self) -> bool:
-        return self.pair
-
-    def target(self, row: Row) -> float:
+    def target(self, row: TaskRow) -> float:
         self.texts(row)
         return float(row["score"])
 
-    def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
+    def prepare(
+        self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
+    ) -> Prepared:
         scores = np.array([row.get("score") or 0.0 for row in rows], dtype=np.float32)
-        texts = [self.texts(row) for row in rows]
-        return Prepared(rows, examples_of(texts, scores, encoded, tokenizer, self.max_length))
+        return Prepared(rows, passages, examples_of(passages, scores, tokenizer, self.max_length))
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ClassificationModel:
         model = ClassificationModel(config, 1, self.pooling, generator=generator, problem_type="regression")
@@ -94,27 +93,25 @@ class Regression(Kind, frozen=True):
         scores = model(**model_inputs(batch)).float()[:, 0]
         return {"loss": F.mse_loss(scores, batch["labels"]) / self.deviation**2}
 
-    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
         scores = outputs(model, prepared.examples, lambda model, batch: model(**model_inputs(batch)), **how)
         return [float(number) for number in scores[:, 0]]
 
-    def without_text(self, row: Row) -> float | None:
-        return math.nan if lack_text(self.texts(row)) else None
-
-    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
+    def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         from korbert.tasks import baselines
 
         known, held = (np.array([self.target(row) for row in rows]) for rows in (parts.train, parts.valid))
         yield Baseline("mean", {}, [float(known.mean())] * len(parts.scored))
-        inputs, of = morphemes_of(parts, self.texts, morphemes), _METRICS[self.metrics[0]]
+        inputs = morphemes_of(parts, self.texts, morphemes)
+        of = _METRICS[self.metrics[0]]
         best, alpha = baselines.fit_scores(inputs, known, lambda predicted: of(held, predicted))
         yield Baseline("tfidf", {"alpha": alpha}, best.tolist())
 
-    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """(N, 2) right and predicted number."""
         return np.array([list(map(self.target, rows)), predictions], dtype=np.float64).T
 
-    def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
         run = self.run(rows, predictions)
         return np.asarray(-np.abs(run[:, 0] - run[:, 1]))
 

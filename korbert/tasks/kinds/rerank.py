@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self, Unpack
+from typing import ClassVar, Self, Unpack
 
 import numpy as np
 import torch
@@ -13,14 +13,15 @@ from torch.nn import functional as F
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, ClassificationModel, Pooling
 from korbert.tasks import retrieval
-from korbert.tasks.files import Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Morphemes, Prediction, Prepared, among
+from korbert.tasks.files import Role, TaskRow, TaskRows
 from korbert.tasks.kinds.embedding import NEGATIVES, PASSAGE, QUERY
+from korbert.tasks.kinds.kind import Baseline, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.multiple_choice import scores_of_choices
 from korbert.tasks.kinds.sections import RerankSection
 from korbert.tasks.kinds.texts import Groups
-from korbert.tasks.metrics.statistics import Score, repeated
-from korbert.tasks.splits import Parts
+from korbert.tasks.metrics.statistics import RunArray, Score, repeated
+from korbert.tasks.passages import Passage
+from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer
 from korbert.training import Batch, Scoring, outputs
 
@@ -42,29 +43,31 @@ class Rerank(Kind, frozen=True):
     found_weight: float = 0.0
 
     @classmethod
-    def learned_from(cls, rows: Rows, settings: RerankSection) -> Self:
+    def learned_from(cls, rows: TaskRows, settings: RerankSection) -> Self:
         return cls.of_settings(settings, ("mrr", "recall@1"))
 
     def about(self) -> Message:
         return Message("relevance of a passage to a query")
 
-    def texts(self, row: Row) -> list[str]:
+    def texts(self, row: TaskRow) -> list[str]:
         if row.get("pair") is None:
-            raise ValueError("has no passage")
+            raise ValueError(Message("has no passage"))
         return [row["text"], *dict.fromkeys([row["pair"], *(row.get("negatives") or ())])]
 
-    def together(self, row: Row) -> list[str]:
+    def together(self, row: TaskRow) -> list[str]:
         return [row["pair"]]  # passages to find are not trained on
 
-    def target(self, row: Row) -> str:
+    def target(self, row: TaskRow) -> str:
         if len(self.texts(row)) < 3:
-            raise ValueError("has no negatives, which `korbert negatives` finds")
+            raise ValueError(Message("has no negatives, which `korbert negatives` finds"))
         return str(row["pair"])
 
-    def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
-        groups = [[(row["text"], passage) for passage in self.texts(row)[1:]] for row in rows]
+    def prepare(
+        self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
+    ) -> Prepared:
+        groups = [[(query, passage) for passage in own] for query, *own in passages]
         labels = np.zeros(len(rows), np.int64)
-        return Prepared(rows, Groups.of(groups, labels, encoded, tokenizer, self.max_length))
+        return Prepared(rows, passages, Groups.of(groups, labels, tokenizer, self.max_length))
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ClassificationModel:
         return ClassificationModel(config, 1, self.pooling, generator=generator, problem_type="regression")
@@ -73,7 +76,7 @@ class Rerank(Kind, frozen=True):
         """Cross-entropy over a row's passage and negatives, in nats per row."""
         return {"loss": F.cross_entropy(scores_of_choices(model, batch), batch["labels"])}
 
-    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
         def score_and_rank(model: nn.Module, batch: Batch) -> Tensor:
             scores = scores_of_choices(model, batch)
             return torch.stack([scores[:, 0], (scores >= scores[:, :1]).sum(dim=1)], dim=1)
@@ -81,12 +84,13 @@ class Rerank(Kind, frozen=True):
         scored = outputs(model, prepared.examples, score_and_rank, batch_size=64, **how)
         return [{"score": float(score), "rank": int(rank)} for score, rank in scored]
 
-    def result(self, prediction: Prediction) -> float:
+    def result(self, prediction: TaskPrediction) -> float:
         return float(prediction["score"])
 
-    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
+    def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         """BM25 over morphemes."""
-        searched, predictions = retrieval.Retrieval.of(parts.scored.rows), []
+        searched = retrieval.Retrieval.of(parts.scored.rows)
+        predictions = []
         numbers = {passage: number for number, passage in enumerate(searched.passages)}
         scores = searched.by_words(morphemes)
         for number, row in enumerate(parts.scored):
@@ -94,10 +98,10 @@ class Rerank(Kind, frozen=True):
             predictions.append({"score": float(own[0]), "rank": int((own >= own[0]).sum())})
         yield Baseline("bm25", {}, predictions)
 
-    def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
         return np.array([prediction["rank"] == 1 for prediction in predictions])
 
-    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """(N,) ranks."""
         return np.array([prediction["rank"] for prediction in predictions], np.int64)
 

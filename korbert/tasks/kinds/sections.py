@@ -1,10 +1,11 @@
 """Task sections of a recipe, one class per kind: data, training, and settings of the kind. Imports no torch."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from korbert.messages import Message
 from korbert.modeling import FeatureSettings
 from korbert.records import Form, Named, Sheet
 from korbert.tasks.finetuning import LearningSettings, Numbers, Rates
@@ -16,7 +17,6 @@ _LABEL_NAMES = 'names for labels of the files, in the model\'s order: { 0 = "부
 _Submission = Annotated[
     bool, Field(description="also write predictions.json and submission/, a folder that answers such files elsewhere")
 ]
-_Size = Annotated[int, Field(ge=1)]
 _Pooling = Annotated[
     Literal["mean", "first"], Field(description="text vector: mean over pieces, or that of the first piece")
 ]
@@ -71,37 +71,37 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
 
     @field_validator("kind", mode="before", check_fields=False)
     @classmethod
-    def _long_name(cls, kind: Any) -> Any:
+    def _long_name(cls, kind: object) -> object:
         return ALIASES.get(kind, kind) if isinstance(kind, str) else kind
 
     @model_validator(mode="before")
     @classmethod
-    def _heads_learn_faster(cls, values: Any) -> Any:
+    def _heads_learn_faster(cls, values: object) -> object:
         """Defaults for a head on a frozen encoder, which needs a higher learning rate and more epochs."""
         if isinstance(values, Mapping) and values.get("features") is not None:
             return {"learning_rates": 3e-3, "epochs": 20, **values}
         return values
 
     @model_validator(mode="after")
-    def _features_stay(self) -> Self:
+    def _settings_fit(self) -> Self:
         of_encoder = self.layer_decay < 1 or self.frozen_layers or self.frozen_embeddings or self.piece_dropout
         if self.features is not None and of_encoder:
             raise ValueError(
-                "features: the whole encoder is frozen then: leave layer_decay, frozen_layers, frozen_embeddings and "
-                "piece_dropout out"
+                Message(
+                    "features: the whole encoder is frozen then: leave layer_decay, frozen_layers, frozen_embeddings "
+                    "and piece_dropout out"
+                )
             )
-        return self
-
-    @model_validator(mode="after")
-    def _files_are_named(self) -> Self:
         if bool(self.set) == bool(self.train):
-            what = "both are given" if self.set else "neither is given"
-            raise ValueError(f"set or train: {what}: name a known data set, or a training file")
+            what = Message("both are given") if self.set else Message("neither is given")
+            raise ValueError(Message("set or train: {what}: name a known data set, or a training file", what=what))
         names = ("valid", "test", "columns", "several", "split_by_article")
         if self.set and (self.form != "auto" or any(getattr(self, name, False) for name in names)):
             raise ValueError(
-                f"set {self.set!r} has its own files: leave valid, test, columns, form, several and split_by_article "
-                "out"
+                Message(
+                    "set {set!r} has its own files: leave valid, test, columns, form, several and split_by_article out",
+                    set=self.set,
+                )
             )
         return self
 
@@ -190,7 +190,7 @@ class EmbeddingSection(TaskSection, frozen=True, extra="forbid"):
     dropout: float = Field(
         0.1, ge=0, lt=1, description="least dropout of the encoder; single texts learn from two masks"
     )
-    sizes: tuple[_Size, ...] = Field(
+    sizes: tuple[Annotated[int, Field(ge=1)], ...] = Field(
         (), description="also train these leading dimensions as vectors, so that they can be cut, as in [128, 64]"
     )
     query_prompt: str = Field("", description="before each query, in training on pairs and in search, as in '질문: '")

@@ -13,10 +13,12 @@ from torch import Generator, Tensor, nn
 from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, SlotsModel
-from korbert.tasks.files import ANY, ROLES, Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Morphemes, Prediction, Prepared, among
+from korbert.system import JsonObject
+from korbert.tasks.files import ANY, ROLES, Role, TaskRow, TaskRows
+from korbert.tasks.kinds.kind import Baseline, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.sections import SlotsSection
-from korbert.tasks.metrics.statistics import Score
+from korbert.tasks.metrics.statistics import RunArray, Score
+from korbert.tasks.passages import Passage
 from korbert.tasks.question_answering import (
     WindowExamples,
     WindowSettings,
@@ -26,7 +28,7 @@ from korbert.tasks.question_answering import (
     reading_loss,
     right_answers,
 )
-from korbert.tasks.splits import Parts
+from korbert.tasks.splits import Splits
 from korbert.tokenization import Analysis, Analyzer, AnyTokenizer
 from korbert.training import Batch, Scoring, outputs
 
@@ -36,7 +38,7 @@ _NOUNS = ("NNG", "NNP", "NNB", "NR", "SN", "SL", "XPN", "XSN")
 class Slots(WindowSettings, Kind, frozen=True):
     """Slots that are described in words. The description of a slot is read before the text, like a question.
 
-    The model chooses three ways by where it points: at [CLS] (absent), at the [SEP] behind the description (any value
+    The model chooses three ways by where it points: at [CLS] (absent), at the [SEP] after the description (any value
     will do), or at pieces of the text. A target and a prediction are {name: {"value", "start", "end"}, ANY, or None for
     an absent slot}, where the value is `text[start:end]`.
 
@@ -53,7 +55,7 @@ class Slots(WindowSettings, Kind, frozen=True):
     descriptions: Mapping[str, tuple[str, ...]]
 
     @classmethod
-    def learned_from(cls, rows: Rows, settings: SlotsSection) -> Self:
+    def learned_from(cls, rows: TaskRows, settings: SlotsSection) -> Self:
         if not any(value for row in rows for value in row["slots"].values()):
             raise CorpusError("{files}: no slot has a value", files=rows.files)
         kind = cls.of_settings(settings, tuple(_METRICS), descriptions={})
@@ -68,7 +70,7 @@ class Slots(WindowSettings, Kind, frozen=True):
             count=len(self.descriptions), names=names,
         )  # fmt: skip
 
-    def asked(self, row: Row) -> dict[str, str]:
+    def asked(self, row: TaskRow) -> dict[str, str]:
         """Name -> description of the slots to fill: those that the row names, or else those of training.
 
         A name without a description describes itself.
@@ -76,31 +78,33 @@ class Slots(WindowSettings, Kind, frozen=True):
         named = {**{name: name for name in row.get("slots") or ()}, **(row.get("descriptions") or {})}
         return named or {name: own[0] for name, own in self.descriptions.items()}
 
-    def texts(self, row: Row) -> list[str]:
+    def texts(self, row: TaskRow) -> list[str]:
         return [row["text"], *self.asked(row).values()]
 
-    def together(self, row: Row) -> list[str]:
+    def together(self, row: TaskRow) -> list[str]:
         return [row["text"]]
 
-    def target(self, row: Row) -> dict[str, Any]:
-        slots: dict[str, Any] = {**dict.fromkeys(self.asked(row)), **(row.get("slots") or {})}
+    def target(self, row: TaskRow) -> JsonObject:
+        slots: JsonObject = {**dict.fromkeys(self.asked(row)), **(row.get("slots") or {})}
         for name, value in slots.items():
             if value not in (None, ANY):
                 (answer,) = right_answers({"context": row["text"], "answers": [value]})
                 slots[name] = {"value": answer.text, "start": answer.start, "end": answer.span[1]}
         return slots
 
-    def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
+    def prepare(
+        self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
+    ) -> Prepared:
         windows = []
         values = [value for row in rows for value in self.target(row).values()]
-        asked = [(encoded[own], encoded[row["text"]]) for row in rows for own in self.asked(row).values()]
+        asked = [(description, text) for text, *descriptions in passages for description in descriptions]
         for index, (pair, value) in enumerate(zip(asked, values, strict=True)):
             answer = (value["start"], value["end"]) if isinstance(value, dict) else None
             windows += cut_windows(*pair, self, index=index, answer=answer, special=tokenizer.frame.special)
         examples = replace(WindowExamples.of(windows, tokenizer, self), separator=True)
         is_any = np.array([values[window.index] == ANY for window in windows], dtype=bool)
         examples.labels[is_any] = examples.seconds[is_any, None] - 1
-        return Prepared(rows, examples)
+        return Prepared(rows, passages, examples)
 
     def model(self, config: AnyConfig, generator: Generator | None = None) -> SlotsModel:
         return SlotsModel(config, generator)
@@ -108,7 +112,7 @@ class Slots(WindowSettings, Kind, frozen=True):
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         return reading_loss(model, batch)
 
-    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
         """A text of several windows is filled by the one that is least likely to leave the slot open."""
         examples: Any = prepared.examples
         scores = outputs(model, examples, ends, batch_size=64, **how)
@@ -125,14 +129,14 @@ class Slots(WindowSettings, Kind, frozen=True):
         values = iter([(None, ANY, own)[way] for way, own in zip(ways.argmax(axis=1), best, strict=True)])
         return [{name: next(values) for name in self.asked(row)} for row in prepared.rows]
 
-    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
+    def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         """All slots have the longest noun phrase of the text."""
         analyses = Analyzer().analyze_many(row["text"] for row in parts.scored)
         analysed = zip(parts.scored, analyses, strict=True)
         filled = [dict.fromkeys(self.asked(row), longest_noun_phrase(row["text"], own)) for row, own in analysed]
         yield Baseline("noun_phrase", {}, filled)
 
-    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """(N, 3, 4), of all slots, of those with a description of training, and of the others: whether there is any;
         whether all are right; twice the right values; the gold and the predicted values. ANY is a value, too. A value
         is right if it is spelled as the gold one."""
@@ -149,20 +153,20 @@ class Slots(WindowSettings, Kind, frozen=True):
     def score(self, metric: str) -> Score:
         place, above, below = among(_METRICS, metric)
 
-        def ratio(run: NDArray[Any], counts: NDArray[np.int64]) -> float | None:
+        def ratio(run: RunArray, counts: NDArray[np.int64]) -> float | None:
             total = counts @ run[:, place, below]
             return float(counts @ run[:, place, above] / total) if total else None
 
         return ratio
 
 
-def _values(slots: Mapping[str, Any], names: Collection[str]) -> set[tuple[str, str]]:
+def _values(slots: JsonObject, names: Collection[str]) -> set[tuple[str, str]]:
     """The names of those slots that have a value, each with its value as it is spelled."""
     values = ((name, slots[name]) for name in names if slots[name])
     return {(name, value["value"] if isinstance(value, dict) else value) for name, value in values}
 
 
-def longest_noun_phrase(text: str, analysis: Analysis) -> dict[str, Any] | None:
+def longest_noun_phrase(text: str, analysis: Analysis) -> JsonObject | None:
     """The longest sequence of nouns and numbers, the first among equals, as a value; None without any."""
     morphemes = zip(analysis.tags, analysis.starts, analysis.ends, strict=True)
     phrases = [list(own) for is_noun, own in groupby(morphemes, lambda own: own[0] in _NOUNS) if is_noun]

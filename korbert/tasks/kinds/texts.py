@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from korbert.records import is_empty
-from korbert.tasks.baselines.features import Pairs, Texts
-from korbert.tasks.files import Row
-from korbert.tasks.kinds.base import Encoded, Morphemes
-from korbert.tasks.passages import framed
-from korbert.tasks.splits import Parts
+from korbert.tasks.baselines.features import TextPairs, Texts
+from korbert.tasks.files import TaskRow
+from korbert.tasks.kinds.kind import Morphemes
+from korbert.tasks.metrics.statistics import RunArray
+from korbert.tasks.passages import Passage, framed
+from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer, fitted
 from korbert.training import Examples
 
@@ -21,58 +21,56 @@ NO_TEXT = "the text is empty"
 """Why a row gets no label."""
 
 
-def lack_text(texts: Sequence[str]) -> bool:
-    """Whether one of the texts of a row is empty, or white space."""
-    return any(map(is_empty, texts))
-
-
-def equal_in_run(run: NDArray[Any]) -> NDArray[np.float64]:
+def equal_in_run(run: RunArray) -> NDArray[np.float64]:
     """Whether target and prediction of a run (N, 2, ...) are equal, (N,): 1 or 0."""
     return np.asarray((run[:, 0] == run[:, 1]).reshape(len(run), -1).all(axis=1), dtype=np.float64)
 
 
-def morphemes_of(parts: Parts, texts_of: Callable[[Row], Sequence[str]], morphemes: Morphemes) -> list[Texts | Pairs]:
+def morphemes_of(
+    parts: Splits, texts_of: Callable[[TaskRow], Sequence[str]], morphemes: Morphemes
+) -> list[Texts | TextPairs]:
     """The morphemes of training, validation and scored rows, of one or two texts each, as baselines expect them."""
-    inputs: list[Texts | Pairs] = []
+    inputs: list[Texts | TextPairs] = []
     for rows in (parts.train, parts.valid, parts.scored):
-        sides = [[morphemes[text] for text in side] for side in zip(*map(texts_of, rows), strict=True)]
-        inputs.append(Pairs(*sides) if len(sides) == 2 else sides[0])
+        first, *second = ([morphemes[text] for text in side] for side in zip(*map(texts_of, rows), strict=True))
+        inputs += [TextPairs(first, *second)] if second else [first]
     return inputs
 
 
 def examples_of(
-    rows: Sequence[Sequence[str]], labels: NDArray[Any], encoded: Encoded, tokenizer: AnyTokenizer, max_length: int
+    rows: Sequence[Sequence[Passage]], labels: NDArray[np.generic], tokenizer: AnyTokenizer, max_length: int
 ) -> Examples:
     """[CLS] A [SEP], or [CLS] A [SEP] B [SEP], for one or two texts per row, truncated as in Tokenizer.encode."""
     frame = tokenizer.frame
     flat: list[tuple[NDArray[Any], NDArray[Any]]] = []
-    seconds, cut = np.empty(len(rows), dtype=np.int64), 0
-    for number, texts in enumerate(rows):
-        passages = [encoded[text] for text in texts]
-        first, last = len(passages[0].ids), len(passages[-1].ids)
-        kept = fitted(first, last, frame, max_length) if len(texts) == 2 else (max_length - 2,)
+    seconds = np.empty(len(rows), dtype=np.int64)
+    cut = 0
+    for number, passages in enumerate(rows):
+        kept: tuple[int, ...] = (max_length - 2,)
+        if len(passages) == 2:
+            kept = fitted(len(passages[0].ids), len(passages[1].ids), frame, max_length)
         cut += any(len(passage.ids) > most for passage, most in zip(passages, kept, strict=True))
         parts = (passage.part(0, most) for passage, most in zip(passages, kept, strict=True))
         ids, boundaries, seconds[number] = framed(frame, *parts)
         flat.append((ids, boundaries))
-    pairs = any(len(texts) == 2 for texts in rows)
-    return replace(Examples.of_rows(flat, labels, tokenizer.pad_id, seconds if pairs else None), cut=cut)
+    has_pairs = any(len(passages) == 2 for passages in rows)
+    return replace(Examples.of_rows(flat, labels, tokenizer.pad_id, seconds if has_pairs else None), cut=cut)
 
 
 @dataclass(frozen=True)
 class Groups(Examples):
     """Examples of several rows each. firsts: (N + 1,) first row of each example; labels: (N, ...), per example."""
 
-    firsts: NDArray[np.int64] = None  # type: ignore[assignment]
+    firsts: NDArray[np.int64] = None  # type: ignore[assignment]  # after fields that have a default
 
     @classmethod
     def of(
-        cls, groups: Sequence[Sequence[Sequence[str]]], labels: NDArray[Any], encoded: Encoded,
+        cls, groups: Sequence[Sequence[Sequence[Passage]]], labels: NDArray[np.generic],
         tokenizer: AnyTokenizer, max_length: int,
     ) -> Self:  # fmt: skip
         """groups: the rows of each example, of one or two texts each."""
-        members = [texts for group in groups for texts in group]
-        rows = examples_of(members, np.zeros(len(members)), encoded, tokenizer, max_length)
+        members = [passages for group in groups for passages in group]
+        rows = examples_of(members, np.zeros(len(members)), tokenizer, max_length)
         firsts = np.cumsum([0, *map(len, groups)])
         return cls(rows.input_ids, rows.boundaries, rows.offsets, labels, rows.pad_id, rows.seconds, rows.cut, firsts)
 

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, NamedTuple, Self, Unpack
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 import torch
@@ -13,17 +13,16 @@ from torch import Tensor, nn
 from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, TokenClassificationModel
-from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
+from korbert.tasks.files import ROLES, LabelledSpan, Role, TaskRow, TaskRows
+from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.sections import TokenClassificationSection
 from korbert.tasks.metrics import token_classification as metrics
-from korbert.tasks.metrics.statistics import Score
+from korbert.tasks.metrics.statistics import RunArray, Score
 from korbert.tasks.noise import SPACINGS, moved
 from korbert.tasks.passages import Passage
-from korbert.tasks.splits import Parts
+from korbert.tasks.splits import Splits
 from korbert.tasks.token_classification import (
-    IGNORED,
-    LabelledSpan,
+    TaggedExamples,
     TaggedSpan,
     best_labels,
     best_spans,
@@ -32,12 +31,10 @@ from korbert.tasks.token_classification import (
     encode_tags,
     eojeols,
     is_bio,
-    join_words,
     log_probabilities,
     make_examples,
     piece_tags,
     read_bio,
-    spans_of_words,
     tagging_loss,
     word_tags,
     write_bio,
@@ -45,13 +42,6 @@ from korbert.tasks.token_classification import (
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.pieces import Span
 from korbert.training import Batch, Scoring
-
-
-class _Units(NamedTuple):
-    """A row's text and its labelled units. words: the span of each word; None: spans of characters are labelled."""
-
-    text: str
-    words: list[Span] | None
 
 
 class TokenClassification(Kind, frozen=True):
@@ -77,36 +67,36 @@ class TokenClassification(Kind, frozen=True):
     stride: int
 
     @classmethod
-    def learned_from(cls, rows: Rows, settings: TokenClassificationSection) -> Self:
+    def learned_from(cls, rows: TaskRows, settings: TokenClassificationSection) -> Self:
         if not any(row.get("spans") is not None or row.get("tags") is not None for row in rows):
             raise CorpusError(
                 "{files}: has neither spans with a text nor tags with tokens: name their columns", files=rows.files
             )
+        # Tokens of one character each are characters: their tags are those of spans.
         tokens = [token for row in rows for token in row.get("tokens") or ()]
         units: Literal["characters", "words"] = "words" if any(len(token) > 1 for token in tokens) else "characters"
         seen = {tag for row in rows for tag in row.get("tags") or ()}
         if seen and all(tag.isdecimal() for tag in seen):
             rows.notes.append(
                 Message(
-                    "the tags are numbers ({tags}, ..), which no file names: entities need their names, as B-PS and "
-                    "I-PS",
+                    "the tags are numbers ({tags}, ..) without names: entities need names such as B-PS and I-PS",
                     tags=", ".join(sorted(seen, key=int)[:5]),
                 )
             )
         odd = sorted(tag for tag in seen if not is_bio([tag]))
         if odd and (units == "characters" or any(is_bio([tag]) for tag in seen - {"O"})):
             number = next(number for number, row in enumerate(rows) if odd[0] in (row.get("tags") or ()))
+            why = Message("as tags of characters have to be")
+            if units == "words":
+                why = Message("as other tags are")
             raise CorpusError(
-                "{places}: tag {odd!r} is none of O, B-LABEL and I-LABEL, which {note}: correct it",
-                places=rows.places[number],
-                odd=odd[0],
-                note="tags of characters have to be" if units == "characters" else "other tags are",
-            )
+                "{place}: tag {tag!r} is not O, B-LABEL or I-LABEL, {why}: correct it",
+                place=rows.places[number], tag=odd[0], why=why,
+            )  # fmt: skip
         stride = settings.max_length // 4 if settings.stride is None else settings.stride
-        scores: tuple[str, ...]
-        if units == "words" and not is_bio(seen):
-            tags, scores = tuple(sorted(seen)), ("accuracy", "macro_f1")
-        else:
+        scores: tuple[str, ...] = ("accuracy", "macro_f1")
+        tags = tuple(sorted(seen))
+        if units == "characters" or is_bio(seen):
             labels = {tag[2:] for tag in seen - {"O"}} | {label for row in rows for *_, label in row.get("spans") or ()}
             tags = tuple(bio_labels(labels))
             scores = ("entity_f1", "entity_macro_f1")
@@ -116,22 +106,30 @@ class TokenClassification(Kind, frozen=True):
             raise CorpusError("no training row has a label: give rows with some")
         return cls.of_settings(settings, scores, tags=tags, units=units, stride=stride)
 
-    def _units(self, row: Row) -> _Units:
-        """ValueError if the tokens of a row are not in its text."""
-        tokens, text = row.get("tokens"), row.get("text")
-        if self.units == "characters":
-            return _Units("".join(tokens) if text is None and tokens else text or "", None)
-        if tokens is None:
-            return _Units(text or "", eojeols(text or ""))
+    def _text_and_words(self, row: TaskRow) -> tuple[str, list[Span] | None]:
+        """The text of a row, and the span of each word; None: spans of characters are labelled.
+
+        ValueError if the tokens of a row are not in its text.
+        """
+        tokens = row.get("tokens")
+        text = row.get("text")
         if text is None:
-            return _Units(*join_words(tokens))
+            text = ("" if self.units == "characters" else " ").join(tokens or ())
+        if self.units == "characters":
+            return text, None
+        if tokens is None:
+            return text, eojeols(text)
         words: list[Span] = []
+        end = 0
         for token in tokens:
-            start = text.find(token, words[-1][1] if words else 0)
+            start = text.find(token, end)
             if start < 0:
-                raise ValueError(f"token {token!r} does not follow in its text {text[:40]!r}")
-            words.append((start, start + len(token)))
-        return _Units(text, words)
+                raise ValueError(
+                    Message("token {token!r} does not follow in its text {text!r}", token=token, text=text[:40])
+                )
+            end = start + len(token)
+            words.append((start, end))
+        return text, words
 
     def about(self) -> Message:
         if not (labels := self._span_labels):
@@ -159,30 +157,28 @@ class TokenClassification(Kind, frozen=True):
     def needs(self) -> tuple[str, ...]:
         return ("text",) if self.units == "characters" else ("tokens",)
 
-    def texts(self, row: Row) -> list[str]:
-        return [self._units(row).text]
+    def texts(self, row: TaskRow) -> list[str]:
+        return [self._text_and_words(row)[0]]
 
-    def target(self, row: Row) -> list[Any]:
-        units = self._units(row)
-        if units.words is not None:
-            tags = list(row.get("tags") or ())
-            if len(tags) != len(units.words):
-                raise ValueError(f"{len(tags)} tags for {len(units.words)} words")
+    def target(self, row: TaskRow) -> list[Any]:
+        text, words = self._text_and_words(row)
+        tags = list(row.get("tags") or ())
+        if words is not None:
+            if len(tags) != len(words):
+                raise ValueError(Message("{tags} tags for {words} words", tags=len(tags), words=len(words)))
             self._refuse_unknown(tags)
             return tags
-        if row.get("spans") is not None:
-            spans = [[int(start), int(end), label] for start, end, label in row["spans"]]
-        else:
-            tags = list(row.get("tags") or ())
-            if len(tags) != len(units.text):
-                raise ValueError(f"{len(tags)} tags for {len(units.text)} characters")
-            spans = [[*span] for span in spans_of_words(tags, [(at, at + 1) for at in range(len(tags))])]
-        self._refuse_unknown(write_bio([(start, end, label) for start, end, label in spans], len(units.text)))
-        return spans
+        spans = row.get("spans")
+        if spans is None:
+            if len(tags) != len(text):
+                raise ValueError(Message("{tags} tags for {chars} characters", tags=len(tags), chars=len(text)))
+            spans = read_bio(tags)
+        self._refuse_unknown(write_bio(map(tuple, spans), len(text)))
+        return [[int(start), int(end), label] for start, end, label in spans]
 
-    def disturbed(self, row: Row, change: Callable[[str], str]) -> Row:
+    def disturbed(self, row: TaskRow, change: Callable[[str], str]) -> TaskRow:
         """Spans and words keep their letters; `change` changes spaces alone."""
-        text, words = self._units(row)
+        text, words = self._text_and_words(row)
         changed = change(text)
         if words is not None:
             tokens = [changed[start:end] for start, end in moved(words, text, changed)]
@@ -194,21 +190,24 @@ class TokenClassification(Kind, frozen=True):
 
     def _refuse_unknown(self, tags: Sequence[str]) -> None:
         if unknown := [tag for tag in tags if tag not in self.tags]:
-            raise ValueError(f"label {unknown[0]!r} is none of training: {', '.join(self.tags)}")
+            raise ValueError(
+                Message("label {label!r} is not one of training: {known}", label=unknown[0], known=", ".join(self.tags))
+            )
 
-    def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
-        units = [self._units(row) for row in rows]
-        passages = [encoded[unit.text] for unit in units]
+    def prepare(
+        self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
+    ) -> Prepared:
+        texts = [passage for (passage,) in passages]
         targets: list[NDArray[np.int64]] = []
-        for row, unit, passage in zip(rows, units, passages, strict=True):
-            if row.get("spans") is None and row.get("tags") is None:
-                targets.append(np.full(len(passage.ids), IGNORED))
-                continue
-            target = self.target(row)
-            tags = piece_tags(target, passage) if unit.words is None else word_tags(target, unit.words, passage)
+        for row, passage in zip(rows, texts, strict=True):
+            tags: Sequence[str | None] = [None] * len(passage.ids)
+            if row.get("spans") is not None or row.get("tags") is not None:
+                target = self.target(row)
+                _, words = self._text_and_words(row)
+                tags = piece_tags(target, passage) if words is None else word_tags(target, words, passage)
             targets.append(encode_tags(tags, self.tags))
-        examples, windows = make_examples(passages, targets, tokenizer, max_length=self.max_length, stride=self.stride)
-        return Prepared(rows, examples, (units, passages, windows))
+        examples = make_examples(texts, targets, tokenizer, max_length=self.max_length, stride=self.stride)
+        return Prepared(rows, passages, examples)
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> TokenClassificationModel:
         return TokenClassificationModel(config, self.tags, generator)
@@ -221,21 +220,23 @@ class TokenClassification(Kind, frozen=True):
 
     def _scored(
         self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]
-    ) -> Iterator[tuple[_Units, Passage, NDArray[np.float32]]]:
-        """Units, pieces, and log probabilities of the pieces (P, C), of each row."""
-        examples: Any = prepared.examples
-        units, passages, windows = prepared.more
-        scores = by_text(log_probabilities(model, examples, len(self.tags), **how), windows)
-        yield from zip(units, passages, scores, strict=True)
+    ) -> Iterator[tuple[list[Span] | None, Passage, NDArray[np.float32]]]:
+        """Words, pieces, and log probabilities of the pieces (P, C), of each row."""
+        examples = prepared.examples
+        assert isinstance(examples, TaggedExamples)
+        scores = by_text(log_probabilities(model, examples, len(self.tags), **how), examples.windows)
+        for row, (passage,), own in zip(prepared.rows, prepared.passages, scores, strict=True):
+            _, words = self._text_and_words(row)
+            yield words, passage, own
 
-    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
-        predictions: list[Prediction] = []
-        for units, passage, scores in self._scored(model, prepared, **how):
-            if units.words is None:
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
+        predictions: list[TaskPrediction] = []
+        for words, passage, scores in self._scored(model, prepared, **how):
+            if words is None:
                 spans = best_spans(passage, scores, self.tags)
                 predictions.append([[start, end, label] for start, end, label, _ in spans])
                 continue
-            labels = best_labels(units.words, passage, scores, self.tags)
+            labels = best_labels(words, passage, scores, self.tags)
             common = "O" if "O" in self.tags else self.tags[0]  # of a word without pieces
             predictions.append([label or common for label, _ in labels])
         return predictions
@@ -243,24 +244,23 @@ class TokenClassification(Kind, frozen=True):
     def results(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[list[TaggedSpan]]:
         """The labelled spans of each text, in order; of words, unless the tags are BIO."""
         results = []
-        for units, passage, scores in self._scored(model, prepared, **how):
-            if is_bio(self.tags):
+        for words, passage, scores in self._scored(model, prepared, **how):
+            if words is None or is_bio(self.tags):
                 spans = best_spans(passage, scores, self.tags)
             else:
-                words = units.words or []
                 labels = best_labels(words, passage, scores, self.tags)
                 pairs = zip(words, labels, strict=True)
                 spans = [(*word, label, score) for word, (label, score) in pairs if label is not None]
             results.append(
-                [TaggedSpan(start, end, label, units.text[start:end], score) for start, end, label, score in spans]
+                [TaggedSpan(start, end, label, passage.text[start:end], score) for start, end, label, score in spans]
             )
         return results
 
-    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
+    def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         """The most frequent tag of each word, or the spans of training looked up."""
         if self.units == "characters":
-            dictionary = learn_dictionary((self._units(row).text, self.target(row)) for row in parts.train)
-            spans = [[[*span] for span in look_up(self._units(row).text, dictionary)] for row in parts.scored]
+            dictionary = learn_dictionary((self.texts(row)[0], self.target(row)) for row in parts.train)
+            spans = [[[*span] for span in look_up(self.texts(row)[0], dictionary)] for row in parts.scored]
             yield Baseline("dictionary", {}, spans)
             return
         counts: dict[str, Counter[str]] = {}
@@ -272,29 +272,30 @@ class TokenClassification(Kind, frozen=True):
         tagged = [[best.get(word, common) for word in self._words(row)] for row in parts.scored]
         yield Baseline("dictionary", {}, tagged)
 
-    def _words(self, row: Row) -> list[str]:
-        text, words = self._units(row)
+    def _words(self, row: TaskRow) -> list[str]:
+        text, words = self._text_and_words(row)
         return [text[start:end] for start, end in words or ()]
 
-    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """(N, types + tags, 3): right, predicted and gold counts, of entities by label, then of units by tag."""
-        gold, predicted = self._tags(rows, map(self.target, rows)), self._tags(rows, predictions)
+        gold = self._tags(rows, map(self.target, rows))
+        predicted = self._tags(rows, predictions)
 
-        def counts(spans_of: Callable[[list[str]], metrics.Spans], labels: Sequence[str]) -> NDArray[Any]:
+        def counts(spans_of: Callable[[list[str]], metrics.Spans], labels: Sequence[str]) -> RunArray:
             return metrics.span_counts(list(map(spans_of, gold)), list(map(spans_of, predicted)), labels)
 
         of_units = counts(lambda tags: [(at, at + 1, tag) for at, tag in enumerate(tags)], self.tags)
         types = self._span_labels
         return np.concatenate([counts(read_bio, types), of_units], axis=1) if types else of_units
 
-    def _tags(self, rows: Sequence[Row], values: Iterable[Sequence[Any]]) -> list[list[str]]:
+    def _tags(self, rows: Sequence[TaskRow], values: Iterable[Sequence[Any]]) -> list[list[str]]:
         """One tag per unit of each row. values: targets or predictions."""
         if self.units == "words":
             return list(map(list, values))
-        lengths = (len(self._units(row).text) for row in rows)
-        return [write_bio(map(tuple, spans), length) for spans, length in zip(values, lengths, strict=True)]
+        texts = (self.texts(row)[0] for row in rows)
+        return [write_bio(map(tuple, spans), len(text)) for spans, text in zip(values, texts, strict=True)]
 
-    def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
         """Compares spans in any order, labels of words in order."""
         ordered = sorted if self.units == "characters" else list
         pairs = zip(rows, predictions, strict=True)
@@ -303,7 +304,8 @@ class TokenClassification(Kind, frozen=True):
         )
 
     def score(self, metric: str) -> Score:
-        types, outside = len(self._span_labels), self.tags.index("O") if "O" in self.tags else None
+        types = len(self._span_labels)
+        outside = self.tags.index("O") if "O" in self.tags else None
         of = among(_METRICS, metric)
         return lambda run, counts: of(np.tensordot(counts, run, 1), types, outside)
 

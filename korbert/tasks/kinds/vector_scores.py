@@ -9,21 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
+from korbert.messages import Message
 from korbert.tasks import retrieval
-from korbert.tasks.files import Row
-from korbert.tasks.kinds.base import Baseline, Morphemes, Prediction
+from korbert.tasks.files import TaskRow
+from korbert.tasks.kinds.kind import Baseline, Morphemes, TaskPrediction
 from korbert.tasks.metrics import regression
+from korbert.tasks.metrics.statistics import RunArray
 from korbert.tasks.retrieval import Retrieval
 from korbert.vectors import unit
 
-Vectors = NDArray[np.float32]
-Metrics = Mapping[str, Callable[[NDArray[Any]], float | None]]
+UnitVectors = NDArray[np.float32]
+Metrics = Mapping[str, Callable[[RunArray], float | None]]
 
 
-def needed(row: Row, role: Literal["pair", "score", "vector"]) -> Any:
+_SAID = {"pair": Message("second text"), "score": Message("score"), "vector": Message("vector")}
+
+
+def needed(row: TaskRow, role: Literal["pair", "score", "vector"]) -> Any:
     """The value of a role. ValueError for a row without one."""
     if row.get(role) is None:
-        raise ValueError(f"has no {'second text' if role == 'pair' else role}, which this task needs")
+        raise ValueError(Message("has no {role}, which this task needs", role=_SAID[role]))
     return row[role]
 
 
@@ -39,23 +44,25 @@ class VectorScores(ABC):
     compared: ClassVar[str] = "pair"
 
     @abstractmethod
-    def target(self, row: Row) -> float | str:
+    def target(self, row: TaskRow) -> float | str:
         """ValueError for a row without one."""
 
-    def together(self, row: Row) -> list[str]:
+    def together(self, row: TaskRow) -> list[str]:
         """The texts of a scored row that no training row may have."""
         return [row["text"]] if row.get("pair") is None else [row["text"], row["pair"]]
 
     @abstractmethod
-    def predictions(self, rows: Sequence[Row], queries: Vectors, others: Sequence[Vectors]) -> list[Prediction]:
+    def predictions(
+        self, rows: Sequence[TaskRow], queries: UnitVectors, others: Sequence[UnitVectors]
+    ) -> list[TaskPrediction]:
         """A prediction for each row. queries: (N, D), unit vectors of the first texts; others: (n, D) for each row, of
         its other texts."""
 
     @abstractmethod
-    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """What the metrics are computed from, (N, ..)."""
 
-    def baselines(self, train: Sequence[str], rows: Sequence[Row], morphemes: Morphemes) -> Iterator[Baseline]:
+    def baselines(self, train: Sequence[str], rows: Sequence[TaskRow], morphemes: Morphemes) -> Iterator[Baseline]:
         """Rankings without an encoder. train: the distinct texts to fit on."""
         yield from ()
 
@@ -69,17 +76,19 @@ class BySimilarity(VectorScores):
     }
     role = "score"
 
-    def target(self, row: Row) -> float | str:
+    def target(self, row: TaskRow) -> float | str:
         needed(row, "pair")
         return float(needed(row, "score"))
 
-    def predictions(self, rows: Sequence[Row], queries: Vectors, others: Sequence[Vectors]) -> list[Prediction]:
+    def predictions(
+        self, rows: Sequence[TaskRow], queries: UnitVectors, others: Sequence[UnitVectors]
+    ) -> list[TaskPrediction]:
         return [float(query @ own[0]) for query, own in zip(queries, others, strict=True)]
 
-    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         return np.array([list(map(self.target, rows)), predictions], dtype=np.float64).T
 
-    def baselines(self, train: Sequence[str], rows: Sequence[Row], morphemes: Morphemes) -> Iterator[Baseline]:
+    def baselines(self, train: Sequence[str], rows: Sequence[TaskRow], morphemes: Morphemes) -> Iterator[Baseline]:
         from korbert.tasks.baselines.features import tfidf_features
 
         sides = ([morphemes[row[role]] for row in rows] for role in ("text", "pair"))
@@ -94,20 +103,22 @@ class ByRetrieval(VectorScores):
     metrics: ClassVar[Metrics] = retrieval.METRICS
     role = "pair"
 
-    def target(self, row: Row) -> float | str:
+    def target(self, row: TaskRow) -> float | str:
         return str(needed(row, "pair"))
 
-    def together(self, row: Row) -> list[str]:
+    def together(self, row: TaskRow) -> list[str]:
         return [row["pair"]]  # passages to find are not trained on
 
-    def searched(self, rows: Sequence[Row], others: Sequence[Vectors]) -> tuple[Retrieval, Vectors]:
+    def searched(self, rows: Sequence[TaskRow], others: Sequence[UnitVectors]) -> tuple[Retrieval, UnitVectors]:
         """The retrieval of the rows, and the vectors of its passages."""
         searched = Retrieval.of(rows)
         texts = chain.from_iterable((row["pair"], *(row.get("negatives") or ())) for row in rows)
         vectors = dict(zip(texts, chain.from_iterable(others), strict=True))
         return searched, np.stack([vectors[text] for text in searched.passages])
 
-    def predictions(self, rows: Sequence[Row], queries: Vectors, others: Sequence[Vectors]) -> list[Prediction]:
+    def predictions(
+        self, rows: Sequence[TaskRow], queries: UnitVectors, others: Sequence[UnitVectors]
+    ) -> list[TaskPrediction]:
         searched, passages = self.searched(rows, others)
         ranks = searched.ranks(lambda part: queries[part] @ passages.T).tolist()
         return [
@@ -115,10 +126,10 @@ class ByRetrieval(VectorScores):
             for query, own, rank in zip(queries, others, ranks, strict=True)
         ]
 
-    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         return np.array([prediction["rank"] for prediction in predictions], np.int64)
 
-    def baselines(self, train: Sequence[str], rows: Sequence[Row], morphemes: Morphemes) -> Iterator[Baseline]:
+    def baselines(self, train: Sequence[str], rows: Sequence[TaskRow], morphemes: Morphemes) -> Iterator[Baseline]:
         searched = Retrieval.of(rows)
         ranks = searched.ranks(searched.by_words(morphemes))
         yield Baseline("bm25", {}, [{"cosine": None, "rank": rank} for rank in ranks.tolist()])
@@ -132,11 +143,13 @@ class ByTeacher(VectorScores):
     role = "vector"
     compared = "vector"
 
-    def target(self, row: Row) -> float | str:
+    def target(self, row: TaskRow) -> float | str:
         needed(row, "vector")
         return 1.0
 
-    def predictions(self, rows: Sequence[Row], queries: Vectors, others: Sequence[Vectors]) -> list[Prediction]:
+    def predictions(
+        self, rows: Sequence[TaskRow], queries: UnitVectors, others: Sequence[UnitVectors]
+    ) -> list[TaskPrediction]:
         teacher = np.stack([row["vector"] for row in rows])
         if queries.shape[1] < (size := teacher.shape[1]):
             raise SettingsError(
@@ -146,9 +159,10 @@ class ByTeacher(VectorScores):
             )
         return list(np.einsum("nd,nd->n", unit(queries[:, :size]), unit(teacher)).tolist())
 
-    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         return np.array(predictions)
 
 
-BY_SIMILARITY, BY_RETRIEVAL = BySimilarity(), ByRetrieval()
+BY_SIMILARITY = BySimilarity()
+BY_RETRIEVAL = ByRetrieval()
 ALL_SCORES: Sequence[VectorScores] = (BY_SIMILARITY, BY_RETRIEVAL, ByTeacher())

@@ -6,11 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from korbert.errors import CorpusError
+from korbert.messages import joined
 from korbert.records import copied, open_text, read_value
-from korbert.tasks.files import ROLES, Rows, read_rows
+from korbert.tasks.files import ROLES, TaskRows, read_rows
 
 
-def read(path: str | Path) -> Rows:
+def read(path: str | Path) -> TaskRows:
     """The questions of an official file: id, title, context, question, and answers, None if the file has none.
 
     A question or context may be empty. CorpusError names the first faulty questions: all of them count in the score.
@@ -21,7 +22,7 @@ def read(path: str | Path) -> Rows:
     with _rereadable(Path(path)) as file:
         rows = read_rows(file, roles, form="json", columns={"id": "id"})
     for dropped in rows.dropped.values():
-        raise CorpusError("{first}: mend it, as every question counts", first="; ".join(dropped.first))
+        raise CorpusError("{first}: correct it: every question counts in the score", first=joined(dropped.first))
     return rows
 
 

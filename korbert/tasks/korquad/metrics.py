@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from korbert.errors import CorpusError
-from korbert.tasks.files import Rows
+from korbert.tasks.files import TaskRows
 
 _logger = logging.getLogger(__name__)
 
@@ -40,17 +40,20 @@ def f1(prediction: str, answers: Iterable[str]) -> float:
         expected = Counter(normalize(answer).replace(" ", ""))
         shared = (predicted & expected).total()
         if shared:
-            precision, recall = shared / predicted.total(), shared / expected.total()
+            precision = shared / predicted.total()
+            recall = shared / expected.total()
             best = max(best, 2 * precision * recall / (precision + recall))
     return best
 
 
-def score(rows: Rows, predictions: Mapping[str, str]) -> dict[str, float]:
+def score(rows: TaskRows, predictions: Mapping[str, str]) -> dict[str, float]:
     """`{"exact_match": .., "f1": ..}` in percent over all questions of an official file, from `read`.
 
     A question without a prediction counts as wrong, with a warning. CorpusError for a question without an answer.
     """
-    matches, f1_sum, unanswered = 0, 0.0, 0
+    matches = 0
+    f1_sum = 0.0
+    unanswered = 0
     for row, place in zip(rows, rows.places, strict=True):
         answers = [answer.text for answer in row["answers"] or ()]
         if not answers:

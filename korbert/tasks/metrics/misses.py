@@ -1,12 +1,13 @@
 """Why extracted answers are wrong."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Iterable, Sequence
+from typing import Literal, get_args
 
 import numpy as np
 
-from korbert.tasks.files import Answer, Row
+from korbert.system import JsonObject
+from korbert.tasks.files import GoldAnswer, TaskRow
 from korbert.tasks.metrics.question_answering import KORQUAD, answer_scores
 from korbert.tasks.passages import Passage, pieces_of_span, span_of_pieces
 from korbert.tasks.question_answering import right_answers
@@ -19,9 +20,7 @@ _MISSES_SHOWN = 200
 _AROUND_CHARS = 60  # of context on each side of an answer
 
 
-def explained(
-    rows: Sequence[Row], contexts: Sequence[Passage], predictions: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+def explained(rows: Sequence[TaskRow], contexts: Sequence[Passage], predictions: Sequence[JsonObject]) -> JsonObject:
     """Causes of wrong answers, by KorQuAD's exact match, and the first 200 misses, in the order of the rows.
 
     contexts: of each row, as pieces. predictions: as in korbert.tasks.kinds.question_answering.
@@ -38,7 +37,9 @@ def explained(
     halves = not all(golds)
     misses = []
     for number in np.flatnonzero(exact == 0).tolist():
-        row, answers, prediction = rows[number], golds[number], predictions[number]
+        row = rows[number]
+        answers = golds[number]
+        prediction = predictions[number]
         right = answers[0].span if answers else None
         span = (prediction["start"], prediction["end"]) if prediction["answer"] else None
         miss = {
@@ -62,7 +63,7 @@ def explained(
     }
 
 
-def snippets(context: str, spans: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
+def snippets(context: str, spans: Iterable[tuple[int, int]]) -> list[JsonObject]:
     """Context around half-open spans, 60 characters on each side, in order; touching snippets are merged.
 
     `text` begins at `start` of the context, in code points.
@@ -70,13 +71,15 @@ def snippets(context: str, spans: Iterable[tuple[int, int]]) -> list[dict[str, A
     ranges: list[tuple[int, int]] = []
     for start, end in sorted((max(0, start - _AROUND_CHARS), end + _AROUND_CHARS) for start, end in spans):
         if ranges and start <= ranges[-1][1]:
-            start, end = ranges[-1][0], max(ranges.pop()[1], end)
-        ranges.append((start, end))
+            before, last = ranges.pop()
+            ranges.append((before, max(last, end)))
+        else:
+            ranges.append((start, end))
     return [{"start": start, "text": context[start:end]} for start, end in ranges]
 
 
 def miss_cause(
-    predicted: tuple[int, int] | None, answers: Sequence[Answer], *, reachable: bool, halves: bool = False
+    predicted: tuple[int, int] | None, answers: Sequence[GoldAnswer], *, reachable: bool, halves: bool = False
 ) -> Cause:
     """Why a wrong answer is wrong; spans are half-open, in code points of the context.
 
@@ -99,7 +102,7 @@ def miss_cause(
     return "overlap" if overlapping else "elsewhere"
 
 
-def _is_reachable(answer: Answer, context: Passage) -> bool:
+def _is_reachable(answer: GoldAnswer, context: Passage) -> bool:
     """Whether the pieces over the answer extract exactly that, by KorQuAD's metric."""
     if (pieces := pieces_of_span(context, *answer.span)) is None:
         return False

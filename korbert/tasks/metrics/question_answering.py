@@ -7,7 +7,7 @@ has none, and then the correct prediction is the empty text.
 import string
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,8 @@ def rouge_w(prediction: str, answers: Sequence[str]) -> float:
     answer scores 1 for an empty prediction, else 0. Answers of 200 characters and more can score lower in the script,
     whose matcher starts no run at frequent characters; here it does.
     """
-    predicted, best = _normalize(prediction), 0.0
+    predicted = _normalize(prediction)
+    best = 0.0
     for answer in map(_normalize, answers or [""]):
         if not answer or not predicted:
             best = max(best, float(predicted == answer))
@@ -71,17 +72,16 @@ def answer_scores(
     A question without answers scores 1 in both for a prediction that is empty once normalised, else 0 (SQuAD 2.0,
     evaluate-v2.0.py).
     """
-    exact, f1 = np.zeros(len(predictions)), np.zeros(len(predictions))
+    exact = np.zeros(len(predictions))
+    f1 = np.zeros(len(predictions))
     for i, (prediction, texts) in enumerate(zip(predictions, answers, strict=True)):
-        if texts:
-            exact[i], f1[i] = metrics.exact_match(prediction, texts), metrics.f1(prediction, texts)
-        else:
-            exact[i] = f1[i] = metrics.exact_match(prediction, [""])
+        exact[i] = metrics.exact_match(prediction, texts or [""])
+        f1[i] = metrics.f1(prediction, texts) if texts else exact[i]
     return exact, f1
 
 
 def best_threshold(
-    scores: NDArray[np.float64], has_answer: NDArray[np.bool_], no_answer: NDArray[np.floating[Any]]
+    scores: NDArray[np.float64], has_answer: NDArray[np.bool_], no_answer: NDArray[np.floating]
 ) -> float:
     """The threshold with the highest mean score, the lowest among ties. Choose on validation.
 

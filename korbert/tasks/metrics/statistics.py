@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from korbert.messages import Message
 from korbert.system import package
 
-Rows = NDArray[Any]
+RunArray = NDArray[Any]
 Counts = NDArray[np.int64]
-Score = Callable[[Rows, Counts], float | None]
+Score = Callable[[RunArray, Counts], float | None]
 """Takes rows (m, ...) and how often each occurs, counts (m,) int, 0 or more. None if the score is undefined."""
 
 _CONFIDENCE = 0.95  # of every interval
@@ -32,12 +32,12 @@ _FEW = 0.05  # distinct rows per example; above, a binomial draw per row costs m
 _EQUAL = 1e-12  # tolerance for sums added in another order
 
 
-def mean(rows: Rows, counts: Counts) -> float:
+def mean(rows: RunArray, counts: Counts) -> float:
     """The score of rows (m,) that are numbers themselves."""
     return float(counts @ rows / counts.sum())
 
 
-def repeated(score: Callable[[Rows], float | None]) -> Score:
+def repeated(score: Callable[[RunArray], float | None]) -> Score:
     """Makes a score of a function of plain rows, such as Spearman's correlation."""
     return lambda rows, counts: score(np.repeat(rows, counts, axis=0))
 
@@ -51,15 +51,17 @@ class Interval(NamedTuple):
 
 
 def bootstrap_interval(
-    examples: Rows, score: Score = mean, *, rng: np.random.Generator, resamples: int = 2000
+    examples: RunArray, score: Score = mean, *, rng: np.random.Generator, resamples: int = 2000
 ) -> Interval | None:
     """95 % percentile bootstrap interval of a score (Efron and Tibshirani 1993, 13.3).
 
     examples: a run of two or more examples. None if the score is undefined, or on any resample.
     """
     rows, counts = _distinct(examples)
-    total, scores = int(counts.sum()), [score(rows, counts)]
+    total = int(counts.sum())
+    scores = [score(rows, counts)]
     for size in _sizes(resamples, len(counts)):
+        # Where all rows are distinct, counting drawn indices is faster than a multinomial distribution.
         if total > len(counts):
             drawn = rng.multinomial(total, counts / total, size=size)
         else:
@@ -72,7 +74,7 @@ def bootstrap_interval(
     return Interval(float(low), float(high), float(resampled.std(ddof=1)))
 
 
-def _distinct(examples: Rows) -> tuple[Rows, Counts]:
+def _distinct(examples: RunArray) -> tuple[RunArray, Counts]:
     """Distinct rows and their counts; all rows with count 1 if hardly any are equal."""
     _, first, counts = np.unique(examples.reshape(len(examples), -1), axis=0, return_index=True, return_counts=True)
     if len(first) > _FEW * len(examples):
@@ -100,7 +102,8 @@ class Spread(NamedTuple):
 
 def over_seeds(scores: Sequence[float]) -> Spread:
     """Mean, deviation and interval of the scores of several seeds, at least one."""
-    middle, count = float(np.mean(scores)), len(scores)
+    middle = float(np.mean(scores))
+    count = len(scores)
     if count == 1:
         return Spread(middle, None, None, None)
     stats = package("scipy.stats", "an interval over seeds")
@@ -110,7 +113,7 @@ def over_seeds(scores: Sequence[float]) -> Spread:
 
 
 def permutation_p_value(
-    a: Rows, b: Rows, score: Score = mean, *, rng: np.random.Generator, resamples: int = 2000
+    a: RunArray, b: RunArray, score: Score = mean, *, rng: np.random.Generator, resamples: int = 2000
 ) -> float | None:
     """Two-sided p-value of the difference of two runs, by approximate randomization.
 
@@ -128,9 +131,10 @@ def permutation_p_value(
         one, other = (score(rows, side) for side in sides)
         return None if one is None or other is None else abs(one - other)
 
-    observed, extreme = gap(counts), 0
+    observed = gap(counts)
     if observed is None:
         return None
+    extreme = 0
     for size in _sizes(resamples, len(counts)):
         if counts.sum() > len(counts):
             kept = rng.binomial(counts, 0.5, size=(size, len(counts)))
@@ -141,7 +145,7 @@ def permutation_p_value(
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class PairedComparison:
     """Two models on the same `examples`. low, high: 95 % interval of the difference a - b."""
 
     names: tuple[str, str]
@@ -208,9 +212,9 @@ class Comparison:
 
 
 def compare(
-    a: Sequence[Rows], b: Sequence[Rows], score: Score = mean, *,
+    a: Sequence[RunArray], b: Sequence[RunArray], score: Score = mean, *,
     rng: np.random.Generator, resamples: int = 2000, names: tuple[str, str] = ("A", "B"),
-) -> Comparison | None:  # fmt: skip
+) -> PairedComparison | None:  # fmt: skip
     """Tests whether sides `a` and `b` differ by more than chance. One run per seed, all on the same examples.
 
     One run per side: percentile interval and permutation test over the examples; other seeds are not covered.
@@ -225,7 +229,7 @@ def compare(
         raise ValueError(f"runs of {sorted(lengths)} examples: all must be on the same examples")
     scores = _all_scores(score, [*a, *b], np.ones(len(a[0]), np.int64))
 
-    def difference(rows: Rows, counts: Counts) -> float | None:
+    def difference(rows: RunArray, counts: Counts) -> float | None:
         drawn = _all_scores(score, list(rows.swapaxes(0, 1)), counts)
         return None if drawn is None else _difference(drawn, len(a))
 
@@ -235,14 +239,14 @@ def compare(
     if len(a) == len(b) == 1:
         p_value = permutation_p_value(a[0], b[0], score, rng=rng, resamples=resamples)
         assert p_value is not None, "both runs have a score"
-        low, high = interval.low, interval.high
+        low, high, _ = interval
     else:
         low, high, p_value = _with_seeds(scores, len(a), interval.standard_error, len(a[0]))
     means = float(np.mean(scores[: len(a)])), float(np.mean(scores[len(a) :]))
-    return Comparison(names, means, (len(a), len(b)), len(a[0]), low, high, p_value)
+    return PairedComparison(names, means, (len(a), len(b)), len(a[0]), low, high, p_value)
 
 
-def _all_scores(score: Score, runs: Sequence[Rows], counts: Counts) -> list[float] | None:
+def _all_scores(score: Score, runs: Sequence[RunArray], counts: Counts) -> list[float] | None:
     """The score of each run; None if one of them is undefined."""
     scores = [value for run in runs if (value := score(run, counts)) is not None]
     return scores if len(scores) == len(runs) else None
@@ -256,7 +260,8 @@ def _difference(scores: Sequence[float], first: int) -> float:
 def _with_seeds(scores: Sequence[float], first: int, standard_error: float, count: int) -> tuple[float, float, float]:
     """Student's interval and two-sided p-value of the difference, over examples and seeds."""
     stats = package("scipy.stats", "a comparison over seeds")
-    difference, seeds = _difference(scores, first), len(scores) - 2
+    difference = _difference(scores, first)
+    seeds = len(scores) - 2
     sides = scores[:first], scores[first:]
     pooled = sum(float(np.var(side)) * len(side) for side in sides) / seeds
     parts = standard_error**2, pooled * sum(1 / len(side) for side in sides)

@@ -1,8 +1,8 @@
 from .answers import Answer as Answer
 from .answers import Found as Found
 from .answers import found_in as found_in
-from .rows import right_answers as right_answers
-from .settings import WindowSettings as WindowSettings
+from .answers import right_answers as right_answers
+from .window_settings import WindowSettings as WindowSettings
 from .windows import WindowExamples as WindowExamples
 from .windows import cut_windows as cut_windows
 from .windows import ends as ends

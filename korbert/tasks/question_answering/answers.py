@@ -4,17 +4,23 @@
 2. The best spans of each window are merged into the n_best answers of the question.
 3. If questions may have no answer, the answer has the margin of [CLS], which means none, over the best span:
    ../kinds/question_answering.py compares it with the threshold of the model.
+
+The gold answers of a row are found by `right_answers`.
 """
 
 import math
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from korbert.messages import Message
+from korbert.records import is_empty
+from korbert.tasks.files import GoldAnswer, TaskRow
 from korbert.tasks.passages import span_of_pieces
-from korbert.tasks.question_answering.settings import WindowSettings
+from korbert.tasks.question_answering.window_settings import WindowSettings
 from korbert.tasks.question_answering.windows import Scored, Window
 
 _Span = tuple[float, int, int, str]  # log probability, start, end, text
@@ -85,6 +91,7 @@ def _window_answers(window: Window, start: np.ndarray, end: np.ndarray, settings
     count = min(settings.n_best * _SPANS_PER_ENTRY, int(allowed.sum()))
     if count == 0:
         return []
+    # The best ones are found without sorting all, which are the square of the pieces.
     threshold = np.partition(scores, -count)[-count]
     best = np.flatnonzero(scores >= threshold)  # with all ties, by first piece, then by last
     scored = []
@@ -92,3 +99,40 @@ def _window_answers(window: Window, start: np.ndarray, end: np.ndarray, settings
         a, b = span_of_pieces(spans, *divmod(int(index), len(spans)))
         scored.append((float(scores[index]), a, b, window.context.text[a:b]))
     return scored
+
+
+def right_answers(row: TaskRow) -> list[GoldAnswer]:
+    """The answers of a row with `context` and `answers`, each with its position; empty for none.
+
+    `answers` are those of cells.answers, or the same pairs read back from predictions.jsonl.
+
+    A question has no answer if `answers` is None or has no visible text, or if `impossible` is true, whatever its
+    answers: KLUE-MRC's rows in `datasets` hold plausible ones there. An answer without a position is placed at its
+    first occurrence in the context. ValueError for an answer not in the context, and for no answer if `impossible` is
+    false.
+    """
+    answers = [(text, start) for text, start in row.get("answers") or () if not is_empty(text)]
+    if row.get("impossible"):
+        return []
+    if not answers and row.get("impossible") is False:
+        raise ValueError(Message("the question has no answer, but is not marked as impossible"))
+    right = []
+    context = row["context"]
+    for text, start in answers:
+        spelled = [text, *(unicodedata.normalize(form, text) for form in ("NFC", "NFD"))]  # macOS writes NFD
+        if start is None:
+            match = next((spelling for spelling in map(str.strip, spelled) if spelling in context), None)
+            if match is None:
+                raise ValueError(Message("the context has no {answer!r:.60}", answer=text.strip()))
+            start = context.index(match)
+        else:
+            match = next((spelling for spelling in spelled if context.startswith(spelling, start)), None)
+            if match is None:
+                raise ValueError(
+                    Message(
+                        "the context has {there!r:.60} at {start}, the answer is {answer!r:.60}",
+                        there=context[start : start + len(text)], start=start, answer=text,
+                    )
+                )  # fmt: skip
+        right.append(GoldAnswer(match, start))
+    return right

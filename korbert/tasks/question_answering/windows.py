@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from korbert.tasks.passages import Passage, framed, pieces_of_span
-from korbert.tasks.question_answering.settings import WindowSettings
+from korbert.tasks.question_answering.window_settings import WindowSettings
 from korbert.tokenization import AnyTokenizer
 from korbert.training import Batch, Examples, model_inputs
 
@@ -64,7 +64,7 @@ def cut_windows(
 class WindowExamples(Examples):
     """Windows as training examples. labels: (N, 2) int64, the answer's first and last piece in the row, or 0, [CLS].
 
-    separator: whether an answer may also be the [SEP] behind the question, for something that no piece of the context
+    separator: whether an answer may also be the [SEP] after the question, for something that no piece of the context
     says.
     """
 
@@ -75,7 +75,8 @@ class WindowExamples(Examples):
     @classmethod
     def of(cls, windows: Sequence[Window], tokenizer: AnyTokenizer, settings: WindowSettings) -> Self:
         """One row per window; questions are truncated."""
-        rows, labels = [], np.zeros((len(windows), 2), np.int64)
+        rows = []
+        labels = np.zeros((len(windows), 2), np.int64)
         seconds = np.empty(len(windows), np.int64)
         for number, window in enumerate(windows):
             question = window.question.part(0, settings.max_query_pieces)
@@ -98,7 +99,7 @@ class WindowExamples(Examples):
         choices = (positions == 0) | (positions == other) | (batch["token_type_ids"].bool() & (positions < last))
         return {**batch, "start_positions": start, "end_positions": end, "choices": choices}
 
-    def scored(self, scores: NDArray[np.floating[Any]]) -> Iterator[Scored]:
+    def scored(self, scores: NDArray[np.floating]) -> Iterator[Scored]:
         """scores: (N, 2 T), log probabilities of each piece as start and end, interleaved."""
         contexts = map(slice, self.seconds, self.lengths - 1)
         for window, row, context in zip(self.windows, scores, contexts, strict=True):

@@ -16,20 +16,18 @@ from pathlib import Path
 
 from korbert.errors import CorpusError
 from korbert.messages import Message
-from korbert.tasks.files import ROLES, Role, Row, Rows, read_rows, renamed
-from korbert.tasks.sets.table import PARTS, Files, KnownSet, Part, known_set
+from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows, read_rows, renamed
+from korbert.tasks.sets.table import PARTS, Files, KnownSet, SplitName, known_set
 from korbert.tasks.splits import fifth_of, taken
-
-_NOT_COMPARABLE = "not comparable with published scores"
 
 
 @dataclass(frozen=True)
 class KnownParts:
     """The rows of a known set. notes: caveats to report with scores on them. labels: names of labels of its files."""
 
-    train: Rows
-    valid: Rows | None
-    test: Rows
+    train: TaskRows
+    valid: TaskRows | None
+    test: TaskRows
     notes: tuple[Message, ...]
     labels: Mapping[str, str]
 
@@ -40,9 +38,9 @@ class _Found:
 
     files: Files
     folder: Path
-    there: Mapping[Part, tuple[Path, ...]]
+    there: Mapping[SplitName, tuple[Path, ...]]
 
-    def absent(self, part: Part) -> list[str]:
+    def absent(self, part: SplitName) -> list[str]:
         """Names of a part's missing files."""
         names = {path.name for path in self.there.get(part, ())}
         return [name for name in self.files.parts.get(part, ()) if name not in names]
@@ -57,7 +55,8 @@ def load(name: str, data: Path) -> KnownParts:
     known = known_set(name)
     files_at_hand(known, data)
     found = _best(known, data)
-    columns, form = found.files.columns, found.files.form
+    columns = found.files.columns
+    form = found.files.form
     roles = [_role(role, names, found.files.labels) for role, names in columns.items()]
     rows = {part: read_rows(paths, roles, form=form, columns=columns) for part, paths in found.there.items()}
     notes = [Message(found.files.note)] if found.files.note else []
@@ -88,7 +87,7 @@ def load(name: str, data: Path) -> KnownParts:
     return KnownParts(rows["train"], None, rows["valid"], tuple(notes), found.files.labels)
 
 
-def files_at_hand(known: KnownSet, data: Path) -> dict[Part, tuple[Path, ...]]:
+def files_at_hand(known: KnownSet, data: Path) -> dict[SplitName, tuple[Path, ...]]:
     """Part -> the files below the folder `data` that `load` reads; a part without any is left out.
 
     CorpusError if there is no such folder, or too little in it for `load`.
@@ -96,30 +95,31 @@ def files_at_hand(known: KnownSet, data: Path) -> dict[Part, tuple[Path, ...]]:
     found = _best(known, data)
     if "valid" not in found.there and not {"train", "test"} <= found.there.keys():
         names = [f"{name} ({part})" for part in PARTS for name in found.absent(part)]
-        where = found.folder if found.there else f"{data} and its folders {', '.join(found.files.folders)}"
+        where: object = found.folder
+        if not found.there:
+            folders = ", ".join(found.files.folders)
+            where = Message("{folder} and its folders {folders}", folder=str(data), folders=folders)
         raise CorpusError(
-            "{known}: no {names} in {where}: {where2}",
-            known=known.name,
-            names=", ".join(names),
-            where=where,
-            where2=_where(known),
-        )
+            "{known}: no {names} in {folder}: {remedy}",
+            known=known.name, names=", ".join(names), folder=where, remedy=_remedy(known),
+        )  # fmt: skip
     return dict(found.there)
 
 
-def part_of(row: Row) -> Part:
+def part_of(row: TaskRow) -> SplitName:
     """The part of a row when a file is split, by `fifth_of` its first text: 0 is valid, 1 is test, the rest train.
 
     Rows that share a text (the premise of several hypotheses, the context of several questions) fall into one part.
     """
-    parts: tuple[Part, ...] = ("valid", "test", "train", "train", "train")
+    parts: tuple[SplitName, ...] = ("valid", "test", "train", "train", "train")
     return parts[fifth_of(" ".join(row.get("tokens") or ()) or row.get("text") or row["context"])]
 
 
-def _cut(known: KnownSet, found: _Found, rows: Mapping[Part, Rows], notes: Sequence[Message]) -> KnownParts:
+def _cut(known: KnownSet, found: _Found, rows: Mapping[SplitName, TaskRows], notes: Sequence[Message]) -> KnownParts:
     """Splits the dev set into train and valid, and test if there is none."""
-    dev, test = rows["valid"], rows.get("test")
-    fallen: dict[Part, list[int]] = {part: [] for part in PARTS}
+    dev = rows["valid"]
+    test = rows.get("test")
+    fallen: dict[SplitName, list[int]] = {part: [] for part in PARTS}
     for index, row in enumerate(dev):
         part = part_of(row)
         fallen["train" if test is not None and part == "test" else part].append(index)
@@ -128,13 +128,10 @@ def _cut(known: KnownSet, found: _Found, rows: Mapping[Part, Rows], notes: Seque
     names = " and ".join(found.files.parts["valid"])
     if not all(map(len, cut.values())):
         raise CorpusError(
-            "{folder}: {num_dev} rows are too few to be cut ({sizes}): {where}",
-            folder=found.folder / names,
-            num_dev=len(dev),
-            sizes=sizes,
-            where=_where(known),
-        )
-    cut["train"].dropped = dev.dropped
+            "{file}: {rows} rows are too few to be cut ({sizes}): {remedy}",
+            file=found.folder / names, rows=len(dev), sizes=sizes, remedy=_remedy(known),
+        )  # fmt: skip
+    cut["train"].dropped = dev.dropped  # once, for all parts
     absent = " and ".join(found.absent("train"))
     note = Message(
         "without {files}, {dev} is cut by hash ({sizes}): not comparable with published scores",
@@ -173,5 +170,5 @@ def _best(known: KnownSet, data: Path) -> _Found:
     return max(candidates, key=lambda found: ("train" in found.there, sum(map(len, found.there.values()))))
 
 
-def _where(known: KnownSet) -> str:
-    return f"get the files from {known.url} ({known.licence})"
+def _remedy(known: KnownSet) -> Message:
+    return Message("get the files from {url} ({licence})", url=known.url, licence=Message(known.licence))

@@ -4,15 +4,16 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from korbert.errors import SettingsError
 from korbert.messages import Message, joined
 from korbert.names import did_you_mean
 from korbert.records import Form
+from korbert.system import JsonObject
 
-Part = Literal["train", "valid", "test"]
-PARTS: tuple[Part, ...] = get_args(Part)
+SplitName = Literal["train", "valid", "test"]
+PARTS: tuple[SplitName, ...] = get_args(SplitName)
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Files:
     """The files of a set as distributed in one place. parts: part -> names of its files. See datasets.toml."""
 
     folders: tuple[str, ...]
-    parts: Mapping[Part, tuple[str, ...]]
+    parts: Mapping[SplitName, tuple[str, ...]]
     columns: Mapping[str, str | list[str]]
     form: Form
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -39,12 +40,12 @@ class KnownSet:
     about: str = ""
     url: str = ""
     licence: str = ""
-    size: Mapping[Part, int] = field(default_factory=dict)
+    size: Mapping[SplitName, int] = field(default_factory=dict)
     best: str = ""
     uncounted: str = ""
 
 
-def _known(name: str, table: dict[str, Any]) -> KnownSet:
+def _known(name: str, table: JsonObject) -> KnownSet:
     files = []
     for entry in table.pop("files"):
         parts = {part: tuple(entry.pop(part)) for part in PARTS if part in entry}

@@ -1,14 +1,12 @@
-from .bio import LabelledSpan as LabelledSpan
 from .bio import bio_labels as bio_labels
 from .bio import is_bio as is_bio
 from .bio import read_bio as read_bio
 from .bio import write_bio as write_bio
-from .examples import IGNORED as IGNORED
+from .examples import TaggedExamples as TaggedExamples
 from .examples import by_text as by_text
 from .examples import encode_tags as encode_tags
 from .examples import make_examples as make_examples
 from .labels import eojeols as eojeols
-from .labels import join_words as join_words
 from .labels import piece_tags as piece_tags
 from .labels import spans_of_words as spans_of_words
 from .labels import word_tags as word_tags

@@ -6,12 +6,10 @@ CoNLL 2003's later form, IOB2).
 
 from collections.abc import Iterable, Sequence
 
-from korbert.tasks.files import cells
+from korbert.messages import Message
+from korbert.tasks.files import LabelledSpan
 
 OUTSIDE = "O"
-
-LabelledSpan = cells.Span
-"""A label on the half-open span [start, end), in characters or in the caller's units."""
 
 
 def bio_labels(labels: Iterable[str]) -> list[str]:
@@ -27,7 +25,7 @@ def is_bio(tags: Iterable[str]) -> bool:
 def split_tag(tag: str) -> tuple[str, str]:
     """("B", "X") for "B-X", ("O", "") for "O". ValueError for any other tag."""
     if not is_bio([tag]):
-        raise ValueError(f"tag {tag!r}: none of O, B-LABEL and I-LABEL")
+        raise ValueError(Message("tag {tag!r} is not O, B-LABEL or I-LABEL", tag=tag))
     return (OUTSIDE, "") if tag == OUTSIDE else (tag[0], tag[2:])
 
 
@@ -40,9 +38,20 @@ def write_bio(spans: Iterable[tuple[int, int, str]], length: int) -> list[str]:
     last = LabelledSpan(0, 0, "")
     for start, end, label in sorted(spans):
         if not (0 <= start < end <= length and label):
-            raise ValueError(f"span [{start}, {end}) {label!r}: not a labelled stretch of [0, {length})")
+            raise ValueError(
+                Message(
+                    "span [{start}, {end}) {label!r}: not a labelled part of [0, {length})",
+                    start=start, end=end, label=label, length=length,
+                )
+            )  # fmt: skip
         if start < last.end:
-            raise ValueError(f"span [{start}, {end}) {label} overlaps [{last.start}, {last.end}) {last.label}")
+            raise ValueError(
+                Message(
+                    "span [{start}, {end}) {label} overlaps [{other_start}, {other_end}) {other_label}",
+                    start=start, end=end, label=label,
+                    other_start=last.start, other_end=last.end, other_label=last.label,
+                )
+            )  # fmt: skip
         tags[start:end] = [f"B-{label}", *[f"I-{label}"] * (end - start - 1)]
         last = LabelledSpan(start, end, label)
     return tags
@@ -55,12 +64,14 @@ def read_bio(tags: Sequence[str]) -> list[LabelledSpan]:
     of CoNLL 2000, and seqeval's default mode.
     """
     spans: list[LabelledSpan] = []
-    open_label, start = "", 0
+    open_label = ""
+    start = 0
     for unit, tag in enumerate([*tags, OUTSIDE]):
         prefix, label = split_tag(tag)
         if open_label and (prefix != "I" or label != open_label):
             spans.append(LabelledSpan(start, unit, open_label))
             open_label = ""
         if label and not open_label:
-            open_label, start = label, unit
+            open_label = label
+            start = unit
     return spans

@@ -6,7 +6,7 @@ context.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ IGNORED = -100  # target without loss, as in PyTorch's cross_entropy
 _SPECIAL_TOKENS = 2
 
 
-class Window(NamedTuple):
+class TextWindow(NamedTuple):
     """The pieces [first, last) of a text; those in [low, high) are labelled here, the others in a neighbour.
 
     text: its number.
@@ -38,7 +38,7 @@ class Window(NamedTuple):
     high: int
 
 
-def cut_windows(count: int, *, max_length: int, stride: int, text: int = 0) -> list[Window]:
+def cut_windows(count: int, *, max_length: int, stride: int, text: int = 0) -> list[TextWindow]:
     """Windows over a text of `count` pieces, at least one; neighbours share `stride` pieces.
 
     max_length: in pieces, special tokens included. SettingsError for a stride of a whole window or more.
@@ -57,12 +57,17 @@ def cut_windows(count: int, *, max_length: int, stride: int, text: int = 0) -> l
     # Where two windows overlap, the first half is closer to the middle of the earlier one.
     turns = [(last - 1 + first) // 2 + 1 for last, first in zip(lasts, firsts[1:], strict=False)]
     bounds = pairwise([0, *turns, count])
-    return [Window(text, *ends, *own) for ends, own in zip(zip(firsts, lasts, strict=True), bounds, strict=True)]
+    return [TextWindow(text, *ends, *own) for ends, own in zip(zip(firsts, lasts, strict=True), bounds, strict=True)]
 
 
 @dataclass(frozen=True)
 class TaggedExamples(Examples):
-    """Examples with one label per piece: `labels` is (offsets[-1],) int64, like input_ids; IGNORED for no loss."""
+    """Examples with one label per piece: `labels` is (offsets[-1],) int64, like input_ids; IGNORED for no loss.
+
+    windows: the part of a text that each row holds.
+    """
+
+    windows: Sequence[TextWindow] = ()
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -90,8 +95,8 @@ def encode_tags(tags: Iterable[str | None], labels: Sequence[str]) -> NDArray[np
 def make_examples(
     passages: Sequence[Passage], targets: Sequence[NDArray[np.int64]], tokenizer: AnyTokenizer, *,
     max_length: int, stride: int,
-) -> tuple[TaggedExamples, list[Window]]:  # fmt: skip
-    """One row per window, [CLS] pieces [SEP], text by text; and the windows.
+) -> TaggedExamples:  # fmt: skip
+    """One row per window, [CLS] pieces [SEP], text by text.
 
     targets: (P,) for each text, from encode_tags.
     """
@@ -100,16 +105,18 @@ def make_examples(
         for number, passage in enumerate(passages)
         for window in cut_windows(len(passage.ids), max_length=max_length, stride=stride, text=number)
     ]
-    rows, labels = [], [np.empty(0, dtype=np.int64)]
+    rows = []
+    labels = [np.empty(0, dtype=np.int64)]
     for text, first, last, low, high in windows:
         own = np.full(last - first + _SPECIAL_TOKENS, IGNORED)
         own[low - first + 1 : high - first + 1] = targets[text][low:high]
         labels.append(own)
         rows.append(framed(tokenizer.frame, passages[text].part(first, last))[:2])
-    return TaggedExamples.of_rows(rows, np.concatenate(labels), tokenizer.pad_id), windows
+    examples = TaggedExamples.of_rows(rows, np.concatenate(labels), tokenizer.pad_id)
+    return replace(examples, windows=windows)
 
 
-def by_text(scores: NDArray[np.float32], windows: Sequence[Window]) -> Iterator[NDArray[np.float32]]:
+def by_text(scores: NDArray[np.float32], windows: Sequence[TextWindow]) -> Iterator[NDArray[np.float32]]:
     """Collects the scores of each text's P pieces, (P, C), from those of all rows, (N, T, C)."""
     for _, group in groupby(zip(scores, windows, strict=True), lambda pair: pair[1].text):
         yield np.concatenate([row[1 + low - first : 1 + high - first] for row, (_, first, _, low, high) in group])

@@ -13,29 +13,22 @@ Words: the label of a word is trained and read at its first piece only (Devlin e
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, groupby
-from typing import NamedTuple
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
+from korbert.tasks.files import LabelledSpan
 from korbert.tasks.passages import Passage
-from korbert.tasks.token_classification.bio import OUTSIDE, LabelledSpan, read_bio, split_tag, write_bio
+from korbert.tasks.token_classification.bio import OUTSIDE, read_bio, split_tag, write_bio
 from korbert.tokenization.pieces import Span
 
 
-class Owners(NamedTuple):
-    """The K pieces of a text that own characters, in text order.
+def owners(spans: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The K pieces of a text that own characters, in text order. spans: (P, 2), of all pieces.
 
-    places: (K,) int64, their indices among all pieces. runs: (K, 2) int64, half-open spans of the characters they own.
-    """
-
-    places: NDArray[np.int64]
-    runs: NDArray[np.int64]
-
-
-def owners(spans: NDArray[np.integer]) -> Owners:
-    """Finds the owner of each character. spans: (P, 2), of all pieces. Of pieces that begin together, the first owns.
+    Returns their indices among all pieces, (K,), and the half-open spans of the characters that they own, (K, 2). Of
+    pieces that begin together, the first one owns.
 
     방문한다, 방문 [0, 2), 하 [2, 3), ᆫ다 [2, 4): ᆫ다 owns [3, 4).
     """
@@ -44,7 +37,7 @@ def owners(spans: NDArray[np.integer]) -> Owners:
     reached = np.maximum.accumulate(np.concatenate([[0], ends]))[:-1]  # by pieces that begin earlier
     runs = np.stack([np.maximum(starts, reached), ends], axis=1)
     owning = runs[:, 0] < runs[:, 1]
-    return Owners(order[owning], runs[owning])
+    return order[owning], runs[owning]
 
 
 def piece_tags(labelled: Iterable[tuple[int, int, str]], passage: Passage) -> list[str]:
@@ -57,18 +50,18 @@ def piece_tags(labelled: Iterable[tuple[int, int, str]], passage: Passage) -> li
     span_of_char = np.full(len(passage.text), -1)
     for number, (start, end, _) in enumerate(spans):
         span_of_char[start:end] = number
-    own = owners(passage.spans)
+    places, runs = owners(passage.spans)
     chosen: list[int] = []  # span of each owner, -1 if none
-    for start, end in own.runs.tolist():
-        numbers = span_of_char[start:end]
-        numbers = numbers[numbers >= 0]
-        chosen.append(int(np.bincount(numbers).argmax()) if len(numbers) else -1)
+    for start, end in runs.tolist():
+        counts = np.bincount(span_of_char[start:end] + 1)  # of no span, then of each span
+        counts[0] = 0
+        chosen.append(int(counts.argmax()) - 1)
     units: list[LabelledSpan] = []  # the same spans, counted in owners
     for number, group in groupby(range(len(chosen)), chosen.__getitem__):
         if number >= 0:
             first, *others = group
             units.append(LabelledSpan(first, first + len(others) + 1, spans[number][2]))
-    tag_of = dict(zip(own.places.tolist(), write_bio(units, len(chosen)), strict=True))
+    tag_of = dict(zip(places.tolist(), write_bio(units, len(chosen)), strict=True))
     tags: list[str] = []
     for piece in range(len(passage.ids)):
         before = tags[-1] if tags else OUTSIDE
@@ -81,14 +74,8 @@ def eojeols(text: str) -> list[Span]:
     return [word.span() for word in re.finditer(r"\S+", text)]
 
 
-def join_words(words: Sequence[str]) -> tuple[str, list[Span]]:
-    """Joins words by spaces, with the span of each."""
-    starts = accumulate((len(word) + 1 for word in words), initial=0)
-    return " ".join(words), [(start, start + len(word)) for start, word in zip(starts, words, strict=False)]
-
-
 def spans_of_words(tags: Sequence[str], words: Sequence[Span]) -> list[LabelledSpan]:
-    """Converts BIO tags of words to spans in characters of their text. words: span of each, from join_words."""
+    """Converts BIO tags of words to spans in characters of their text. words: the span of each."""
     return [LabelledSpan(words[first][0], words[last - 1][1], label) for first, last, label in read_bio(tags)]
 
 
@@ -97,12 +84,13 @@ def first_pieces(words: Sequence[Span], passage: Passage) -> list[int]:
 
     Words that share a piece share their first piece.
     """
-    own = owners(passage.spans)
+    places, runs = owners(passage.spans)
     pieces: list[int] = []
     for start, end in words:
-        unit = int(np.searchsorted(own.runs[:, 1], start, side="right"))  # the first that ends after the start
-        holds = unit < len(own.places) and own.runs[unit, 0] < end and start < end
-        pieces.append(int(own.places[unit]) if holds else -1)
+        unit = int(np.searchsorted(runs[:, 1], start, side="right"))  # the first that ends after the start
+        holds = unit < len(places) and runs[unit, 0] < end and start < end
+        piece = int(places[unit]) if holds else -1
+        pieces.append(piece)
     return pieces
 
 

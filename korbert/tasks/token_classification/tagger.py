@@ -44,13 +44,14 @@ def tagging_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         ignore_index=IGNORED,
         reduction="sum",
     )
-    return {"loss": sums / (len(batch["labels"]) * batch["targets_per_row"]).clamp(min=1e-9)}
+    targets = len(batch["labels"]) * batch["targets_per_row"]  # as many as the batch has on average
+    return {"loss": sums / targets.clamp(min=1e-9)}
 
 
 def log_probabilities(
     model: nn.Module, examples: TaggedExamples, num_labels: int, **how: Unpack[Scoring]
 ) -> NDArray[np.float32]:
-    """Log probabilities of the labels for each piece: (N, T, num_labels), zeros behind the end of a row."""
+    """Log probabilities of the labels for each piece: (N, T, num_labels), zeros after the end of a row."""
 
     def of_rows(model: nn.Module, batch: Batch) -> Tensor:
         scores: Tensor = model(**model_inputs(batch)).float().log_softmax(dim=-1)  # (B, T, C)
@@ -66,7 +67,8 @@ def _transitions(labels: tuple[str, ...]) -> tuple[NDArray[np.bool_], NDArray[np
     I-X comes only after B-X or I-X, all others after anything. Labels other than BIO tags, such as parts of speech, may
     come in any order; so may I-X if there is no B-X, as in models that use B- only between adjacent spans (IOB1).
     """
-    first, follows = np.ones(len(labels), dtype=bool), np.ones((len(labels), len(labels)), dtype=bool)
+    first = np.ones(len(labels), dtype=bool)
+    follows = np.ones((len(labels), len(labels)), dtype=bool)
     parts = [split_tag(label) for label in labels] if is_bio(labels) else []
     for number, (prefix, label) in enumerate(parts):
         if prefix == "I" and ("B", label) in parts:
@@ -104,11 +106,11 @@ def best_spans(
 
     scores: (P, C), log probabilities of the pieces; pieces that own no character are ignored.
     """
-    own = owners(passage.spans)
-    path = best_path(scores[own.places], labels)
-    probabilities = np.exp(scores[own.places, path].astype(np.float64))
+    places, runs = owners(passage.spans)
+    path = best_path(scores[places], labels)
+    probabilities = np.exp(scores[places, path].astype(np.float64))
     return [
-        (int(own.runs[first, 0]), int(own.runs[last - 1, 1]), label, float(probabilities[first:last].mean()))
+        (int(runs[first, 0]), int(runs[last - 1, 1]), label, float(probabilities[first:last].mean()))
         for first, last, label in read_bio([labels[label] for label in path])
     ]
 

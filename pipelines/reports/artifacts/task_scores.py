@@ -17,7 +17,7 @@ from korbert.pipelines.artifacts import (
 )
 from korbert.pipelines.reports.drawing import TableElement
 from korbert.pipelines.stages.table import TASK, TASK_PAGE, stage_named
-from korbert.tasks.metrics.statistics import Comparison
+from korbert.tasks.metrics.statistics import PairedComparison
 
 
 class TaskResult(NamedTuple):
@@ -60,7 +60,7 @@ def sentences(scores: Json) -> list[Message]:
     for pair in scores["comparisons"]:
         one, other = (models[name] for name in pair["names"])
         metric = pair["metric"]
-        comparison = Comparison(
+        comparison = PairedComparison(
             names=(model_name(one["name"]), model_name(other["name"])),
             scores=(one[metric]["mean"], other[metric]["mean"]),
             runs=(one["seeds"], other["seeds"]),

@@ -9,13 +9,13 @@ import numpy as np
 from korbert.messages import Message, joined
 from korbert.pipelines.artifacts import formatting
 from korbert.pipelines.reports.drawing.elements import Marked
-from korbert.tasks.files import Row
-from korbert.tasks.kinds.base import Prediction
+from korbert.tasks.files import TaskRow
+from korbert.tasks.kinds.kind import TaskPrediction
 
 _SHOWN_CHARS = 600  # of a text
 
 
-def in_words(row: Row, value: Prediction) -> str:
+def in_words(row: TaskRow, value: TaskPrediction) -> str:
     """A target or a prediction of a row as short text."""
     match value:
         case {"choice": key} | {"label": key}:

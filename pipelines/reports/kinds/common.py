@@ -22,7 +22,7 @@ from korbert.pipelines.reports.drawing import (
     number_and_share,
     ranked_bars,
 )
-from korbert.tasks.files import Row
+from korbert.tasks.files import TaskRow
 
 _BINS = 10  # of the predicted probability
 _ERRORS = 20  # shown
@@ -42,7 +42,7 @@ class ScoredRows:
     """The scored rows of a task with the predictions of one model. kind: of the task, as in korbert/tasks/kinds."""
 
     kind: Any
-    rows: Sequence[Row]
+    rows: Sequence[TaskRow]
     predictions: Sequence[Any]
 
     def entry(self, index: int) -> Example:

@@ -18,7 +18,7 @@ from korbert.pipelines.reports.drawing import (
     in_words,
     write,
 )
-from korbert.tasks.kinds.base import Kind
+from korbert.tasks.kinds.kind import Kind
 from korbert.tasks.noise import NOISE
 
 _EXAMPLES = 5  # of each kind of noise, made wrong and made right

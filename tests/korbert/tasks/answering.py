@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from korbert.modeling import QuestionAnsweringModel
-from korbert.tasks.kinds.base import Prepared
+from korbert.tasks.kinds.kind import Prepared
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.passages import Passage
-from korbert.tasks.question_answering.settings import WindowSettings
+from korbert.tasks.question_answering.window_settings import WindowSettings
 from korbert.tasks.question_answering.windows import Window, WindowExamples, cut_windows
 from korbert.tokenization.encoding import Frame
 from tests.korbert.tiny import tiny_config
@@ -63,5 +63,5 @@ def search(network: Any, kind: Any, pairs: Sequence[tuple[Passage, Passage]], to
     windows = list[Window]()
     for index, pair in enumerate(pairs):
         windows += cut_windows(*pair, kind, index=index, special=tokenizer.frame.special)
-    prepared = Prepared([{}] * len(pairs), WindowExamples.of(windows, tokenizer, kind))
+    prepared = Prepared([{}] * len(pairs), pairs, WindowExamples.of(windows, tokenizer, kind))
     return kind.search(network, prepared, device=torch.device("cpu"))

@@ -12,9 +12,8 @@ SHORT, LONG = "좋다", "아주 좋은 영화를 어제 친구와 같이 보았�
     ([[SHORT, SHORT], [SHORT, LONG], [LONG, LONG]], 2),
 ])  # fmt: skip
 def test_rows_that_lose_pieces_are_counted(tiny_tokenizer, rows, cut):
-    texts = [SHORT, LONG]
-    encoded = dict(zip(texts, encode_passages(tiny_tokenizer, texts), strict=True))
-    length = 7 + len(encoded[SHORT].ids) * 2
-    assert examples_of(rows, np.zeros(len(rows)), encoded, tiny_tokenizer, length).cut == cut
-    groups = Groups.of([rows], np.zeros(1), encoded, tiny_tokenizer, length)
+    passages = [encode_passages(tiny_tokenizer, texts) for texts in rows]
+    length = 7 + len(encode_passages(tiny_tokenizer, [SHORT])[0].ids) * 2
+    assert examples_of(passages, np.zeros(len(rows)), tiny_tokenizer, length).cut == cut
+    groups = Groups.of([passages], np.zeros(1), tiny_tokenizer, length)
     assert groups.cut == cut

@@ -3,13 +3,13 @@
 import pytest
 
 from korbert.tasks.doubts import doubts
-from korbert.tasks.files import Place, Rows
+from korbert.tasks.files import Place, TaskRows
 from korbert.tasks.kinds.classification import Classification
 
 
 def _rows(file, pairs):
     rows = [{"text": text, "pair": None, "label": label} for text, label in pairs]
-    return Rows(rows, [Place(file, "line", number) for number in range(2, len(rows) + 2)])
+    return TaskRows(rows, [Place(file, "line", number) for number in range(2, len(rows) + 2)])
 
 
 def _doubts(train, **others):

@@ -68,13 +68,12 @@ def test_chunks_change_neither_loss_nor_gradients(tiny_tokenizer):
     rows = [{"text": "영화가 좋다", "pair": "정말 좋은 영화였다", "negatives": ["비가 온다", "집에 간다"]},
             {"text": "비가 왔다", "pair": "어제는 비", "negatives": []},
             {"text": "비가 왔다", "pair": "비가 온다", "negatives": ["영화"]}]  # fmt: skip
-    texts = [text for row in rows for text in (row["text"], row["pair"], *row["negatives"])]
-    encoded = dict(zip(texts, encode_passages(tiny_tokenizer, texts), strict=True))
+    passages = [encode_passages(tiny_tokenizer, [row["text"], row["pair"], *row["negatives"]]) for row in rows]
     gradients = {}
     for size in (1, 16, 256):
         task = Embedding(metrics=("mrr",), max_length=32, learns="pairs", dropout=0.0, chunk_pieces=size, sizes=(4,))
         model = task.model(config, torch.Generator().manual_seed(1)).train()
-        examples = task.prepare(rows, encoded, tiny_tokenizer).examples
+        examples = task.prepare(rows, passages, tiny_tokenizer).examples
         loss = task.loss(model, examples.batch(np.arange(3)))["loss"]
         loss.backward()
         gradients[size] = [loss.detach(), *(weight.grad for weight in model.parameters())]

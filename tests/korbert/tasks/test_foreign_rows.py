@@ -8,7 +8,7 @@ import pytest
 from korbert.modeling.adapters.transformers_config import CLASSES
 from korbert.tasks.kinds.texts import examples_of
 from korbert.tasks.passages import encode_passages
-from korbert.tasks.question_answering.settings import WindowSettings
+from korbert.tasks.question_answering.window_settings import WindowSettings
 from korbert.tasks.question_answering.windows import cut_windows
 from korbert.tasks.token_classification.examples import make_examples
 from korbert.tokenization import TransformersTokenizer
@@ -28,10 +28,9 @@ def test_rows_are_those_of_their_own_tokenizer(foreign, model_type):
     tokenizer, question, context = encoded_by(foreign(model_type))
     alone, pair = (tokenizer.theirs(*texts)["input_ids"] for texts in ((CONTEXT,), (QUESTION, CONTEXT)))
 
-    encoded = {QUESTION: question, CONTEXT: context}
-    for texts, row in (([CONTEXT], alone), ([QUESTION, CONTEXT], pair)):
-        assert examples_of([texts], np.zeros(1), encoded, tokenizer, 64).input_ids.tolist() == row
-    tagged, _ = make_examples([context], [np.zeros(len(context.ids), int)], tokenizer, max_length=64, stride=8)
+    for passages, row in (([context], alone), ([question, context], pair)):
+        assert examples_of([passages], np.zeros(1), tokenizer, 64).input_ids.tolist() == row
+    tagged = make_examples([context], [np.zeros(len(context.ids), int)], tokenizer, max_length=64, stride=8)
     assert tagged.input_ids.tolist() == alone
 
     settings = WindowSettings(max_length=64, stride=8, max_query_pieces=32)

@@ -11,7 +11,7 @@ from korbert.pipelines.experiments.preparing import read_parts, roles_of
 from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import ALIASES, KINDS, section_class
 from korbert.tasks.kinds.detecting import detect
-from korbert.tasks.splits import Parts
+from korbert.tasks.splits import Splits
 from tests.korbert.tasks.writing import written
 
 HASTY = "text,choices,label\n" + "\n".join(f'하늘은,"[""가"", ""나{n}""]",{1 + n % 2}' for n in range(4))
@@ -21,16 +21,16 @@ HASTY = "text,choices,label\n" + "\n".join(f'하늘은,"[""가"", ""나{n}""]",{
     ("kind", "content", "settings", "message"),
     [
         ("token-classification", "tokens,tags\n나는 간다,O O\n철수 간다,B-PS O\n영희 간다,B_PS O\n", {},
-         r"a.csv, line 4: tag 'B_PS' is none of O, B-LABEL and I-LABEL, which other tags are: correct it"),
+         r"a.csv, line 4: tag 'B_PS' is not O, B-LABEL or I-LABEL, as other tags are: correct it"),
         ("token-classification", "tokens,tags\n나 는,O O\n철 수,B-PS E-PS\n", {},
-         r"a.csv, line 3: tag 'E-PS' is none of .* which tags of characters have to be"),
+         r"a.csv, line 3: tag 'E-PS' is not O, .* as tags of characters have to be"),
         ("multiple-choice", HASTY, {}, r"a.csv, line 3: label '2' of 2 choices: labels count from 0"),
         ("classification", "text,label\n가,없음\n나,있음\n", {"uncounted": "업음"},
-         r"uncounted '업음': is none of the labels 없음, 있음"),
+         r"uncounted '업음': is not one of the labels 없음, 있음"),
         ("classification", 'text,label\n가,0\n나,1\n다,"0,1"\n', {},
-         r"line 4: label '0,1' stands beside the label '0': if a text may have several labels, use several=True"),
+         r"line 4: label '0,1' joins others, such as '0': if a text may have several labels, use several=True"),
         ("classification", "text,label\n가,정상\n나,hate\n다,기타편향|hate\n", {},
-         r"line 4: label '기타편향\|hate' stands beside the label 'hate': if a text"),
+         r"line 4: label '기타편향\|hate' joins others, such as 'hate': if a text"),
         ("classification", "text,label\n가,[]\n나,[]\n", {"several": True}, "a.csv: no row has a label"),
     ],
 )  # fmt: skip
@@ -108,7 +108,7 @@ def test_rows_without_a_label_are_learned_from(tmp_path):
     assert rows.notes == ["2 rows have no label: none of the labels is right for them"]
     path = written(tmp_path, "a.jsonl", [{"tokens": ["가", "나다"], "ner_tags": [0, 3]}])
     rows, _ = learned(path, "token-classification")
-    assert rows.notes[0].startswith("the tags are numbers (0, 3, ..), which no file names")
+    assert rows.notes[0].startswith("the tags are numbers (0, 3, ..) without names")
 
 
 def test_majority_of_choices_is_the_place_most_often_right_among_those_of_the_row():
@@ -118,7 +118,7 @@ def test_majority_of_choices_is_the_place_most_often_right_among_those_of_the_ro
         return {"text": "가", "choices": list("가나다라마"[:count]), "label": str(label)}
 
     train = [row(4, label) for label in (1, 2, 2, 3)]
-    majority = next(kind.baselines(Parts(train, [], [row(4), row(2), row(1), row(5)]), {}))
+    majority = next(kind.baselines(Splits(train, [], [row(4), row(2), row(1), row(5)]), {}))
     assert [one["choice"] for one in majority.predictions] == [2, 1, 0, 2]
     probabilities = [one["probabilities"] for one in majority.predictions]
     assert probabilities == [[0, 0.25, 0.5, 0.25], [0, 1], [1], [0, 0.25, 0.5, 0.25, 0]]  # place 0 was never right

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from korbert.tasks.files import Answer
+from korbert.tasks.files import GoldAnswer
 from korbert.tasks.metrics.misses import explained, miss_cause, snippets
 from tests.korbert.tasks.answering import passage
 
@@ -37,7 +37,7 @@ def rows(*answers):
     ],
 )
 def test_miss_cause(predicted, reachable, cause):
-    assert miss_cause(predicted, [Answer("한글을", 20), Answer("1443년", 4)], reachable=reachable) == cause
+    assert miss_cause(predicted, [GoldAnswer("한글을", 20), GoldAnswer("1443년", 4)], reachable=reachable) == cause
 
 
 def prediction(start=0, end=0):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.tasks.files import Rows
+from korbert.tasks.files import TaskRows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.noise import NOISE, SPACINGS, disturbing, moved, wrong_spaces
 
@@ -71,7 +71,7 @@ def test_half_of_the_texts_with_wrong_spaces_have_random_ones():
 @given(seed=st.integers(0, 99), name=st.sampled_from(SPACINGS))
 def test_labels_stay_on_their_letters_under_other_spaces(row, seed, name):
     """Of spans, of tags of characters, and of words."""
-    rows = Rows([{"text": None, "tokens": None, "tags": None, "spans": None, **row}])
+    rows = TaskRows([{"text": None, "tokens": None, "tags": None, "spans": None, **row}])
     section = KINDS["token-classification"].section_class(train="a.jsonl")
     kind = KINDS["token-classification"].kind_class.learned_from(rows, section)
     (given_row,), changed = rows, kind.disturbed(rows.rows[0], disturbing(name, random.Random(seed)))

@@ -38,7 +38,7 @@ def test_a_limit_takes_the_same_texts_in_any_order_and_keeps_notes(tmp_path):
 
     rows = _rows(tmp_path, TEXTS)
     rows.notes.append("a remark")
-    said = usable(rows, check).said()
+    said = usable(rows, check).summary()
     assert said[-2:] == [f"dropped 1 as bad_row: {tmp_path / 'a.csv'}, line 3: is odd", "a remark"]
 
 

@@ -8,9 +8,8 @@ from korbert.modeling import QuestionAnsweringModel
 from korbert.tasks import korquad
 from korbert.tasks.korquad.metrics import exact_match
 from korbert.tasks.passages import encode_passages, span_of_pieces
-from korbert.tasks.question_answering.answers import Answer
-from korbert.tasks.question_answering.rows import right_answers
-from korbert.tasks.question_answering.settings import WindowSettings
+from korbert.tasks.question_answering.answers import Answer, right_answers
+from korbert.tasks.question_answering.window_settings import WindowSettings
 from korbert.tasks.question_answering.windows import cut_windows
 from tests.korbert.tasks.answering import Scripted, letters, passage, reading, search, small_network
 from tests.korbert.tiny import tiny_config

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from korbert.tasks.files import Answer
+from korbert.tasks.files import GoldAnswer
 from korbert.tasks.kinds.slots import Slots
-from korbert.tasks.splits import Parts
+from korbert.tasks.splits import Splits
 from tests.korbert.tasks.answering import TOKENIZER, letters
 
 TRAIN, ROOM = {"도착역": "기차에서 내리는 곳", "좌석": "앉고 싶은 자리"}, {"객실 종류": "원하는 방의 종류"}
@@ -34,8 +34,8 @@ def test_the_slots_asked_are_those_of_the_row_or_of_training(row, asked):
     [
         (None, None),
         ("any", "any"),
-        (Answer("서울", None), {"value": "서울", "start": 5, "end": 7}),
-        (Answer("서울", 9), {"value": "서울", "start": 9, "end": 11}),
+        (GoldAnswer("서울", None), {"value": "서울", "start": 5, "end": 7}),
+        (GoldAnswer("서울", 9), {"value": "서울", "start": 9, "end": 11}),
         (["부산", 14], {"value": "부산", "start": 14, "end": 16}),  # as predictions.jsonl has it
     ],
 )
@@ -44,9 +44,9 @@ def test_a_target_says_where_the_value_stands(value, target):
 
 
 def test_any_is_the_separator_behind_the_description():
-    row = {"text": "가나다라마", "slots": {"도착역": Answer("다라", 2), "좌석": "any", "시각": None}}
-    encoded = {text: letters(text) for text in KIND.texts(row)}  # the names describe themselves
-    batch = KIND.prepare([row], encoded, TOKENIZER).examples.batch(np.arange(3))
+    row = {"text": "가나다라마", "slots": {"도착역": GoldAnswer("다라", 2), "좌석": "any", "시각": None}}
+    passages = list(map(letters, KIND.texts(row)))  # the names describe themselves
+    batch = KIND.prepare([row], [passages], TOKENIZER).examples.batch(np.arange(3))
     assert batch["start_positions"].tolist() == [5 + 2, 3, 0]
     assert batch["end_positions"].tolist() == [5 + 3, 3, 0]
     choices = [chosen.nonzero().flatten().tolist() for chosen in batch["choices"]]
@@ -62,7 +62,7 @@ def test_any_is_the_separator_behind_the_description():
     ],
 )
 def test_the_baseline_copies_the_longest_noun_phrase_to_every_slot(text, value):
-    (baseline,) = KIND.baselines(Parts([], [], [{"text": text, "slots": dict.fromkeys("가나")}]), {})
+    (baseline,) = KIND.baselines(Splits([], [], [{"text": text, "slots": dict.fromkeys("가나")}]), {})
     assert baseline.predictions == [{"가": value, "나": value}]
 
 

@@ -7,7 +7,7 @@ import torch
 from korbert.errors import ModelError
 from korbert.modeling import Encoder
 from korbert.modeling.heads import mean_of_pieces
-from korbert.tasks.finetuning.vectors import Keeping, keep_vectors
+from korbert.tasks.finetuning.vectors import keep_vectors
 from korbert.training.examples import Examples
 from korbert.training.scoring import model_inputs
 from tests.korbert.tiny import tiny_config
@@ -41,8 +41,8 @@ def _examples(count=40, pairs=True, seed=0):
     return Examples.of_rows(rows, np.zeros(count), 0, lengths // 2 if pairs else None)
 
 
-def _keeping(folder, **more):
-    return Keeping(**{"folder": folder, "layers": (0, 2, 3), "pooling": None, "device": CPU, **more})
+def _kept(encoder, examples, folder, layers=(0, 2, 3), pooling=None, **more):
+    return keep_vectors(encoder, examples, layers, folder=folder, pooling=pooling, device=CPU, **more)
 
 
 @pytest.mark.parametrize("architecture", ["bert", "modern"])
@@ -50,7 +50,7 @@ def _keeping(folder, **more):
 @pytest.mark.parametrize(("numbers", "close"), [("float32", 1e-5), ("float16", 2e-2)])
 def test_kept_vectors_are_those_of_the_encoder(tmp_path, architecture, pairs, numbers, close):
     encoder, examples = _encoder(architecture), _examples(pairs=pairs)
-    kept = keep_vectors(encoder, [examples], _keeping(tmp_path, numbers=numbers))
+    kept = _kept(encoder, [examples], tmp_path, numbers=numbers)
     batch = examples.batch(np.array([7, 3, 31]))
     for only in ((0, 2, 3), (3,), (2, 0)):
         with torch.no_grad():
@@ -61,7 +61,7 @@ def test_kept_vectors_are_those_of_the_encoder(tmp_path, architecture, pairs, nu
 @pytest.mark.parametrize("pooling", ["mean", "first"])
 def test_pooled_ones_are_the_mean_or_the_first(tmp_path, pooling):
     encoder, examples = _encoder(), _examples()
-    kept = keep_vectors(encoder, [examples], _keeping(tmp_path, pooling=pooling, numbers="float32"))
+    kept = _kept(encoder, [examples], tmp_path, pooling=pooling, numbers="float32")
     batch = examples.batch(np.array([5, 30]))
     with torch.no_grad():
         direct = encoder.all_layers(**model_inputs(batch))[2]
@@ -75,7 +75,7 @@ def test_they_are_found_again_and_a_changed_weight_is_noticed(tmp_path):
 
     def computed(given=(examples,), **more):
         before = encoder.rows
-        keep_vectors(encoder, given, _keeping(tmp_path, **more))
+        _kept(encoder, given, tmp_path, **more)
         return encoder.rows - before
 
     assert computed([examples, examples]) == 40  # equal rows once
@@ -95,7 +95,7 @@ def test_they_are_found_again_and_a_changed_weight_is_noticed(tmp_path):
 
 
 def test_rows_and_layers_that_are_not_kept_are_refused(tmp_path):
-    kept = keep_vectors(_encoder(), [_examples()], _keeping(tmp_path))
+    kept = _kept(_encoder(), [_examples()], tmp_path)
     other = _examples(3, seed=9).batch(np.arange(3))
     for batch, layer in ((other, 0), (_examples().batch(np.arange(3)), 1)):
         with pytest.raises(KeyError):
@@ -108,14 +108,14 @@ def test_numbers_beyond_float16_are_refused_and_kept_as_float32(tmp_path):
     with torch.no_grad():
         encoder.embeddings.norm.weight[:] = 1e5
     with pytest.raises(ModelError, match=r'float16 cannot hold: features\.keep = "float32"'):
-        keep_vectors(encoder, [_examples()], _keeping(tmp_path))
-    keep_vectors(encoder, [_examples()], _keeping(tmp_path, numbers="float32"))
+        _kept(encoder, [_examples()], tmp_path)
+    _kept(encoder, [_examples()], tmp_path, numbers="float32")
 
 
 @pytest.mark.parametrize("pooling", [None, "mean"])
 def test_mean_and_deviation_are_numpys(tmp_path, pooling):
     encoder, examples = _encoder(), _examples()
-    kept = keep_vectors(encoder, [examples], _keeping(tmp_path, pooling=pooling, numbers="float32"))
+    kept = _kept(encoder, [examples], tmp_path, pooling=pooling, numbers="float32")
     mean, deviation = kept.spread(examples, (0, 3))
     batch = examples.batch(np.arange(40))
     with torch.no_grad():

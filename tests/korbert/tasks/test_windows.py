@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from korbert.tasks.question_answering.settings import WindowSettings
+from korbert.tasks.question_answering.window_settings import WindowSettings
 from korbert.tasks.question_answering.windows import WindowExamples, cut_windows, reading_loss
 from tests.korbert.tasks.answering import TOKENIZER, Scripted, collate, letters, small_network
 

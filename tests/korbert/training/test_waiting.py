@@ -11,7 +11,7 @@ from korbert.modeling import ClassificationModel, PretrainingModel, QuestionAnsw
 from korbert.pretraining import PretrainingLoss
 from korbert.system.ranks import World
 from korbert.tasks.kinds.classification import Classification
-from korbert.tasks.question_answering.settings import WindowSettings
+from korbert.tasks.question_answering.window_settings import WindowSettings
 from korbert.tasks.question_answering.windows import WindowExamples, cut_windows, reading_loss
 from korbert.tokenization.encoding import Frame
 from korbert.training import OptimizerSettings

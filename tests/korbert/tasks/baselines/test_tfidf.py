@@ -12,12 +12,12 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 
 from korbert.errors import CorpusError
-from korbert.tasks.baselines import Pairs, fit_labels, fit_multilabel, fit_scores, tfidf
+from korbert.tasks.baselines import TextPairs, fit_labels, fit_multilabel, fit_scores, tfidf
 from korbert.tasks.baselines.features import tfidf_features
 from korbert.tasks.baselines.tfidf import nearest_sentences, sentences
-from korbert.tasks.files import Rows
+from korbert.tasks.files import TaskRows
 from korbert.tasks.kinds.multiple_choice import MultipleChoice
-from korbert.tasks.splits import Parts
+from korbert.tasks.splits import Splits
 
 GOOD, BAD = ["정말", "재밌", "다"], ["너무", "지루", "하", "다"]
 VALUES = [0.3, 3.0]
@@ -109,7 +109,7 @@ def test_labels_of_texts(fit, labels, options, average):
 @pytest.mark.parametrize("fit", [fit_labels, fit_scores])
 def test_pairs(fit):
     rows = _of_two(_joined(A), _joined(B), _joined(A[TRAIN] + B[TRAIN]))
-    inputs = [Pairs(A[part], B[part]) for part in (TRAIN, VALIDATION, TEST)]
+    inputs = [TextPairs(A[part], B[part]) for part in (TRAIN, VALIDATION, TEST)]
     if fit is fit_labels:
         targets, model_of, predict, close = (BOTH > 1).astype(np.int64), _linear, "predict_proba", 1e-3
         predictions, chosen = fit_labels(inputs, targets[TRAIN], _accuracy(targets[VALIDATION]), 2, VALUES)
@@ -147,7 +147,7 @@ def test_choices():
     ]
     morphemes = {text: text.split() for row in rows for text in (row["text"], *row["choices"])}
     kind = MultipleChoice(metrics=("accuracy",), max_length=32, most=4)
-    parts = Parts(*(Rows(rows[part], [None] * len(rows[part])) for part in (TRAIN, VALIDATION, TEST)))
+    parts = Splits(*(TaskRows(rows[part], [None] * len(rows[part])) for part in (TRAIN, VALIDATION, TEST)))
     _, best = kind.baselines(parts, morphemes)
 
     numbers = [i for i, row in enumerate(endings) for _ in row]
@@ -169,7 +169,7 @@ def test_choices():
 
 
 def test_a_pair_of_equal_texts_and_one_of_strangers():
-    train, pairs = tfidf_features([GOOD, BAD] * 2, [GOOD, BAD] * 2, Pairs([GOOD, GOOD, []], [GOOD, ["너무"], GOOD]))
+    train, pairs = tfidf_features([GOOD, BAD] * 2, [GOOD, BAD] * 2, TextPairs([GOOD, GOOD, []], [GOOD, ["너무"], GOOD]))
     width = train.shape[1]
     equal, strange, empty = pairs.toarray()
     assert not equal[2 * width : -1].any()
@@ -206,7 +206,7 @@ def test_labels_that_all_texts_have_or_none(monkeypatch):
     fit_labels(([GOOD, BAD] * 5, [GOOD], [BAD]), np.array([1, 0] * 5), _accuracy([1]), 2, [1.0, 2.0])
     assert steps == [1, 1, 1]
     # Texts with nothing in common are refused.
-    for inputs in ([["가"], ["나"]], Pairs([["가"], []], [["나"], ["다"]])):
+    for inputs in ([["가"], ["나"]], TextPairs([["가"], []], [["나"], ["다"]])):
         with pytest.raises(CorpusError, match="no two training texts share a morpheme: give more texts to learn from"):
             fit_labels([inputs] * 3, np.array([1, 0]), _accuracy([1, 0]), 2)
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from korbert.records.table import is_empty
-from korbert.tasks.files import ROLES, Answer, Span
+from korbert.tasks.files import ROLES, GoldAnswer, LabelledSpan
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from korbert.tasks.files import ROLES, Answer, Span
         ("label", '{"choices": ["a"]}', "a"),
         ("labels", "['a' 'b']", ["a", "b"]),  # numpy's, as pandas writes arrays
         ("labels", "[1 0]", ["1", "0"]),
-        ("answers", "['서울' '부산']", [Answer("서울", None), Answer("부산", None)]),
+        ("answers", "['서울' '부산']", [GoldAnswer("서울", None), GoldAnswer("부산", None)]),
         ("labels", [1, 0], ["1", "0"]),
         ("labels", [], []),
         ("labels", 3, ["3"]),
@@ -39,25 +39,33 @@ from korbert.tasks.files import ROLES, Answer, Span
         ("choices", ["가", "나"], ["가", "나"]),
         ("choices", ["가", "나", "", None], ["가", "나"]),
         ("choices", '["가", "나"]', ["가", "나"]),
-        ("answers", "서울", [Answer("서울", None)]),
-        ("answers", ["서울", "부산"], [Answer("서울", None), Answer("부산", None)]),
-        ("answers", {"text": ["서울"], "answer_start": [3]}, [Answer("서울", 3)]),
-        ("answers", [{"text": "서울", "answer_start": 3}], [Answer("서울", 3)]),
-        ("answers", {"text": "서울", "answer_start": 3}, [Answer("서울", 3)]),
-        ("answers", '{"text": ["서울"], "answer_start": [3]}', [Answer("서울", 3)]),
+        ("answers", "서울", [GoldAnswer("서울", None)]),
+        ("answers", ["서울", "부산"], [GoldAnswer("서울", None), GoldAnswer("부산", None)]),
+        ("answers", {"text": ["서울"], "answer_start": [3]}, [GoldAnswer("서울", 3)]),
+        ("answers", [{"text": "서울", "answer_start": 3}], [GoldAnswer("서울", 3)]),
+        ("answers", {"text": "서울", "answer_start": 3}, [GoldAnswer("서울", 3)]),
+        ("answers", '{"text": ["서울"], "answer_start": [3]}', [GoldAnswer("서울", 3)]),
         ("answers", {"text": [], "answer_start": []}, []),
         ("answers", [], []),
         ("answers", "[]", []),
-        ("answers", 42, [Answer("42", None)]),
+        ("answers", 42, [GoldAnswer("42", None)]),
         ("impossible", False, False),
-        ("slots", '{"가는 곳": {"value": "서울", "start": 3}, "날": null}', {"가는 곳": Answer("서울", 3), "날": None}),
-        ("slots", {"수": "any", "날": " ", "칸": "5"}, {"수": "any", "날": None, "칸": Answer("5", None)}),
+        (
+            "slots",
+            '{"가는 곳": {"value": "서울", "start": 3}, "날": null}',
+            {"가는 곳": GoldAnswer("서울", 3), "날": None},
+        ),
+        ("slots", {"수": "any", "날": " ", "칸": "5"}, {"수": "any", "날": None, "칸": GoldAnswer("5", None)}),
         ("descriptions", {"수": "몇 장 필요한가"}, {"수": "몇 장 필요한가"}),
         ("impossible", " TRUE ", True),
         ("impossible", "0", False),
-        ("spans", [{"start": 4, "end": 5, "label": "B"}, [0, 2, "A"]], [Span(0, 2, "A"), Span(4, 5, "B")]),
-        ("spans", {"start": [0], "end": [2], "label": ["A"]}, [Span(0, 2, "A")]),
-        ("spans", '[{"start": 0, "end": 2, "type": "A"}]', [Span(0, 2, "A")]),
+        (
+            "spans",
+            [{"start": 4, "end": 5, "label": "B"}, [0, 2, "A"]],
+            [LabelledSpan(0, 2, "A"), LabelledSpan(4, 5, "B")],
+        ),
+        ("spans", {"start": [0], "end": [2], "label": ["A"]}, [LabelledSpan(0, 2, "A")]),
+        ("spans", '[{"start": 0, "end": 2, "type": "A"}]', [LabelledSpan(0, 2, "A")]),
         ("spans", "[]", []),
     ],
 )
@@ -97,9 +105,9 @@ def test_values(role, cell, value):
         ("answers", {"text": ["가"], "answer_start": []}, "whose lists differ in length"),
         ("answers", 1.5, "is 1.5, not answers"),
         ("spans", "가", "is '가', not a list of spans"),
-        ("spans", [[2, 1, "A"]], "where start and end are no characters"),
+        ("spans", [[2, 1, "A"]], "where start and end are not characters"),
         ("spans", [[1, 2]], "not start, end and label"),
-        ("spans", [["0", "하나", "A"]], "where start and end are no characters"),
+        ("spans", [["0", "하나", "A"]], "where start and end are not characters"),
         ("labels", [None], "is missing, not a text"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 
 from korbert.errors import CorpusError
 from korbert.pipelines.experiments.preparing import roles_of
-from korbert.tasks.files import Span, read_rows
+from korbert.tasks.files import LabelledSpan, read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.detecting import detect
 from tests.korbert.tasks.writing import written
@@ -16,7 +16,7 @@ from tests.korbert.tasks.writing import written
 TEXT = "하늘은 서울에 갔다"
 PS = {"start": 0, "end": 2, "text": "하늘", "labels": ["PS"]}
 LC = {"start": 4, "end": 6, "text": "서울", "labels": ["LC"]}
-SPANS = [Span(0, 2, "PS"), Span(4, 6, "LC")]
+SPANS = [LabelledSpan(0, 2, "PS"), LabelledSpan(4, 6, "LC")]
 BOTH = ["욕설", "지역"]
 PLAIN, OPTIONS = {"id": 1, "text": TEXT}, {"options": [{"id": "욕설", "text": "욕"}]}
 DOCCANO = {"id": 7, "text": TEXT, "Comments": []}
@@ -129,7 +129,7 @@ def test_what_is_not_settled_is_left_out(tmp_path):
     spans, answers = [[0, 2, "PS"]], ("accept", "reject", "reject", "ignore")
     records = [PRODIGY | {"spans": spans, "answer": answer} for answer in answers]
     _, rows = read(written(tmp_path, "a.jsonl", records))
-    assert [row["spans"] for row in rows] == [[Span(0, 2, "PS")]]
+    assert [row["spans"] for row in rows] == [[LabelledSpan(0, 2, "PS")]]
     assert {reason: dropped.count for reason, dropped in rows.dropped.items()} == {"rejected": 2, "ignored": 1}
 
 

@@ -51,7 +51,7 @@ def test_a_fault_of_a_record_drops_it_and_is_counted(tmp_path, name, content, re
     assert rows.rows == [{"text": "좋다", "label": "1"}]
     assert {name: dropped.count for name, dropped in rows.dropped.items()} == {reason: 1}
     assert rows.dropped[reason].first[0].startswith(f"{tmp_path / name}, {said}")
-    assert f"dropped 1 as {reason}: " in rows.said()[1]
+    assert f"dropped 1 as {reason}: " in rows.summary()[1]
 
 
 @pytest.mark.parametrize(
@@ -132,6 +132,6 @@ def test_repeated_ids(tmp_path):
     path = written(tmp_path, "a.csv", "id,text\n7,가\n8,나\n7,다\n")
     rows = read_rows(path, [TEXT, ID])
     assert [row["id"] for row in rows] == [None, None, None]
-    assert rows.notes == [f"id is not taken as id: id '7' stands at {path}, line 2 and at {path}, line 4"]
-    with pytest.raises(CorpusError, match=r"id '7' stands at .*a.csv, line 2 and at .*a.csv, line 4: name a column"):
+    assert rows.notes == [f"id is not taken as id: id '7' is at {path}, line 2 and at {path}, line 4"]
+    with pytest.raises(CorpusError, match=r"id '7' is at .*a.csv, line 2 and at .*a.csv, line 4: name a column"):
         read_rows(path, [TEXT, ID], columns={"id": "id"})

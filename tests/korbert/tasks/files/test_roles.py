@@ -8,7 +8,7 @@ import pytest
 
 from korbert.errors import CorpusError
 from korbert.pipelines.experiments.preparing import roles_of
-from korbert.tasks.files import ROLES, Answer, Span, read_rows
+from korbert.tasks.files import ROLES, GoldAnswer, LabelledSpan, read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.multiple_choice import MultipleChoice
 from tests.korbert.tasks.writing import written
@@ -18,7 +18,7 @@ TAGGING = roles_of(KINDS["token-classification"].kind_class, part="train")
 SEVERAL = roles_of(KINDS["classification"].kind_class, SimpleNamespace(several=True), part="train")
 READING = roles_of(KINDS["question-answering"].kind_class, part="train")
 SENTENCE = "하늘은 서울에 갔다"
-SPANS = [Span(0, 2, "PS"), Span(4, 6, "LC")]
+SPANS = [LabelledSpan(0, 2, "PS"), LabelledSpan(4, 6, "LC")]
 LISTS = [[0, 2, "PS"], [4, 6, "LC"]]
 OBJECTS = [{"start": start, "end": end, "label": label} for start, end, label in LISTS]
 OFFSETS = [{"start_offset": start, "end_offset": end, "label": label} for start, end, label in LISTS]
@@ -76,7 +76,7 @@ def test_the_text_of_a_span_says_where_it_is(tmp_path, text, start, end, quoted,
     good = {"text": SENTENCE, "spans": [{"start": 0, "end": 2, "label": "PS", "text": "하늘"}]}
     record = {"text": text, "spans": [{"start": start, "end": end, "label": "PS", "text": quoted}]}
     rows = read_rows(_jsonl(tmp_path, good, record), TAGGING)
-    assert [row["spans"] for row in rows][1:] == ([[Span(*found, "PS")]] if found else [])
+    assert [row["spans"] for row in rows][1:] == ([[LabelledSpan(*found, "PS")]] if found else [])
     if not found:
         (said,) = rows.dropped["bad_spans"].first
         assert f"a.jsonl, line 2: has PS at [{start}, {end}), where the text has " in said
@@ -87,7 +87,7 @@ def test_spans_without_a_text_behind_an_emoji_are_warned_of(tmp_path):
     before, behind = {"text": "하늘 😀", "spans": [[0, 2, "PS"]]}, {"text": "😀 하늘", "spans": [[2, 4, "PS"]]}
     rows = read_rows(_jsonl(tmp_path, before, behind), TAGGING)
     (note,) = rows.notes
-    assert note.startswith(f"{tmp_path / 'a.jsonl'}: 1 rows have spans behind characters above U+FFFF (emoji), and no")
+    assert note.startswith(f"{tmp_path / 'a.jsonl'}: 1 rows have spans after characters above U+FFFF (emoji), and no")
     assert not read_rows(_jsonl(tmp_path, before), TAGGING).notes
 
 
@@ -98,7 +98,7 @@ def test_labels_and_columns_are_compared_in_nfc(tmp_path):
         assert [row["label"] for row in read_rows(path, roles, columns=columns)] == ["긍정", "긍정"]
     labelled = ({"tokens": ["가"], "tags": [NFD["긍정"]]}, {"text": "가", "spans": [[0, 1, NFD["긍정"]]]})
     tags, spans = read_rows(_jsonl(tmp_path, *labelled), TAGGING)
-    assert (tags["tags"], spans["spans"]) == (["긍정"], [Span(0, 1, "긍정")])
+    assert (tags["tags"], spans["spans"]) == (["긍정"], [LabelledSpan(0, 1, "긍정")])
     with pytest.raises(CorpusError, match="2 columns are called '문장', the one for text"):
         read_rows(_csv(tmp_path, f"문장,{NFD['문장']}\n가,나\n"), [TEXT], columns={"text": "문장"})
 
@@ -106,13 +106,13 @@ def test_labels_and_columns_are_compared_in_nfc(tmp_path):
 @pytest.mark.parametrize(
     ("cells", "found"),
     [
-        ("배,20", [Answer("배", 20)]),
-        ("배,20.0", [Answer("배", 20)]),
-        ("배,", [Answer("배", None)]),
-        ("배,-1", [Answer("배", None)]),
+        ("배,20", [GoldAnswer("배", 20)]),
+        ("배,20.0", [GoldAnswer("배", 20)]),
+        ("배,", [GoldAnswer("배", None)]),
+        ("배,-1", [GoldAnswer("배", None)]),
         (",", None),
         (",-1", None),
-        ('"[""배"", ""서울""]","[20, 3]"', [Answer("배", 20), Answer("서울", 3)]),
+        ('"[""배"", ""서울""]","[20, 3]"', [GoldAnswer("배", 20), GoldAnswer("서울", 3)]),
         # An invalid start drops its row:
         ("배,열", "'answer_start' is '열', not a character from 0"),
         ("배,-2", "'answer_start' is '-2', not a character from 0"),
@@ -176,7 +176,7 @@ def test_a_column_for_each_label(tmp_path, columns, spelled):
     path = _csv(tmp_path, f"id,문장,욕설,지역\na,가,{yes},{no}\nb,나,{no},{no}\nc,다,{yes},{yes}\n")
     rows = read_rows(path, SEVERAL, columns=columns)
     assert [row["label"] for row in rows] == [["욕설"], [], ["욕설", "지역"]]
-    assert "label from '욕설' '지역'" in rows.said()[0]
+    assert "label from '욕설', '지역'" in rows.summary()[0]
     # Or the cells are the names of labels.
     rows = read_rows(_csv(tmp_path, "text,a,b\n가,욕설,\n나,지역,욕설\n"), SEVERAL, columns={"label": ["a", "b"]})
     assert [row["label"] for row in rows] == [["욕설"], ["지역", "욕설"]]
@@ -187,7 +187,7 @@ def test_a_list_of_one_label_is_that_label(tmp_path, cell, label):
     roles = [TEXT, ROLES["label"]]
     assert read_rows(_jsonl(tmp_path, {"text": "가", "label": cell}), roles).rows[0]["label"] == label
     path = _jsonl(tmp_path, {"text": "가", "label": cell}, {"text": "나", "label": ["긍정", "부정"]})
-    with pytest.raises(CorpusError, match=r"a.jsonl, line 2: 'label' is a list of 2 labels: use --several"):
+    with pytest.raises(CorpusError, match=r"a.jsonl, line 2: 'label' is a list of 2 labels: use several=True"):
         read_rows(path, roles)
 
 

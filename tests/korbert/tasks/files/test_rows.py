@@ -108,7 +108,9 @@ def test_rows_know_their_places(tmp_path):
     with pytest.raises(IndexError):
         rows.places[6]
     assert rows.columns == {"text": ("text",), "label": ("label",)}
-    assert rows.said()[1] == f"{tmp_path / 'b.json'}: 2 rows (JSON in UTF-8; text from 'document', label from 'label')"
+    assert (
+        rows.summary()[1] == f"{tmp_path / 'b.json'}: 2 rows (JSON in UTF-8; text from 'document', label from 'label')"
+    )
 
 
 def test_labels_unseen_in_training_are_named(tmp_path):

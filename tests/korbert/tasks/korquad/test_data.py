@@ -8,7 +8,7 @@ import pytest
 from korbert.errors import CorpusError
 from korbert.system.durable import write_json
 from korbert.tasks import korquad
-from korbert.tasks.files import Answer
+from korbert.tasks.files import GoldAnswer
 from korbert.tasks.splits import split_by_article
 from tests.korbert.tasks.writing import written
 
@@ -32,7 +32,7 @@ def test_read_counts_code_points_and_answers_and_titles_may_be_absent(tmp_path):
     first, second = korquad.read(written(tmp_path, "train.json", value))
     assert (first["title"], first["context"], first["id"]) == ("한글", CONTEXT, "q1")
     assert first["question"] == "한글은 언제 만들어졌나?"
-    assert (first["answers"], second["answers"]) == ([Answer("1443년", 4)], [Answer("훈민정음", start)])
+    assert (first["answers"], second["answers"]) == ([GoldAnswer("1443년", 4)], [GoldAnswer("훈민정음", start)])
     value = document({"id": "q1", "question": "누구인가?"})
     del value["data"][0]["title"]
     (row,) = korquad.read(written(tmp_path, "train.json", value))
@@ -60,11 +60,11 @@ TWO = document(question(), question("q2"))
         (("data", 0), "글", "train.json: an object without a list of objects"),
         (("data", 0, "paragraphs"), None, "train.json, record 1: article 0 has no list of paragraphs"),
         ((*PARAGRAPH, "context"), ..., "train.json, record 1: article 0 has no list of paragraphs"),
-        ((*QUESTION, "id"), ..., "train.json, record 2: 'id' is empty: mend it, as every question counts"),
+        ((*QUESTION, "id"), ..., "train.json, record 2: 'id' is empty: correct it: every question counts"),
         ((*QUESTION, "question"), [], r"train.json, record 2: 'question' is a list, not a text"),
         ((*QUESTION, "answers", 0, "text"), 3.5, "record 2: 'answers' has a part 0 that is a number with a fraction"),
         ((*QUESTION, "answers", 0, "answer_start"), "넷", "has a part 0 that has answer_start '넷', not a character"),
-        ((*QUESTION, "id"), "q1", r"id 'q1' stands at .*train.json, record 1 and at .*train.json, record 2"),
+        ((*QUESTION, "id"), "q1", r"id 'q1' is at .*train.json, record 1 and at .*train.json, record 2"),
         (("data",), [], "train.json: an object without a list of objects"),
     ],
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from korbert.errors import CorpusError
-from korbert.tasks.files import Answer, Place, Rows
+from korbert.tasks.files import GoldAnswer, Place, TaskRows
 from korbert.tasks.korquad.metrics import exact_match, f1, normalize, score
 
 CASES = json.loads(Path(__file__).with_name("metrics_cases.json").read_text(encoding="utf-8"))
@@ -28,7 +28,9 @@ def test_all_cases_of_the_official_script(korbert_data):
 
 
 def dataset(**answers):
-    rows = Rows([{"id": id, "answers": [Answer(text, None) for text in texts]} for id, texts in answers.items()])
+    rows = TaskRows(
+        [{"id": id, "answers": [GoldAnswer(text, None) for text in texts]} for id, texts in answers.items()]
+    )
     for number in range(len(rows)):
         rows.places.append(Place("dev.json", "record", number + 1))
     return rows

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.tasks.files import Answer
+from korbert.tasks.files import GoldAnswer
 from korbert.tasks.sets import SETS
 from korbert.tasks.sets.loading import files_at_hand, load, part_of
 from tests.korbert.tasks.writing import written
@@ -68,7 +68,7 @@ def test_relations_and_questions_without_answers(tmp_path):
     text = "〈Something〉는 <obj>조지 해리슨</obj>이 쓰고 <subj>비틀즈</subj>가 발표한 곡이다."
     assert parts.train.rows == [{"id": "a", "text": text, "label": "no_relation"}]
     assert {reason: dropped.count for reason, dropped in parts.train.dropped.items()} == {"bad_record": 2}
-    assert "the text has '조지 해리슨' where the object, '해리슨', should be" in " ".join(parts.train.said())
+    assert "the text has '조지 해리슨' where the object, '해리슨', should be" in " ".join(parts.train.summary())
     write(tmp_path / "tasks" / "klue" / "klue-mrc-v1.1_train.json", reading(QAS))
     write(tmp_path / "tasks" / "klue" / "klue-mrc-v1.1_dev.json", reading([QAS[0] | {"answers": []}, QAS[1]]))
     parts = load("klue-mrc", tmp_path)
@@ -76,7 +76,7 @@ def test_relations_and_questions_without_answers(tmp_path):
         {"id": row["guid"], "context": CONTEXT, "question": row["question"], "impossible": row["is_impossible"]}
         for row in QAS
     )
-    assert parts.train.rows == [answered | {"answers": [Answer("제주도", 12)]}, silent | {"answers": []}]
+    assert parts.train.rows == [answered | {"answers": [GoldAnswer("제주도", 12)]}, silent | {"answers": []}]
     assert len(parts.test) == 2
 
 
@@ -176,7 +176,7 @@ def test_rows_that_were_cut_keep_their_places_and_what_was_dropped_is_said_once(
     path = write(tmp_path / "sts-dev.tsv", sts(*MANY).replace("5.000\t문장 7\t", "\t문장 7\t"))
     parts = load("korsts", tmp_path)
     given = (parts.train, parts.valid, parts.test)
-    lines = [line for rows in given for line in rows.said() if line.startswith("dropped ")]
+    lines = [line for rows in given for line in rows.summary() if line.startswith("dropped ")]
     assert lines == [f"dropped 1 as no_score: {path}, line 9: 'score' is empty"]
     assert sum(map(len, given)) == 49
     for rows in given:

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from korbert.tasks.files import LabelledSpan
 from korbert.tasks.passages import Passage
-from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels
+from korbert.tasks.token_classification.bio import bio_labels
 from korbert.tasks.token_classification.tagger import best_spans
 
 

@@ -1,6 +1,7 @@
 import pytest
 
-from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels, is_bio, read_bio, write_bio
+from korbert.tasks.files import LabelledSpan
+from korbert.tasks.token_classification.bio import bio_labels, is_bio, read_bio, write_bio
 
 
 def test_tags_and_their_spans():
@@ -17,14 +18,14 @@ def test_tags_and_their_spans():
 @pytest.mark.parametrize("span", [(2, 2, "PS"), (3, 5, "PS"), (-1, 2, "PS"), (0, 1, "")])
 def test_spans_that_no_text_can_have(span):
     start, end, label = span
-    with pytest.raises(ValueError, match=rf"span \[{start}, {end}\) '{label}': not a labelled stretch of \[0, 4\)"):
+    with pytest.raises(ValueError, match=rf"span \[{start}, {end}\) '{label}': not a labelled part of \[0, 4\)"):
         write_bio([span], 4)
 
 
 @pytest.mark.parametrize("tag", ["NOUN", "B-", "X-PS", "", "b-PS"])
 def test_what_is_no_tag_is_named(tag):
     assert not is_bio(["O", tag])
-    with pytest.raises(ValueError, match=f"tag {tag!r}: none of O, B-LABEL and I-LABEL"):
+    with pytest.raises(ValueError, match=f"tag {tag!r} is not O, B-LABEL or I-LABEL"):
         read_bio(["O", tag])
 
 

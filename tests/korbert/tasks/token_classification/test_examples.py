@@ -49,8 +49,13 @@ def _texts(*counts):
 def test_rows_by_hand():
     texts = _texts(5, 0, 2)
     targets = [np.array([4, 5, 6, IGNORED, 8]), np.array([], dtype=np.int64), np.array([1, 0])]
-    examples, windows = make_examples(texts, targets, TOKENIZER, max_length=6, stride=2)
-    assert [tuple(window) for window in windows] == [(0, 0, 4, 0, 3), (0, 2, 5, 3, 5), (1, 0, 0, 0, 0), (2, 0, 2, 0, 2)]
+    examples = make_examples(texts, targets, TOKENIZER, max_length=6, stride=2)
+    assert [tuple(window) for window in examples.windows] == [
+        (0, 0, 4, 0, 3),
+        (0, 2, 5, 3, 5),
+        (1, 0, 0, 0, 0),
+        (2, 0, 2, 0, 2),
+    ]
     assert len(examples) == 4
     batch = examples.batch(np.arange(4))
     rows = [[2, 100, 101, 102, 103, 3], [2, 102, 103, 104, 3, 0], [2, 3, 0, 0, 0, 0], [2, 100, 101, 3, 0, 0]]
@@ -68,9 +73,9 @@ def test_scores_come_back_to_their_pieces(counts, room, data):
     texts = _texts(*counts)
     stride = data.draw(st.integers(0, room - 1))
     targets = [np.full(count, IGNORED) for count in counts]
-    examples, windows = make_examples(texts, targets, TOKENIZER, max_length=room + 2, stride=stride)
-    ids = examples.batch(np.arange(len(examples)))["input_ids"].numpy() if windows else np.zeros((0, 0))
-    found = list(by_text(np.stack([ids, -ids], axis=2).astype(np.float32), windows))
+    examples = make_examples(texts, targets, TOKENIZER, max_length=room + 2, stride=stride)
+    ids = examples.batch(np.arange(len(examples)))["input_ids"].numpy() if counts else np.zeros((0, 0))
+    found = list(by_text(np.stack([ids, -ids], axis=2).astype(np.float32), examples.windows))
     assert [own.tolist() for own in found] == [[[id, -id] for id in text.ids.tolist()] for text in texts]
     # Tags become numbers.
     assert encode_tags(["I-PS", None, "O"], ["O", "B-PS", "I-PS"]).tolist() == [2, IGNORED, 0]

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from korbert.tasks.files import LabelledSpan
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.token_classification import labels as ours
-from korbert.tasks.token_classification.bio import LabelledSpan
 from tests.korbert.tasks.answering import passage
 from tests.korbert.tasks.token_classification.helpers import decoded, marked
 
@@ -80,8 +80,8 @@ def test_laws_of_spans(case):
     text, pieces, spans = case
     encoded = passage(text, pieces)
     owner = by_hand(pieces, len(text))
-    own = ours.owners(encoded.spans)
-    runs = dict(zip(own.places.tolist(), own.runs.tolist(), strict=True))
+    places, spans_of_pieces = ours.owners(encoded.spans)
+    runs = dict(zip(places.tolist(), spans_of_pieces.tolist(), strict=True))
     for place in range(len(pieces)):
         held = [at for at in range(len(text)) if owner[at] == place]
         assert list(range(*runs.get(place, (0, 0)))) == held
@@ -109,11 +109,8 @@ def test_words_to_first_pieces_and_back():
     assert ours.first_pieces(words, joined) == [0, 0, 1]
     assert ours.word_tags(["A", "B", "C"], words, joined) == ["A", "C"]
     assert ours.first_pieces([(2, 3), (3, 3)], text) == [-1, -1]
-    # Words without their text stand between spaces, and tags of words are spans of it.
-    text, spans = ours.join_words(["서울", "이", ".", "다"])
-    assert (text, spans) == ("서울 이 . 다", [(0, 2), (3, 4), (5, 6), (7, 8)])
+    spans = [(0, 2), (3, 4), (5, 6), (7, 8)]  # of 서울 이 . 다
     assert ours.spans_of_words(["B-LC", "I-LC", "O", "I-PS"], spans) == [(0, 4, "LC"), (7, 8, "PS")]
-    assert ours.join_words([]) == ("", [])
 
 
 @given(cases(), st.data())

@@ -52,7 +52,7 @@ def _kind(labels=LABELS, units="characters"):
 def _learned(kind, tokenizer, rows):
     """A model trained on the rows until it knows them."""
     texts = [text for row in rows for text in kind.texts(row)]
-    examples = kind.prepare(rows, dict(zip(texts, encode_passages(tokenizer, texts), strict=True)), tokenizer).examples
+    examples = kind.prepare(rows, [[passage] for passage in encode_passages(tokenizer, texts)], tokenizer).examples
     network = _network(tokenizer.vocab_size, kind.tags)
     batches, optimizer = Batches(examples, 8, seed=1), OptimizerSettings(learning_rate=1e-2, weight_decay=0.0)
     plan = TrainingPlan(steps=60 * batches.steps_per_epoch, optimizer=optimizer, seed=1, precision="fp32")
@@ -95,11 +95,11 @@ def test_a_long_text_is_labelled_to_its_end(learned):
     assert set(found[-2:]) & set(spans[-3:])
     (passage,) = encode_passages(tagger.tokenizer, [text])
     targets = [np.full(len(passage.ids), IGNORED)]
-    examples, windows = make_examples([passage], targets, tagger.tokenizer, max_length=12, stride=3)
-    (scores,) = by_text(log_probabilities(tagger.network, examples, len(LABELS), device=CPU), windows)
+    examples = make_examples([passage], targets, tagger.tokenizer, max_length=12, stride=3)
+    (scores,) = by_text(log_probabilities(tagger.network, examples, len(LABELS), device=CPU), examples.windows)
     assert scores.shape == (len(passage.ids), len(LABELS))
-    assert len(windows) > 20
-    for row, window in enumerate(windows):
+    assert len(examples.windows) > 20
+    for row, window in enumerate(examples.windows):
         ids = examples.batch(np.array([row]))["input_ids"]
         with torch.inference_mode():
             alone = tagger.network(ids).log_softmax(dim=-1)[0, 1:-1].numpy()
@@ -148,7 +148,7 @@ def _examples(tokenizer):
     texts = [marked(sentence) for sentence in SENTENCES]
     passages = encode_passages(tokenizer, [text for text, _ in texts])
     tags = map(piece_tags, (spans for _, spans in texts), passages)
-    return make_examples(passages, [encode_tags(own, LABELS) for own in tags], tokenizer, max_length=10, stride=2)[0]
+    return make_examples(passages, [encode_tags(own, LABELS) for own in tags], tokenizer, max_length=10, stride=2)
 
 
 def test_processes_share_the_rows(tiny_tokenizer, monkeypatch):

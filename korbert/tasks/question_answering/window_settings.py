@@ -4,6 +4,8 @@ from typing import Self
 
 from pydantic import BaseModel, Field, model_validator
 
+from korbert.messages import Message
+
 _SPECIAL_TOKENS = 4  # the most that a pair has: <s> question </s></s> context </s> (RoBERTa)
 
 
@@ -21,7 +23,10 @@ class WindowSettings(BaseModel, frozen=True, extra="forbid"):
         room = self.max_length - _SPECIAL_TOKENS - self.max_query_pieces
         if room <= self.stride:
             raise ValueError(
-                f"max_length {self.max_length} leaves {room} pieces of context beside a question of max_query_pieces "
-                f"{self.max_query_pieces}, and needs more than stride {self.stride}: raise max_length or lower stride"
-            )
+                Message(
+                    "max_length {max_length} leaves {room} pieces of context next to a question of max_query_pieces "
+                    "{max_query_pieces}, and needs more than stride {stride}: raise max_length or lower stride",
+                    max_length=self.max_length, room=room, max_query_pieces=self.max_query_pieces, stride=self.stride,
+                )
+            )  # fmt: skip
         return self

@@ -16,31 +16,30 @@ from korbert.errors import ModelError, SettingsError
 from korbert.folders import model_folder
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, Network, Pooling
-from korbert.tasks.files import Role, Row, Rows
-from korbert.tasks.metrics.statistics import Score
+from korbert.records import is_empty
+from korbert.system import JsonObject
+from korbert.tasks.files import Role, TaskRow, TaskRows
+from korbert.tasks.metrics.statistics import RunArray, Score
 from korbert.tasks.passages import Passage
-from korbert.tasks.splits import Parts
+from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer
 from korbert.training import Batch, Examples, Scoring
 from korbert.vectors import Side
 
-Prediction = Any
+TaskPrediction = Any
 """The prediction for a row as a JSON value: like its target, or an object with more detail."""
 
 Morphemes = Mapping[str, Sequence[str]]
 """The morphemes of every text of the rows."""
 
-Encoded = Mapping[str, Passage]
-"""The pieces of every text of the rows."""
-
 
 @dataclass(frozen=True)
 class Prepared:
-    """Rows as examples. more: what the kind needs to map predictions back to rows."""
+    """Rows as examples. passages: the pieces of the texts of each row, in the order of `Kind.texts`."""
 
-    rows: Sequence[Row]
+    rows: Sequence[TaskRow]
+    passages: Sequence[Sequence[Passage]]
     examples: Examples
-    more: Any = None
 
 
 class Baseline(NamedTuple):
@@ -48,7 +47,7 @@ class Baseline(NamedTuple):
 
     name: str
     facts: Mapping[str, Any]
-    predictions: list[Prediction]
+    predictions: list[TaskPrediction]
 
 
 class Head(NamedTuple):
@@ -80,7 +79,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     cuts_vectors: ClassVar[bool] = False  # text vectors, too, are of the first max_length pieces
     predicts_untrained: ClassVar[bool] = False  # if True, the encoder without fine-tuning is a baseline
     reads_all: ClassVar[bool] = False  # reads texts window by window, not only the first max_length pieces
-    takes: ClassVar[tuple[str, ...]] = ()  # roles besides `needs` that a prediction reads where a row has them
+    takes: ClassVar[tuple[str, ...]] = ()  # optional roles that a prediction reads, in addition to `needs`
     compares_rows: ClassVar[bool] = False  # a prediction depends on the other rows
     label_role: ClassVar[str] = "label"  # the role that --label names
     label_fields: ClassVar[tuple[str, ...]] = ()  # fields with labels: tasks that are compared may differ in these
@@ -88,14 +87,16 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     noise: ClassVar[Sequence[str]] = ()  # names in korbert.tasks.noise that apply to its texts
     is_graded: ClassVar[bool] = False  # predictions are more or less near the target, not right or wrong
     loss_unit: ClassVar[Message] = Message("nats")
+    result_of_blank: ClassVar[object] = None  # of a row with an empty text, which gets no label; None: it is predicted
 
+    # The order of the fields is that of `task` in config.json: a new field goes last.
     metrics: tuple[str, ...] = Field(min_length=1)
     max_length: int = Field(ge=3)
     columns: Mapping[str, tuple[str, ...]] = {}
 
     @classmethod
     @abstractmethod
-    def learned_from(cls, rows: Rows, settings: Any) -> Self:
+    def learned_from(cls, rows: TaskRows, settings: Any) -> Self:
         """The task that the training rows define. CorpusError if they cannot be trained on."""
 
     @classmethod
@@ -107,7 +108,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         shared = {name: getattr(settings, name) for name in cls.model_fields if hasattr(settings, name)}
         return cls(**{**shared, "metrics": settings.metrics or usual, **learned})
 
-    def validated_on(self, rows: Rows) -> Self:
+    def validated_on(self, rows: TaskRows) -> Self:
         """The task with the metrics that suit the rows to validate on. Not called if the user chose metrics."""
         return self
 
@@ -117,39 +118,44 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 
     @property
     def reads_pairs(self) -> bool:
-        """Whether the encoder reads two texts as one row of pieces."""
-        return False
+        """Whether the encoder reads two texts as one row of pieces; by default as the field `pair` says."""
+        return bool(getattr(self, "pair", False))
 
     @property
     def needs(self) -> tuple[str, ...]:
         """The roles required for a prediction; by default a text, or a pair."""
         return ("text", "pair") if self.reads_pairs else ("text",)
 
-    def texts(self, row: Row) -> list[str]:
+    def texts(self, row: TaskRow) -> list[str]:
         """The texts of a row to encode; by default those of `needs`. ValueError if one is missing."""
         if self.reads_pairs and row.get("pair") is None:
-            raise ValueError("has no second text")
+            raise ValueError(Message("has no second text"))
         return [row[role] for role in self.needs]
 
-    def together(self, row: Row) -> list[str]:
+    def together(self, row: TaskRow) -> list[str]:
         """The texts by which validation rows are held out: rows that share them stay on the same side."""
         return self.texts(row)
 
-    def disturbed(self, row: Row, change: Callable[[str], str]) -> Row:
+    def disturbed(self, row: TaskRow, change: Callable[[str], str]) -> TaskRow:
         """The row with its texts changed by one of `noise`, and a target that fits them."""
         return {**row, **{role: change(row[role]) for role in self.needs}}
 
     @abstractmethod
-    def target(self, row: Row) -> Any:
+    def target(self, row: TaskRow) -> Any:
         """The correct answer for a row as a JSON value. ValueError if it could never be predicted."""
 
-    def check_training_row(self, row: Row) -> object:
+    def check_training_row(self, row: TaskRow) -> object:
         """ValueError if nothing can be learned from a row; by default, if it has no target."""
         return self.target(row)
 
     @abstractmethod
-    def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
-        """Rows as examples. Rows without a target can be prepared, but not trained on."""
+    def prepare(
+        self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
+    ) -> Prepared:
+        """Rows as examples. Rows without a target can be prepared, but not trained on.
+
+        passages: the pieces of the texts of each row, in the order of `texts`.
+        """
 
     @abstractmethod
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> Network:
@@ -164,28 +170,29 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         """{"loss": the mean over the batch}."""
 
     @abstractmethod
-    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
         """A prediction for each row, in order. With several connected processes, all get all."""
 
     def results(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Any]:
         """The predictions as users of korbert.Model get them: values with named fields, or numbers."""
-        pairs = zip(prepared.rows, self.predict(model, prepared, **how), strict=True)
-        return [self.without_text(row) or self.result(prediction) for row, prediction in pairs]
+        results = []
+        for passages, prediction in zip(prepared.passages, self.predict(model, prepared, **how), strict=True):
+            is_blank = any(is_empty(passage.text) for passage in passages)
+            results.append((is_blank and self.result_of_blank) or self.result(prediction))
+        return results
 
-    def result(self, prediction: Prediction) -> Any:
+    def result(self, prediction: TaskPrediction) -> Any:
         """A prediction as in `results`."""
         return prediction
-
-    def without_text(self, row: Row) -> Any:
-        """The result for a row with an empty text, which gets no label; None: the row has texts, or needs none."""
-        return None
 
     @property
     def is_settled(self) -> bool:
         """False while a setting, such as a threshold, is still to be chosen from validation predictions."""
         return True
 
-    def settled(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> tuple[Self, list[Prediction]]:
+    def settled(
+        self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]
+    ) -> tuple[Self, list[TaskPrediction]]:
         """The task with settings chosen from these validation predictions, and its predictions under them."""
         return self, list(predictions)
 
@@ -200,24 +207,24 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         return self
 
     @abstractmethod
-    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
+    def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         """Baselines without an encoder: fitted on the training rows, tuned on validation, applied to scored rows."""
 
     @abstractmethod
-    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """The data that scores need per row, (N, ...): a run as in korbert.tasks.metrics.statistics."""
 
     @abstractmethod
     def score(self, metric: str) -> Score:
         """A metric as a function of such a run. SettingsError for an unsupported metric."""
 
-    def scores(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> dict[str, float | None]:
+    def scores(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> dict[str, float | None]:
         """The value of each metric, None if undefined. Needs at least one row."""
         run = self.run(rows, predictions)
         counts = np.ones(len(run), dtype=np.int64)
         return {metric: self.score(metric)(run, counts) for metric in self.metrics}
 
-    def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
         """The merit of each prediction, (N,): 1 right, 0 wrong; if graded, the negative error; nan if unknown."""
         return np.full(len(rows), np.nan)
 
@@ -228,12 +235,12 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
             return "pairs.jsonl", "('비가 많이 왔다', '날씨가 궂었다')"
         return "texts.txt", "'정말 재미있는 영화였다'"
 
-    def details(self, prepared: Prepared, predictions: Sequence[Prediction]) -> dict[str, Any]:
+    def details(self, prepared: Prepared, predictions: Sequence[TaskPrediction]) -> JsonObject:
         """Explains predictions of scored rows, as JSON: causes of wrong answers, for example; empty by default."""
         return {}
 
     @classmethod
-    def of_task(cls, fields: Mapping[str, Any], place: str | Path) -> Self:
+    def of_task(cls, fields: JsonObject, place: str | Path) -> Self:
         """The inverse of `task`, without `kind`. ModelError, with file and field, if one is invalid.
 
         place: the model's folder, or the scores.json of an artifact that holds the task, too.
@@ -241,13 +248,18 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         try:
             return cls.model_validate(fields)
         except (ValidationError, ArithmeticError) as error:
-            first = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
-            field = ".".join(map(str, ("task", *first["loc"])))
+            first: Mapping[str, Any] = {"loc": (), "msg": str(error)}
+            if isinstance(error, ValidationError):
+                first = error.errors()[0]
+            # An artifact is named by its scores.json, a model by its folder.
             file = Path(place) if Path(place).suffix == ".json" else model_folder(place) / "config.json"
-            message = f"{file}: {field}: {first['msg']}: put the file back as it was written"
-            raise ModelError(message.replace("\n", " ")) from None
+            raise ModelError(
+                "{file}: {field}: {fault}: put the file back as it was written",
+                file=file, field=".".join(map(str, ("task", *first["loc"]))),
+                fault=first["msg"].replace("\n", " "),
+            ) from None  # fmt: skip
 
-    def task(self) -> dict[str, Any]:
+    def task(self) -> JsonObject:
         """The fields saved with the model, as JSON values."""
         return {"kind": self.name, **self.model_dump(mode="json")}
 

@@ -1,12 +1,14 @@
 """Fine-tuning settings shared by all tasks. Imports no torch."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import product
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, NamedTuple, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
-from korbert.training import OptimizerSettings, PrecisionName
+from korbert.messages import Message
+from korbert.system import JsonObject
+from korbert.training import PrecisionName
 
 
 class Way(NamedTuple):
@@ -17,14 +19,14 @@ class Way(NamedTuple):
     epochs: int
 
 
-def training_name(facts: Mapping[str, Any]) -> str:
+def training_name(facts: JsonObject) -> str:
     """The name of a training, used for its folder and its curve in metrics/, from the facts of its result."""
     words = zip(Way._fields, ("rate", "batch", "epochs"), strict=True)
     chosen = [f"{word}-{facts[key]:g}" for key, word in words if key in facts]
     return "-".join([facts["name"], *chosen, f"seed-{facts['seed']}"])
 
 
-def _several(value: Any) -> Any:
+def _several(value: object) -> object:
     """Wraps a single value in a tuple."""
     return value if isinstance(value, list | tuple) else (value,)
 
@@ -37,7 +39,6 @@ Rates = Annotated[
 """Learning rates; a single one is accepted as a list of one."""
 Numbers = Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_several)]
 """Whole numbers above 0; a single one is accepted as a list of one."""
-_Seed = Annotated[int, Field(ge=0)]
 
 
 class LearningSettings(BaseModel, frozen=True, extra="forbid"):
@@ -46,7 +47,9 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
     learning_rates: Rates = (2e-4,)
     batch_size: Numbers = Field((32,), min_length=1, description="examples per step, one number or a list to try")
     epochs: Numbers = Field((3,), min_length=1, description="training epochs, one number or a list; the best is kept")
-    seeds: tuple[_Seed, ...] = Field((0,), min_length=1, description="random seeds; the first selects rate and epoch")
+    seeds: tuple[Annotated[int, Field(ge=0)], ...] = Field(
+        (0,), min_length=1, description="random seeds; the first selects rate and epoch"
+    )
     weight_decay: float = Field(0.01, ge=0, description="decoupled, times the learning rate; not of norms and biases")
     warmup_share: float = Field(0.06, ge=0, lt=1, description="share of steps used for learning rate warmup")
     layer_decay: float = Field(1.0, gt=0, le=1, description="learning rate of a layer relative to that of the next one")
@@ -74,15 +77,11 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
         for name in ("learning_rates", "batch_size", "epochs", "seeds"):
             values = getattr(self, name)
             if len(set(values)) < len(values):
-                raise ValueError(f"{name} {list(values)} has duplicates: give each value once")
+                raise ValueError(
+                    Message("{name} {values} has duplicates: give each value once", name=name, values=str([*values]))
+                )
         return self
 
     def ways(self) -> Iterator[Way]:
         """All combinations to try."""
         return (Way(*values) for values in product(self.learning_rates, self.batch_size, self.epochs))
-
-    def optimizer(self, learning_rate: float) -> OptimizerSettings:
-        """Optimizer settings for `fit` at one learning rate."""
-        return OptimizerSettings(
-            learning_rate=learning_rate, weight_decay=self.weight_decay, warmup_share=self.warmup_share
-        )
