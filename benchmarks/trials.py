@@ -51,7 +51,7 @@ from trials_table import picture, table
 from korbert.modeling import PretrainingModel, load_model, save_model
 from korbert.pipelines.recipes import loading
 from korbert.pipelines.stages.pretrain import ShardRows, piece_counts
-from korbert.pipelines.stages.settings import PretrainStage
+from korbert.pipelines.stages.stage_settings import PretrainStage
 from korbert.pretraining import PretrainingLoss, SpecialIds, evaluate, heldout_batches
 from korbert.system.durable import read_json, write_json, write_whole
 from korbert.system.processes import die_with

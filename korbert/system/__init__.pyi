@@ -1,3 +1,4 @@
+from .durable import JsonObject as JsonObject
 from .durable import check_output as check_output
 from .durable import check_outside as check_outside
 from .durable import checksummed as checksummed

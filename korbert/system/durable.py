@@ -17,9 +17,12 @@ import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 from korbert.errors import SettingsError
+
+JsonObject: TypeAlias = dict[str, Any]
+"""What a JSON object is in Python."""
 
 _ASIDE = re.compile(r"\.korbert-[0-9a-f]{16}")
 _CHECKSUM = "record_sha256"

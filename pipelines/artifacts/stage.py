@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-Counts = dict[str, int | float]
+StageCounts = dict[str, int | float]
 Finder = Callable[[Path], Path]
 """A folder as given -> the folder itself, or the matching one inside it (korbert.folders)."""
 
 
 @dataclass(frozen=True)
-class Inputs:
+class StageInputs:
     """What a stage may read.
 
     artifacts: stage name -> that stage's finished artifact. files: the role of a file in the recipe -> its files, in
@@ -41,7 +41,7 @@ class Chain(Protocol):
     recipe: Any
     sources: Any
 
-    def inputs(self, stage: "Stage") -> Inputs: ...
+    def inputs(self, stage: "Stage") -> StageInputs: ...
     def artifact(self, stage: str) -> Path: ...
     def status(self, stage: "Stage") -> Any: ...
 

@@ -27,7 +27,19 @@ from pydantic import BaseModel, Field, ValidationError
 from korbert.errors import ArtifactError
 from korbert.messages import Message, argument
 from korbert.names import is_litter
-from korbert.system import MARK, claim, durable, is_aside, is_marked, remove, remove_listed, sha256_of, sync, unlisted
+from korbert.system import (
+    MARK,
+    JsonObject,
+    claim,
+    durable,
+    is_aside,
+    is_marked,
+    remove,
+    remove_listed,
+    sha256_of,
+    sync,
+    unlisted,
+)
 
 FORMAT = 1
 RECORD = "stage.json"
@@ -41,7 +53,7 @@ _MARKS = (MARK, REBUILD)  # of a partial folder
 _UNRECORDED = frozenset({RECORD, RUN, "timing.jsonl", PAGE, *_MARKS})  # files of an artifact outside the digest
 BESIDE = _UNRECORDED | SCRATCH | {PLAN, "tensorboard"}
 
-Json = dict[str, Any]
+Json = JsonObject  # reports/ imports it by this name
 
 
 @dataclass(frozen=True)
@@ -55,11 +67,11 @@ class Plan:
 
     stage: str
     version: int
-    settings: Json
-    inputs: Json
+    settings: JsonObject
+    inputs: JsonObject
     versions: Mapping[str, str] = field(default_factory=dict)
 
-    def as_json(self) -> Json:
+    def as_json(self) -> JsonObject:
         about = {"format": FORMAT, "stage": self.stage, "stage_version": self.version}
         return {**about, "settings": self.settings, "inputs": self.inputs}
 
@@ -67,10 +79,10 @@ class Plan:
 class _Begun(BaseModel, strict=True):
     """The fields of `plan.json` that are read. What is in a file's entry is covered by the digest."""
 
-    settings: Json
-    inputs: dict[Literal["artifacts", "files"], Json]
+    settings: JsonObject
+    inputs: dict[Literal["artifacts", "files"], JsonObject]
     versions: dict[str, str] = {}
-    sittings: list[Json] = []
+    sittings: list[JsonObject] = []
     failed: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -80,13 +92,13 @@ class _Record(_Begun):
     format: Literal[1]
     stage: str
     stage_version: int
-    files: dict[str, Json]
+    files: dict[str, JsonObject]
     counts: dict[str, Annotated[float, Field(allow_inf_nan=False)]]
-    numerics: Json
+    numerics: JsonObject
     digest: str
 
 
-def read_record(folder: Path) -> Json | None:
+def read_record(folder: Path) -> JsonObject | None:
     """`stage.json` of an artifact; None if absent.
 
     ArtifactError if it is not a valid record, or its digest does not match its settings, inputs and files.
@@ -101,7 +113,7 @@ def read_record(folder: Path) -> Json | None:
     return record
 
 
-def read_plan(partial: Path) -> Json | None:
+def read_plan(partial: Path) -> JsonObject | None:
     """The plan of a partial folder: `plan.json`, else its record; None if it has neither.
 
     ArtifactError if the file is invalid.
@@ -109,7 +121,7 @@ def read_plan(partial: Path) -> Json | None:
     return read_json(partial / PLAN, _Begun) or read_json(partial / RECORD, _Record)
 
 
-def read_json(path: Path, fields: type[BaseModel] | None = None) -> Json | None:
+def read_json(path: Path, fields: type[BaseModel] | None = None) -> JsonObject | None:
     """The JSON object in a file; None if absent. ArtifactError if it is something else, or lacks one of the fields."""
     try:
         value = durable.read_json(path)
@@ -224,7 +236,7 @@ def changed_file(folder: Path, record: Mapping[str, Any]) -> Path | None:
         run = read_json(folder / RUN) or {}
     except ArtifactError:
         run = None
-    hashed: Json = dict(run["hashed"]) if run and isinstance(run.get("hashed"), dict) else {}
+    hashed: JsonObject = dict(run["hashed"]) if run and isinstance(run.get("hashed"), dict) else {}
     for name, wanted in record["files"].items():
         path: Path = folder / name
         stamp = [path.stat().st_size, path.stat().st_mtime_ns]
@@ -237,7 +249,7 @@ def changed_file(folder: Path, record: Mapping[str, Any]) -> Path | None:
     return None
 
 
-def finish(partial: Path, final: Path, plan: Plan, facts: Mapping[str, Any], run: Mapping[str, Any]) -> Json:
+def finish(partial: Path, final: Path, plan: Plan, facts: Mapping[str, Any], run: Mapping[str, Any]) -> JsonObject:
     """Turns a partial folder into the artifact: syncs and hashes files, writes the record, renames. Returns the record.
 
     facts: counts and numerics. run: the content of run.json, except the sizes and times of hashed files.
@@ -250,7 +262,7 @@ def finish(partial: Path, final: Path, plan: Plan, facts: Mapping[str, Any], run
         name, stat = path.relative_to(partial).as_posix(), path.stat()
         files[name] = {"size": stat.st_size, "sha256": sha256_of(path)}
         hashed[name] = [stat.st_size, stat.st_mtime_ns]
-    record: Json = {**plan.as_json(), "files": files, "versions": dict(plan.versions), **facts}
+    record: JsonObject = {**plan.as_json(), "files": files, "versions": dict(plan.versions), **facts}
     record["digest"] = digest_of(record)
     write_json(partial / RUN, {**run, "hashed": hashed})
     for folder in sorted({path.parent for path in data_files(partial)} | {partial}):

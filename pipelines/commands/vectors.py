@@ -68,7 +68,7 @@ def embed(
             option = f"--{name.replace('_', '-')}"
             raise SettingsError("{option}: is for vectors of texts: leave it out, or leave --parts out", option=option)
     loaded, failed = options.loaded(model, device, given["precision"]), options.Failed(input.name)
-    embedding = files.Embedding(loaded, options.asked_for(given))
+    embedding = files.TextEmbedder(loaded, options.asked_for(given))
     records = files.text_records(input.file, input.name, form, text)
     if output is None:
         with nullcontext(lambda count: None) if sys.stdout.isatty() else track("embed", None, "texts") as advance:
@@ -82,7 +82,7 @@ def embed(
 
 
 def _print_vectors(
-    embedding: "inference.embedding.Embedding",
+    embedding: "inference.embedding.TextEmbedder",
     records: Iterator[list[Any]],
     parts: Unit | None,
     failed: options.Failed,

@@ -17,7 +17,7 @@ _TOKENIZER = Path("tokenizer", "korbert_tokenizer.json")
 
 
 @dataclass(frozen=True)
-class Run:
+class PretrainingRun:
     """A pretraining run with at least one held-out evaluation. parameters: None until it is finished.
 
     pieces, seconds: trained on and spent until each held-out evaluation; seconds: None if not measured.
@@ -44,7 +44,10 @@ class Run:
         return float(np.interp(position, [x for x, _ in points], [value for _, value in points]))
 
 
-def open_runs(folders: Sequence[Path]) -> list[Run]:
+Run = PretrainingRun  # reports/ imports it by this name
+
+
+def open_runs(folders: Sequence[Path]) -> list[PretrainingRun]:
     """Opens the runs in these folders: pretrain artifacts, finished or partial, or recipe folders.
 
     Raises SettingsError for fewer than two runs or a duplicate, ArtifactError if a folder is not a pretraining run, has
@@ -97,14 +100,14 @@ def distinct_names(folders: Sequence[Path]) -> list[str]:
     return ["/".join(own) for own in parts]
 
 
-def open_run(folder: Path, name: str) -> Run:
+def open_run(folder: Path, name: str) -> PretrainingRun:
     metrics = folder / "metrics.jsonl"
     timing = json_lines(folder / "timing.jsonl", growing=True)
     log = TrainingLog.of(list(json_lines(metrics, growing=True)), timing)
     if not log.heldout:
         raise ArtifactError("{file}: no held-out figures yet: wait for the first evaluation of this run", file=metrics)
     tokenizer = read_json(folder / "model" / _TOKENIZER) or read_json(folder.parent / "vocab" / _TOKENIZER) or {}
-    return Run(
+    return PretrainingRun(
         name=name,
         folder=folder,
         log=log,
@@ -116,7 +119,7 @@ def open_run(folder: Path, name: str) -> Run:
     )
 
 
-def difference(runs: Sequence[Run]) -> str:
+def difference(runs: Sequence[PretrainingRun]) -> str:
     """Why the losses of the runs are not comparable; "" if they are."""
     if len({run.tokenizer for run in runs}) > 1:
         if len({run.vocab_size for run in runs}) > 1:

@@ -10,10 +10,11 @@ from typing import Any
 from korbert.errors import ArtifactError, ModelError, SettingsError
 from korbert.messages import Message, argument
 from korbert.pipelines.artifacts.record import json_lines
-from korbert.pipelines.artifacts.store import Json, read_json
+from korbert.pipelines.artifacts.store import read_json
 from korbert.pipelines.experiments.compare_pretraining import distinct_names
 from korbert.pipelines.experiments.scores import score_table
 from korbert.pipelines.experiments.search import ModelResult
+from korbert.system import JsonObject
 from korbert.tasks.files import Row
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.base import Kind, Prediction
@@ -22,7 +23,7 @@ PREDICTIONS = "predictions.jsonl"
 
 
 @dataclass(frozen=True)
-class Side:
+class ComparedModel:
     """A model of an artifact. scored_on: "test" or "valid". facts: of each seed, from scores.json.
 
     predictions: of each seed, one per row.
@@ -32,13 +33,13 @@ class Side:
     model: str
     task: Kind
     scored_on: str
-    facts: list[Json]
+    facts: list[JsonObject]
     rows: list[Row]
     predictions: list[list[Prediction]]
     name: str = ""
 
     @classmethod
-    def of(cls, folder: Path, model: str) -> "Side":
+    def of(cls, folder: Path, model: str) -> "ComparedModel":
         """One side, without a name yet. model: "" for the first, the encoder."""
         rows, predictions = read_predictions(folder / PREDICTIONS)
         if model and model not in predictions:
@@ -63,16 +64,19 @@ class Side:
         return cls(folder, model, task, str(scores.get("scored_on")), facts, rows, of_seeds)
 
 
+Side = ComparedModel  # reports/ imports it by this name
+
+
 @dataclass(frozen=True)
 class TaskComparison:
     """Two or more sides on the same rows. scores: as score_table; comparisons: the first with each."""
 
     task: Kind
-    sides: list[Side]
-    scores: Json
+    sides: list[ComparedModel]
+    scores: JsonObject
 
     @classmethod
-    def of(cls, task: Kind, sides: list[Side]) -> "TaskComparison":
+    def of(cls, task: Kind, sides: list[ComparedModel]) -> "TaskComparison":
         """Scores the sides. ArtifactError for predictions of another kind of task."""
         results = []
         for side in sides:
@@ -102,7 +106,7 @@ class TaskComparison:
             if side.scored_on != "test"
         ]
 
-    def as_json(self) -> Json:
+    def as_json(self) -> JsonObject:
         sides = [
             {**model, "folder": str(side.folder), "model": side.model, "scored_on": side.scored_on}
             for side, model in zip(self.sides, self.scores["models"], strict=True)
@@ -135,7 +139,7 @@ def read_predictions(path: Path) -> tuple[list[Row], dict[str, list[list[Any]]]]
     return rows, predictions
 
 
-def check_rows(first: Side, other: Side) -> None:
+def check_rows(first: ComparedModel, other: ComparedModel) -> None:
     """Raises ArtifactError if the rows are not the same, in the same order."""
     absent: Row = {}
     for number, pair in enumerate(zip_longest(first.rows, other.rows, fillvalue=absent), 1):
@@ -167,7 +171,7 @@ def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskCo
             names=len(models), folders=len(folders),
         )  # fmt: skip
     wanted = models if len(models) > 1 else list(models or [""]) * len(folders)
-    sides = [Side.of(folder, model) for folder, model in zip(folders, wanted, strict=True)]
+    sides = [ComparedModel.of(folder, model) for folder, model in zip(folders, wanted, strict=True)]
     paths = [side.folder.resolve() / side.model for side in sides]
     for number, path in enumerate(paths):
         if path in paths[:number]:
@@ -182,7 +186,7 @@ def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskCo
     return TaskComparison.of(task, named)
 
 
-def common_task(sides: Sequence[Side]) -> Kind:
+def common_task(sides: Sequence[ComparedModel]) -> Kind:
     """The task to score all sides by: that of the first side, with the labels of all."""
     first = sides[0].task
     for side in sides[1:]:

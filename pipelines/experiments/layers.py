@@ -10,8 +10,8 @@ from typing import Any
 
 from korbert.modeling import FeatureSettings
 from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import Inputs
-from korbert.pipelines.experiments.preparing import Ready, builds_of, kept_vectors, prepare
+from korbert.pipelines.artifacts.stage import StageInputs
+from korbert.pipelines.experiments.preparing import PreparedTask, builds_of, kept_vectors, prepare
 from korbert.pipelines.experiments.scores import score_table
 from korbert.pipelines.experiments.search import ModelResult, baselines, learn
 from korbert.system import write_json
@@ -20,7 +20,9 @@ from korbert.tasks.kinds.sections import TaskSection
 _SEEDS = 3  # if the settings have none
 
 
-def layer_table(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime, work: Path) -> dict[str, Any]:
+def layer_table(
+    settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runtime, work: Path
+) -> dict[str, Any]:
     """Writes layers.json to `output` (docs/formats.md); finished trainings are kept in `work`.
 
     Uses the head and width of settings.features and ignores its `layers`. Without seeds there are three. Returns what
@@ -63,7 +65,7 @@ def combinations(count: int) -> list[str]:
     return [f"sum of {last}", f"weighted sum of {last}", f"concat of {last}", *more]
 
 
-def _table(ready: Ready, results: Sequence[ModelResult], without: Sequence[ModelResult]) -> dict[str, Any]:
+def _table(ready: PreparedTask, results: Sequence[ModelResult], without: Sequence[ModelResult]) -> dict[str, Any]:
     """metrics, rows and models as in scores.json, each model with its mean validation score.
 
     best: the layer or combination with the best validation score. baselines: their names.

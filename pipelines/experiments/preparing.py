@@ -18,7 +18,7 @@ from korbert.errors import SettingsError
 from korbert.messages import Message
 from korbert.modeling import EncoderConfig, FeatureModel, Model, chosen_layers, init_encoder_from, load_model
 from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import Inputs
+from korbert.pipelines.artifacts.stage import StageInputs
 from korbert.records import open_table
 from korbert.system import broadcast, claim, is_intact, package, require_rows
 from korbert.tasks.doubts import doubts
@@ -47,7 +47,7 @@ Build = Callable[[int], Model]
 
 
 @dataclass(frozen=True)
-class Ready:
+class PreparedTask:
     """A task ready for training.
 
     rows: the parts of the files, as baselines read them. start: the model that provides the encoder. parts: the rows as
@@ -88,7 +88,7 @@ class Ready:
         return self.task.settled(valid.rows, self.task.predict(model, valid, device=self.device))
 
 
-def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -> Ready:
+def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runtime) -> PreparedTask:
     """Reads the model and the files, and turns all rows into examples."""
     require_rows("batch_size", min(settings.batch_size))
     if len(settings.seeds) > 1:
@@ -146,10 +146,10 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
             )
         )  # fmt: skip
         _logger.info(said[-1])
-    return Ready(settings, task, rows, start, tokenizer, encoded, parts, said, device, folder, output, runtime)
+    return PreparedTask(settings, task, rows, start, tokenizer, encoded, parts, said, device, folder, output, runtime)
 
 
-def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind, Parts]:
+def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[Kind, Parts]:
     """The task inferred from the files, and their usable rows. data: the data folder.
 
     Raises CorpusError for labels that the training rows do not have, and if no row is left.
@@ -198,7 +198,7 @@ def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind,
 
 
 def _tables(
-    kind: type[Kind], settings: TaskSection, inputs: Inputs, data: Path
+    kind: type[Kind], settings: TaskSection, inputs: StageInputs, data: Path
 ) -> tuple[dict[str, Rows], tuple[Message, ...], TaskSection]:
     """The rows of each part as read, notes on them, and the settings with those of a known set."""
     tables: dict[str, Rows] = {}
@@ -272,7 +272,7 @@ def roles_of(kind: Kind | type[Kind], settings: object = None, *, part: str = "t
     return roles
 
 
-def builds_of(ready: Ready) -> dict[str, Build]:
+def builds_of(ready: PreparedTask) -> dict[str, Build]:
     """Name of each encoder -> function that builds its model before training. The main one comes first."""
     settings = ready.settings
     names = ["scratch"] if settings.init == "scratch" else ["pretrained", "scratch"]
@@ -280,7 +280,7 @@ def builds_of(ready: Ready) -> dict[str, Build]:
     return {name: build_of(ready, name) for name in (names if settings.scratch else names[:1])}
 
 
-def _encoder_build(ready: Ready, name: str) -> Build:
+def _encoder_build(ready: PreparedTask, name: str) -> Build:
     """A whole encoder with its head."""
     settings, task, config = ready.settings, ready.task, ready.start.config
     if settings.overlap and task.reads_pairs and settings.frozen_layers != -1 and isinstance(config, EncoderConfig):
@@ -295,7 +295,7 @@ def _encoder_build(ready: Ready, name: str) -> Build:
     return build
 
 
-def _head_build(ready: Ready, name: str) -> Build:
+def _head_build(ready: PreparedTask, name: str) -> Build:
     """A head on a frozen encoder. An untrained one is drawn from the first seed, whatever the seed of the head."""
     settings, task, start = ready.settings, ready.task, ready.start
     assert settings.features is not None
@@ -318,7 +318,9 @@ def _head_build(ready: Ready, name: str) -> Build:
     return build
 
 
-def kept_vectors(ready: Ready, encoder: nn.Module, layers: Sequence[int], description: str = "vectors") -> KeptVectors:
+def kept_vectors(
+    ready: PreparedTask, encoder: nn.Module, layers: Sequence[int], description: str = "vectors"
+) -> KeptVectors:
     """The vectors of these layers for all rows: per piece if the head reads pieces, else pooled."""
     features = ready.settings.features
     assert features is not None

@@ -20,7 +20,7 @@ from typing import Any
 from torch import nn
 
 from korbert.errors import CorpusError
-from korbert.pipelines.experiments.preparing import Build, Ready
+from korbert.pipelines.experiments.preparing import Build, PreparedTask
 from korbert.system import MissingPackage, broadcast, checksummed, connected, needed_for, track, verified, write_whole
 from korbert.tasks.finetuning import WEIGHTS, Best, Way, finetune, load_best, read_best, training_name
 from korbert.training import Batches, remove_all
@@ -41,7 +41,7 @@ class ModelResult:
     folder: Path
 
 
-def learn(ready: Ready, builds: Mapping[str, Build]) -> list[ModelResult]:
+def learn(ready: PreparedTask, builds: Mapping[str, Build]) -> list[ModelResult]:
     """Trains and tests every model: one result per seed. Curves are written to `output/metrics`.
 
     With several connected processes, all train and predict; rank 0 looks up finished work and writes.
@@ -55,7 +55,7 @@ def learn(ready: Ready, builds: Mapping[str, Build]) -> list[ModelResult]:
     return [result for name, build in builds.items() for result in _Search(ready, name, build).results()]
 
 
-def baselines(ready: Ready) -> Iterator[ModelResult]:
+def baselines(ready: PreparedTask) -> Iterator[ModelResult]:
     """Results of the baselines. Those that cannot be fitted on the rows, or need an extra, are logged and left out."""
     try:
         with needed_for(f"{ready.task.name} without an encoder"):
@@ -69,7 +69,7 @@ def baselines(ready: Ready) -> Iterator[ModelResult]:
 class _Search:
     """The trainings of one encoder."""
 
-    ready: Ready
+    ready: PreparedTask
     name: str
     build: Build
 

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from korbert.corpus.readers import find_files
 from korbert.errors import SettingsError
 from korbert.model import Model
-from korbert.pipelines.inference.predicting import Result, result_of, string
-from korbert.pipelines.inference.records import ID_NAMES, TEXT_NAMES, records
+from korbert.pipelines.inference.input_records import ID_NAMES, TEXT_NAMES, records
+from korbert.pipelines.inference.predicting import InputResult, result_of, string
 from korbert.records import Format, Source, form_of, holds_records
 from korbert.search.texts import is_utf8, json_of
 from korbert.system import Advance, claim, content_digest, intact, remove, write_aside, write_whole
@@ -40,7 +40,7 @@ _PART = re.compile(  # names in OUTPUT.partial; the axes are of a teacher's cut
 
 
 @dataclass(frozen=True)
-class Embedding:
+class TextEmbedder:
     """A model and the settings of its vectors, as in Model.embed."""
 
     model: Model
@@ -78,7 +78,7 @@ def holds_texts(folder: Path) -> bool:
 def text_records(
     file: Source, name: str, form: Format = "auto", text: str | None = None, *,
     fields: bool = False, role: Literal["text", "query"] = "text",
-) -> Iterator[list[Result]]:  # fmt: skip
+) -> Iterator[list[InputResult]]:  # fmt: skip
     """Yields {"line", "id" if any, role} or {"line", "error"} for each record of a file; "cut" marks truncated texts.
 
     Yields batches; from a pipe, the records that have arrived. text: column or key of the text; None: the first usual
@@ -119,8 +119,8 @@ def claim_parts(output: Path) -> Path:
 
 
 def write_vectors(
-    embedding: Vectorizer, rows: Iterable[Result], output: Path, failed: Callable[[Result], bool], advance: Advance, *,
-    made_from: str = "",
+    embedding: Vectorizer, rows: Iterable[InputResult], output: Path, failed: Callable[[InputResult], bool],
+    advance: Advance, *, made_from: str = "",
 ) -> tuple[int, int]:  # fmt: skip
     """Writes the vectors of records to a file, in order: one row per record, errors included.
 
@@ -156,7 +156,7 @@ def write_vectors(
     return count, resumed
 
 
-def _table(embedding: Vectorizer, rows: list[Result], schema: pa.Schema) -> memoryview:
+def _table(embedding: Vectorizer, rows: list[InputResult], schema: pa.Schema) -> memoryview:
     """The bytes of a part."""
     there = np.array(["text" in row for row in rows])
     vectors = np.zeros((len(rows), schema.field("vector").type.list_size), np.float32)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from korbert.errors import PartlyFailed, SettingsError
-from korbert.pipelines.inference.records import TEXT_NAMES, records
+from korbert.pipelines.inference.input_records import TEXT_NAMES, records
 from korbert.records import LONGEST, Format, Source, form_of
 from korbert.tasks.files import ROLES, column_for
 

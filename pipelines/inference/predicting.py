@@ -1,7 +1,7 @@
 """Predictions for the records of a file, for `korbert predict`.
 
 1. The kind of the model determines the fields of a record (text, or question and context).
-2. Records are read in batches (records.py); each becomes a result or an error.
+2. Records are read in batches (input_records.py); each becomes a result or an error.
 3. The model predicts for the results without an error. All are returned in file order.
 """
 
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import argument
 from korbert.model import Model
-from korbert.pipelines.inference.records import ID_NAMES, Record, missing, option_of, records
+from korbert.pipelines.inference.input_records import ID_NAMES, Record, missing, option_of, records
 from korbert.records import Format, Source, open_plain, type_name
 from korbert.system import write_aside
 from korbert.tasks.files import ROLES, Given, Role, Row, column_for, row_of, text_or_empty
@@ -28,7 +28,7 @@ from korbert.tasks.kinds.texts import NO_TEXT
 
 MAX_CHARS = 100_000  # of a text; a classifier sees a few hundred pieces
 
-Result = dict[str, Any]
+InputResult = dict[str, Any]
 
 
 def predict_lines(
@@ -38,11 +38,11 @@ def predict_lines(
     *,
     form: Format = "auto",
     columns: Mapping[str, Sequence[str]] | None = None,
-) -> Iterator[list[Result]]:
+) -> Iterator[list[InputResult]]:
     """Yields batches of results, one per record, in order: {"line", "id" if any, "text" or "question", ...}.
 
     A record that cannot be read gives {"line", "error"}; "cut" marks a truncated text. name, form: as in
-    records.py. columns: role -> its columns or keys; for others, those that the model was trained on, else the
+    input_records.py. columns: role -> its columns or keys; for others, those that the model was trained on, else the
     first usual name that is present; "id": the one that results have as id. Raises SettingsError if a table has no such
     column or the model reads no such role, ModelError if the model's scores are NaN or it is not fine-tuned on a task.
     """
@@ -104,7 +104,7 @@ def json_of(result: Any) -> dict[str, Any]:
     return {"prediction": None, "why": NO_TEXT} if result != result else {"prediction": result}
 
 
-def chosen(result: Result, top: int | None = None, threshold: float | None = None) -> Result:
+def chosen(result: InputResult, top: int | None = None, threshold: float | None = None) -> InputResult:
     """A result with the `top` most probable labels, without what is less probable than the threshold.
 
     Below it a label becomes null; of several labels, and of spans, those below are left out. A result without a text
@@ -126,7 +126,7 @@ def chosen(result: Result, top: int | None = None, threshold: float | None = Non
     return result
 
 
-def as_csv(batches: Iterable[Sequence[Result]]) -> Iterator[str]:
+def as_csv(batches: Iterable[Sequence[InputResult]]) -> Iterator[str]:
     """The rows of as_table as CSV, a part for each batch."""
     for rows in as_table(batches):
         part = io.StringIO()
@@ -134,13 +134,13 @@ def as_csv(batches: Iterable[Sequence[Result]]) -> Iterator[str]:
         yield part.getvalue()
 
 
-def as_table(batches: Iterable[Sequence[Result]]) -> Iterator[list[list[str]]]:
+def as_table(batches: Iterable[Sequence[InputResult]]) -> Iterator[list[list[str]]]:
     """The results as rows below their header, some for each batch: line, id, keys of the first prediction, error.
 
     Behind a label stands the `probability` of the most probable one. Lists and objects are JSON, numbers have six
     digits; why a text has no label stands in `error`. Rows before the first prediction wait for it.
     """
-    columns, waiting = list[str](), list[Result]()
+    columns, waiting = list[str](), list[InputResult]()
     for batch in batches:
         waiting += map(_cells, batch)
         part = []
@@ -153,7 +153,9 @@ def as_table(batches: Iterable[Sequence[Result]]) -> Iterator[list[list[str]]]:
             yield part
 
 
-def write_parquet(output: Path, model: Model, file: Source, form: Format, batches: Iterable[Sequence[Result]]) -> None:
+def write_parquet(
+    output: Path, model: Model, file: Source, form: Format, batches: Iterable[Sequence[InputResult]]
+) -> None:
     """Writes a Parquet or Arrow file with its predictions behind its own columns: the cells of as_csv, without texts.
 
     A prediction whose name the file has already gets `predicted_` before it. SettingsError for another file.
@@ -179,9 +181,9 @@ def write_parquet(output: Path, model: Model, file: Source, form: Format, batche
     write_aside(output, lambda file: pq.write_table(whole, file, compression="zstd"))
 
 
-def _cells(result: Result) -> Result:
+def _cells(result: InputResult) -> InputResult:
     """A result as the cells of a row, with `error` at the end."""
-    row, rounded = Result(), _rounded(result)
+    row, rounded = InputResult(), _rounded(result)
     for key, value in rounded.items():
         row[key] = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
         if key == "label" and "probabilities" in rounded:
@@ -200,12 +202,12 @@ def _rounded(value: Any) -> Any:
 
 def result_of(
     record: Record, roles: Sequence[Role], together: Given | None = None, ids: tuple[str, ...] = ()
-) -> Result:
+) -> InputResult:
     """A result without its prediction: line and id of the record, and the values of the roles or an error.
 
     roles, together: as in row_of. ids: names of the id's field, if it is none of ID_NAMES.
     """
-    result: Result = {"line": record.line}
+    result: InputResult = {"line": record.line}
     present = tuple(record.fields)
     own = column_for(ids, present) if ids else next(filter(record.fields.__contains__, ID_NAMES), None)
     id = record.fields.get(own or "")

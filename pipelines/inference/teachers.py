@@ -28,8 +28,8 @@ from korbert.errors import CorpusError, ModelError, ModelFailed, SettingsError
 from korbert.folders import bundled
 from korbert.model import Model
 from korbert.names import is_litter
-from korbert.pipelines.inference.embedding import Embedding, Vectorizer, claim_parts, text_records, write_vectors
-from korbert.pipelines.inference.predicting import Result
+from korbert.pipelines.inference.embedding import TextEmbedder, Vectorizer, claim_parts, text_records, write_vectors
+from korbert.pipelines.inference.predicting import InputResult
 from korbert.system import needed_for, read_object, sha256_of, track, write_whole
 from korbert.vectors import unit
 
@@ -39,7 +39,13 @@ _FITTED_TEXTS = 8_192  # the axes of a cut are fitted on
 
 
 def write_teacher_vectors(
-    place: str, texts: Path, text: str | None, output: Path, size: int, failed: Callable[[Result], bool], device: str
+    place: str,
+    texts: Path,
+    text: str | None,
+    output: Path,
+    size: int,
+    failed: Callable[[InputResult], bool],
+    device: str,
 ) -> None:
     """Writes the distinct texts of a file, and their vectors by the teacher at a place, to a .parquet file.
 
@@ -84,7 +90,7 @@ def _made_from(output: Path) -> str | None:
         return None
 
 
-def _distinct(path: Path, text: str | None) -> Iterator[Result]:
+def _distinct(path: Path, text: str | None) -> Iterator[InputResult]:
     """The records of a file, each text once. Memory holds a digest of each text."""
     seen = set[bytes]()
     for row in chain.from_iterable(text_records(path, path.name, text=text)):
@@ -110,7 +116,7 @@ def teacher_of(place: str, device: str) -> Vectorizer:
     config = folder / "config.json"
     ours = bundled(folder) or not config.is_file() or "korbert_format" in read_object(config)
     if ours and not (folder / "modules.json").is_file():
-        return Embedding(Model.load(place, device), {})
+        return TextEmbedder(Model.load(place, device), {})
     return _SentenceTransformer(folder, device)
 
 

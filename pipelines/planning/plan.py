@@ -20,7 +20,7 @@ from korbert.modeling import EncoderConfig, counted, flop_a_piece, load_model, p
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.runs.pipeline import STATES, Pipeline
 from korbert.pipelines.stages.pretrain import ShardRows, model_and_loss, piece_counts, training_plan
-from korbert.pipelines.stages.settings import PretrainStage
+from korbert.pipelines.stages.stage_settings import PretrainStage
 from korbert.pretraining import Phase, SpecialIds, evaluate, heldout_batches, write_random_shards
 from korbert.tokenization import FIRST_PIECE, SPECIAL
 from korbert.training import Batch, autocast, choose_device, choose_precision, fit
@@ -99,7 +99,7 @@ class Timing:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CostEstimate:
     """The plan of a pretraining run. memory: bytes by part. device_memory: total and free bytes. timing: of a trial."""
 
     folder: Path
@@ -118,7 +118,7 @@ class Plan:
         return sum(self.parameters[name] for name in ("token embedding", "encoder", "pooler"))
 
 
-def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> Plan:
+def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> CostEstimate:
     """Plans the pretraining of a recipe. seconds: about the length of the trial; 0: none. hours: see `Timing`.
 
     Raises SettingsError if the recipe does not pretrain, if `hours` is too short or without a trial, or if weights,
@@ -142,7 +142,7 @@ def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> Plan
     config, precision = settings.encoder.config(ids.vocab_size), choose_precision(device, settings.precision)
     sizes, phases = parameters(config), _untimed_phases(settings, ids, shards)
     memory, on_device = training_memory(config, phases, precision), memory_of(device)
-    planned = Plan(pipeline.folder, sizes, memory, device.type, precision, on_device, phases, notes)
+    planned = CostEstimate(pipeline.folder, sizes, memory, device.type, precision, on_device, phases, notes)
     if not seconds:
         return planned
     needed, free = memory["weights"] + memory["gradients"] + memory["optimizer"], on_device[1]

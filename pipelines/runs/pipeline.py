@@ -11,12 +11,12 @@ from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.messages import Message, argument, joined
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import Inputs, Stage
-from korbert.pipelines.artifacts.store import Json, Plan
+from korbert.pipelines.artifacts.stage import Stage, StageInputs
+from korbert.pipelines.artifacts.store import Plan
 from korbert.pipelines.recipes.files import find
 from korbert.pipelines.recipes.loading import Recipe, load
 from korbert.pipelines.runs.sources import Sources
-from korbert.system import installed_version, processor_name
+from korbert.system import JsonObject, installed_version, processor_name
 
 STATES = {
     "fresh": Message("fresh"),
@@ -125,13 +125,13 @@ class Pipeline:
         """The stages whose artifacts the stage reads in this recipe."""
         return stage.reads_under(self.recipe.section(stage.name))
 
-    def inputs(self, stage: Stage) -> Inputs:
+    def inputs(self, stage: Stage) -> StageInputs:
         """The folders and files that the stage reads."""
         folders = {name: self.artifact(name) for name in self.reads(stage)}
         work = self.folder if self.place is None else self.partial(stage.name) / "work"
-        return Inputs(folders, self.sources.files(stage.name), work / "encoded")
+        return StageInputs(folders, self.sources.files(stage.name), work / "encoded")
 
-    def plan(self, stage: Stage, files: Json | None = None) -> Plan:
+    def plan(self, stage: Stage, files: JsonObject | None = None) -> Plan:
         """The plan of the stage as of now. Raises ArtifactError if an artifact that it reads is absent.
 
         files: the description of its source files, instead of looking at them.
@@ -204,7 +204,7 @@ class Pipeline:
         done = progress(partial)
         return Status(stage.name, "partial", (failure or state, *([done] if done else [])))
 
-    def _drift(self, stage: Stage, record: Json) -> tuple[list[Message], list[Message]]:
+    def _drift(self, stage: Stage, record: JsonObject) -> tuple[list[Message], list[Message]]:
         """Differences between the record and the current plan, and notes on what could not be compared."""
         try:
             try:

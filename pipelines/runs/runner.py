@@ -19,9 +19,9 @@ from korbert.messages import Message, argument, joined
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.figures import label
 from korbert.pipelines.artifacts.stage import Stage
-from korbert.pipelines.artifacts.store import Json, Plan
+from korbert.pipelines.artifacts.store import Plan
 from korbert.pipelines.runs.pipeline import Pipeline
-from korbert.system import MARK, broadcast, connected, is_silent, peak_memory, processor_name, world
+from korbert.system import MARK, JsonObject, broadcast, connected, is_silent, peak_memory, processor_name, world
 
 _logger = logging.getLogger(__name__)
 
@@ -233,13 +233,13 @@ def _run(pipeline: Pipeline, stage: Stage) -> Mapping[str, Any]:
     return run(settings, pipeline.inputs(stage), partial, pipeline.runtime)
 
 
-def _numerics(pipeline: Pipeline, stage: Stage) -> Json:
+def _numerics(pipeline: Pipeline, stage: Stage) -> JsonObject:
     """What the bytes of a trained model depend on; `earlier`: the same for interrupted runs, where it differs."""
     if not stage.trains:
         return {}
     section, path = pipeline.recipe.section(stage.name), pipeline.partial(stage.name) / store.PLAN
     device = training.choose_device(pipeline.runtime.device)
-    now: Json = dict(training.numerics(device, section.precision, section.threads))
+    now: JsonObject = dict(training.numerics(device, section.precision, section.threads))
     now["processes"] = connected().size
     plan = store.read_json(path) or {}
     earlier = [sitting for sitting in plan.get("sittings", []) if sitting != now]

@@ -11,10 +11,9 @@ from korbert.messages import argument
 from korbert.names import nfc, on_disk
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.stage import Finder
-from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.recipes.loading import Recipe
 from korbert.records import File
-from korbert.system import sha256_of
+from korbert.system import JsonObject, sha256_of
 
 SAMPLE = "sample:"
 
@@ -47,12 +46,12 @@ class Sources:
             **{role: self._below(stage, role, name, find) for role, (name, find) in entry.folders(section).items()},
         }
 
-    def describe(self, stage: str) -> Json:
+    def describe(self, stage: str) -> JsonObject:
         """Role -> [{name, size, sha256}]; names are relative to the data folder, so that it may be moved, and in NFC.
 
         A remote file is not read: instead of `sha256` it has a `version`, from the headers of its server.
         """
-        described: dict[str, list[Json]] = {}
+        described: dict[str, list[JsonObject]] = {}
         bases = ((SAMPLE_FOLDER, SAMPLE), (self._data, ""))
         for role, paths in self.files(stage).items():
             described[role] = []

@@ -8,14 +8,14 @@ from korbert.corpus.analyze import analyze
 from korbert.corpus.settings import AnalyzeSettings
 from korbert.errors import ArtifactError, SettingsError
 from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import Counts, Inputs
-from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.artifacts.stage import StageCounts, StageInputs
+from korbert.system import JsonObject
 from korbert.tokenization import AnalyzerOptions, read_user_words
 
 USER_WORDS = "user_words.tsv"  # in the artifact, for later stages
 
 
-def run(settings: AnalyzeSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
+def run(settings: AnalyzeSettings, inputs: StageInputs, output: Path, runtime: Runtime) -> StageCounts:
     """Writes morphemes/part-*.parquet, failed/part-*.parquet (if Kiwi failed on any), and a copy of the user words."""
     documents = inputs.artifacts["clean"] / "documents"
     if settings.user_words:
@@ -33,7 +33,7 @@ def options_of(settings: AnalyzeSettings, files: Mapping[str, tuple[Any, ...]]) 
     return settings.options.model_copy(update={"user_words": read_user_words(files["user_words"][0])})
 
 
-def check_versions(analyzed: Path, record: Json, versions: Mapping[str, str], whose: str) -> None:
+def check_versions(analyzed: Path, record: JsonObject, versions: Mapping[str, str], whose: str) -> None:
     """Raises ArtifactError if the morphemes were made by another version of Kiwi than `versions`.
 
     record: of the artifact `analyzed`. whose: what those versions are, as in "is installed".

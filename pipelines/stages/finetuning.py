@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from korbert.corpus.overlap import found_in
 from korbert.modeling import FeatureModel, Model, save_model
 from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import Counts, Inputs
-from korbert.pipelines.experiments.preparing import Build, Ready, builds_of, prepare
+from korbert.pipelines.artifacts.stage import StageCounts, StageInputs
+from korbert.pipelines.experiments.preparing import Build, PreparedTask, builds_of, prepare
 from korbert.pipelines.experiments.scores import score_table
 from korbert.pipelines.experiments.search import ModelResult, baselines, learn
 from korbert.pipelines.submission.writing import write_submission
@@ -36,7 +36,7 @@ from korbert.tasks.finetuning import Way, finetune, load_best
 from korbert.tasks.kinds.sections import TaskSection
 
 
-def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
+def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runtime) -> StageCounts:
     """Writes model/, scores.json, predictions.jsonl and metrics/ (docs/formats.md).
 
     With several connected processes, all train; rank 0 does the rest.
@@ -74,10 +74,10 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
     return _write_scores(replace(ready, task=task), results, unseen)
 
 
-def _write_scores(ready: Ready, results: list[ModelResult], unseen: NDArray[np.bool_] | None) -> Counts:
+def _write_scores(ready: PreparedTask, results: list[ModelResult], unseen: NDArray[np.bool_] | None) -> StageCounts:
     """Writes scores.json and returns its counts: rows of each part, scored rows with the texts of a training row."""
     task, scored = ready.task, ready.scored
-    counts: Counts = {name: len(part.rows) for name, part in ready.parts.items()}
+    counts: StageCounts = {name: len(part.rows) for name, part in ready.parts.items()}
     counts["test_in_train"] = len(seen_in(task, scored.rows, ready.rows.train))
     if unseen is not None:
         counts["unseen"] = int(unseen.sum())
@@ -93,7 +93,7 @@ def _write_scores(ready: Ready, results: list[ModelResult], unseen: NDArray[np.b
     return counts
 
 
-def _unseen(ready: Ready, clean: Path | None) -> NDArray[np.bool_]:
+def _unseen(ready: PreparedTask, clean: Path | None) -> NDArray[np.bool_]:
     """(scored,) bool: rows none of whose texts stands in the training or validation rows, or in the recipe's corpus."""
     scored, parts, task = ready.scored.rows, ready.rows, ready.task
     learned = [parts.train, *([parts.valid] if parts.test else []), *filter(None, [parts.warm_up])]
@@ -107,7 +107,7 @@ def _unseen(ready: Ready, clean: Path | None) -> NDArray[np.bool_]:
     return unseen
 
 
-def _warmed(ready: Ready, build: Build) -> Build:
+def _warmed(ready: PreparedTask, build: Build) -> Build:
     """A build whose models begin with weights that have learned the warm-up rows: one training, with the first seed."""
     settings, folder = ready.settings, ready.output / "work" / "warm_up"
     way = Way(settings.learning_rates[0], settings.batch_size[0], settings.warm_up_epochs)

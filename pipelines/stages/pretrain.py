@@ -27,8 +27,8 @@ from korbert.modeling import (
 )
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import Chain, Counts, Inputs
-from korbert.pipelines.stages.settings import PretrainStage
+from korbert.pipelines.artifacts.stage import Chain, StageCounts, StageInputs
+from korbert.pipelines.stages.stage_settings import PretrainStage
 from korbert.pretraining import (
     Distillation,
     Loss,
@@ -48,7 +48,7 @@ from korbert.tokenization import RECORD, AnyTokenizer, Tokenizer, piece_vectors
 from korbert.training import FitResult, TrainingOutput, TrainingPlan, autocast, choose_device, fit, load_newest
 
 
-def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
+def run(settings: PretrainStage, inputs: StageInputs, output: Path, runtime: Runtime) -> StageCounts:
     """Writes model/, generator/ (with "rtd"), metrics.jsonl, samples.jsonl and scores.json."""
     for number, phase in enumerate(settings.phases):
         require_rows(f"pretrain.phases.{number}.batch_size", phase.batch_size)
@@ -89,7 +89,7 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
 
 
 def _initial_model(
-    settings: PretrainStage, inputs: Inputs, output: Path, tokenizer: Tokenizer
+    settings: PretrainStage, inputs: StageInputs, output: Path, tokenizer: Tokenizer
 ) -> tuple[PretrainingModel | ReplacementModel, Loss]:
     """The model with random weights, Kiwi's vectors, or the weights of the recipe's `init`; and its loss."""
     teacher = None
@@ -117,14 +117,14 @@ def _written(
     phases: Sequence[Phase],
     result: FitResult,
     before: Mapping[str, float],
-) -> Counts:
+) -> StageCounts:
     """Writes the models and scores.json. before: figures of the model of `init`."""
     if isinstance(model, ReplacementModel):
         save_model(output / "model", model.detection_model(), tokenizer, overwrite=True)
         save_model(output / "generator", model.generator_model(), tokenizer, overwrite=True)
     else:
         save_model(output / "model", model, tokenizer, overwrite=True)
-    counts: Counts = {
+    counts: StageCounts = {
         "steps": result.steps,
         "rows": sum(phase.steps * phase.batch_size for phase in phases),
         "epochs": round(sum(phase.steps * phase.batch_size / len(phase.rows) for phase in phases), 3),

@@ -6,12 +6,12 @@ from korbert.corpus.settings import ShardSettings
 from korbert.corpus.shards import shard
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import Counts, Inputs
+from korbert.pipelines.artifacts.stage import StageCounts, StageInputs
 from korbert.pipelines.stages.analyze import check_versions
 from korbert.tokenization import Tokenizer
 
 
-def run(settings: ShardSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
+def run(settings: ShardSettings, inputs: StageInputs, output: Path, runtime: Runtime) -> StageCounts:
     """Writes train/part-*.arrow, heldout/part-*.arrow and pieces.parquet."""
     analyzed, tokenizer = inputs.artifacts["analyze"], inputs.artifacts["vocab"] / "tokenizer"
     record = store.read_json(analyzed / store.RECORD) or {}

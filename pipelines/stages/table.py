@@ -153,7 +153,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             "vocab",
             1,
-            "korbert.pipelines.stages.settings:VocabStage",
+            "korbert.pipelines.stages.stage_settings:VocabStage",
             "korbert.pipelines.stages.vocab:run",
             Help(
                 "Build the vocabulary and the tokenizer.",
@@ -190,7 +190,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             "pretrain",
             3,
-            "korbert.pipelines.stages.settings:PretrainStage",
+            "korbert.pipelines.stages.stage_settings:PretrainStage",
             "korbert.pipelines.stages.pretrain:run",
             Help(
                 "Pretrain an encoder.",

@@ -12,9 +12,9 @@ from korbert.corpus.settings import AnalyzeSettings
 from korbert.errors import CorpusError, SettingsError
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import Chain, Counts, Inputs
+from korbert.pipelines.artifacts.stage import Chain, StageCounts, StageInputs
 from korbert.pipelines.stages.analyze import USER_WORDS, check_versions, options_of
-from korbert.pipelines.stages.settings import VocabStage
+from korbert.pipelines.stages.stage_settings import VocabStage
 from korbert.system import remove, track, write_json
 from korbert.tokenization import RECORD, Analyzer, AnalyzerOptions, Tokenizer, extended, learn, other_options
 
@@ -37,7 +37,7 @@ def _learned(
     return Tokenizer(model, settings, analyzer.options, analyzer.versions)
 
 
-def _base(inputs: Inputs, options: AnalyzerOptions) -> Tokenizer:
+def _base(inputs: StageInputs, options: AnalyzerOptions) -> Tokenizer:
     """Loads the tokenizer named in the recipe. options: of analyze.
 
     Raises SettingsError if the tokenizer was made with other options of Kiwi, or another Kiwi.
@@ -68,7 +68,7 @@ def inspect(chain: Chain) -> None:
     _base(chain.inputs(chain.recipe.stages["vocab"]), options)
 
 
-def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
+def run(settings: VocabStage, inputs: StageInputs, output: Path, runtime: Runtime) -> StageCounts:
     """Writes counts.parquet, tokenizer/ and coverage.json."""
     analyzed = inputs.artifacts["analyze"]
     morphemes, seed, share = analyzed / "morphemes", settings.seed, settings.heldout_share

@@ -18,7 +18,7 @@ from korbert.messages import Message
 from korbert.model import Model
 from korbert.modeling import PretrainingModel, save_model
 from korbert.pipelines.artifacts import Runtime, store
-from korbert.pipelines.artifacts.stage import Inputs
+from korbert.pipelines.artifacts.stage import StageInputs
 from korbert.pipelines.stages.finetuning import run
 from korbert.pipelines.submission.writing import submit
 from korbert.system.durable import read_json
@@ -98,7 +98,7 @@ def make(root, settings, output, **files):
     files = files or {"train": f"train.{end}", "test": f"test.{end}"}
     given = {role: (root / name,) for role, name in files.items()}
     output.mkdir(exist_ok=True)
-    inputs = Inputs({"clean": root / "clean", "pretrain": root / "pretrain"}, given)
+    inputs = StageInputs({"clean": root / "clean", "pretrain": root / "pretrain"}, given)
     return run(settings, inputs, output, Runtime(root, root, workers=1, device="cpu"))
 
 

@@ -67,7 +67,7 @@ class VocabStage(VocabSettings, frozen=True, extra="forbid"):
         return learning | (set() if self.add else {"min_count", "min_documents"})
 
 
-class Phase(BaseModel, frozen=True, extra="forbid"):
+class PhaseSettings(BaseModel, frozen=True, extra="forbid"):
     """A phase of pretraining at one length."""
 
     length: int = Field(128, ge=8, description="pieces per row, special tokens included")
@@ -112,7 +112,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
         description="freeze the piece embeddings of init or Kiwi; the model then packs small beside a packed init",
     )
     encoder: EncoderSection
-    phases: tuple[Phase, ...] = Field(
+    phases: tuple[PhaseSettings, ...] = Field(
         min_length=1, description="training phases, run in this order under one learning rate schedule"
     )
     shares: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(
