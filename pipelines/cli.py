@@ -125,7 +125,8 @@ def _leave_failed(error: BaseException, command: str) -> int:
     """Reports an error in one line and returns the exit code."""
     code = 1
     if isinstance(error, KorbertError):
-        what, code = in_language(error.message), error.exit_code
+        what = in_language(error.message)
+        code = error.exit_code
     elif isinstance(error, OSError):
         what = f"{error.filename or 'the disk'}: {error.strerror or error}"
         if error.errno in _FULL:

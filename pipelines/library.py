@@ -94,11 +94,13 @@ def finetune(
         if output is None:
             output = Path(tempfile.mkdtemp(prefix="korbert-"), "finetuned")
             home.callback(remove, claim(output.parent))
-        folder, beside = _named(output, "output"), aside if task is None else None
+        folder = _named(output, "output")
+        beside = aside if task is None else None
         files = {part: _file(rows, aside, part, kind) for part, rows in parts.items() if rows is not None}
         source = _source(model, aside)
         recipe, _ = recipes.one_task.task_recipe(folder, source, files, columns, form, section, beside=beside)
-        base, number = beside or Path(data or "").resolve(), workers or cores()
+        base = beside or Path(data or "").resolve()
+        number = workers or cores()
         runtime = artifacts.Runtime(folder.parent, base, number, device=device, call="korbert.finetune")
         pipeline = runs.Pipeline(recipe, runtime, folder)
         runs.runner.make_all(pipeline, list(recipe.stages.values()), rebuild=rebuild, draw=reports.draw)

@@ -56,7 +56,8 @@ class Finetuned:
                 entry["name"]: {name: score for name in record["metrics"] if (score := mean(name, entry)) is not None}
                 for entry in record["models"]
             }
-            ends, main = record["models"][0].get("examples"), record["models"][0]["name"]
+            ends = record["models"][0].get("examples")
+            main = record["models"][0]["name"]
             scored_on: Literal["test", "valid"] = "test" if record["scored_on"] == "test" else "valid"
             return cls(
                 Path(folder), record["task"]["kind"], scored_on, record["counts"][scored_on], of_model.pop(main),

@@ -254,12 +254,14 @@ def finish(partial: Path, final: Path, plan: Plan, facts: Mapping[str, Any], run
 
     facts: counts and numerics. run: the content of run.json, except the sizes and times of hashed files.
     """
-    files, hashed = {}, {}
+    files = {}
+    hashed = {}
     for path in list(partial.rglob(".korbert-*")):  # left by killed runs
         _discard(path)
     for path in data_files(partial):
         sync(path)
-        name, stat = path.relative_to(partial).as_posix(), path.stat()
+        name = path.relative_to(partial).as_posix()
+        stat = path.stat()
         files[name] = {"size": stat.st_size, "sha256": sha256_of(path)}
         hashed[name] = [stat.st_size, stat.st_mtime_ns]
     record: JsonObject = {**plan.as_json(), "files": files, "versions": dict(plan.versions), **facts}

@@ -93,7 +93,8 @@ def predict(
     """
     if output:
         check_output(output, model, input.file)
-    failed, loaded = options.Failed(input.name), options.loaded(model, device, precision)
+    failed = options.Failed(input.name)
+    loaded = options.loaded(model, device, precision)
     columns = options.by_role(text, pair, None, others)
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("predict", None, "lines") as advance:
         predicting = inference.predicting

@@ -48,7 +48,9 @@ class Failed:
     """Counts the records of a file, and reports each error on standard error."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.lines, self.failed = name, 0, 0
+        self.name = name
+        self.lines = 0
+        self.failed = 0
 
     def __call__(self, record: dict[str, Any]) -> bool:
         """Whether the record has an error."""

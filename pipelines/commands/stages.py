@@ -26,7 +26,8 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
     if address is not None and runner != "ray":
         raise click.UsageError(Message("--address names a Ray cluster: add --runner ray"))
     # The options given on the command line, to repeat in a suggested command.
-    context, given = click.get_current_context(), list[str]()
+    context = click.get_current_context()
+    given = list[str]()
     for name, option, values in (("root", "--root", [str(root)]), ("data", "--data", [str(data)]),
                                  ("changes", "--set", changes)):  # fmt: skip
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:

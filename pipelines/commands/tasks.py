@@ -23,7 +23,8 @@ from korbert.pipelines.commands.stages import run_stages
 from korbert.system import check_output, claim, cores, is_silent, remove, say, track, world, write_aside, write_whole
 from korbert.tasks.kinds import ALIASES, KINDS, kind_of_task
 
-_FILE, _PLACE = options.PathType(), options.PlaceType()
+_FILE = options.PathType()
+_PLACE = options.PlaceType()
 _rates = partial(click.option, "--learning-rate", "learning_rates", type=float, multiple=True)
 _learning = options.together(  # model, data and settings of the commands that train
     options.model,
@@ -105,7 +106,8 @@ def layers(as_json: bool, **given: Any) -> None:
     """
     if is_silent():
         return
-    pipeline, output = _pipeline(**given, is_artifact=False), given["output"]
+    pipeline = _pipeline(**given, is_artifact=False)
+    output = given["output"]
     (stage,) = pipeline.recipe.stages.values()
     if (output / artifacts.store.RECORD).is_file():
         raise SettingsError(
@@ -152,7 +154,8 @@ def _pipeline(
     if line:
         say(line, err=True)
     typed = tuple(word for word in sys.argv[1:] if word != "--rebuild")
-    place, number = (data or Path()).resolve(), workers or cores()
+    place = (data or Path()).resolve()
+    number = workers or cores()
     runtime = artifacts.Runtime(output.parent, place, number, device=device, given=typed)
     return runs.Pipeline(recipe, runtime, output if is_artifact else None)
 
@@ -189,7 +192,8 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
     output: Path = given["output"]
     if output.name in ("", ".."):
         raise SettingsError("--output {output}: names no folder of its own: give it a name", output=output)
-    vectors, failed = output.with_name(f"{output.name}.teacher.parquet"), options.Failed(texts.name)
+    vectors = output.with_name(f"{output.name}.teacher.parquet")
+    failed = options.Failed(texts.name)
     artifacts.store.check_place(output, "--output")
     check_output(vectors, given["model"], texts, Path(teacher), is_ours=Path.is_file)
     size = korbert.load(given["model"], given["device"]).network.config.hidden_size
@@ -225,7 +229,8 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
         check_output(output, model, file)
     if html:
         check_output(html, model, file, is_ours=reports.drawing.is_page)
-    columns, loaded = options.by_role(text, pair, label, others), korbert.load(model, device)
+    columns = options.by_role(text, pair, label, others)
+    loaded = korbert.load(model, device)
     result = experiments.evaluating.evaluated(loaded, file, columns, form, noise=noise or html is not None)
     for line in result.notes:
         say(line, err=True)
@@ -246,7 +251,8 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     shown = [(rows, metric, result) for metric in result.scores]
     shown += [(artifacts.figures.label(name), next(iter(one.scores)), one) for name, one in result.disturbed.items()]
     for what, metric, one in shown:
-        value, found = one.scores[metric], one.intervals[metric]
+        value = one.scores[metric]
+        found = one.intervals[metric]
         score = in_language(Message("undefined")) if value is None else f"{value:.4f}"
         interval = ""
         if found is not None:
@@ -305,7 +311,8 @@ def pairs(corpus: Path, output: Path, title: str, text: str | None) -> None:
     embedding), `korbert negatives`, too.
     """
     check_output(output, corpus)
-    failed, counts = options.Failed(str(corpus)), Counter[PairSource]()
+    failed = options.Failed(str(corpus))
+    counts = Counter[PairSource]()
 
     def write(file: IO[bytes]) -> None:
         records = inference.embedding.text_records(corpus, corpus.name, text=text, fields=True)

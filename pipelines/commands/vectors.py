@@ -67,7 +67,8 @@ def embed(
         if name := next(filter(asked.get, of_texts), None):
             option = f"--{name.replace('_', '-')}"
             raise SettingsError("{option}: is for vectors of texts: leave it out, or leave --parts out", option=option)
-    loaded, failed = options.loaded(model, device, given["precision"]), options.Failed(input.name)
+    loaded = options.loaded(model, device, given["precision"])
+    failed = options.Failed(input.name)
     embedding = files.TextEmbedder(loaded, options.asked_for(given))
     records = files.text_records(input.file, input.name, form, text)
     if output is None:
@@ -200,12 +201,14 @@ def index(
     if corpus is not None and not first and not is_there:  # nothing can be read, so that no index is made
         failed.end()
         raise CorpusError("{corpus}: holds no text: give texts to index", corpus=corpus)
-    loaded, asked = options.loaded(model, device, given["precision"]), options.asked_for(given)
+    loaded = options.loaded(model, device, given["precision"])
+    asked = options.asked_for(given)
     if is_there:
         made = search.Index.load(output, loaded).matching(**asked)
     else:
         made = search.Index.create(output, loaded, **asked)
-    removed, added = 0, search.Added()
+    removed = 0
+    added = search.Added()
     if remove is not None:
         ids = {id for _, id in inference.lines.texts(remove, remove.name) if id}
         removed = made.remove(ids)
@@ -232,7 +235,8 @@ def _index_of(
     model: Path, corpus: Path, device: str, given: dict[str, Any], way: Way | None, pairs: Iterable[tuple[Any, ...]]
 ) -> "Iterator[search.Index]":
     """The index in a folder, or one of the pairs for this time only, with vectors if this way of searching has them."""
-    loaded, asked = options.loaded(model, device, given["precision"]), options.asked_for(given)
+    loaded = options.loaded(model, device, given["precision"])
+    asked = options.asked_for(given)
     if (corpus / FILE).is_file() or (corpus.is_dir() and not inference.embedding.holds_texts(corpus)):
         yield search.Index.load(corpus, loaded).matching(**asked)
         return
@@ -283,7 +287,8 @@ def similar(
     corpus = _PLACE.convert(left[0], None, None)
     texts = tuple(left[1:])
     given_texts = options.texts_of(texts, input)
-    failed, reranker = options.Failed(str(corpus)), _reranker(rerank, device)
+    failed = options.Failed(str(corpus))
+    reranker = _reranker(rerank, device)
     with _index_of(model, corpus, device, given, way, _pairs(corpus, form, text, failed)) as made:
         if way is None and made.way == "words":
             say(f"korbert: ranked by {made.way}, as {made.why}: --way chooses another", err=True)
@@ -336,7 +341,8 @@ def search_eval(
     """
     if page:
         check_output(page, model, queries, corpus, is_ours=reports.drawing.is_page)
-    failed, failed_queries = options.Failed(str(corpus)), options.Failed(str(queries))
+    failed = options.Failed(str(corpus))
+    failed_queries = options.Failed(str(queries))
     if not (pairs := list(_judged(queries, query, relevant, failed_queries))):
         raise CorpusError(
             "{queries}: has no query with ids in {relevant!r}: nothing can be measured",

@@ -47,8 +47,10 @@ class ComparedModel:
                 "{option} {model}: {folder} has predictions of {names}: name one of these", option=argument("model"),
                 model=model, folder=folder, names=", ".join(predictions),
             )  # fmt: skip
-        model, path = model or next(iter(predictions)), folder / "scores.json"
-        scores, of_seeds = read_json(path) or {}, predictions[model]
+        model = model or next(iter(predictions))
+        path = folder / "scores.json"
+        scores = read_json(path) or {}
+        of_seeds = predictions[model]
         facts = [row for row in scores.get("rows", ()) if row.get("name") == model]
         if len(facts) != len(of_seeds):
             raise ArtifactError(
@@ -117,7 +119,8 @@ class TaskComparison:
 
 def read_predictions(path: Path) -> tuple[list[Row], dict[str, list[list[Any]]]]:
     """The rows of a prediction file, and model -> the predictions of each seed. ArtifactError if it is damaged."""
-    rows, lines = [], list[dict[str, list[Any]]]()
+    rows = []
+    lines = list[dict[str, list[Any]]]()
     for number, row in enumerate(json_lines(path), 1):
         lines.append(row["predictions"])
         seeds, of_first = ({model: len(own) for model, own in line.items()} for line in (lines[-1], lines[0]))

@@ -86,7 +86,8 @@ def evaluated(
 
     def scored(rows: Sequence[Row], disturbed: Mapping[str, Evaluation], notes: Sequence[str]) -> Evaluation:
         predictions = model.predict_rows(rows)
-        run, scores = kind.run(rows, predictions), kind.scores(rows, predictions)
+        run = kind.run(rows, predictions)
+        scores = kind.scores(rows, predictions)
         intervals = {metric: interval_over_rows(kind, run, metric) for metric in scores}
         lines = [{**row, "prediction": own} for row, own in zip(rows, predictions, strict=True)]
         return Evaluation(scores, intervals, lines, disturbed, notes)

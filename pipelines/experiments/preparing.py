@@ -175,7 +175,8 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
         return text.replace(f"{data}/", "")
 
     doubted = tuple(line.changed(relative) for line in doubts(task, parts))
-    train, valid = parts["train"], parts.get("valid")
+    train = parts["train"]
+    valid = parts.get("valid")
     if settings.train_rows is not None and len(train) > settings.train_rows:
         note = Message(
             "{used:,} of the {rows:,} training rows, by a hash of their texts, are used",
@@ -282,7 +283,9 @@ def builds_of(ready: PreparedTask) -> dict[str, Build]:
 
 def _encoder_build(ready: PreparedTask, name: str) -> Build:
     """A whole encoder with its head."""
-    settings, task, config = ready.settings, ready.task, ready.start.config
+    settings = ready.settings
+    task = ready.task
+    config = ready.start.config
     if settings.overlap and task.reads_pairs and settings.frozen_layers != -1 and isinstance(config, EncoderConfig):
         config = config.model_copy(update={"overlap_embedding": True})
 
@@ -297,9 +300,13 @@ def _encoder_build(ready: PreparedTask, name: str) -> Build:
 
 def _head_build(ready: PreparedTask, name: str) -> Build:
     """A head on a frozen encoder. An untrained one is drawn from the first seed, whatever the seed of the head."""
-    settings, task, start = ready.settings, ready.task, ready.start
+    settings = ready.settings
+    task = ready.task
+    start = ready.start
     assert settings.features is not None
-    features, head, encoder = settings.features, task.head(), start.encoder
+    features = settings.features
+    head = task.head()
+    encoder = start.encoder
     if name == "scratch":
         encoder = task.model(start.config, torch.Generator().manual_seed(settings.seeds[0])).encoder
     layers = chosen_layers(features.layers, start.config.num_hidden_layers).places

@@ -32,7 +32,8 @@ def score_table(
         if unseen is not None and unseen.any():
             entry["unseen"] = task.scores(list(compress(rows, unseen)), list(compress(result.predictions, unseen)))
         table.append(entry)
-    models, comparisons = [], []
+    models = []
+    comparisons = []
     first: list[NDArray[Any]] = []
     for name, group in groupby(zip(table, runs, strict=True), lambda pair: pair[0]["name"]):
         entries, own = map(list, zip(*group, strict=True))
@@ -63,7 +64,8 @@ def compared(task: Kind, a: Sequence[Any], b: Sequence[Any], names: tuple[str, s
     """Compares the runs of a with those of b in the first metric, as JSON; None if undefined."""
     if len(a[0]) < 2:
         return None
-    rng, metric = np.random.default_rng(_SEED), task.metrics[0]
+    rng = np.random.default_rng(_SEED)
+    metric = task.metrics[0]
     if metric in _CORRELATIONS:  # which scale does not change, but the test swaps predictions of the two models
         a, b = ([(run - run.mean(0)) / np.where(run.std(0) > 0, run.std(0), 1) for run in side] for side in (a, b))
     comparison = compare(a, b, task.score(metric), rng=rng, resamples=_RESAMPLES, names=names)

@@ -84,7 +84,8 @@ class _Search:
         tried = [self.facts(way, best) for way, best in trials.items()]
         results = []
         for seed in seeds:
-            best, folder = self.trained(chosen, seed, with_weights=True), self.folder(chosen, seed)
+            best = self.trained(chosen, seed, with_weights=True)
+            folder = self.folder(chosen, seed)
             facts = {"name": self.name, "seed": seed, **self.facts(chosen, best), "trials": tried}
             results.append(ModelResult(facts, self.predictions(seed, folder), folder))
         return results
@@ -117,7 +118,8 @@ class _Search:
 
         best = broadcast(look_up)
         if best is None:
-            ready, metrics = self.ready, self.ready.output / "metrics" / f"{folder.name}.jsonl"
+            ready = self.ready
+            metrics = self.ready.output / "metrics" / f"{folder.name}.jsonl"
             best = finetune(
                 self.build(seed), ready.parts["train"].examples, ready.task.loss, self.measure, ready.settings, way,
                 seed=seed, work=folder, metrics=metrics, device=ready.device, description=self.name,
@@ -139,7 +141,8 @@ class _Search:
         path = folder / "predictions.json"
         record = broadcast(lambda: _read_record(path))
         if record is None:
-            ready, model = self.ready, self.build(seed).to(self.ready.device)
+            ready = self.ready
+            model = self.build(seed).to(self.ready.device)
             load_best(folder, model)
             task = ready.task if ready.task.is_settled else ready.settled(model)[0]
             with track(f"score {self.name}", total=len(ready.scored.examples), unit="examples") as advance:

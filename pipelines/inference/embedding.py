@@ -133,7 +133,10 @@ def write_vectors(
     fields += [("text", pa.string())] if made_from else []
     schema = pa.schema([*fields, ("vector", pa.list_(pa.float32(), width))])
     schema = schema.with_metadata({"made_from": made_from}) if made_from else schema
-    count, resumed, parts, left = 0, 0, list[Path](), iter(rows)
+    count = 0
+    resumed = 0
+    parts = list[Path]()
+    left = iter(rows)
     while some := list(islice(left, PART_ROWS)):
         digest = embedding.digest()
         digest.update(made_from.encode())

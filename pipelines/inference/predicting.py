@@ -140,7 +140,8 @@ def as_table(batches: Iterable[Sequence[InputResult]]) -> Iterator[list[list[str
     Behind a label stands the `probability` of the most probable one. Lists and objects are JSON, numbers have six
     digits; why a text has no label stands in `error`. Rows before the first prediction wait for it.
     """
-    columns, waiting = list[str](), list[InputResult]()
+    columns = list[str]()
+    waiting = list[InputResult]()
     for batch in batches:
         waiting += map(_cells, batch)
         part = []
@@ -174,7 +175,8 @@ def write_parquet(
         raise CorpusError("{file}: holds no row, so there is nothing to write: give a file with rows", file=file)
     whole = pa.Table.from_batches(table.batches(table.columns))
     for name in sorted(dict.fromkeys(chain.from_iterable(rows)), key="error".__eq__):
-        column, cells = name, [row.get(name) for row in rows]
+        column = name
+        cells = [row.get(name) for row in rows]
         while column in whole.column_names:
             column = f"predicted_{column}"
         whole = whole.append_column(column, pa.array(cells, pa.string() if name == "error" else None))
@@ -183,7 +185,8 @@ def write_parquet(
 
 def _cells(result: InputResult) -> InputResult:
     """A result as the cells of a row, with `error` at the end."""
-    row, rounded = InputResult(), _rounded(result)
+    row = InputResult()
+    rounded = _rounded(result)
     for key, value in rounded.items():
         row[key] = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
         if key == "label" and "probabilities" in rounded:
@@ -223,5 +226,6 @@ def result_of(
     except ValueError as error:
         return {**result, "error": str(error)}
     if "text" in result and (record.cut or len(result["text"]) > MAX_CHARS):
-        result["text"], result["cut"] = result["text"][:MAX_CHARS], True
+        result["text"] = result["text"][:MAX_CHARS]
+        result["cut"] = True
     return result

@@ -100,7 +100,8 @@ def _why_none(corpus: str, source: SourceSettings, counts: Counter[str]) -> str:
     faults = sum(number for name, number in counts.items() if name.startswith("document_"))
     if faults and faults == counts["documents"]:
         return f"{corpus}: none of {faults:,} records has text in the field {source.text!r}: name the field with --text"
-    paragraphs, short = counts["paragraphs"], counts["paragraph_too_short"]
+    paragraphs = counts["paragraphs"]
+    short = counts["paragraph_too_short"]
     return (
         f"{corpus}: no questions from {paragraphs:,} paragraphs, {short:,} of them too short: give running text; if "
         "documents of a text file span several lines, add --documents blank or file"

@@ -34,7 +34,8 @@ from korbert.system import needed_for, read_object, sha256_of, track, write_whol
 from korbert.vectors import unit
 
 _Vectors = NDArray[np.float32]
-_SERVER_TEXTS, _SERVER_SECONDS = 64, 120  # of a request
+_SERVER_TEXTS = 64  # of a request
+_SERVER_SECONDS = 120  # to wait for its answer
 _FITTED_TEXTS = 8_192  # the axes of a cut are fitted on
 
 

@@ -15,7 +15,8 @@ from korbert.pipelines.recipes.faults import near, short
 from korbert.system import read_small
 
 SHIPPED = Path(__file__).parent
-_MOST_BYTES, _MOST_DOTS = 1 << 19, 100  # of a recipe, of a line: tomllib's time grows with the square of a key's depth
+_MOST_BYTES = 1 << 19  # of a recipe
+_MOST_DOTS = 100  # of a line: tomllib's time grows with the square of a key's depth
 
 
 def find(name: str) -> Path:
@@ -23,7 +24,8 @@ def find(name: str) -> Path:
 
     Raises SettingsError if there is no such recipe, if the name is ambiguous, or if it cannot name an artifact folder.
     """
-    path, own = on_disk(Path(name)), on_disk(Path(f"{name}.toml"))
+    path = on_disk(Path(name))
+    own = on_disk(Path(f"{name}.toml"))
     if path.suffix != ".toml" and not path.is_file():
         path = own
         if name in shipped():
@@ -69,7 +71,8 @@ def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[dict[st
     the files that lead here.
     """
     own = _parsed(path)
-    base, without = own.pop("extends", ""), own.pop("without", [])
+    base = own.pop("extends", "")
+    without = own.pop("without", [])
     listed = isinstance(without, list) and all(isinstance(key, str) for key in without)
     if not isinstance(base, str) or not listed or (without and not base):
         raise SettingsError(

@@ -91,7 +91,8 @@ def of_tables(raw: dict[str, Any], path: Path, given: str, changes: Sequence[str
 
 def _stages(raw: Mapping[str, Any], path: Path) -> dict[str, Stage]:
     """The stages of the table, then those of [tasks.NAME]; only the latter if the recipe has no other sections."""
-    sections, tasks = raw.get("tasks", {}), {}
+    sections = raw.get("tasks", {})
+    tasks = {}
     if not isinstance(sections, dict):
         raise SettingsError(
             "{path}: tasks: holds {sections!r}: write each task as a table, [tasks.NAME]", path=path, sections=sections
@@ -133,7 +134,8 @@ def _sections(raw: dict[str, Any], stages: Mapping[str, Stage], path: Path) -> d
     sections: dict[str, BaseModel | None] = {}
     for stage in stages.values():
         *outer, name = stage.name.split(".")
-        holder, own = raw["tasks"] if outer else raw, stage.settings_class
+        holder = raw["tasks"] if outer else raw
+        own = stage.settings_class
         if name not in holder and stage.optional:
             sections[stage.name] = None
             continue

@@ -54,11 +54,14 @@ def _kind(
     """
     from korbert.tasks.kinds.detecting import detect
 
-    by_role, line, kind = dict(columns), "", section.get("kind")
+    by_role = dict(columns)
+    line = ""
+    kind = section.get("kind")
     if kind is None:
         detected = detect(train, columns, form, several=section.get("several", False))
         section |= {"several": True} if detected.several else {}
-        kind, by_role = detected.kind, by_role | {role: list(names) for role, names in detected.columns.items()}
+        kind = detected.kind
+        by_role = by_role | {role: list(names) for role, names in detected.columns.items()}
         line = Message(
             "{file}: {kind}: {why}; {option} says otherwise",
             file=train, kind=kind, why=detected.why, option=argument("kind"),

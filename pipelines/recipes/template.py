@@ -38,7 +38,8 @@ def short_recipe(begin: str = "", folder: Path = Path()) -> str:
     # A model below the recipe's folder is named relative to it: both may move together.
     name = begin
     if Path(begin).exists() or not bundled(begin):
-        path, folder = Path(begin).resolve(), folder.resolve()
+        path = Path(begin).resolve()
+        folder = folder.resolve()
         name = (path.relative_to(folder) if path.is_relative_to(folder) else path).as_posix()
     from korbert.modeling.files.growing import pretrained_encoder
 
@@ -47,7 +48,8 @@ def short_recipe(begin: str = "", folder: Path = Path()) -> str:
     encoder = "\n".join(f"{key} = {_toml(value)}" for key, value in values.items())
     continued = Template((template / "continued.toml").read_text(encoding="utf-8"))
     continued_text = continued.substitute(model=_toml(name), encoder=encoder)
-    start, end = recipe.index("[vocab]"), recipe.index("# [nsmc]")
+    start = recipe.index("[vocab]")
+    end = recipe.index("# [nsmc]")
     return f"{recipe[:start]}{continued_text}\n{recipe[end:]}"
 
 
@@ -78,7 +80,8 @@ def _table(
     yield f"{'# ' if hidden else ''}{f'[[{key}]]' if many else f'[{key}]'}"
     inner: list[str] = []
     for name, about in model.model_fields.items():
-        table, value = model_in(about.annotation), (values or {}).get(name)
+        table = model_in(about.annotation)
+        value = (values or {}).get(name)
         if about.exclude or (name in SHARED and value is None):
             continue
         if table is None:

@@ -65,11 +65,13 @@ class Pipeline:
         Raises ArtifactError if that is no folder, or holds files besides an artifact, which the run would remove.
         """
         assert place is None or len(recipe.stages) == 1
-        self.recipe, self.runtime = recipe, runtime
+        self.recipe = recipe
+        self.runtime = runtime
         if place is not None:
             place = place if place.name and place.name != ".." else place.resolve()
             store.check_place(place, "output")
-        self.place, self.folder = place, place or runtime.root / recipe.name
+        self.place = place
+        self.folder = place or runtime.root / recipe.name
         self.sources = Sources(recipe, runtime.data, self.folder, map(self.artifact, recipe.stages))
 
     def artifact(self, stage: str) -> Path:
@@ -109,7 +111,8 @@ class Pipeline:
                     given=self.recipe.given,
                     names=" ".join(names),
                 )
-        start, stop = names.index(first or names[0]), names.index(last or names[-1])
+        start = names.index(first or names[0])
+        stop = names.index(last or names[-1])
         if start > stop:
             raise SettingsError(
                 "{option_from} {first} comes after {option_to} {last}: the order is {names}",
@@ -170,9 +173,11 @@ class Pipeline:
             reasons.append(damage)
 
         # Other versions, another processor, or several processes are noted; they do not make an artifact stale.
-        made, now = dict(record["versions"]), _versions(record["versions"])
+        made = dict(record["versions"])
+        now = _versions(record["versions"])
         if "processor" in record["numerics"]:
-            made["processor"], now["processor"] = record["numerics"]["processor"], processor_name()
+            made["processor"] = record["numerics"]["processor"]
+            now["processor"] = processor_name()
         sittings = [*record["numerics"].get("earlier", []), record["numerics"]]
         processes = list(dict.fromkeys(str(sitting.get("processes", 1)) for sitting in sittings))
         if processes != ["1"]:
@@ -280,7 +285,8 @@ def progress(partial: Path) -> Message | None:
     try:
         if steps := list(partial.glob("work/*/parts")):
             newest = max(steps, key=lambda path: path.stat().st_mtime_ns)
-            done, total = len(list(newest.parent.glob("part-*.json"))), int(newest.read_text(encoding="utf-8"))
+            done = len(list(newest.parent.glob("part-*.json")))
+            total = int(newest.read_text(encoding="utf-8"))
             return Message("{work}: {done:,} of {total:,} parts done", work=newest.parent.name, done=done, total=total)
         if states := list(partial.glob("**/checkpoints/step-????????")):
             newest = max(states, key=lambda path: path.stat().st_mtime_ns)

@@ -27,7 +27,8 @@ _logger = logging.getLogger(__name__)
 
 Draw = Callable[[Pipeline, Stage], None]
 
-_SUMS_SHOWN, _REASONS_SHOWN = 6, 4  # in the line that ends a stage
+_SUMS_SHOWN = 6  # in the line that ends a stage
+_REASONS_SHOWN = 4  # of dropped documents, in the same line
 _LONGER_HERE = Message(
     "a run cannot be made longer, since its learning rates depend on its length: to train on, finish it as it was, and "
     "name its model as MODEL of another run"
@@ -88,7 +89,8 @@ def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False, draw: Draw 
     With several processes (system/ranks.py), rank 0 decides, holds the lock and writes. The others take part in
     training, and wait during stages that do not train.
     """
-    final, writes = pipeline.artifact(stage.name), connected().is_main_process
+    final = pipeline.artifact(stage.name)
+    writes = connected().is_main_process
     with store.locked(final) if writes else nullcontext():
         decision = broadcast(lambda: _begin(pipeline, stage, rebuild=rebuild))
         if decision == "work" and writes:
@@ -111,7 +113,8 @@ def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip"
 
     Raises ArtifactError on drift, and if a file of an input artifact has other bytes than recorded.
     """
-    final, partial = pipeline.artifact(stage.name), pipeline.partial(stage.name)
+    final = pipeline.artifact(stage.name)
+    partial = pipeline.partial(stage.name)
     if not rebuild:
         status = pipeline.status(stage)
         if status.state == "stale":
@@ -192,13 +195,16 @@ def _prepare(pipeline: Pipeline, stage: Stage, plan: Plan, *, rebuild: bool) -> 
 
 def _work(pipeline: Pipeline, stage: Stage) -> None:
     """Runs the stage in its partial folder and turns that into the artifact."""
-    partial, final, plan = pipeline.partial(stage.name), pipeline.artifact(stage.name), pipeline.plan(stage)
+    partial = pipeline.partial(stage.name)
+    final = pipeline.artifact(stage.name)
+    plan = pipeline.plan(stage)
     begins = Message("{stage}: starting", stage=stage.name)
     if store.holds_work(partial):
         begins = Message("{stage}: resuming", stage=stage.name)
     _logger.info(begins)
     resumed = any(path.name not in (store.PLAN, store.REBUILD, MARK) for path in partial.iterdir())
-    started, clock = datetime.datetime.now(datetime.UTC), time.monotonic()
+    started = datetime.datetime.now(datetime.UTC)
+    clock = time.monotonic()
     numerics = _numerics(pipeline, stage)
     try:
         counts = _run(pipeline, stage)
@@ -229,7 +235,8 @@ def _work(pipeline: Pipeline, stage: Stage) -> None:
 
 def _run(pipeline: Pipeline, stage: Stage) -> Mapping[str, Any]:
     run: Callable[..., Mapping[str, Any]] = pkgutil.resolve_name(stage.run)
-    settings, partial = pipeline.recipe.section(stage.name), pipeline.partial(stage.name)
+    settings = pipeline.recipe.section(stage.name)
+    partial = pipeline.partial(stage.name)
     return run(settings, pipeline.inputs(stage), partial, pipeline.runtime)
 
 
@@ -237,7 +244,8 @@ def _numerics(pipeline: Pipeline, stage: Stage) -> JsonObject:
     """What the bytes of a trained model depend on; `earlier`: the same for interrupted runs, where it differs."""
     if not stage.trains:
         return {}
-    section, path = pipeline.recipe.section(stage.name), pipeline.partial(stage.name) / store.PLAN
+    section = pipeline.recipe.section(stage.name)
+    path = pipeline.partial(stage.name) / store.PLAN
     device = training.choose_device(pipeline.runtime.device)
     now: JsonObject = dict(training.numerics(device, section.precision, section.threads))
     now["processes"] = connected().size

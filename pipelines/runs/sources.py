@@ -26,7 +26,9 @@ class Sources:
     """
 
     def __init__(self, recipe: Recipe, data: Path, folder: Path, made: Iterable[Path]) -> None:
-        self._recipe, self._data, self._folder = recipe, data, folder
+        self._recipe = recipe
+        self._data = data
+        self._folder = folder
         self._known: dict[tuple[str, int, int], str] = {}
         for artifact in made:
             try:
@@ -60,7 +62,8 @@ class Sources:
                     size, version = remote_version(path)
                     described[role].append({"name": str(path), "size": size, "version": version})
                     continue
-                stat, below = path.stat(), ((base, prefix) for base, prefix in bases if path.is_relative_to(base))
+                stat = path.stat()
+                below = ((base, prefix) for base, prefix in bases if path.is_relative_to(base))
                 name = next((prefix + path.relative_to(base).as_posix() for base, prefix in below), path.name)
                 key = (str(path.absolute()), stat.st_size, stat.st_mtime_ns)
                 if key not in self._known:
@@ -73,9 +76,12 @@ class Sources:
         return sorted((*key, digest) for key, digest in self._known.items())
 
     def _find(self, stage: str, role: str, pattern: str) -> tuple[File, ...]:
-        base, relative, key = self._data, pattern, f"{self._recipe.given}: {stage}.{role}"
+        base = self._data
+        relative = pattern
+        key = f"{self._recipe.given}: {stage}.{role}"
         if pattern.startswith(SAMPLE):
-            base, relative = SAMPLE_FOLDER, pattern.removeprefix(SAMPLE)
+            base = SAMPLE_FOLDER
+            relative = pattern.removeprefix(SAMPLE)
         try:
             files = find_files(relative, base)
         except CorpusError as error:

@@ -42,7 +42,8 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
     With several connected processes, all train; rank 0 does the rest.
     """
     ready = prepare(settings, inputs, output, runtime)
-    scored, builds = ready.scored, builds_of(ready)
+    scored = ready.scored
+    builds = builds_of(ready)
     if "warm_up" in ready.parts:
         first = next(iter(builds))
         builds[first] = _warmed(ready, builds[first])
@@ -76,7 +77,8 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
 
 def _write_scores(ready: PreparedTask, results: list[ModelResult], unseen: NDArray[np.bool_] | None) -> StageCounts:
     """Writes scores.json and returns its counts: rows of each part, scored rows with the texts of a training row."""
-    task, scored = ready.task, ready.scored
+    task = ready.task
+    scored = ready.scored
     counts: StageCounts = {name: len(part.rows) for name, part in ready.parts.items()}
     counts["test_in_train"] = len(seen_in(task, scored.rows, ready.rows.train))
     if unseen is not None:
@@ -95,7 +97,9 @@ def _write_scores(ready: PreparedTask, results: list[ModelResult], unseen: NDArr
 
 def _unseen(ready: PreparedTask, clean: Path | None) -> NDArray[np.bool_]:
     """(scored,) bool: rows none of whose texts stands in the training or validation rows, or in the recipe's corpus."""
-    scored, parts, task = ready.scored.rows, ready.rows, ready.task
+    scored = ready.scored.rows
+    parts = ready.rows
+    task = ready.task
     learned = [parts.train, *([parts.valid] if parts.test else []), *filter(None, [parts.warm_up])]
     owners = [(number, text) for number, row in enumerate(scored) for text in task.together(row)]
     others = [text for rows in learned for row in rows for text in task.together(row)]
@@ -109,7 +113,8 @@ def _unseen(ready: PreparedTask, clean: Path | None) -> NDArray[np.bool_]:
 
 def _warmed(ready: PreparedTask, build: Build) -> Build:
     """A build whose models begin with weights that have learned the warm-up rows: one training, with the first seed."""
-    settings, folder = ready.settings, ready.output / "work" / "warm_up"
+    settings = ready.settings
+    folder = ready.output / "work" / "warm_up"
     way = Way(settings.learning_rates[0], settings.batch_size[0], settings.warm_up_epochs)
     finetune(
         build(settings.seeds[0]), ready.parts["warm_up"].examples, ready.task.loss, None, settings, way,

@@ -56,10 +56,12 @@ def run(settings: PretrainStage, inputs: StageInputs, output: Path, runtime: Run
     device = choose_device(runtime.device)
 
     # Training rows, evaluation rows, and the samples whose predictions are shown on the report page.
-    shards, tokenizer = inputs.artifacts["shard"], Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
+    shards = inputs.artifacts["shard"]
+    tokenizer = Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
     unigram = piece_counts(shards)
     rows = ShardRows(settings, shards, SpecialIds.of(tokenizer), unigram)
-    phases, heldout = rows.phases(), rows.heldout()
+    phases = rows.phases()
+    heldout = rows.heldout()
     held_out = pretraining.heldout_batches(heldout, settings.heldout_rows)
     samples = pretraining.Samples(output / "samples.jsonl", pretraining.choose_samples(heldout), tokenizer)
 
@@ -232,7 +234,8 @@ class ShardRows:
 
         Raises SettingsError if the sample of a sampled head is as large as the vocabulary.
         """
-        settings, negatives = self.settings, None
+        settings = self.settings
+        negatives = None
         if settings.head.kind == "sampled":
             if settings.head.negatives >= len(self.counts):
                 raise SettingsError(
@@ -249,14 +252,16 @@ class ShardRows:
         for phase in settings.phases:
             masking = settings.masking.model_copy(update={"rate": phase.masking_rate or settings.masking.rate})
             more = {"fill": phase.fill, "negatives": negatives, "shares": settings.shares}
-            rows, series = self._rows(files, phase.length, masking, **more), (phase.length, phase.fill)
+            rows = self._rows(files, phase.length, masking, **more)
+            series = (phase.length, phase.fill)
             phases.append(Phase(rows, phase.steps, phase.batch_size, phase.micro_batches, before=taken[series]))
             taken[series] += phase.steps * phase.batch_size
         return phases
 
     def heldout(self) -> PretrainingRows:
         """Held-out rows of the first phase's length throughout, so that points of a curve are comparable."""
-        files, masking = sorted((self.folder / "heldout").glob("[!.]*.arrow")), self.settings.masking.all_masked()
+        files = sorted((self.folder / "heldout").glob("[!.]*.arrow"))
+        masking = self.settings.masking.all_masked()
         return self._rows(files, self.settings.phases[0].length, masking)
 
     def _rows(self, files: Any, length: int, masking: MaskingSettings, **more: Any) -> PretrainingRows:

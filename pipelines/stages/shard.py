@@ -13,7 +13,8 @@ from korbert.tokenization import Tokenizer
 
 def run(settings: ShardSettings, inputs: StageInputs, output: Path, runtime: Runtime) -> StageCounts:
     """Writes train/part-*.arrow, heldout/part-*.arrow and pieces.parquet."""
-    analyzed, tokenizer = inputs.artifacts["analyze"], inputs.artifacts["vocab"] / "tokenizer"
+    analyzed = inputs.artifacts["analyze"]
+    tokenizer = inputs.artifacts["vocab"] / "tokenizer"
     record = store.read_json(analyzed / store.RECORD) or {}
     check_versions(analyzed, record, Tokenizer.load(tokenizer).versions, f"is what {tokenizer} was made with")
     return dict(shard(analyzed / "morphemes", tokenizer, output, settings, workers=runtime.units))

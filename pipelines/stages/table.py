@@ -29,7 +29,8 @@ def _without_pairs(section: dict[str, Any], others: Mapping[str, Any]) -> None:
 def _same_documents_held_out(settings: Any, others: Mapping[str, Any]) -> None:
     """Raises ValueError if shard holds out other documents than vocab, which would have counted some of them."""
     for name in ("seed", "heldout_share"):
-        ours, of_vocab = getattr(settings, name), getattr(others["vocab"], name)
+        ours = getattr(settings, name)
+        of_vocab = getattr(others["vocab"], name)
         if ours != of_vocab:
             raise ValueError(
                 f"{name} {ours} is not vocab.{name} {of_vocab}, so that held-out documents would be counted for"
@@ -39,7 +40,8 @@ def _same_documents_held_out(settings: Any, others: Mapping[str, Any]) -> None:
 
 def _sample_is_one(settings: Any, others: Mapping[str, Any]) -> None:
     """Raises ValueError for too many negatives. The size of an existing tokenizer is checked by pretrain itself."""
-    negatives, vocab = settings.head.negatives, others["vocab"]
+    negatives = settings.head.negatives
+    vocab = others["vocab"]
     if settings.head.kind == "sampled" and not vocab.tokenizer and negatives >= vocab.size:
         raise ValueError(
             f"head.negatives {negatives}: the vocabulary has at most {vocab.size} entries (vocab.size): "
@@ -59,7 +61,8 @@ def _starts_from_another(settings: Any) -> bool:
 def _fits_the_encoder(settings: Any, others: Mapping[str, Any]) -> None:
     """Raises ValueError for texts that do not fit into the encoder of pretrain, unless it starts from another model."""
     if not _starts_from_another(settings):
-        length, positions = getattr(settings, "max_length", 0), others["pretrain"].encoder.max_position_embeddings
+        length = getattr(settings, "max_length", 0)
+        positions = others["pretrain"].encoder.max_position_embeddings
         if length > positions:
             raise ValueError(
                 f"max_length {length} is more than pretrain.encoder.max_position_embeddings {positions}: "

@@ -71,7 +71,9 @@ def inspect(chain: Chain) -> None:
 def run(settings: VocabStage, inputs: StageInputs, output: Path, runtime: Runtime) -> StageCounts:
     """Writes counts.parquet, tokenizer/ and coverage.json."""
     analyzed = inputs.artifacts["analyze"]
-    morphemes, seed, share = analyzed / "morphemes", settings.seed, settings.heldout_share
+    morphemes = analyzed / "morphemes"
+    seed = settings.seed
+    share = settings.heldout_share
     # The analyzer that made the morphemes, for the tokenizer to use on other text.
     record = store.read_json(analyzed / store.RECORD) or {}
     analysis = AnalyzeSettings.model_validate(record["settings"])

@@ -185,7 +185,8 @@ def test_a_new_recipe_is_written_over_nothing(here, command):
 
 def test_log_lines_go_to_the_standard_error_of_the_moment(monkeypatch):
     """A progress bar puts its own in place of it, and prints what it gets above the bar."""
-    handler, bar = options._AboveBars(), io.StringIO()
+    handler = options._AboveBars()
+    bar = io.StringIO()
     monkeypatch.setattr("sys.stderr", bar)
     handler.emit(logging.LogRecord("korbert", logging.INFO, "", 0, "step 50: 서울은", None, None))
     assert bar.getvalue() == "step 50: 서울은\n"

@@ -108,7 +108,8 @@ def test_words_are_added_to_it(tmp_path, taken):
     """Those of the recipe first, then those that this text needs most."""
     morphemes = analyzed(tmp_path / "analyze", VERSIONS)
     counts = run_with(taken, morphemes, tmp_path / "out", {"words": ("갓생", "다"), "add": 2})
-    base, made = Tokenizer.load(taken), Tokenizer.load(tmp_path / "out" / "tokenizer")
+    base = Tokenizer.load(taken)
+    made = Tokenizer.load(tmp_path / "out" / "tokenizer")
     assert (counts["size"], counts["added"]) == (413, 3)
     first, *chosen = made.settings.words
     assert (first, len(chosen)) == ("갓생", 2)

@@ -142,7 +142,8 @@ def test_reviews_are_scored_beside_an_untrained_encoder_and_those_unseen_apart(r
 
 def test_questions_are_answered_scored_and_explained(answered, root, tmp_path):
     output, counts = answered
-    predictions, scores = read_json(output / "predictions.json"), read_json(output / "scores.json")
+    predictions = read_json(output / "predictions.json")
+    scores = read_json(output / "scores.json")
     test = read_json(root / "test.json")
     contexts = {q["id"]: p["context"] for a in test["data"] for p in a["paragraphs"] for q in p["qas"]}
     assert predictions.keys() == contexts.keys()
