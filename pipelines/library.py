@@ -87,23 +87,28 @@ def finetune(
     if output is None and world().size > 1:
         raise SettingsError("finetune: the processes of torchrun need one folder: give output=FOLDER")
     parts = {"train": train, "valid": valid, "test": test, "warm_up": settings.pop("warm_up", None)}
-    named = {"kind": kind, "set": task, "seeds": range(seeds) if isinstance(seeds, int) else seeds}
     columns = _columns({role: settings.pop(role) for role in settings.keys() & ROLES.keys()})
-    section = {name: value for name, value in named.items() if value is not None} | settings
+    named = {"kind": kind, "set": task, "seeds": range(seeds) if isinstance(seeds, int) else seeds}
+    settings |= {name: value for name, value in named.items() if value is not None}
     with ExitStack() as home, _torch_as_before(), _aside() as aside:
         if output is None:
             output = Path(tempfile.mkdtemp(prefix="korbert-"), "finetuned")
             home.callback(remove, claim(output.parent))
         folder = _named(output, "output")
-        beside = aside if task is None else None
-        files = {part: _file(rows, aside, part, kind) for part, rows in parts.items() if rows is not None}
-        source = _source(model, aside)
-        recipe, _ = recipes.one_task.task_recipe(folder, source, files, columns, form, section, beside=beside)
-        base = beside or Path(data or "").resolve()
-        number = workers or cores()
-        runtime = artifacts.Runtime(folder.parent, base, number, device=device, call="korbert.finetune")
+        base = aside if task is None else Path(data or "").resolve()
+        single = recipes.one_task.SingleTask(
+            model=_source(model, aside),
+            output=folder,
+            files={part: _file(rows, aside, part, kind) for part, rows in parts.items() if rows is not None},
+            settings=settings,
+            columns=columns,
+            form=form,
+            beside=aside if task is None else None,
+        )
+        recipe, _ = single.recipe()
+        runtime = artifacts.Runtime(folder.parent, base, workers or cores(), device=device, call="korbert.finetune")
         pipeline = runs.Pipeline(recipe, runtime, folder)
-        runs.runner.make_all(pipeline, list(recipe.stages.values()), rebuild=rebuild, draw=reports.draw)
+        runs.runner.make_all(pipeline, pipeline.stages(), rebuild=rebuild, draw=reports.draw)
         result = Finetuned.open(folder)
         weakref.finalize(result, home.pop_all().close)  # a temporary folder lives as long as the result
     return result
@@ -150,7 +155,7 @@ def run(
         CorpusError, ModelError: Text that cannot be used; a model that cannot be trained.
     """
     asked = {"root": str(root), "data": data and str(data), "settings": settings and dict(settings)}
-    given = tuple(f"{name}={value!r}" for name, value in asked.items() if value)
+    given = tuple(f"{name}={value!r}" for name, value in asked.items() if value)  # for errors to repeat
     data = data or os.environ.get("KORBERT_DATA")
     changes = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in (settings or {}).items()]
     pipeline = runs.open_pipeline(

@@ -78,9 +78,8 @@ def tokenize(
 @options.accept_kiwi
 @options.debug
 def predict(
-    model: Path, input: Any, text: str | None, pair: str | None, label: str | None, others: tuple[str, ...],
-    form: Format, as_csv: bool, output: Path | None, top: int | None, threshold: float | None, device: str,
-    precision: "training.InferencePrecision",
+    model: Path, input: options.Input, form: Format, as_csv: bool, output: Path | None, top: int | None,
+    threshold: float | None, device: str, precision: "training.InferencePrecision", **columns: Any,
 ) -> None:  # fmt: skip
     """Run MODEL on the texts of INPUT; write JSON lines, CSV or a workbook of Excel.
 
@@ -95,12 +94,12 @@ def predict(
         check_output(output, model, input.file)
     failed = options.Failed(input.name)
     loaded = options.loaded(model, device, precision)
-    columns = options.by_role(text, pair, None, others)
+    by_role = options.by_role(columns | {"label": None})
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("predict", None, "lines") as advance:
         predicting = inference.predicting
 
         def batches() -> Iterator[list[dict[str, Any]]]:
-            for results in predicting.predict_lines(loaded, input.file, input.name, form=form, columns=columns):
+            for results in predicting.predict_lines(loaded, input.file, input.name, form=form, columns=by_role):
                 yield [predicting.chosen(result, top, threshold) for result in results]
                 for result in results:
                     failed(result)

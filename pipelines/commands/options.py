@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -312,10 +312,10 @@ records = together(
 )
 
 
-def by_role(text: str | None, pair: str | None, label: str | None, others: Sequence[str]) -> dict[str, list[str]]:
+def by_role(given: Mapping[str, Any]) -> dict[str, list[str]]:
     """Role -> its columns, as given by the options `columns`."""
-    columns_by_role = {name: [value] for name, value in (("text", text), ("pair", pair), ("label", label)) if value}
-    for one in others:
+    columns_by_role = {role: [given[role]] for role in ("text", "pair", "label") if given[role]}
+    for one in given["others"]:
         role, equals, name = one.partition("=")
         if not equals:
             raise click.UsageError(Message("--column {one}: give it as ROLE=NAME, as in choices=보기", one=one))

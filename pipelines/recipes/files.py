@@ -186,7 +186,7 @@ def apply_change(raw: dict[str, Any], change: str) -> None:
 
 def refuse_boundless(value: Any, path: Path, key: str = "") -> None:
     """Raises SettingsError for inf, nan and integers of more than 64 bits, which no setting can have."""
-    if isinstance(value, dict | list):
+    if isinstance(value, dict | list | tuple):
         for part, inner in value.items() if isinstance(value, dict) else enumerate(value):
             refuse_boundless(inner, path, f"{key}.{part}" if key else str(part))
     elif (isinstance(value, float) and not math.isfinite(value)) or (isinstance(value, int) and abs(value) >= 1 << 63):
