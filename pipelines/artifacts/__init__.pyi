@@ -1,4 +1,4 @@
 from . import figures as figures
 from . import formatting as formatting
 from . import store as store
-from .runtime import Runtime as Runtime
+from .stage import Runtime as Runtime

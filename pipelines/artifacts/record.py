@@ -136,9 +136,8 @@ def sampled(parts: list[Path]) -> tuple[list[Path], str]:
     """At most 8 of the parts, evenly spaced from first to last, and a sentence that says so if there are more."""
     if len(parts) <= _SAMPLED_PARTS:
         return parts, ""
-    indices = np.linspace(0, len(parts) - 1, _SAMPLED_PARTS).round().astype(int)
     note = Message("Measured on {sampled} of {parts:,} parts, evenly spaced.", sampled=_SAMPLED_PARTS, parts=len(parts))
-    return [parts[index] for index in indices], note
+    return [parts[index] for index in np.linspace(0, len(parts) - 1, _SAMPLED_PARTS).round().astype(int)], note
 
 
 def batches(parts: list[Path], columns: list[str]) -> Iterator[pa.RecordBatch]:

@@ -72,8 +72,13 @@ class Plan:
     versions: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> JsonObject:
-        about = {"format": FORMAT, "stage": self.stage, "stage_version": self.version}
-        return {**about, "settings": self.settings, "inputs": self.inputs}
+        return {
+            "format": FORMAT,
+            "stage": self.stage,
+            "stage_version": self.version,
+            "settings": self.settings,
+            "inputs": self.inputs,
+        }
 
 
 class _Begun(BaseModel, strict=True):
@@ -138,20 +143,18 @@ def read_json(path: Path, fields: type[BaseModel] | None = None) -> JsonObject |
         return None
     except ValidationError as error:
         first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
         raise ArtifactError(
-            "{path}: {field}: {first}: {move_it}", path=path, field=field, first=first["msg"], move_it=MOVE_IT
+            "{path}: {field}: {first}: {move_it}",
+            path=path,
+            field=".".join(map(str, first["loc"])),
+            first=first["msg"],
+            move_it=MOVE_IT,
         ) from error
     except (ValueError, OSError) as error:
         raise ArtifactError(
             "{path}: cannot be read ({error}): {move_it}", path=path, error=error, move_it=MOVE_IT
         ) from error
     return value
-
-
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Writes a JSON object with sorted keys, replacing the file at once."""
-    durable.write_json(path, value, sort_keys=True)
 
 
 def digest_of(record: Mapping[str, Any]) -> str:
@@ -163,9 +166,11 @@ def digest_of(record: Mapping[str, Any]) -> str:
 
 def data_files(folder: Path) -> list[Path]:
     """The files that the digest covers, sorted by relative name."""
-    names = ((path, path.relative_to(folder).parts[0]) for path in folder.rglob("*") if path.is_file())
     return sorted(
-        path for path, name in names if name not in BESIDE and not (is_aside(path.name) or is_litter(path.name))
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and path.relative_to(folder).parts[0] not in BESIDE
+        if not (is_aside(path.name) or is_litter(path.name))
     )
 
 
@@ -177,8 +182,8 @@ def differences(plan: Plan, record: Mapping[str, Any]) -> list[Message]:
     here = plan.as_json()
     lines = [*_compare(here, {key: record.get(key) for key in here}, Message("in the artifact"))]
     if "files" not in record:
-        versions = {"versions": dict(plan.versions)}
-        lines += _compare(versions, {"versions": record.get("versions", {})}, Message("when it was begun"))
+        begun = record.get("versions", {})
+        lines += _compare(dict(plan.versions), begun, Message("when it was begun"), "versions")
     return lines
 
 
@@ -216,11 +221,10 @@ def damage(folder: Path, record: Mapping[str, Any], *, hashes: bool = False) -> 
         if not path.is_file():
             return Message("{path} is missing", path=path)
         if path.stat().st_size != wanted["size"]:
-            size = path.stat().st_size
-            recorded = wanted["size"]
             return Message(
-                "{path} has {size:,} bytes, {recorded:,} are recorded", path=path, size=size, recorded=recorded
-            )
+                "{path} has {size:,} bytes, {recorded:,} are recorded",
+                path=path, size=path.stat().st_size, recorded=wanted["size"],
+            )  # fmt: skip
         if hashes and sha256_of(path) != wanted["sha256"]:
             return Message("{path} has other bytes than recorded", path=path)
     extra = [path for path in data_files(folder) if path.relative_to(folder).as_posix() not in record["files"]]
@@ -245,7 +249,7 @@ def changed_file(folder: Path, record: Mapping[str, Any]) -> Path | None:
                 return path
             hashed[name] = stamp
     if run is not None and hashed != run.get("hashed"):  # a file that cannot be read is left as it is
-        write_json(folder / RUN, {**run, "hashed": hashed})
+        durable.write_json(folder / RUN, {**run, "hashed": hashed}, sort_keys=True)
     return None
 
 
@@ -266,10 +270,11 @@ def finish(partial: Path, final: Path, plan: Plan, facts: Mapping[str, Any], run
         hashed[name] = [stat.st_size, stat.st_mtime_ns]
     record: JsonObject = {**plan.as_json(), "files": files, "versions": dict(plan.versions), **facts}
     record["digest"] = digest_of(record)
-    write_json(partial / RUN, {**run, "hashed": hashed})
+    durable.write_json(partial / RUN, {**run, "hashed": hashed}, sort_keys=True)
     for folder in sorted({path.parent for path in data_files(partial)} | {partial}):
         sync(folder)
-    write_json(partial / RECORD, record)  # from here on the partial folder is complete; only `settle` is left
+    # From here on the partial folder is complete; only `settle` is left.
+    durable.write_json(partial / RECORD, record, sort_keys=True)
     settle(partial, final)
     return record
 
@@ -329,12 +334,7 @@ def empty(partial: Path, *keep: str | None) -> None:
 def begin(partial: Path, plan: Plan, keep: str | None = None) -> None:
     """Empties the partial folder and writes its plan. keep: name of a subfolder to keep. ArtifactError: see `empty`."""
     empty(partial, keep, REBUILD)
-    write_json(partial / PLAN, {**plan.as_json(), "versions": dict(plan.versions)})
-
-
-def awaits_rebuild(partial: Path) -> bool:
-    """Whether --rebuild has not yet remade the artifact."""
-    return is_marked(partial) and (partial / REBUILD).exists()
+    durable.write_json(partial / PLAN, {**plan.as_json(), "versions": dict(plan.versions)}, sort_keys=True)
 
 
 def holds_work(partial: Path) -> bool:
@@ -349,7 +349,7 @@ def check_place(final: Path, option: str = "root") -> None:
     """
     for path in (final, partial_of(final), old_of(final)):
         if path.is_symlink() or (path.exists() and not path.is_dir()):
-            what = "a symbolic link" if path.is_symlink() else "not a folder"
+            what = Message("a symbolic link") if path.is_symlink() else Message("not a folder")
             raise ArtifactError(
                 "{path}: is {what}, so no artifact is written there: remove it or choose another {option}",
                 path=path,
@@ -412,11 +412,10 @@ def locked(final: Path) -> Iterator[None]:
         raise foreign
     with path.open("a+b") as file:
         if not lock_descriptor(file.fileno(), blocking=False):
-            holder = owner(final) or "another process"
             raise ArtifactError(
                 "{final}: is being written by {holder}: wait for it, or stop it, and run this again",
                 final=final,
-                holder=holder,
+                holder=owner(final) or Message("another process"),
             )
         file.seek(0)
         if not re.fullmatch(rb"(process \d+)?", file.read(64)):

@@ -56,8 +56,8 @@ def tokenize(
     for _, text in source:
         encoded = loaded.encode_pieces(text, special_tokens=special_tokens)
         if as_json:
-            shown = {"text": text, "pieces": list(tokenizing.token_rows(encoded))}
-            click.echo(inference.lines.as_json(shown))
+            pieces = list(tokenizing.token_rows(encoded))
+            click.echo(inference.lines.as_json({"text": text, "pieces": pieces}))
         else:
             tokenizing.print_table(text, encoded)
 
@@ -145,8 +145,8 @@ def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: boo
         except ModelError as error:
             raise (ModelError if texts else ModelFailed)(f"{place}: {error}") from None  # earlier lines are answered
         if as_json:
-            shown = {"text": text, "gaps": [list(map(asdict, candidates)) for candidates in gaps]}
-            click.echo(inference.lines.as_json(shown))
+            rows = [list(map(asdict, candidates)) for candidates in gaps]
+            click.echo(inference.lines.as_json({"text": text, "gaps": rows}))
             continue
         for number, candidates in enumerate(gaps, 1):
             for one in candidates:
@@ -224,8 +224,7 @@ def pack(model: Path, folder: Path, base: Path | None) -> None:
     FOLDER is created and used like any other model; in memory, weights are 32-bit again. A fine-tuned model with frozen
     embeddings (frozen_embeddings) takes a tenth of the space with the pretrained model as its base.
     """
-    written = modeling.pack(model, folder, base)
-    say(f"{folder}: {written / 1e6:.1f} MB")
+    say(f"{folder}: {modeling.pack(model, folder, base) / 1e6:.1f} MB")
 
 
 @click.command()
@@ -289,10 +288,11 @@ def _compare(loaded: "korbert.Model", word: str, sentences: options.Input, html:
             count=count,
             most_places=_MOST_PLACES,
         )
-    layers = loaded.vector_settings(**asked).places(loaded.network.config.num_hidden_layers)
     counted = Message("{sentences} sentences, {places} places", sentences=sum(map(bool, found)), places=count)
-    named_layers = (Message("layer {layer}", layer=layer) for layer in layers)
-    about = joined((Path(loaded.name).name, counted, *named_layers), ", ")
+    layers = loaded.vector_settings(**asked).places(loaded.network.config.num_hidden_layers)
+    about = joined(
+        (Path(loaded.name).name, counted, *(Message("layer {layer}", layer=layer) for layer in layers)), ", "
+    )
     rows = reports.look.data.word_rows(found)
     cells = [
         (str(number), f"{before}[{own}]{after}", *(f"{cosine:.3f}" for cosine in cosines))
@@ -304,8 +304,7 @@ def _compare(loaded: "korbert.Model", word: str, sentences: options.Input, html:
         out=console(width=60 + 9 * count, highlight=False),  # a row stays in a line, whatever the terminal's width
     )
     if html:
-        page = reports.drawing.write(html, "word.html", word=word, about=about, rows=rows)
-        say(Message("page: {path}", path=page))
+        say(Message("page: {path}", path=reports.drawing.write(html, "word.html", word=word, about=about, rows=rows)))
 
 
 @click.command("models")

@@ -37,10 +37,12 @@ def loaded(model: Path, device: str, precision: Any) -> Any:
 
     chosen = korbert.load(model, device, precision)
     if precision == "auto" and chosen.precision != "fp32":
-        message = Message(
-            "korbert: {model} runs in {precision}; exact: --precision fp32", model=model, precision=chosen.precision
+        say(
+            Message(
+                "korbert: {model} runs in {precision}; exact: --precision fp32", model=model, precision=chosen.precision
+            ),
+            err=True,
         )
-        say(message, err=True)
     return chosen
 
 
@@ -120,8 +122,8 @@ class InputType(click.ParamType[Input]):
         place = PlaceType().convert(value, parameter, context)
         if isinstance(place, Path) and not place.exists():
             pipe = f"echo TEXT | korbert {context.info_name} .." if context else "echo TEXT |"
-            beside = [other.name for other in place.parent.iterdir()] if place.parent.is_dir() else []
-            hints = (did_you_mean(place.name, beside), Message("a text itself comes through a pipe: {pipe}", pipe=pipe))
+            near = [other.name for other in place.parent.iterdir()] if place.parent.is_dir() else []
+            hints = (did_you_mean(place.name, near), Message("a text itself comes through a pipe: {pipe}", pipe=pipe))
             message = Message("{path!r}: no such file or folder: {hint}", path=str(value), hint=joined(hints, " "))
             self.fail(in_language(message), parameter, context)
         return Input(value, place)
@@ -145,7 +147,8 @@ class _Layers(click.ParamType[tuple[int, ...]]):
         try:
             return value if isinstance(value, tuple) else tuple(int(part) for part in value.split(","))
         except ValueError:
-            self.fail(f"{value!r}: give layer numbers, as in -1 or -4,-3,-2,-1", parameter, context)
+            message = Message("{value!r}: give layer numbers, as in -1 or -4,-3,-2,-1", value=value)
+            self.fail(in_language(message), parameter, context)
 
 
 class Output(click.Path):

@@ -39,18 +39,15 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
 
 
 def run_stages(pipeline: "runs.Pipeline", stages: Sequence[Stage], rebuild: bool, dry_run: bool) -> None:
-    if dry_run:
-        if is_silent():
-            return
+    if not dry_run:
+        runs.runner.make_all(pipeline, stages, rebuild=rebuild, draw=reports.draw)
+    elif not is_silent():
         names = [stage.name for stage in stages]
         statuses = [status for status in pipeline.statuses(rebuild=names if rebuild else ()) if status.stage in names]
         for status in statuses:  # what a run would refuse at the start is refused here, too
             if status.state in ("absent", "partial"):
                 pipeline.require_sources([pipeline.recipe.stages[status.stage]])
         reports.summary.show_status(pipeline, statuses)
-        return
-
-    runs.runner.make_all(pipeline, stages, rebuild=rebuild, draw=reports.draw)
 
 
 _stage: Any = {"metavar": "|".join([*STAGES, f"{TASK}NAME"]), "shell_complete": options.completed(lambda: STAGES)}
@@ -98,9 +95,10 @@ def _stage_command(stage: Stage) -> click.Command:
     own = [options.workers, options.device] if stage.trains else [options.corpus]
     if stage.makes_rows:
         own.append(options.row_workers)
-    own += [_preview] if stage.preview else []
-    decorated = options.together(options.recipe, options.work, *own, options.place)(command)
-    return click.command(stage.name, help=str(stage.help), short_help=stage.help.summary)(decorated)
+    if stage.preview:
+        own.append(_preview)
+    made = click.command(stage.name, help=str(stage.help), short_help=stage.help.summary)
+    return made(options.together(options.recipe, options.work, *own, options.place)(command))
 
 
 @click.command()
@@ -179,13 +177,13 @@ def report(recipe: str, **common: Any) -> None:
     """Regenerate the HTML reports of RECIPE. Nothing becomes stale."""
     pipeline = pipeline_of(recipe, **common)
     broken: list[KorbertError] = []
-    for stage in pipeline.stages():
-        if pipeline.artifact(stage.name).is_dir():
-            try:
-                say(reports.render(pipeline.artifact(stage.name)))
-            except KorbertError as error:
-                broken.append(error)
-    say(reports.index(pipeline.folder, [stage.name for stage in pipeline.stages()]))
+    names = [stage.name for stage in pipeline.stages()]
+    for artifact in filter(Path.is_dir, map(pipeline.artifact, names)):
+        try:
+            say(reports.render(artifact))
+        except KorbertError as error:
+            broken.append(error)
+    say(reports.index(pipeline.folder, names))
     for one in broken[:-1]:
         say(f"korbert: {in_one_line(str(one))}", err=True)
     if broken:
@@ -202,9 +200,8 @@ def new(name: Path, every_key: bool, begin: str) -> None:
     path = name if name.suffix == ".toml" else Path(f"{name}.toml")
     recipes.files.check_name(path)
     check_output(path)
-    template = recipes.template
-    recipe = (template.full_recipe if every_key else template.short_recipe)(begin, path.parent)
-    write_whole(path, recipe.encode())
+    write = recipes.template.full_recipe if every_key else recipes.template.short_recipe
+    write_whole(path, write(begin, path.parent).encode())
     say(Message("{path}: name your files in it, then `korbert run {path}`", path=path))
 
 
@@ -229,8 +226,7 @@ def plan(recipe: str, seconds: int, hours: float | None, as_json: bool, **common
     Example:
       korbert plan base --seconds 0 --set vocab.size=30522
     """
-    pipeline = pipeline_of(recipe, **common)
-    planned = planning.plan.plan(pipeline, seconds, hours)
+    planned = planning.plan.plan(pipeline_of(recipe, **common), seconds, hours)
     if as_json:
         click.echo(inference.lines.as_json(planning.tables.as_json(planned)))
         return

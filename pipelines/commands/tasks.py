@@ -90,12 +90,13 @@ def _train(pipeline: "runs.Pipeline", rebuild: bool = False, dry_run: bool = Fal
     if not dry_run and not is_silent():
         reports.summary.show(pipeline)
         output = str(pipeline.artifact(stage.name))
-        use = Message(
-            "use it: korbert {command} {path} FILE, or korbert.load({quoted}) in Python",
-            command=KINDS[pipeline.recipe.section(stage.name).kind].kind_class.command,
-            path=shlex.quote(output), quoted=repr(output),
+        say(
+            Message(
+                "use it: korbert {command} {path} FILE, or korbert.load({quoted}) in Python",
+                command=KINDS[pipeline.recipe.section(stage.name).kind].kind_class.command,
+                path=shlex.quote(output), quoted=repr(output),
+            )
         )  # fmt: skip
-        say(use)
 
 
 @click.command()
@@ -122,11 +123,10 @@ def layers(as_json: bool, **given: Any) -> None:
     check_output(output / "layers.html", given["model"], given["train"], is_ours=reports.drawing.is_page)
     work = claim(output / ".korbert-layers")
     inputs = dataclasses.replace(pipeline.inputs(stage), encoded=work / "encoded")
-    settings = pipeline.recipe.section(stage.name)
-    record = experiments.layers.layer_table(settings, inputs, output, pipeline.runtime, work)
+    section = pipeline.recipe.section(stage.name)
+    record = experiments.layers.layer_table(section, inputs, output, pipeline.runtime, work)
     remove(work)
-    about = kind_of_task(record["task"], str(output)).about()
-    reports.layers.write_page(output / "layers.html", about, record)
+    reports.layers.write_page(output / "layers.html", kind_of_task(record["task"], str(output)).about(), record)
     if as_json:
         click.echo(inference.lines.as_json(record))
     else:

@@ -15,7 +15,7 @@ import click
 import korbert
 from korbert import search
 from korbert.errors import CorpusError, SettingsError
-from korbert.messages import Message
+from korbert.messages import Message, argument
 from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options
 from korbert.records import Form, Format, is_empty
@@ -63,13 +63,15 @@ def embed(
         check_output(output, model, input.file)
     if parts:
         asked = given | {"output": output, "precision": given["precision"] not in ("auto", "fp32")}
-        of_texts = ("output", "pooling", "no_special_tokens", "size", "raw", "side", "precision")
-        if name := next(filter(asked.get, of_texts), None):
-            option = f"--{name.replace('_', '-')}"
-            raise SettingsError("{option}: is for vectors of texts: leave it out, or leave --parts out", option=option)
-    loaded = options.loaded(model, device, given["precision"])
+        for name in ("output", "pooling", "no_special_tokens", "size", "raw", "side", "precision"):
+            if asked[name]:
+                raise SettingsError(
+                    "{option}: is for vectors of texts: leave it out, or leave {parts} out",
+                    option=argument(name),
+                    parts=argument("parts"),
+                )
+    embedding = files.TextEmbedder(options.loaded(model, device, given["precision"]), options.asked_for(given))
     failed = options.Failed(input.name)
-    embedding = files.TextEmbedder(loaded, options.asked_for(given))
     records = files.text_records(input.file, input.name, form, text)
     if output is None:
         with nullcontext(lambda count: None) if sys.stdout.isatty() else track("embed", None, "texts") as advance:
@@ -218,11 +220,13 @@ def index(
         with track("index", None, "texts") as advance:
             added = made.add(_advancing(chain(first, texts), advance))
         if others := len(made) - added.new - added.replaced - added.unchanged:
-            kept = Message(
-                "{index}: {count:,} texts are not in {corpus}, and stay: --remove takes a file of their ids",
-                index=output, count=others, corpus=corpus,
+            say(
+                Message(
+                    "{index}: {count:,} texts are not in {corpus}, and stay: --remove takes a file of their ids",
+                    index=output, count=others, corpus=corpus,
+                ),
+                err=True,
             )  # fmt: skip
-            say(kept, err=True)
     say(
         f"{output}: {added.new:,} new, {added.replaced:,} replaced, {added.unchanged:,} unchanged, {removed:,} removed;"
         f" {len(made):,} texts"
@@ -240,9 +244,9 @@ def _index_of(
     if (corpus / FILE).is_file() or (corpus.is_dir() and not inference.embedding.holds_texts(corpus)):
         yield search.Index.load(corpus, loaded).matching(**asked)
         return
-    words_only = (way or search.default_way(loaded)[0]) == "words"
+    way = way or search.default_way(loaded)[0]
     with TemporaryDirectory(prefix="korbert-index-") as folder:
-        made = search.Index.create(folder, loaded, words_only=words_only, **asked)
+        made = search.Index.create(folder, loaded, words_only=way == "words", **asked)
         made.add(pairs)
         yield made
 
@@ -374,9 +378,8 @@ def search_eval(
         reports.summary.show_search(measured)
     if page:
         about = Message("{model}, {corpus}: {counted}", model=model.name, corpus=corpus.name, counted=counted)
-        say(
-            Message("page: {path}", path=reports.searching.write_page(page, about, pairs, right, measured)), err=as_json
-        )
+        written = reports.searching.write_page(page, about, pairs, right, measured)
+        say(Message("page: {path}", path=written), err=as_json)
     failed_queries.end()
     failed.end()
 

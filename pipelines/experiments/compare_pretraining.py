@@ -61,33 +61,27 @@ def open_runs(folders: Sequence[Path]) -> list[PretrainingRun]:
                 count=len(folders),
             )
         )
-    artifacts = [artifact_of(folder) for folder in folders]
+    artifacts = [_artifact_of(folder) for folder in folders]
     paths = [folder.resolve() for folder in artifacts]
     for number, path in enumerate(paths):
         if path in paths[:number]:
             raise SettingsError("{folder}: is named twice: name different runs", folder=folders[number])
-    return [open_run(folder, name) for folder, name in zip(artifacts, distinct_names(paths), strict=True)]
+    return [_open_run(folder, name) for folder, name in zip(artifacts, distinct_names(paths), strict=True)]
 
 
-def artifact_of(folder: Path) -> Path:
+def _artifact_of(folder: Path) -> Path:
     """The folder that holds the metrics of the run."""
     names = ("pretrain", "pretrain.partial")
     for artifact in (folder, *(folder / name for name in names)):
         if (artifact / "metrics.jsonl").is_file() and artifact.name in names:
             return artifact
+    fault = Message("is not a pretraining run") if folder.exists() else Message("is absent")
+    if record := read_json(folder / RECORD):
+        fault = Message("is an artifact of {stage}", stage=record.get("stage"))
     raise ArtifactError(
         "{folder}: {fault}: name a folder such as artifacts/RECIPE/pretrain, pretrain.partial, or models/mood",
-        folder=folder, fault=_fault(folder),
+        folder=folder, fault=fault,
     )  # fmt: skip
-
-
-def _fault(folder: Path) -> Message:
-    """Why a folder has no metrics of a run."""
-    if record := read_json(folder / RECORD):
-        return Message("is an artifact of {stage}", stage=record.get("stage"))
-    if folder.exists():
-        return Message("is no pretraining run")
-    return Message("is absent")
 
 
 def distinct_names(folders: Sequence[Path]) -> list[str]:
@@ -100,7 +94,7 @@ def distinct_names(folders: Sequence[Path]) -> list[str]:
     return ["/".join(own) for own in parts]
 
 
-def open_run(folder: Path, name: str) -> PretrainingRun:
+def _open_run(folder: Path, name: str) -> PretrainingRun:
     metrics = folder / "metrics.jsonl"
     timing = json_lines(folder / "timing.jsonl", growing=True)
     log = TrainingLog.of(list(json_lines(metrics, growing=True)), timing)

@@ -54,10 +54,9 @@ class ComparedModel:
         facts = [row for row in scores.get("rows", ()) if row.get("name") == model]
         if len(facts) != len(of_seeds):
             raise ArtifactError(
-
-"{path}: has {runs} runs of {model}, {predictions} has {others}: rebuild this artifact with "
-"{option}", option=argument("rebuild"),
+                "{path}: has {runs} runs of {model}, {predictions} has {others}: rebuild this artifact with {option}",
                 path=path, runs=len(facts), model=model, predictions=PREDICTIONS, others=len(of_seeds),
+                option=argument("rebuild"),
             )  # fmt: skip
         try:
             task = kind_of_task(scores.get("task") or {}, str(path))
@@ -113,8 +112,14 @@ class TaskComparison:
             {**model, "folder": str(side.folder), "model": side.model, "scored_on": side.scored_on}
             for side, model in zip(self.sides, self.scores["models"], strict=True)
         ]
-        scores = {"metrics": self.scores["metrics"], "sides": sides, "comparisons": self.scores["comparisons"]}
-        return {"kind": self.task.name, "rows": len(self.rows), **scores, "notes": self.notes()}
+        return {
+            "kind": self.task.name,
+            "rows": len(self.rows),
+            "metrics": self.scores["metrics"],
+            "sides": sides,
+            "comparisons": self.scores["comparisons"],
+            "notes": self.notes(),
+        }
 
 
 def read_predictions(path: Path) -> tuple[list[Row], dict[str, list[list[Any]]]]:
@@ -136,16 +141,14 @@ def read_predictions(path: Path) -> tuple[list[Row], dict[str, list[list[Any]]]]
         raise ArtifactError(
             "{path}: has no predictions: rebuild this artifact with {option}", option=argument("rebuild"), path=path
         )
-    predictions = {
+    return rows, {
         model: [[line[model][seed] for line in lines] for seed in range(len(own))] for model, own in lines[0].items()
     }
-    return rows, predictions
 
 
-def check_rows(first: ComparedModel, other: ComparedModel) -> None:
+def _check_rows(first: ComparedModel, other: ComparedModel) -> None:
     """Raises ArtifactError if the rows are not the same, in the same order."""
-    absent: Row = {}
-    for number, pair in enumerate(zip_longest(first.rows, other.rows, fillvalue=absent), 1):
+    for number, pair in enumerate(zip_longest(first.rows, other.rows, fillvalue=Row()), 1):
         wanted, own = ({role: value for role, value in row.items() if value is not None} for row in pair)
         if wanted != own:
             raise ArtifactError(
@@ -182,14 +185,14 @@ def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskCo
                 "{folder}: its model {model} is named twice: name another folder or {option}", option=argument("model"),
                 folder=folders[number], model=path.name,
             )  # fmt: skip
-    task = common_task(sides)
+    task = _common_task(sides)
     for side in sides[1:]:
-        check_rows(sides[0], side)
+        _check_rows(sides[0], side)
     named = [replace(side, name=name) for side, name in zip(sides, distinct_names(paths), strict=True)]
     return TaskComparison.of(task, named)
 
 
-def common_task(sides: Sequence[ComparedModel]) -> Kind:
+def _common_task(sides: Sequence[ComparedModel]) -> Kind:
     """The task to score all sides by: that of the first side, with the labels of all."""
     first = sides[0].task
     for side in sides[1:]:
@@ -204,8 +207,9 @@ def common_task(sides: Sequence[ComparedModel]) -> Kind:
                     "same task",
                     first=sides[0].folder, second=side.folder, what=what, here=here, there=there,
                 )  # fmt: skip
-    labels = {
-        name: tuple(dict.fromkeys(label for side in sides for label in getattr(side.task, name)))
-        for name in first.label_fields
-    }
-    return first.model_copy(update=labels)
+    return first.model_copy(
+        update={
+            name: tuple(dict.fromkeys(label for side in sides for label in getattr(side.task, name)))
+            for name in first.label_fields
+        }
+    )

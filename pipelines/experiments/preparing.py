@@ -17,8 +17,7 @@ from torch import nn
 from korbert.errors import SettingsError
 from korbert.messages import Message
 from korbert.modeling import EncoderConfig, FeatureModel, Model, chosen_layers, init_encoder_from, load_model
-from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import StageInputs
+from korbert.pipelines.artifacts.stage import Runtime, StageInputs
 from korbert.records import open_table
 from korbert.system import broadcast, claim, is_intact, package, require_rows
 from korbert.tasks.doubts import doubts
@@ -118,12 +117,12 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
         by_part["train"] = [
             task.disturbed(row, change) if change else row for row, change in zip(rows.train, changes, strict=True)
         ]
-        number = sum(map(ne, rows.train, by_part["train"]))
         said.append(
             Message(
-                "{number:,} of {rows:,} training rows are learned with wrong spaces", number=number, rows=len(changes)
+                "{number:,} of {rows:,} training rows are learned with wrong spaces",
+                number=sum(map(ne, rows.train, by_part["train"])), rows=len(changes),
             )
-        )
+        )  # fmt: skip
         texts = list(dict.fromkeys(chain(texts, *map(task.texts, by_part["train"]))))
     for line in said:
         _logger.info(line)
@@ -178,32 +177,37 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
     train = parts["train"]
     valid = parts.get("valid")
     if settings.train_rows is not None and len(train) > settings.train_rows:
-        note = Message(
-            "{used:,} of the {rows:,} training rows, by a hash of their texts, are used",
-            used=settings.train_rows, rows=len(train),
+        notes.append(
+            Message(
+                "{used:,} of the {rows:,} training rows, by a hash of their texts, are used",
+                used=settings.train_rows, rows=len(train),
+            )
         )  # fmt: skip
-        notes += (note,)
         train = at_most(train, settings.train_rows, task.together)
     if valid is None:
         train, valid = cut(train, settings.validation_share, task.together)
         valid = usable(valid, task.target)
-        note = Message(
-            "{count:,} of the training rows, by a hash of their texts, are held out to validate on", count=len(valid)
+        notes.append(
+            Message(
+                "{count:,} of the training rows, by a hash of their texts, are held out to validate on",
+                count=len(valid),
+            )
         )
-        notes += (note,)
     if "test" not in parts:
-        notes += (Message("there is no test file: the scores are those of the validation rows, which chose the epoch"),)
-    notes += tuple(few_rows(len(parts.get("test") or valid)))
+        notes.append(
+            Message("there is no test file: the scores are those of the validation rows, which chose the epoch")
+        )
+    notes += few_rows(len(parts.get("test") or valid))
     read = tuple(line.changed(relative) for rows in parts.values() for line in rows.said())
-    return task, Parts(train, valid, parts.get("test"), parts.get("warm_up"), read, notes, doubted)
+    return task, Parts(train, valid, parts.get("test"), parts.get("warm_up"), read, tuple(notes), doubted)
 
 
 def _tables(
     kind: type[Kind], settings: TaskSection, inputs: StageInputs, data: Path
-) -> tuple[dict[str, Rows], tuple[Message, ...], TaskSection]:
+) -> tuple[dict[str, Rows], list[Message], TaskSection]:
     """The rows of each part as read, notes on them, and the settings with those of a known set."""
     tables: dict[str, Rows] = {}
-    notes: tuple[Message, ...] = ()
+    notes: list[Message] = []
     if settings.set:
         known = known_set(settings.set)
         if kind.name not in (known.kind, "embedding"):
@@ -216,15 +220,15 @@ def _tables(
         loaded = load(settings.set, data)
         tables = {"train": loaded.train, "test": loaded.test}
         tables |= {} if loaded.valid is None else {"valid": loaded.valid}
-        notes = loaded.notes
-        of_kind = known.metrics if kind.name == known.kind else ()
-        changed: dict[str, Any] = {"metrics": settings.metrics or of_kind}
+        notes += loaded.notes
+        changed: dict[str, object] = {}
+        if not settings.metrics and kind.name == known.kind:
+            changed["metrics"] = known.metrics
         if known.uncounted:
             changed["uncounted"] = known.uncounted
         if hasattr(settings, "label_names"):  # in the model, too, for other files of the set
             changed["label_names"] = settings.label_names or loaded.labels
         settings = settings.model_copy(update=changed)
-    by_article = getattr(settings, "split_by_article", False)
     for name in ("warm_up",) if settings.set else ("train", "valid", "test", "warm_up"):
         if name not in inputs.files:
             continue
@@ -232,9 +236,9 @@ def _tables(
         own = {role.name for role in roles} | (settings.columns.keys() if name == "train" else set())
         asked = {role: column for role, column in settings.columns.items() if role in own}
         tables[name] = read_rows(inputs.files[name], roles, form=settings.form, columns=asked)
-    if by_article:
+    if getattr(settings, "split_by_article", False):
         tables["train"], tables["test"] = split_by_article(tables["train"])
-        notes += (_SPLIT_NOTE,)
+        notes.append(_SPLIT_NOTE)
     return tables, notes, settings
 
 
@@ -275,10 +279,11 @@ def roles_of(kind: Kind | type[Kind], settings: object = None, *, part: str = "t
 
 def builds_of(ready: PreparedTask) -> dict[str, Build]:
     """Name of each encoder -> function that builds its model before training. The main one comes first."""
-    settings = ready.settings
-    names = ["scratch"] if settings.init == "scratch" else ["pretrained", "scratch"]
-    build_of = _encoder_build if settings.features is None else _head_build
-    return {name: build_of(ready, name) for name in (names if settings.scratch else names[:1])}
+    names = ["pretrained", "scratch"] if ready.settings.scratch else ["pretrained"]
+    if ready.settings.init == "scratch":
+        names = ["scratch"]
+    build_of = _encoder_build if ready.settings.features is None else _head_build
+    return {name: build_of(ready, name) for name in names}
 
 
 def _encoder_build(ready: PreparedTask, name: str) -> Build:
@@ -300,24 +305,21 @@ def _encoder_build(ready: PreparedTask, name: str) -> Build:
 
 def _head_build(ready: PreparedTask, name: str) -> Build:
     """A head on a frozen encoder. An untrained one is drawn from the first seed, whatever the seed of the head."""
-    settings = ready.settings
-    task = ready.task
-    start = ready.start
-    assert settings.features is not None
-    features = settings.features
-    head = task.head()
-    encoder = start.encoder
+    features = ready.settings.features
+    assert features is not None
+    config = ready.start.config
+    encoder = ready.start.encoder
     if name == "scratch":
-        encoder = task.model(start.config, torch.Generator().manual_seed(settings.seeds[0])).encoder
-    layers = chosen_layers(features.layers, start.config.num_hidden_layers).places
+        encoder = ready.task.model(config, torch.Generator().manual_seed(ready.settings.seeds[0])).encoder
+    layers = chosen_layers(features.layers, config.num_hidden_layers).places
     kept = kept_vectors(ready, encoder, layers, f"vectors of {name}")
-    train: Any = ready.parts["train"].examples
-    spread = kept.spread(train, layers)
+    spread = kept.spread(ready.parts["train"].examples, layers)
+    head = ready.task.head()
 
     def build(seed: int) -> FeatureModel:
         generator = torch.Generator().manual_seed(seed)
         shape = features.layers, features.head, features.width
-        model = FeatureModel(start.config, head.num_outputs, head.pooling, *shape, generator, kept)
+        model = FeatureModel(config, head.num_outputs, head.pooling, *shape, generator, kept)
         model.standardize(*spread)
         nn.init.constant_(model.classifier.bias, head.bias)
         return model

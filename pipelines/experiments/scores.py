@@ -64,11 +64,10 @@ def compared(task: Kind, a: Sequence[Any], b: Sequence[Any], names: tuple[str, s
     """Compares the runs of a with those of b in the first metric, as JSON; None if undefined."""
     if len(a[0]) < 2:
         return None
-    rng = np.random.default_rng(_SEED)
     metric = task.metrics[0]
     if metric in _CORRELATIONS:  # which scale does not change, but the test swaps predictions of the two models
         a, b = ([(run - run.mean(0)) / np.where(run.std(0) > 0, run.std(0), 1) for run in side] for side in (a, b))
-    comparison = compare(a, b, task.score(metric), rng=rng, resamples=_RESAMPLES, names=names)
+    comparison = compare(a, b, task.score(metric), rng=np.random.default_rng(_SEED), resamples=_RESAMPLES, names=names)
     if comparison is None:
         return None
     return {

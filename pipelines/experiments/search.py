@@ -119,10 +119,10 @@ class _Search:
         best = broadcast(look_up)
         if best is None:
             ready = self.ready
-            metrics = self.ready.output / "metrics" / f"{folder.name}.jsonl"
             best = finetune(
                 self.build(seed), ready.parts["train"].examples, ready.task.loss, self.measure, ready.settings, way,
-                seed=seed, work=folder, metrics=metrics, device=ready.device, description=self.name,
+                seed=seed, work=folder, metrics=ready.output / "metrics" / f"{folder.name}.jsonl",
+                device=ready.device, description=self.name,
             )  # fmt: skip
             if connected().is_main_process:
                 write_whole(path, checksummed(asdict(best)))

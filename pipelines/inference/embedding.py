@@ -135,7 +135,7 @@ def write_vectors(
     schema = schema.with_metadata({"made_from": made_from}) if made_from else schema
     count = 0
     resumed = 0
-    parts = list[Path]()
+    parts: list[Path] = []
     left = iter(rows)
     while some := list(islice(left, PART_ROWS)):
         digest = embedding.digest()
@@ -187,8 +187,7 @@ def _write_parquet(parts: list[Path], schema: pa.Schema, count: int, file: IO[by
 def _write_npy(parts: list[Path], schema: pa.Schema, count: int, file: IO[bytes]) -> None:
     """(N, D) float32; NaN for records with an error."""
     width = schema.field("vector").type.list_size
-    header = {"descr": "<f4", "fortran_order": False, "shape": (count, width)}
-    np.lib.format.write_array_header_1_0(file, header)
+    np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (count, width)})
     for part in parts:
         column = pq.read_table(part, schema=schema)["vector"].combine_chunks()
         rows = np.full((len(column), width), np.nan, "<f4")

@@ -84,11 +84,10 @@ def records(
                 yield part
             return
         if opened.form == "lines" and (missing(roles, ("text",)) or not alone):
-            names = ", ".join(role.names[0] for role in roles if role.required)
             raise SettingsError(
                 "{name}: plain lines have no {names}: give a table or JSON lines, and name its {option}",
                 name=name,
-                names=names,
+                names=", ".join(role.names[0] for role in roles if role.required),
                 option=argument("form"),
             )
         parts = (

@@ -23,7 +23,7 @@ from korbert.model import Model
 from korbert.pipelines.inference.input_records import ID_NAMES, Record, missing, option_of, records
 from korbert.records import Format, Source, open_plain, type_name
 from korbert.system import write_aside
-from korbert.tasks.files import ROLES, Given, Role, Row, column_for, row_of, text_or_empty
+from korbert.tasks.files import ROLES, Given, Role, column_for, row_of, text_or_empty
 from korbert.tasks.kinds.texts import NO_TEXT
 
 MAX_CHARS = 100_000  # of a text; a classifier sees a few hundred pieces
@@ -51,10 +51,11 @@ def predict_lines(
     ids = tuple(columns.pop("id", ()))
     own = [role.name for role in roles]
     if unread := [role for role in columns if role not in own]:
-        read = " and ".join(f"`{role}`" for role in sorted(own))
-        hint = " and ".join(map(option_of, own))
         raise SettingsError(
-            "{option_of}: this model reads {read}: use {hint}", option_of=option_of(unread[0]), read=read, hint=hint
+            "{option_of}: this model reads {read}: use {hint}",
+            option_of=option_of(unread[0]),
+            read=" and ".join(f"`{role}`" for role in sorted(own)),
+            hint=" and ".join(map(option_of, own)),
         )
     known = {role: tuple(names) for role, names in {**model.columns, **columns}.items()}
     usual = {role.name: () if role.name in columns else role.names for role in roles}
@@ -62,7 +63,11 @@ def predict_lines(
     for part in records(file, name, form, [*roles, Role("id", ids)] if ids else roles):
         results = [result_of(record, roles, known, ids) for record in part]
         good = [result for result in results if "error" not in result]
-        for result, prediction in zip(good, _predicted(model, good), strict=True):
+        if model.task.operation == "embed":
+            predictions = [{"vector": vector.tolist()} for vector in model.embed([row["text"] for row in good])]
+        else:
+            predictions = [json_of(found) for found in model.results_of(good)]
+        for result, prediction in zip(good, predictions, strict=True):
             result.pop("context", None)  # which may be long
             result.update(prediction)
         yield results
@@ -83,13 +88,6 @@ def string(cell: Any) -> str:
     if not isinstance(cell, str):
         raise ValueError(f"is {type_name(cell)}, not a string")
     return cell
-
-
-def _predicted(model: Model, rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Predictions for rows by role, as JSON objects."""
-    if model.task.operation == "embed":
-        return [{"vector": vector.tolist()} for vector in model.embed([row["text"] for row in rows])]
-    return list(map(json_of, model.results_of(rows)))
 
 
 def json_of(result: Any) -> dict[str, Any]:
@@ -185,8 +183,8 @@ def write_parquet(
 
 def _cells(result: InputResult) -> InputResult:
     """A result as the cells of a row, with `error` at the end."""
-    row = InputResult()
     rounded = _rounded(result)
+    row = InputResult()
     for key, value in rounded.items():
         row[key] = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
         if key == "label" and "probabilities" in rounded:

@@ -8,13 +8,14 @@ from dataclasses import replace
 from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Literal
 
 from korbert.corpus.questions.generate import Asked, QuestionSettings, generate, is_part
 from korbert.corpus.readers import find_files
 from korbert.corpus.settings import SourceSettings
 from korbert.errors import CorpusError, SettingsError
-from korbert.system import check_output, claim, remove, write_aside
+from korbert.messages import Message, argument
+from korbert.system import JsonObject, check_output, claim, remove, write_aside
 
 _GROUPS = {  # prefix of a count -> what it counts
     "question_": "questions by question word",
@@ -82,30 +83,38 @@ def _squad(made: Iterable[Asked]) -> Iterator[str]:
     """The text of a KorQuAD file, with one article (a document) per line."""
     yield '{"version": "korbert questions", "data": ['
     for number, (place, of_document) in enumerate(groupby(made, key=lambda asked: asked.place)):
-        paragraphs = [{"context": asked.paragraph, "qas": list(_entries(asked))} for asked in of_document]
+        paragraphs = [{"context": asked.paragraph, "qas": _entries(asked)} for asked in of_document]
         article = json.dumps({"title": place, "paragraphs": paragraphs}, ensure_ascii=False)
         yield f"{',' if number else ''}\n{article}"
     yield "\n]}\n"
 
 
-def _entries(asked: Asked) -> Iterator[dict[str, Any]]:
+def _entries(asked: Asked) -> list[JsonObject]:
     """id, question and answers of each question, as in SQuAD. Ids stay unique when files are merged."""
     digest = blake2b(f"{asked.place}\n{asked.paragraph}".encode(), digest_size=10).hexdigest()
-    for number, made in enumerate(asked.questions):
-        answers = [{"text": made.answer, "answer_start": made.start}]
-        yield {"id": f"{digest}-{number}", "question": made.question, "answers": answers}
+    return [
+        {
+            "id": f"{digest}-{number}",
+            "question": made.question,
+            "answers": [{"text": made.answer, "answer_start": made.start}],
+        }
+        for number, made in enumerate(asked.questions)
+    ]
 
 
-def _why_none(corpus: str, source: SourceSettings, counts: Counter[str]) -> str:
+def _why_none(corpus: str, source: SourceSettings, counts: Counter[str]) -> Message:
     faults = sum(number for name, number in counts.items() if name.startswith("document_"))
     if faults and faults == counts["documents"]:
-        return f"{corpus}: none of {faults:,} records has text in the field {source.text!r}: name the field with --text"
-    paragraphs = counts["paragraphs"]
-    short = counts["paragraph_too_short"]
-    return (
-        f"{corpus}: no questions from {paragraphs:,} paragraphs, {short:,} of them too short: give running text; if "
-        "documents of a text file span several lines, add --documents blank or file"
-    )
+        return Message(
+            "{corpus}: none of {faults:,} records has text in the field {text!r}: name the field with {option}",
+            corpus=corpus, faults=faults, text=source.text, option=argument("text"),
+        )  # fmt: skip
+    return Message(
+        "{corpus}: no questions from {paragraphs:,} paragraphs, {short:,} of them too short: give running text; if "
+        "documents of a text file span several lines, add {option} blank or file",
+        corpus=corpus, paragraphs=counts["paragraphs"], short=counts["paragraph_too_short"],
+        option=argument("documents"),
+    )  # fmt: skip
 
 
 def described(output: Path, counts: Counter[str]) -> Iterator[str]:

@@ -172,12 +172,11 @@ class _SameOrigin(urllib.request.HTTPRedirectHandler):
         self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> urllib.request.Request | None:
         if urlsplit(req.full_url)[:2] != (there := urlsplit(newurl))[:2]:
-            origin = f"{there.scheme}://{there.netloc}"
             raise ModelError(
                 "{full_url}: redirects to {origin:.200}, another origin, which neither texts nor "
                 "OPENAI_API_KEY are sent to: name that address, if you trust it",
                 full_url=req.full_url,
-                origin=origin,
+                origin=f"{there.scheme}://{there.netloc}",
             )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 

@@ -19,7 +19,7 @@ from korbert.messages import Message, joined
 from korbert.modeling import EncoderConfig, counted, flop_a_piece, load_model, parameters
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.runs.pipeline import STATES, Pipeline
-from korbert.pipelines.stages.pretrain import ShardRows, model_and_loss, piece_counts, training_plan
+from korbert.pipelines.stages.pretrain import ShardRows, model_and_loss, training_plan
 from korbert.pipelines.stages.stage_settings import PretrainStage
 from korbert.pretraining import Phase, SpecialIds, evaluate, heldout_batches, write_random_shards
 from korbert.tokenization import FIRST_PIECE, SPECIAL
@@ -142,15 +142,22 @@ def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> Cost
     ids, shards, notes = _known(pipeline, is_tried=seconds > 0)
     config = settings.encoder.config(ids.vocab_size)
     precision = choose_precision(device, settings.precision)
-    sizes = parameters(config)
     phases = _untimed_phases(settings, ids, shards)
     memory = training_memory(config, phases, precision)
-    on_device = memory_of(device)
-    planned = CostEstimate(pipeline.folder, sizes, memory, device.type, precision, on_device, phases, notes)
+    total, free = memory_of(device)
+    planned = CostEstimate(
+        folder=pipeline.folder,
+        parameters=parameters(config),
+        memory=memory,
+        device=device.type,
+        precision=precision,
+        device_memory=(total, free),
+        phases=phases,
+        notes=notes,
+    )
     if not seconds:
         return planned
     needed = memory["weights"] + memory["gradients"] + memory["optimizer"]
-    free = on_device[1]
     if needed > free:
         raise SettingsError(
             "{given}: weights, gradients and optimizer need {needed:.1f} GiB, and {free:.1f} GiB are free "
@@ -163,11 +170,10 @@ def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> Cost
     with tempfile.TemporaryDirectory(prefix="korbert-plan-") as made:
         if not shards:
             write_random_shards(Path(made), ids, settings.seed)
-        folder = shards or Path(made)
-        trial = _Trial(pipeline, ShardRows(settings, folder, ids, piece_counts(folder)), device)
+        trial = _Trial(pipeline, ShardRows.of(settings, shards or Path(made), ids), device)
         timed = trial.phases(phases, seconds)
-        evaluation = trial.evaluation()
-    return replace(planned, phases=timed, timing=Timing.of(pipeline, timed, evaluation, hours))
+        timing = Timing.of(pipeline, timed, trial.evaluation(), hours)
+    return replace(planned, phases=timed, timing=timing)
 
 
 def _known(pipeline: Pipeline, *, is_tried: bool) -> tuple[SpecialIds, Path | None, tuple[str, ...]]:
@@ -178,10 +184,10 @@ def _known(pipeline: Pipeline, *, is_tried: bool) -> tuple[SpecialIds, Path | No
     if states["vocab"] == "fresh":
         vocab_size = int((store.read_record(pipeline.artifact("vocab")) or {})["counts"]["size"])
     else:
-        note = Message(
-            "vocab is {state}: using the {size:,} entries of vocab.size", state=STATES[states["vocab"]], size=vocab_size
+        state = STATES[states["vocab"]]
+        notes.append(
+            Message("vocab is {state}: using the {size:,} entries of vocab.size", state=state, size=vocab_size)
         )
-        notes.append(note)
     shards = pipeline.artifact("shard") if states["shard"] == "fresh" else None
     if not shards:
         state = STATES[states["shard"]]
@@ -197,7 +203,8 @@ def _known(pipeline: Pipeline, *, is_tried: bool) -> tuple[SpecialIds, Path | No
 
 def _untimed_phases(settings: PretrainStage, ids: SpecialIds, shards: Path | None) -> tuple[PhasePlan, ...]:
     """The phases before a trial."""
-    rows = ShardRows(settings, shards, ids, piece_counts(shards)).phases() if shards else None
+    rows = ShardRows.of(settings, shards, ids).phases() if shards else None
+    config = settings.encoder.config(ids.vocab_size)
     scored = settings.head.negatives + 1 if settings.head.kind == "sampled" else ids.vocab_size
     phases = []
     for number, phase in enumerate(settings.phases):
@@ -208,7 +215,6 @@ def _untimed_phases(settings: PretrainStage, ids: SpecialIds, shards: Path | Non
             mean = sampled["pieces"] / _SAMPLED
             epoch_rows = len(rows[number].rows)
         rate = phase.masking_rate or settings.masking.rate
-        config = settings.encoder.config(ids.vocab_size)
         flop = flop_a_piece(config, length=mean, label_share=rate, scored=scored)
         sizes = phase.length, phase.batch_size, phase.micro_batches, phase.steps
         phases.append(PhasePlan(*sizes, mean, epoch_rows, flop))
@@ -317,11 +323,10 @@ def steps_within(seconds: float, steps: Sequence[int], training: float, evaluati
     share = (seconds - evaluation) / whole
     least_share = max(1 / count for count in steps)
     if share < least_share:
-        least = evaluation + least_share * whole
         raise SettingsError(
             "--hours {seconds:g}: one step of each phase and an evaluation take {least:.2g} hours: give "
             "more, or lower pretrain.heldout_rows",
             seconds=seconds / 3600,
-            least=least / 3600,
+            least=(evaluation + least_share * whole) / 3600,
         )
     return [int(count * share) for count in steps]

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from korbert.messages import Message, joined
+from korbert.messages import Message, reason
 from korbert.names import did_you_mean
 from korbert.pipelines.stages.table import TASK
 from korbert.tasks.kinds import KINDS
@@ -24,7 +24,9 @@ def explain(path: Path, error: ValidationError, model: type[BaseModel], section:
     elif first["type"] == "missing":
         fault = Message("is missing: add it")
     else:
-        fault = joined([first["msg"].removeprefix("Value error, ")])
+        fault = first["msg"]
+        if first["type"] == "value_error":  # one of ours, which can be translated
+            fault = reason(first["ctx"]["error"])
         if not isinstance(first["input"], dict):
             fault = Message("{fault}, not {value}", fault=fault, value=short(repr(first["input"])))
     message = Message("{path}: {key}: {fault}", path=path, key=key, fault=fault)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from korbert.errors import SettingsError
-from korbert.messages import argument
+from korbert.messages import Message, argument, reason
 from korbert.names import on_disk
 from korbert.pipelines.recipes.faults import near, short
 from korbert.system import read_small
@@ -37,12 +37,11 @@ def find(name: str) -> Path:
                     own=own,
                 )
         elif not own.is_file():
-            hint = near(name, [*shipped(), *(path.stem for path in Path().glob("*.toml"))])
             raise SettingsError(
                 "{name}: no such recipe: give a .toml file, or one of {shipped}{hint}",
                 name=name,
                 shipped=", ".join(shipped()),
-                hint=hint,
+                hint=near(name, [*shipped(), *(path.stem for path in Path().glob("*.toml"))]),
             )
     check_name(path)
     return path
@@ -116,14 +115,14 @@ def _parsed(path: Path) -> dict[str, Any]:
     try:
         text = read_small(path, _MOST_BYTES).decode("utf-8-sig")
         if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
-            raise ValueError(f"a line has more than {_MOST_DOTS} dots")
+            raise ValueError(Message("a line has more than {dots} dots", dots=_MOST_DOTS))
         return tomllib.loads(text)
     except FileNotFoundError as error:
         raise SettingsError(
             "{path}: no such file: `korbert new NAME` writes a recipe to start from", path=path
         ) from error
     except (ValueError, RecursionError) as error:
-        raise SettingsError("{path}: is not TOML: {error}: correct it there", path=path, error=error) from error
+        raise SettingsError("{path}: is not TOML: {error}: correct it there", path=path, error=reason(error)) from error
     except OSError as error:
         raise SettingsError(
             "{path}: cannot be read ({strerror}): give a file of TOML", path=path, strerror=error.strerror
@@ -156,11 +155,10 @@ def apply_change(raw: dict[str, Any], change: str) -> None:
         elif isinstance(holder, dict):
             holder = holder.setdefault(name, {})
         else:
-            before = ".".join(outer[:index])
             raise SettingsError(
                 "{option} {change}: {before} has no {name!r} in the recipe: change it in the file",
                 change=change,
-                before=before,
+                before=".".join(outer[:index]),
                 name=name,
                 option=argument("set"),
             )

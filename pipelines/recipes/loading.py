@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from korbert.errors import SettingsError
+from korbert.messages import reason
 from korbert.pipelines.artifacts.stage import Finder, Stage
 from korbert.pipelines.recipes.faults import explain, near
 from korbert.pipelines.recipes.files import apply_change, find, read_tables, refuse_boundless
@@ -85,7 +86,7 @@ def of_tables(raw: dict[str, Any], path: Path, given: str, changes: Sequence[str
         try:
             stages[name].check(section, present)
         except ValueError as error:
-            raise SettingsError("{path}: {name}.{error}", path=path, name=name, error=error) from error
+            raise SettingsError("{path}: {name}.{error}", path=path, name=name, error=reason(error)) from error
     return Recipe(path.stem, given, sections, stages)
 
 
@@ -110,7 +111,7 @@ def _stages(raw: Mapping[str, Any], path: Path) -> dict[str, Stage]:
         try:
             tasks[key] = task_stage(key, section_class(section))
         except ValueError as error:
-            raise SettingsError("{path}: {key}.{error}", path=path, key=key, error=error) from error
+            raise SettingsError("{path}: {key}.{error}", path=path, key=key, error=reason(error)) from error
     return tasks if tasks and not raw.keys() & STAGES.keys() else {**STAGES, **tasks}
 
 

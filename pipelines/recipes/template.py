@@ -47,10 +47,9 @@ def short_recipe(begin: str = "", folder: Path = Path()) -> str:
     values = {"architecture": config.architecture, **config.model_dump(exclude_defaults=True, exclude={"vocab_size"})}
     encoder = "\n".join(f"{key} = {_toml(value)}" for key, value in values.items())
     continued = Template((template / "continued.toml").read_text(encoding="utf-8"))
-    continued_text = continued.substitute(model=_toml(name), encoder=encoder)
-    start = recipe.index("[vocab]")
-    end = recipe.index("# [nsmc]")
-    return f"{recipe[:start]}{continued_text}\n{recipe[end:]}"
+    before, _, rest = recipe.partition("[vocab]")
+    _, tasks, after = rest.partition("# [nsmc]")
+    return f"{before}{continued.substitute(model=_toml(name), encoder=encoder)}\n{tasks}{after}"
 
 
 def full_recipe(begin: str = "", folder: Path = Path()) -> str:

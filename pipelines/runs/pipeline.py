@@ -10,8 +10,7 @@ from typing import Any, Literal
 from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.messages import Message, argument, joined
 from korbert.pipelines.artifacts import store
-from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import Stage, StageInputs
+from korbert.pipelines.artifacts.stage import Runtime, Stage, StageInputs
 from korbert.pipelines.artifacts.store import Plan
 from korbert.pipelines.recipes.files import find
 from korbert.pipelines.recipes.loading import Recipe, load
@@ -50,9 +49,6 @@ class Status:
     notes: tuple[str, ...] = ()
     digest: str | None = None
     action: str = ""
-
-
-_NOTHING_FINISHED = Message("a run was interrupted before anything was finished")
 
 
 class Pipeline:
@@ -183,12 +179,11 @@ class Pipeline:
         if processes != ["1"]:
             numbers = joined(processes, ", then by ")
             notes.append(Message("trained by {numbers} processes: another number gives other bits", numbers=numbers))
-        for name in made:
-            if now[name] != made[name]:
-                note = Message(
-                    "{name}: {here} here, {there} in the artifact", name=name, here=now[name], there=made[name]
-                )
-                notes.append(note)
+        notes += [
+            Message("{name}: {here} here, {there} in the artifact", name=name, here=now[name], there=made[name])
+            for name in made
+            if now[name] != made[name]
+        ]
         return Status(stage.name, "stale" if reasons else "fresh", tuple(reasons), tuple(notes), record["digest"])
 
     def _unfinished(self, stage: Stage) -> Status:
@@ -196,18 +191,19 @@ class Pipeline:
         partial = self.partial(stage.name)
         begun = store.read_plan(partial) or {}
         owner = store.owner(self.artifact(stage.name))
-        failure = None
-        if begun.get("failed"):
-            failure = Message("the last run failed: {error}", error=Message.from_json(begun["failed"]))
-        if not owner and not store.holds_work(partial):
-            return Status(stage.name, "absent", (failure or _NOTHING_FINISHED,))
-        if begun and not failure and (reasons := self._drift(stage, begun)[0]):
-            return Status(stage.name, "stale", tuple(reasons))
+        has_work = owner or store.holds_work(partial)
         state = Message("a run was interrupted; the next one resumes it")
-        if owner:
+        if begun.get("failed"):
+            state = Message("the last run failed: {error}", error=Message.from_json(begun["failed"]))
+        elif not has_work:
+            state = Message("a run was interrupted before anything was finished")
+        elif begun and (reasons := self._drift(stage, begun)[0]):
+            return Status(stage.name, "stale", tuple(reasons))
+        elif owner:
             state = Message("is being made by {owner}", owner=owner)
-        done = progress(partial)
-        return Status(stage.name, "partial", (failure or state, *([done] if done else [])))
+        if not has_work:
+            return Status(stage.name, "absent", (state,))
+        return Status(stage.name, "partial", tuple(filter(None, (state, progress(partial)))))
 
     def _drift(self, stage: Stage, record: JsonObject) -> tuple[list[Message], list[Message]]:
         """Differences between the record and the current plan, and notes on what could not be compared."""
@@ -231,8 +227,7 @@ class Pipeline:
             if stage.name in rebuild:
                 action = Message("would be rebuilt (--rebuild)")
             elif waiting and (self.artifact(stage.name) / store.RECORD).exists() and not self._own_drift(stage):
-                state = STATES[statuses[waiting[0]].state]
-                reason = Message("{stage} is {state}", stage=waiting[0], state=state)
+                reason = Message("{stage} is {state}", stage=waiting[0], state=STATES[statuses[waiting[0]].state])
                 status = replace(status, state="stale", reasons=(reason,))
                 action = Message("would be compared again once {stage} is fresh", stage=waiting[0])
             statuses[stage.name] = replace(status, action=action)
@@ -285,9 +280,12 @@ def progress(partial: Path) -> Message | None:
     try:
         if steps := list(partial.glob("work/*/parts")):
             newest = max(steps, key=lambda path: path.stat().st_mtime_ns)
-            done = len(list(newest.parent.glob("part-*.json")))
-            total = int(newest.read_text(encoding="utf-8"))
-            return Message("{work}: {done:,} of {total:,} parts done", work=newest.parent.name, done=done, total=total)
+            return Message(
+                "{work}: {done:,} of {total:,} parts done",
+                work=newest.parent.name,
+                done=len(list(newest.parent.glob("part-*.json"))),
+                total=int(newest.read_text(encoding="utf-8")),
+            )
         if states := list(partial.glob("**/checkpoints/step-????????")):
             newest = max(states, key=lambda path: path.stat().st_mtime_ns)
             return Message("step {step:,} is saved", step=int(newest.name.removeprefix("step-")))

@@ -8,20 +8,31 @@ import shlex
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from korbert import training
 from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
 from korbert.messages import Message, argument, joined
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.figures import label
-from korbert.pipelines.artifacts.stage import Stage
+from korbert.pipelines.artifacts.stage import Stage, StageCounts
 from korbert.pipelines.artifacts.store import Plan
 from korbert.pipelines.runs.pipeline import Pipeline
-from korbert.system import MARK, JsonObject, broadcast, connected, is_silent, peak_memory, processor_name, world
+from korbert.system import (
+    MARK,
+    JsonObject,
+    broadcast,
+    connected,
+    is_marked,
+    is_silent,
+    peak_memory,
+    processor_name,
+    world,
+    write_json,
+)
 
 _logger = logging.getLogger(__name__)
 
@@ -70,16 +81,16 @@ def mark_for_rebuild(pipeline: Pipeline, stages: Sequence[Stage]) -> frozenset[s
     A file in its partial folder marks each stage until it is rebuilt, so that the same command continues after an
     interruption.
     """
-    left = [stage for stage in stages if store.awaits_rebuild(pipeline.partial(stage.name))]
-    if not left or any(pipeline.status(stage).state != "fresh" for stage in stages if stage not in left):
-        left = list(stages)
-        for stage in stages:
-            final = pipeline.artifact(stage.name)
-            with store.locked(final):
-                store.check_place(final)
-                store.empty(store.partial_of(final))
-                (store.partial_of(final) / store.REBUILD).touch()
-    return frozenset(stage.name for stage in left)
+    partials = {stage.name: pipeline.partial(stage.name) for stage in stages}
+    left = [name for name, partial in partials.items() if is_marked(partial) and (partial / store.REBUILD).exists()]
+    if left and all(pipeline.status(stage).state == "fresh" for stage in stages if stage.name not in left):
+        return frozenset(left)
+    for name, partial in partials.items():
+        with store.locked(pipeline.artifact(name)):
+            store.check_place(pipeline.artifact(name))
+            store.empty(partial)
+            (partial / store.REBUILD).touch()
+    return frozenset(partials)
 
 
 def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False, draw: Draw | None = None) -> bool:
@@ -128,8 +139,7 @@ def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip"
     plan = pipeline.plan(stage)
     for name in pipeline.reads(stage):
         folder = pipeline.artifact(name)
-        changed = store.changed_file(folder, store.read_record(folder) or {"files": {}})
-        if changed is not None:
+        if changed := store.changed_file(folder, store.read_record(folder) or {"files": {}}):
             raise ArtifactError(
                 "{changed}: has other bytes than recorded, and {stage} reads it: rebuild it with {command}",
                 changed=changed,
@@ -186,7 +196,7 @@ def _prepare(pipeline: Pipeline, stage: Stage, plan: Plan, *, rebuild: bool) -> 
     failed = begun.pop("failed", "") if begun else ""
     if begun and not reasons:
         if failed:
-            store.write_json(partial / store.PLAN, begun)
+            write_json(partial / store.PLAN, begun, sort_keys=True)
         return
     if reasons and not rebuild and not failed and store.holds_work(partial):
         raise ArtifactError(_refusal(pipeline, partial, stage, reasons))
@@ -196,12 +206,11 @@ def _prepare(pipeline: Pipeline, stage: Stage, plan: Plan, *, rebuild: bool) -> 
 def _work(pipeline: Pipeline, stage: Stage) -> None:
     """Runs the stage in its partial folder and turns that into the artifact."""
     partial = pipeline.partial(stage.name)
-    final = pipeline.artifact(stage.name)
     plan = pipeline.plan(stage)
-    begins = Message("{stage}: starting", stage=stage.name)
     if store.holds_work(partial):
-        begins = Message("{stage}: resuming", stage=stage.name)
-    _logger.info(begins)
+        _logger.info(Message("{stage}: resuming", stage=stage.name))
+    else:
+        _logger.info(Message("{stage}: starting", stage=stage.name))
     resumed = any(path.name not in (store.PLAN, store.REBUILD, MARK) for path in partial.iterdir())
     started = datetime.datetime.now(datetime.UTC)
     clock = time.monotonic()
@@ -210,7 +219,7 @@ def _work(pipeline: Pipeline, stage: Stage) -> None:
         counts = _run(pipeline, stage)
     except (CorpusError, ModelError, SettingsError) as error:  # caused by the recipe or the text
         begun = store.read_json(partial / store.PLAN) or {}
-        store.write_json(partial / store.PLAN, {**begun, "failed": error.message.as_json()})
+        write_json(partial / store.PLAN, {**begun, "failed": error.message.as_json()}, sort_keys=True)
         if not isinstance(error, SettingsError):
             error.exit_code = 1
         raise
@@ -226,18 +235,17 @@ def _work(pipeline: Pipeline, stage: Stage) -> None:
         "command": pipeline.runtime.call or shlex.join(["korbert", *sys.argv[1:]]),
         "sources": pipeline.sources.remembered(),
     }
-    store.finish(partial, final, plan, {"counts": counts, "numerics": numerics}, about)
-    done = Message(
-        "{stage}: done in {seconds:.1f} s: {totals}", stage=stage.name, seconds=seconds, totals=_in_words(counts)
+    store.finish(partial, pipeline.artifact(stage.name), plan, {"counts": counts, "numerics": numerics}, about)
+    totals = _in_words(counts)
+    _logger.info(
+        Message("{stage}: done in {seconds:.1f} s: {totals}", stage=stage.name, seconds=seconds, totals=totals)
     )
-    _logger.info(done)
 
 
-def _run(pipeline: Pipeline, stage: Stage) -> Mapping[str, Any]:
-    run: Callable[..., Mapping[str, Any]] = pkgutil.resolve_name(stage.run)
-    settings = pipeline.recipe.section(stage.name)
-    partial = pipeline.partial(stage.name)
-    return run(settings, pipeline.inputs(stage), partial, pipeline.runtime)
+def _run(pipeline: Pipeline, stage: Stage) -> StageCounts:
+    run: Callable[..., StageCounts] = pkgutil.resolve_name(stage.run)
+    section = pipeline.recipe.section(stage.name)
+    return run(section, pipeline.inputs(stage), pipeline.partial(stage.name), pipeline.runtime)
 
 
 def _numerics(pipeline: Pipeline, stage: Stage) -> JsonObject:
@@ -247,15 +255,14 @@ def _numerics(pipeline: Pipeline, stage: Stage) -> JsonObject:
     section = pipeline.recipe.section(stage.name)
     path = pipeline.partial(stage.name) / store.PLAN
     device = training.choose_device(pipeline.runtime.device)
-    now: JsonObject = dict(training.numerics(device, section.precision, section.threads))
-    now["processes"] = connected().size
+    now: JsonObject = {**training.numerics(device, section.precision, section.threads), "processes": connected().size}
     plan = store.read_json(path) or {}
     earlier = [sitting for sitting in plan.get("sittings", []) if sitting != now]
-    store.write_json(path, {**plan, "sittings": [*earlier, now]})
+    write_json(path, {**plan, "sittings": [*earlier, now]}, sort_keys=True)
     return {**now, "earlier": earlier} if earlier else now
 
 
-def _in_words(counts: Mapping[str, Any]) -> Message:
+def _in_words(counts: StageCounts) -> Message:
     """The first totals; after `dropped`, its most frequent reasons (`dropped.too_short`)."""
     totals = {key: value for key, value in counts.items() if isinstance(value, int)}
     reasons = Counter({key.partition(".")[2]: value for key, value in totals.items() if key.startswith("dropped.")})

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from korbert.corpus.overlap import found_in
 from korbert.modeling import FeatureModel, Model, save_model
-from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import StageCounts, StageInputs
+from korbert.pipelines.artifacts.stage import Runtime, StageCounts, StageInputs
 from korbert.pipelines.experiments.preparing import Build, PreparedTask, builds_of, prepare
 from korbert.pipelines.experiments.scores import score_table
 from korbert.pipelines.experiments.search import ModelResult, baselines, learn
@@ -71,42 +70,37 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
         write_json(output / "predictions.json", dict(zip(ids, answers, strict=True)))  # the official file of answers
         remove(output / "submission", lambda folder: True)  # of the stage alone: left by an interrupted run
         write_submission(output / "model", output / "submission")
-    unseen = _unseen(ready, inputs.artifacts.get("clean")) if settings.unseen else None
-    return _write_scores(replace(ready, task=task), results, unseen)
 
-
-def _write_scores(ready: PreparedTask, results: list[ModelResult], unseen: NDArray[np.bool_] | None) -> StageCounts:
-    """Writes scores.json and returns its counts: rows of each part, scored rows with the texts of a training row."""
-    task = ready.task
-    scored = ready.scored
+    # The counts: rows of each part, scored rows with the texts of a training row, and scored rows with unseen texts.
     counts: StageCounts = {name: len(part.rows) for name, part in ready.parts.items()}
     counts["test_in_train"] = len(seen_in(task, scored.rows, ready.rows.train))
-    if unseen is not None:
+    unseen = None
+    if settings.unseen:
+        unseen = _unseen(ready, inputs.artifacts.get("clean"))
         counts["unseen"] = int(unseen.sum())
     record = {
-        **ready.facts,
+        **replace(ready, task=task).facts,
         **score_table(task, scored.rows, results, unseen),
-        "details": task.details(scored, results[0].predictions),
+        "details": task.details(scored, main.predictions),
         "counts": counts,
         "said": [line.as_json() for line in ready.said],
-        "note": ready.settings.note,
+        "note": settings.note,
     }
-    write_json(ready.output / "scores.json", record)
+    write_json(output / "scores.json", record)
     return counts
 
 
 def _unseen(ready: PreparedTask, clean: Path | None) -> NDArray[np.bool_]:
     """(scored,) bool: rows none of whose texts stands in the training or validation rows, or in the recipe's corpus."""
-    scored = ready.scored.rows
     parts = ready.rows
-    task = ready.task
+    texts_of = ready.task.together
     learned = [parts.train, *([parts.valid] if parts.test else []), *filter(None, [parts.warm_up])]
-    owners = [(number, text) for number, row in enumerate(scored) for text in task.together(row)]
-    others = [text for rows in learned for row in rows for text in task.together(row)]
+    others = [text for rows in learned for row in rows for text in texts_of(row)]
+    owners = [(number, text) for number, row in enumerate(parts.scored) for text in texts_of(row)]
     documents = clean and clean / "documents"
     with track("compare", total=None):
         is_known = found_in([text for _, text in owners], others, documents, ready.output, ready.runtime.workers)
-    unseen = np.ones(len(scored), dtype=np.bool_)
+    unseen = np.ones(len(parts.scored), dtype=np.bool_)
     unseen[[number for (number, _), known in zip(owners, is_known, strict=True) if known]] = False
     return unseen
 

@@ -25,9 +25,7 @@ from korbert.modeling import (
     take_vectors,
     take_weights,
 )
-from korbert.pipelines.artifacts import store
-from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import Chain, StageCounts, StageInputs
+from korbert.pipelines.artifacts.stage import Chain, Runtime, StageCounts, StageInputs
 from korbert.pipelines.stages.stage_settings import PretrainStage
 from korbert.pretraining import (
     Distillation,
@@ -43,7 +41,7 @@ from korbert.pretraining import (
     SpecialIds,
     take_layers,
 )
-from korbert.system import broadcast, connected, require_rows
+from korbert.system import broadcast, connected, require_rows, write_json
 from korbert.tokenization import RECORD, AnyTokenizer, Tokenizer, piece_vectors
 from korbert.training import FitResult, TrainingOutput, TrainingPlan, autocast, choose_device, fit, load_newest
 
@@ -56,10 +54,8 @@ def run(settings: PretrainStage, inputs: StageInputs, output: Path, runtime: Run
     device = choose_device(runtime.device)
 
     # Training rows, evaluation rows, and the samples whose predictions are shown on the report page.
-    shards = inputs.artifacts["shard"]
     tokenizer = Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
-    unigram = piece_counts(shards)
-    rows = ShardRows(settings, shards, SpecialIds.of(tokenizer), unigram)
+    rows = ShardRows.of(settings, inputs.artifacts["shard"], SpecialIds.of(tokenizer))
     phases = rows.phases()
     heldout = rows.heldout()
     held_out = pretraining.heldout_batches(heldout, settings.heldout_rows)
@@ -67,7 +63,7 @@ def run(settings: PretrainStage, inputs: StageInputs, output: Path, runtime: Run
 
     def look(model: nn.Module, step: int) -> dict[str, float | int]:
         samples.write(model.generator if isinstance(model, ReplacementModel) else model, step)
-        return pretraining.evaluate(model, held_out, unigram, loss)
+        return pretraining.evaluate(model, held_out, rows.counts, loss)
 
     model, loss = _initial_model(settings, inputs, output, tokenizer)
     before: dict[str, float | int] = {}
@@ -75,7 +71,7 @@ def run(settings: PretrainStage, inputs: StageInputs, output: Path, runtime: Run
         model.to(device).eval()
         with autocast(device, settings.precision):  # samples of step 0 would truncate those of a resumed run
             resumed = (output / "samples.jsonl").exists()
-            before = pretraining.evaluate(model, held_out, unigram, loss) if resumed else look(model, 0)
+            before = pretraining.evaluate(model, held_out, rows.counts, loss) if resumed else look(model, 0)
     result = fit(
         model,
         pretraining.in_phases(phases),
@@ -135,7 +131,7 @@ def _written(
     kept = [name for name in before if name.endswith(("_loss", "_accuracy")) and name != "unigram_loss"]
     figures = {**result.heldout, **{f"init_{name}": before[name] for name in kept}}
     finite = {name: value if math.isfinite(value) else None for name, value in figures.items()}
-    store.write_json(output / "scores.json", {**finite, **counts})
+    write_json(output / "scores.json", {**finite, **counts}, sort_keys=True)
     return counts
 
 
@@ -222,12 +218,21 @@ def inspect(chain: Chain) -> None:
 
 @dataclass(frozen=True)
 class ShardRows:
-    """The rows of a pretraining. folder: shard artifact, or the same layout. counts: (V,), of piece_counts."""
+    """The rows of a pretraining. folder: shard artifact, or the same layout.
+
+    counts: (V,) number of occurrences of each piece in the training shards.
+    """
 
     settings: PretrainStage
     folder: Path
     ids: SpecialIds
     counts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, settings: PretrainStage, folder: Path, ids: SpecialIds) -> "ShardRows":
+        """The rows of the shards in a folder."""
+        counts = pq.read_table(folder / "pieces.parquet", columns=["count"])["count"]
+        return cls(settings, folder, ids, counts.to_numpy())
 
     def phases(self) -> list[Phase]:
         """The training rows of each phase.
@@ -261,8 +266,7 @@ class ShardRows:
     def heldout(self) -> PretrainingRows:
         """Held-out rows of the first phase's length throughout, so that points of a curve are comparable."""
         files = sorted((self.folder / "heldout").glob("[!.]*.arrow"))
-        masking = self.settings.masking.all_masked()
-        return self._rows(files, self.settings.phases[0].length, masking)
+        return self._rows(files, self.settings.phases[0].length, self.settings.masking.all_masked())
 
     def _rows(self, files: Any, length: int, masking: MaskingSettings, **more: Any) -> PretrainingRows:
         of = self.settings
@@ -270,9 +274,3 @@ class ShardRows:
         return PretrainingRows(
             files, self.ids, length, masking, of.pairs, of.seed, objectives=of.objectives, spans=spans, **more
         )
-
-
-def piece_counts(folder: Path) -> NDArray[np.int64]:
-    """(V,) number of occurrences of each piece in the training shards."""
-    counts: NDArray[np.int64] = pq.read_table(folder / "pieces.parquet", columns=["count"])["count"].to_numpy()
-    return counts

@@ -4,9 +4,7 @@ from pathlib import Path
 
 from korbert.corpus.settings import ShardSettings
 from korbert.corpus.shards import shard
-from korbert.pipelines.artifacts import store
-from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import StageCounts, StageInputs
+from korbert.pipelines.artifacts.stage import Runtime, StageCounts, StageInputs
 from korbert.pipelines.stages.analyze import check_versions
 from korbert.tokenization import Tokenizer
 
@@ -15,6 +13,5 @@ def run(settings: ShardSettings, inputs: StageInputs, output: Path, runtime: Run
     """Writes train/part-*.arrow, heldout/part-*.arrow and pieces.parquet."""
     analyzed = inputs.artifacts["analyze"]
     tokenizer = inputs.artifacts["vocab"] / "tokenizer"
-    record = store.read_json(analyzed / store.RECORD) or {}
-    check_versions(analyzed, record, Tokenizer.load(tokenizer).versions, f"is what {tokenizer} was made with")
+    check_versions(analyzed, Tokenizer.load(tokenizer).versions, f"is what {tokenizer} was made with")
     return dict(shard(analyzed / "morphemes", tokenizer, output, settings, workers=runtime.units))

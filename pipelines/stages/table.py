@@ -33,20 +33,25 @@ def _same_documents_held_out(settings: Any, others: Mapping[str, Any]) -> None:
         of_vocab = getattr(others["vocab"], name)
         if ours != of_vocab:
             raise ValueError(
-                f"{name} {ours} is not vocab.{name} {of_vocab}, so that held-out documents would be counted for"
-                f" the vocabulary: set {name} once, at the top of the recipe"
-            )
+                Message(
+                    "{name} {ours} is not vocab.{name} {of_vocab}, so that held-out documents would be counted for"
+                    " the vocabulary: set {name} once, at the top of the recipe",
+                    name=name, ours=ours, of_vocab=of_vocab,
+                )
+            )  # fmt: skip
 
 
 def _sample_is_one(settings: Any, others: Mapping[str, Any]) -> None:
     """Raises ValueError for too many negatives. The size of an existing tokenizer is checked by pretrain itself."""
-    negatives = settings.head.negatives
     vocab = others["vocab"]
-    if settings.head.kind == "sampled" and not vocab.tokenizer and negatives >= vocab.size:
+    if settings.head.kind == "sampled" and not vocab.tokenizer and settings.head.negatives >= vocab.size:
         raise ValueError(
-            f"head.negatives {negatives}: the vocabulary has at most {vocab.size} entries (vocab.size): "
-            'use fewer, or kind = "full"'
-        )
+            Message(
+                "head.negatives {negatives}: the vocabulary has at most {size} entries (vocab.size): use fewer, or "
+                'kind = "full"',
+                negatives=settings.head.negatives, size=vocab.size,
+            )
+        )  # fmt: skip
 
 
 def is_task(name: str) -> bool:
@@ -65,9 +70,12 @@ def _fits_the_encoder(settings: Any, others: Mapping[str, Any]) -> None:
         positions = others["pretrain"].encoder.max_position_embeddings
         if length > positions:
             raise ValueError(
-                f"max_length {length} is more than pretrain.encoder.max_position_embeddings {positions}: "
-                "lower the former or raise the latter"
-            )
+                Message(
+                    "max_length {length} is more than pretrain.encoder.max_position_embeddings {positions}: "
+                    "lower the former or raise the latter",
+                    length=length, positions=positions,
+                )
+            )  # fmt: skip
 
 
 def task_stage(

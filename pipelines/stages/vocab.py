@@ -11,8 +11,7 @@ from korbert.corpus.counts import count, coverage, form_counts, frequent_cut_for
 from korbert.corpus.settings import AnalyzeSettings
 from korbert.errors import CorpusError, SettingsError
 from korbert.pipelines.artifacts import store
-from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import Chain, StageCounts, StageInputs
+from korbert.pipelines.artifacts.stage import Chain, Runtime, StageCounts, StageInputs
 from korbert.pipelines.stages.analyze import USER_WORDS, check_versions, options_of
 from korbert.pipelines.stages.stage_settings import VocabStage
 from korbert.system import remove, track, write_json
@@ -79,7 +78,7 @@ def run(settings: VocabStage, inputs: StageInputs, output: Path, runtime: Runtim
     analysis = AnalyzeSettings.model_validate(record["settings"])
     options = options_of(analysis, {"user_words": (analyzed / USER_WORDS,)})
     analyzer = Analyzer(options)
-    check_versions(analyzed, record, analyzer.versions, "is installed")
+    check_versions(analyzed, analyzer.versions, "is installed")
 
     base = _base(inputs, options) if settings.tokenizer else None
     counted = count(morphemes, output, seed=seed, heldout_share=share, workers=runtime.units)
@@ -91,8 +90,9 @@ def run(settings: VocabStage, inputs: StageInputs, output: Path, runtime: Runtim
     else:
         tokenizer = extended(base, words, options)
         if settings.add:
-            limits = {"min_count": settings.min_count, "min_documents": settings.min_documents}
-            frequent = frequent_cut_forms(counts, tokenizer, settings.add, **limits)
+            frequent = frequent_cut_forms(
+                counts, tokenizer, settings.add, min_count=settings.min_count, min_documents=settings.min_documents
+            )
             tokenizer = extended(base, (*words, *frequent), options)
     if tokenizer.parts.probe is None:
         tokenizer.take_probe()

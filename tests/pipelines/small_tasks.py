@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import StageInputs
+from korbert.pipelines.artifacts.stage import Runtime, StageInputs
 from korbert.pipelines.stages.finetuning import run
 from korbert.tasks.kinds import KINDS
 

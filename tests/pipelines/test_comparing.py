@@ -107,7 +107,7 @@ PLACE = r"name a folder such as artifacts/RECIPE/pretrain, pretrain\.partial, or
     ("one two", ArtifactError, "no held-out figures yet: wait for the first evaluation"),
     ("one one/clean", ArtifactError, f"is an artifact of clean: {PLACE}"),
     ("one one/nowhere", ArtifactError, f"is absent: {PLACE}"),
-    ("one .", ArtifactError, f"is no pretraining run: {PLACE}"),
+    ("one .", ArtifactError, f"is not a pretraining run: {PLACE}"),
 ])  # fmt: skip
 def test_what_is_no_run_is_named(tmp_path, folders, error, said):
     made(tmp_path / "one")

@@ -11,8 +11,7 @@ from korbert.corpus.counts import frequent_cut_forms
 from korbert.corpus.settings import ShardSettings
 from korbert.errors import ArtifactError, SettingsError
 from korbert.modeling import load_model
-from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import StageInputs
+from korbert.pipelines.artifacts.stage import Runtime, StageInputs
 from korbert.pipelines.stages import pretrain, shard, vocab
 from korbert.pipelines.stages.pretrain import ShardRows, model_and_loss
 from korbert.pipelines.stages.stage_settings import PretrainStage, VocabStage
