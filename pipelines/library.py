@@ -19,8 +19,8 @@ from korbert.errors import KorbertError, SettingsError
 from korbert.folders import model_folder
 from korbert.model import Model
 from korbert.names import on_disk
-from korbert.pipelines import artifacts, experiments, recipes, reports, runs
-from korbert.pipelines.artifacts.record import Artifact
+from korbert.pipelines import experiments, recipes, reports, runs
+from korbert.pipelines.artifacts import Artifact, Runtime
 from korbert.pipelines.experiments.evaluating import Evaluation
 from korbert.pipelines.results import Comparison, Finetuned, Run, figures_of
 from korbert.records import Form, write_rows
@@ -94,10 +94,15 @@ def finetune(
         if output is None:
             output = Path(tempfile.mkdtemp(prefix="korbert-"), "finetuned")
             home.callback(remove, claim(output.parent))
+        if isinstance(model, Model) and model.folder and model_folder(model.folder).exists():
+            model = model.folder
+        elif isinstance(model, Model):  # in no folder, or in one that has gone
+            model.save(aside / "model")
+            model = aside / "model"
         folder = _named(output, "output")
         base = aside if task is None else Path(data or "").resolve()
         single = recipes.one_task.SingleTask(
-            model=_source(model, aside),
+            model=model,
             output=folder,
             files={part: _file(rows, aside, part, kind) for part, rows in parts.items() if rows is not None},
             settings=settings,
@@ -106,7 +111,7 @@ def finetune(
             beside=aside if task is None else None,
         )
         recipe, _ = single.recipe()
-        runtime = artifacts.Runtime(folder.parent, base, workers or cores(), device=device, call="korbert.finetune")
+        runtime = Runtime(folder.parent, base, workers or cores(), device=device, call="korbert.finetune")
         pipeline = runs.Pipeline(recipe, runtime, folder)
         runs.runner.make_all(pipeline, pipeline.stages(), rebuild=rebuild, draw=reports.draw)
         result = Finetuned.open(folder)
@@ -263,16 +268,6 @@ def _file(rows: object, aside: Path, name: str, kind: str | None) -> Any:
     if isinstance(rows, str | os.PathLike):
         return on_disk(Path(rows))
     return write_rows(rows, aside, name, *([_PAIRS] if kind == "embedding" else []))
-
-
-def _source(model: Model | str | Path, aside: Path) -> str | Path:
-    """The folder or the name of a model; one that is in no folder, or whose folder has gone, is saved aside."""
-    if not isinstance(model, Model):
-        return model
-    if model.folder is not None and model_folder(model.folder).exists():
-        return model.folder
-    model.save(aside / "model")
-    return aside / "model"
 
 
 @contextmanager

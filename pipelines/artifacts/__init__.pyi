@@ -1,4 +1,14 @@
 from . import figures as figures
 from . import formatting as formatting
 from . import store as store
+from .record import Artifact as Artifact
+from .record import drawing as drawing
+from .record import json_lines as json_lines
+from .stage import Chain as Chain
+from .stage import Finder as Finder
+from .stage import Help as Help
 from .stage import Runtime as Runtime
+from .stage import Stage as Stage
+from .stage import StageCounts as StageCounts
+from .stage import StageInputs as StageInputs
+from .store import Plan as Plan

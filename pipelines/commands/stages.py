@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from korbert.errors import KorbertError, SettingsError
 from korbert.messages import Message
 from korbert.pipelines import inference, planning, recipes, reports, runs
-from korbert.pipelines.artifacts.stage import Stage
+from korbert.pipelines.artifacts import Stage
 from korbert.pipelines.commands import options
 from korbert.pipelines.stages.table import STAGES, TASK, is_task
 from korbert.system import check_output, cores, in_one_line, is_silent, say, write_whole

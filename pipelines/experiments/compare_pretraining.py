@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from korbert.errors import ArtifactError, SettingsError
 from korbert.messages import Message
-from korbert.pipelines.artifacts.record import json_lines
-from korbert.pipelines.artifacts.store import RECORD, read_json
+from korbert.pipelines.artifacts import json_lines, store
 from korbert.pipelines.experiments.training_log import TrainingLog
 
 _TOKENIZER = Path("tokenizer", "korbert_tokenizer.json")
@@ -76,7 +75,7 @@ def _artifact_of(folder: Path) -> Path:
         if (artifact / "metrics.jsonl").is_file() and artifact.name in names:
             return artifact
     fault = Message("is not a pretraining run") if folder.exists() else Message("is absent")
-    if record := read_json(folder / RECORD):
+    if record := store.read_json(folder / store.RECORD):
         fault = Message("is an artifact of {stage}", stage=record.get("stage"))
     raise ArtifactError(
         "{folder}: {fault}: name a folder such as artifacts/RECIPE/pretrain, pretrain.partial, or models/mood",
@@ -100,14 +99,16 @@ def _open_run(folder: Path, name: str) -> PretrainingRun:
     log = TrainingLog.of(list(json_lines(metrics, growing=True)), timing)
     if not log.heldout:
         raise ArtifactError("{file}: no held-out figures yet: wait for the first evaluation of this run", file=metrics)
-    tokenizer = read_json(folder / "model" / _TOKENIZER) or read_json(folder.parent / "vocab" / _TOKENIZER) or {}
+    tokenizer = (
+        store.read_json(folder / "model" / _TOKENIZER) or store.read_json(folder.parent / "vocab" / _TOKENIZER) or {}
+    )
     return PretrainingRun(
         name=name,
         folder=folder,
         log=log,
         pieces=log.pieces(log.heldout),
         seconds=log.seconds(log.heldout),
-        parameters=(read_json(folder / "scores.json") or {}).get("parameters"),
+        parameters=(store.read_json(folder / "scores.json") or {}).get("parameters"),
         vocab_size=tokenizer.get("vocab_size"),
         tokenizer=tokenizer.get("digest"),
     )

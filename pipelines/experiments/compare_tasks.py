@@ -9,8 +9,7 @@ from typing import Any
 
 from korbert.errors import ArtifactError, ModelError, SettingsError
 from korbert.messages import Message, argument
-from korbert.pipelines.artifacts.record import json_lines
-from korbert.pipelines.artifacts.store import read_json
+from korbert.pipelines.artifacts import json_lines, store
 from korbert.pipelines.experiments.compare_pretraining import distinct_names
 from korbert.pipelines.experiments.scores import score_table
 from korbert.pipelines.experiments.search import ModelResult
@@ -49,7 +48,7 @@ class ComparedModel:
             )  # fmt: skip
         model = model or next(iter(predictions))
         path = folder / "scores.json"
-        scores = read_json(path) or {}
+        scores = store.read_json(path) or {}
         of_seeds = predictions[model]
         facts = [row for row in scores.get("rows", ()) if row.get("name") == model]
         if len(facts) != len(of_seeds):
@@ -146,18 +145,6 @@ def read_predictions(path: Path) -> tuple[list[Row], dict[str, list[list[Any]]]]
     }
 
 
-def _check_rows(first: ComparedModel, other: ComparedModel) -> None:
-    """Raises ArtifactError if the rows are not the same, in the same order."""
-    for number, pair in enumerate(zip_longest(first.rows, other.rows, fillvalue=Row()), 1):
-        wanted, own = ({role: value for role, value in row.items() if value is not None} for row in pair)
-        if wanted != own:
-            raise ArtifactError(
-                "{path}: line {number} is {row}, in {first_path} it is {first_row}: score both on the same file",
-                path=other.folder / PREDICTIONS, number=number, row=_beginning(pair[1]),
-                first_path=first.folder / PREDICTIONS, first_row=_beginning(pair[0]),
-            )  # fmt: skip
-
-
 def _beginning(row: Row) -> str:
     return json.dumps(row, ensure_ascii=False, sort_keys=True)[:200] if row else Message("absent")
 
@@ -187,7 +174,14 @@ def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskCo
             )  # fmt: skip
     task = _common_task(sides)
     for side in sides[1:]:
-        _check_rows(sides[0], side)
+        for number, pair in enumerate(zip_longest(sides[0].rows, side.rows, fillvalue=Row()), 1):
+            here, there = ({role: value for role, value in row.items() if value is not None} for row in pair)
+            if here != there:
+                raise ArtifactError(
+                    "{path}: line {number} is {row}, in {first_path} it is {first_row}: score both on the same file",
+                    path=side.folder / PREDICTIONS, number=number, row=_beginning(pair[1]),
+                    first_path=sides[0].folder / PREDICTIONS, first_row=_beginning(pair[0]),
+                )  # fmt: skip
     named = [replace(side, name=name) for side, name in zip(sides, distinct_names(paths), strict=True)]
     return TaskComparison.of(task, named)
 

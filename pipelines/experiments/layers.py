@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from korbert.modeling import FeatureSettings
-from korbert.pipelines.artifacts.stage import Runtime, StageInputs
+from korbert.pipelines.artifacts import Runtime, StageInputs
 from korbert.pipelines.experiments.preparing import builds_of, kept_vectors, prepare
 from korbert.pipelines.experiments.scores import score_table
 from korbert.pipelines.experiments.search import ModelResult, baselines, learn

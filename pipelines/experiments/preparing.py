@@ -17,7 +17,7 @@ from torch import nn
 from korbert.errors import SettingsError
 from korbert.messages import Message
 from korbert.modeling import EncoderConfig, FeatureModel, Model, chosen_layers, init_encoder_from, load_model
-from korbert.pipelines.artifacts.stage import Runtime, StageInputs
+from korbert.pipelines.artifacts import Runtime, StageInputs
 from korbert.records import open_table
 from korbert.system import broadcast, claim, is_intact, package, require_rows
 from korbert.tasks.doubts import doubts

@@ -14,7 +14,7 @@ from korbert.corpus.questions.generate import Asked, QuestionSettings, generate,
 from korbert.corpus.readers import find_files
 from korbert.corpus.settings import SourceSettings
 from korbert.errors import CorpusError, SettingsError
-from korbert.messages import Message, argument
+from korbert.messages import argument
 from korbert.system import JsonObject, check_output, claim, remove, write_aside
 
 _GROUPS = {  # prefix of a count -> what it counts
@@ -59,9 +59,21 @@ def write_questions(
         made = generate(settings, source, files, workers=workers, counts=counts, partial=partial)
         with closing(made):
             file.writelines(text.encode() for text in _squad(_first(made, count, counts)))
-        if not counts["written"]:
-            remove(partial)
-            raise CorpusError(_why_none(corpus, source, counts))
+        if counts["written"]:
+            return
+        remove(partial)
+        faults = sum(number for name, number in counts.items() if name.startswith("document_"))
+        if faults and faults == counts["documents"]:
+            raise CorpusError(
+                "{corpus}: none of {faults:,} records has text in the field {text!r}: name the field with {option}",
+                corpus=corpus, faults=faults, text=source.text, option=argument("text"),
+            )  # fmt: skip
+        raise CorpusError(
+            "{corpus}: no questions from {paragraphs:,} paragraphs, {short:,} of them too short: give running text; if "
+            "documents of a text file span several lines, add {option} blank or file",
+            corpus=corpus, paragraphs=counts["paragraphs"], short=counts["paragraph_too_short"],
+            option=argument("documents"),
+        )  # fmt: skip
 
     write_aside(output, write)
     remove(partial)
@@ -100,21 +112,6 @@ def _entries(asked: Asked) -> list[JsonObject]:
         }
         for number, made in enumerate(asked.questions)
     ]
-
-
-def _why_none(corpus: str, source: SourceSettings, counts: Counter[str]) -> Message:
-    faults = sum(number for name, number in counts.items() if name.startswith("document_"))
-    if faults and faults == counts["documents"]:
-        return Message(
-            "{corpus}: none of {faults:,} records has text in the field {text!r}: name the field with {option}",
-            corpus=corpus, faults=faults, text=source.text, option=argument("text"),
-        )  # fmt: skip
-    return Message(
-        "{corpus}: no questions from {paragraphs:,} paragraphs, {short:,} of them too short: give running text; if "
-        "documents of a text file span several lines, add {option} blank or file",
-        corpus=corpus, paragraphs=counts["paragraphs"], short=counts["paragraph_too_short"],
-        option=argument("documents"),
-    )  # fmt: skip
 
 
 def described(output: Path, counts: Counter[str]) -> Iterator[str]:

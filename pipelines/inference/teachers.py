@@ -10,6 +10,7 @@ import os
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from http.client import HTTPException
@@ -61,7 +62,10 @@ def write_teacher_vectors(
     digest.update(f"{sha256_of(texts)} {text} {size}".encode())
     made_from = digest.hexdigest()
     if output.exists():
-        if _made_from(output) != made_from:
+        recorded = b""
+        with suppress(OSError, pa.ArrowException):  # raised by a file that is not Parquet
+            recorded = (pq.read_schema(output).metadata or {}).get(b"made_from", b"")
+        if recorded != made_from.encode():
             raise SettingsError(
                 "{output}: holds the vectors of other texts or another teacher: remove it", output=output
             )
@@ -81,14 +85,6 @@ def write_teacher_vectors(
         teacher = Cut(teacher, np.load(kept))
     with track("teacher", None, "texts") as advance:
         write_vectors(teacher, _distinct(texts, text), output, failed, advance, made_from=made_from)
-
-
-def _made_from(output: Path) -> str | None:
-    """The digest in the metadata of a file; None: it is no such file."""
-    try:
-        return str((pq.read_schema(output).metadata or {}).get(b"made_from", b""), "ascii")
-    except (OSError, pa.ArrowException):
-        return None
 
 
 def _distinct(path: Path, text: str | None) -> Iterator[InputResult]:

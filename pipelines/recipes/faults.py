@@ -18,6 +18,7 @@ def explain(path: Path, error: ValidationError, model: type[BaseModel], section:
     details = error.errors()
     first = details[0]
     loc = first["loc"]
+    fault: str
     key = (section + ".".join(map(str, loc))).rstrip(".")
     if first["type"] == "extra_forbidden":
         fault = _unknown_key(model, section, loc)

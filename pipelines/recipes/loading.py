@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from korbert.errors import SettingsError
 from korbert.messages import reason
-from korbert.pipelines.artifacts.stage import Finder, Stage
+from korbert.pipelines.artifacts import Finder, Stage
 from korbert.pipelines.recipes.faults import explain, near
 from korbert.pipelines.recipes.files import apply_change, find, read_tables, refuse_boundless
 from korbert.pipelines.stages.table import STAGES, TASK, is_task, task_stage

@@ -48,7 +48,13 @@ class SingleTask:
         if train:
             if "kind" not in section:
                 line = self._infer(section, columns)
-            section |= {"form": self.form} | {part: self._pattern(file) for part, file in self.files.items()}
+            section["form"] = self.form
+            for part, file in self.files.items():
+                section[part] = str(file)
+                if isinstance(file, Path):  # not an address
+                    if not file.exists():
+                        raise SettingsError("{path}: no such file: check its name and folder", path=file)
+                    section[part] = glob.escape(str(file.absolute()).removeprefix(f"{self.beside}/"))
             entry = KINDS.get(ALIASES.get(section["kind"], section["kind"]))
             role = entry.kind_class.label_role if entry else "label"  # an unknown kind is refused with other settings
             if role != "label" and (label := columns.pop("label", None)):
@@ -76,11 +82,3 @@ class SingleTask:
             "{file}: {kind}: {why}; {option} says otherwise",
             file=train, kind=detected.kind, why=detected.why, option=argument("kind"),
         )  # fmt: skip
-
-    def _pattern(self, file: object) -> str:
-        """The path of a file or folder, with glob characters escaped; an address as it is."""
-        if not isinstance(file, Path):
-            return str(file)
-        if not file.exists():
-            raise SettingsError("{path}: no such file: check its name and folder", path=file)
-        return glob.escape(str(file.absolute()).removeprefix(f"{self.beside}/"))

@@ -9,9 +9,7 @@ from typing import Any, Literal
 
 from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.messages import Message, argument, joined
-from korbert.pipelines.artifacts import store
-from korbert.pipelines.artifacts.stage import Runtime, Stage, StageInputs
-from korbert.pipelines.artifacts.store import Plan
+from korbert.pipelines.artifacts import Plan, Runtime, Stage, StageInputs, store
 from korbert.pipelines.recipes.files import find
 from korbert.pipelines.recipes.loading import Recipe, load
 from korbert.pipelines.runs.sources import Sources

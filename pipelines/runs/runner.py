@@ -16,10 +16,8 @@ from typing import Literal
 from korbert import training
 from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
 from korbert.messages import Message, argument, joined
-from korbert.pipelines.artifacts import store
+from korbert.pipelines.artifacts import Plan, Stage, StageCounts, store
 from korbert.pipelines.artifacts.figures import label
-from korbert.pipelines.artifacts.stage import Stage, StageCounts
-from korbert.pipelines.artifacts.store import Plan
 from korbert.pipelines.runs.pipeline import Pipeline
 from korbert.system import (
     MARK,
@@ -169,14 +167,11 @@ def _refusal(pipeline: Pipeline, folder: Path, stage: Stage, reasons: Sequence[s
         "{folder}: is not what {recipe} would make: {reasons}: rebuild it with {command}, or {instead}",
         folder=folder, recipe=pipeline.recipe.given, reasons=shown, command=command, instead=instead,
     )  # fmt: skip
-    if hasattr(pipeline.recipe.section(stage.name), "init") and all(_is_length(reason) for reason in reasons):
+    changed = [reason.values.get("name", "") if isinstance(reason, Message) else "" for reason in reasons]
+    are_lengths = all(str(name).split(".")[-1] in _LENGTHS for name in changed)
+    if are_lengths and hasattr(pipeline.recipe.section(stage.name), "init"):
         refusal = joined((refusal, _LONGER_HERE if pipeline.place else _LONGER_IN_A_RECIPE))
     return refusal
-
-
-def _is_length(reason: str) -> bool:
-    """Whether a difference is in how long to train."""
-    return isinstance(reason, Message) and str(reason.values.get("name", "")).split(".")[-1] in _LENGTHS
 
 
 def _prepare(pipeline: Pipeline, stage: Stage, plan: Plan, *, rebuild: bool) -> None:

@@ -9,8 +9,7 @@ from korbert.errors import ArtifactError, CorpusError, ModelError
 from korbert.folders import bundled, is_on_hub
 from korbert.messages import argument
 from korbert.names import nfc, on_disk
-from korbert.pipelines.artifacts import store
-from korbert.pipelines.artifacts.stage import Finder
+from korbert.pipelines.artifacts import Finder, store
 from korbert.pipelines.recipes.loading import Recipe
 from korbert.records import File
 from korbert.system import JsonObject, sha256_of

@@ -7,8 +7,7 @@ from typing import Any
 from korbert.corpus.analyze import analyze
 from korbert.corpus.settings import AnalyzeSettings
 from korbert.errors import ArtifactError, SettingsError
-from korbert.pipelines.artifacts import store
-from korbert.pipelines.artifacts.stage import Runtime, StageCounts, StageInputs
+from korbert.pipelines.artifacts import Runtime, StageCounts, StageInputs, store
 from korbert.tokenization import AnalyzerOptions, read_user_words
 
 USER_WORDS = "user_words.tsv"  # in the artifact, for later stages

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from korbert.corpus.cleaning.clean import clean
 from korbert.corpus.settings import CleanSettings
-from korbert.pipelines.artifacts.stage import Runtime, StageCounts, StageInputs
+from korbert.pipelines.artifacts import Runtime, StageCounts, StageInputs
 
 
 def run(settings: CleanSettings, inputs: StageInputs, output: Path, runtime: Runtime) -> StageCounts:

@@ -23,10 +23,17 @@ from numpy.typing import NDArray
 
 from korbert.corpus.overlap import found_in
 from korbert.modeling import FeatureModel, Model, save_model
-from korbert.pipelines.artifacts.stage import Runtime, StageCounts, StageInputs
-from korbert.pipelines.experiments.preparing import Build, PreparedTask, builds_of, prepare
-from korbert.pipelines.experiments.scores import score_table
-from korbert.pipelines.experiments.search import ModelResult, baselines, learn
+from korbert.pipelines.artifacts import Runtime, StageCounts, StageInputs
+from korbert.pipelines.experiments import (
+    Build,
+    ModelResult,
+    PreparedTask,
+    baselines,
+    builds_of,
+    learn,
+    prepare,
+    score_table,
+)
 from korbert.pipelines.submission.writing import write_submission
 from korbert.system import connected, remove, track, write_json, write_whole
 from korbert.tasks.doubts import seen_in

@@ -25,7 +25,7 @@ from korbert.modeling import (
     take_vectors,
     take_weights,
 )
-from korbert.pipelines.artifacts.stage import Chain, Runtime, StageCounts, StageInputs
+from korbert.pipelines.artifacts import Chain, Runtime, StageCounts, StageInputs
 from korbert.pipelines.stages.stage_settings import PretrainStage
 from korbert.pretraining import (
     Distillation,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from korbert.corpus.settings import ShardSettings
 from korbert.corpus.shards import shard
-from korbert.pipelines.artifacts.stage import Runtime, StageCounts, StageInputs
+from korbert.pipelines.artifacts import Runtime, StageCounts, StageInputs
 from korbert.pipelines.stages.analyze import check_versions
 from korbert.tokenization import Tokenizer
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from korbert.folders import model_folder, tokenizer_folder
 from korbert.messages import Message
-from korbert.pipelines.artifacts.stage import Help, Stage
+from korbert.pipelines.artifacts import Help, Stage
 from korbert.tasks import sets
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from pydantic import ValidationError
 from korbert.corpus.counts import count, coverage, form_counts, frequent_cut_forms, usage
 from korbert.corpus.settings import AnalyzeSettings
 from korbert.errors import CorpusError, SettingsError
-from korbert.pipelines.artifacts import store
-from korbert.pipelines.artifacts.stage import Chain, Runtime, StageCounts, StageInputs
+from korbert.pipelines.artifacts import Chain, Runtime, StageCounts, StageInputs, store
 from korbert.pipelines.stages.analyze import USER_WORDS, check_versions, options_of
 from korbert.pipelines.stages.stage_settings import VocabStage
 from korbert.system import remove, track, write_json
