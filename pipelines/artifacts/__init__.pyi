@@ -8,6 +8,7 @@ from .stage import Chain as Chain
 from .stage import Finder as Finder
 from .stage import Help as Help
 from .stage import Runtime as Runtime
+from .stage import Sections as Sections
 from .stage import Stage as Stage
 from .stage import StageCounts as StageCounts
 from .stage import StageInputs as StageInputs

@@ -7,7 +7,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from korbert import corpus
-from korbert.system import cores, number_in
+from korbert.system import JsonObject, cores, number_in
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 _ROW_WORKERS_OF_A_GPU = 4  # make a million pieces per second
 
 StageCounts = dict[str, int | float]
+Sections = Mapping[str, Any]
+"""Stage -> its settings, of those that the recipe has."""
+
 Finder = Callable[[Path], Path]
 """A folder as given -> the folder itself, or the matching one inside it (korbert.folders)."""
 
@@ -139,8 +142,8 @@ class Stage:
     patterns: Callable[[Any], Mapping[str, str]] = lambda settings: {}
     found: Callable[[Any, Path], Mapping[str, tuple[Path, ...]]] = lambda settings, data: {}
     folders: Callable[[Any], Mapping[str, tuple[str, Finder]]] = lambda settings: {}
-    derive: Callable[[dict[str, Any], Mapping[str, Any]], None] = lambda section, others: None
-    check: Callable[[Any, Mapping[str, Any]], None] = lambda settings, others: None
+    derive: Callable[[JsonObject, Sections], None] = lambda section, others: None
+    check: Callable[[Any, Sections], None] = lambda settings, others: None
     page: str = ""
     products: Mapping[str, str] = field(default_factory=dict)
     preview: str = ""
@@ -152,7 +155,7 @@ class Stage:
         section: type[BaseModel] = resolve_name(self.settings) if isinstance(self.settings, str) else self.settings
         return section
 
-    def reads_under(self, settings: Any) -> tuple[str, ...]:
+    def reads_under(self, settings: object) -> tuple[str, ...]:
         """The stages that it reads under these settings; all of `reads` for None."""
         unread = () if settings is None else self.unread(settings)
         return tuple(name for name in self.reads if name not in unread)

@@ -157,7 +157,7 @@ def read_json(path: Path, fields: type[BaseModel] | None = None) -> JsonObject |
     return value
 
 
-def digest_of(record: Mapping[str, Any]) -> str:
+def digest_of(record: JsonObject) -> str:
     """SHA-256 over settings, inputs and data files, as canonical JSON."""
     covered = {key: record[key] for key in ("format", "stage", "stage_version", "settings", "inputs", "files")}
     text = json.dumps(covered, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
@@ -174,7 +174,7 @@ def data_files(folder: Path) -> list[Path]:
     )
 
 
-def differences(plan: Plan, record: Mapping[str, Any]) -> list[Message]:
+def differences(plan: Plan, record: JsonObject) -> list[Message]:
     """The fields in which a record differs from this plan, one line each, with the plan's value first.
 
     A record without files is the plan of a partial folder, which is not resumed with other versions of libraries.
@@ -190,7 +190,7 @@ def differences(plan: Plan, record: Mapping[str, Any]) -> list[Message]:
 _ABSENT = object()
 
 
-def _compare(here: Any, there: Any, where: Message, name: str = "") -> Iterator[Message]:
+def _compare(here: object, there: object, where: Message, name: str = "") -> Iterator[Message]:
     """A line for each difference between two JSON values, of which the second is `where`."""
     if isinstance(here, dict) and isinstance(there, dict):
         for key in sorted(here.keys() | there.keys()):
@@ -214,7 +214,7 @@ def _compare(here: Any, there: Any, where: Message, name: str = "") -> Iterator[
         )  # fmt: skip
 
 
-def damage(folder: Path, record: Mapping[str, Any], *, hashes: bool = False) -> Message | None:
+def damage(folder: Path, record: JsonObject, *, hashes: bool = False) -> Message | None:
     """The first fault in the data files of an artifact, or None. Checks sizes, and hashes if `hashes`."""
     for name, wanted in record["files"].items():
         path = folder / name
@@ -231,7 +231,7 @@ def damage(folder: Path, record: Mapping[str, Any], *, hashes: bool = False) -> 
     return Message("{path} is not in the record", path=extra[0]) if extra else None
 
 
-def changed_file(folder: Path, record: Mapping[str, Any]) -> Path | None:
+def changed_file(folder: Path, record: JsonObject) -> Path | None:
     """The first data file whose bytes differ from the recorded SHA-256; None if none does.
 
     `run.json` keeps the size and mtime of each hashed file; a file is hashed again only if either changed.
@@ -253,7 +253,7 @@ def changed_file(folder: Path, record: Mapping[str, Any]) -> Path | None:
     return None
 
 
-def finish(partial: Path, final: Path, plan: Plan, facts: Mapping[str, Any], run: Mapping[str, Any]) -> JsonObject:
+def finish(partial: Path, final: Path, plan: Plan, facts: JsonObject, run: JsonObject) -> JsonObject:
     """Turns a partial folder into the artifact: syncs and hashes files, writes the record, renames. Returns the record.
 
     facts: counts and numerics. run: the content of run.json, except the sizes and times of hashed files.
@@ -382,7 +382,7 @@ def strangers(folder: Path) -> list[Path]:
     return [path for path in found if not is_litter(path.name)]
 
 
-def _is_listed(folder: Path, record: Mapping[str, Any]) -> Callable[[str], bool]:
+def _is_listed(folder: Path, record: JsonObject) -> Callable[[str], bool]:
     """Whether a file of an artifact is ours, by its name relative to the folder."""
     names = record["files"].keys() | _UNRECORDED
     try:

@@ -19,7 +19,7 @@ from korbert.pipelines import inference, reports
 from korbert.pipelines.artifacts.formatting import megabytes
 from korbert.pipelines.commands import options
 from korbert.records import Format, excel
-from korbert.system import check_output, console, say, track, write_whole
+from korbert.system import JsonObject, check_output, console, say, track, write_whole
 from korbert.tasks.kinds import kind_of_task
 
 _FILE = options.PathType()
@@ -40,7 +40,12 @@ _SENTENCE = "나는 어제 학교에 갔다가 친구를 만났는데, 정말 �
 @options.accept_kiwi
 @options.debug
 def tokenize(
-    tokenizer: Path, texts: tuple[str, ...], input: Any, as_json: bool, special_tokens: bool, check: bool
+    tokenizer: Path,
+    texts: tuple[str, ...],
+    input: options.Input | None,
+    as_json: bool,
+    special_tokens: bool,
+    check: bool,
 ) -> None:
     """Split TEXT into pieces.
 
@@ -98,7 +103,7 @@ def predict(
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("predict", None, "lines") as advance:
         predicting = inference.predicting
 
-        def batches() -> Iterator[list[dict[str, Any]]]:
+        def batches() -> Iterator[list[JsonObject]]:
             for results in predicting.predict_lines(loaded, input.file, input.name, form=form, columns=by_role):
                 yield [predicting.chosen(result, top, threshold) for result in results]
                 for result in results:
@@ -129,7 +134,9 @@ def predict(
 @click.option("--top", type=click.IntRange(min=1), default=5, help="Number of candidates per gap.")
 @options.as_json
 @options.on_models
-def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: bool, device: str) -> None:
+def fill(
+    model: Path, texts: tuple[str, ...], input: options.Input | None, top: int, as_json: bool, device: str
+) -> None:
     """Fill each [MASK] in TEXT with the most probable pieces.
 
     MODEL is a pretrain artifact, such as artifacts/demo/pretrain. Texts are arguments, or lines of --input or standard
@@ -271,7 +278,9 @@ def look(
     say(html)
 
 
-def _compare(loaded: "korbert.Model", word: str, sentences: options.Input, html: Path | None, asked: Any) -> None:
+def _compare(
+    loaded: "korbert.Model", word: str, sentences: options.Input, html: Path | None, asked: JsonObject
+) -> None:
     """Prints the cosines of the vectors of a word in the sentences of a file, and writes their page."""
     found: list[Any] = []
     for place, text in inference.lines.texts(sentences.file, sentences.name, "auto"):

@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -19,10 +19,12 @@ from korbert.messages import Message, in_language, joined
 from korbert.names import did_you_mean, on_disk
 from korbert.pipelines import inference, recipes
 from korbert.records import FORMATS, FORMS, Format, Sheet
-from korbert.system import Messages, is_silent, printable, say, shortened
+from korbert.system import JsonObject, Messages, is_silent, printable, say, shortened
 from korbert.vectors import Mix, PoolingName
 
 if TYPE_CHECKING:
+    from korbert.model import Model
+    from korbert.training import InferencePrecision
     from korbert.vectors import Asked
 
 ACCEPT = "KORBERT_ACCEPT_KIWI"  # as in korbert.tokenization.folder, which costs more to import than `--help` may
@@ -31,7 +33,7 @@ _MOST_WORKERS = 4_096  # half a gigabyte each: more must be a typo
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def loaded(model: Path, device: str, precision: Any) -> Any:
+def loaded(model: Path, device: str, precision: "InferencePrecision") -> "Model":
     """korbert.load for batches of texts. Says on standard error if `auto` chose a precision that rounds."""
     import korbert
 
@@ -54,7 +56,7 @@ class Failed:
         self.lines = 0
         self.failed = 0
 
-    def __call__(self, record: dict[str, Any]) -> bool:
+    def __call__(self, record: JsonObject) -> bool:
         """Whether the record has an error."""
         self.lines += 1
         if "error" in record:
@@ -315,7 +317,7 @@ records = together(
 )
 
 
-def by_role(given: Mapping[str, Any]) -> dict[str, list[str]]:
+def by_role(given: JsonObject) -> dict[str, list[str]]:
     """Role -> its columns, as given by the options `columns`."""
     columns_by_role = {role: [given[role]] for role in ("text", "pair", "label") if given[role]}
     for one in given["others"]:
@@ -326,7 +328,7 @@ def by_role(given: Mapping[str, Any]) -> dict[str, list[str]]:
     return columns_by_role
 
 
-def asked_for(given: dict[str, Any]) -> "Asked":
+def asked_for(given: JsonObject) -> "Asked":
     """The vector settings among the given options."""
     named = ("layer", "mix", "pooling", "side", "size")
     asked = cast("Asked", {name: given[name] for name in named if given.get(name)})

@@ -5,7 +5,6 @@ import json
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -22,7 +21,19 @@ from korbert.pipelines import artifacts, experiments, inference, recipes, report
 from korbert.pipelines.commands import options
 from korbert.pipelines.commands.stages import run_stages
 from korbert.records import Form
-from korbert.system import check_output, claim, cores, is_silent, remove, say, track, world, write_aside, write_whole
+from korbert.system import (
+    JsonObject,
+    check_output,
+    claim,
+    cores,
+    is_silent,
+    remove,
+    say,
+    track,
+    world,
+    write_aside,
+    write_whole,
+)
 from korbert.tasks.kinds import ALIASES, KINDS, kind_of_task
 
 _FILE = options.PathType()
@@ -135,7 +146,7 @@ def layers(as_json: bool, **given: Any) -> None:
         say(output / "layers.html")
 
 
-def _single_task(given: Mapping[str, Any]) -> "recipes.one_task.SingleTask":
+def _single_task(given: JsonObject) -> "recipes.one_task.SingleTask":
     """The task that the options of `_learning` ask for; empty settings are left out."""
     if bool(given["set"]) == bool(given["train"]):
         raise click.UsageError(Message("give either --train FILE or --task NAME"))
@@ -155,9 +166,7 @@ def _single_task(given: Mapping[str, Any]) -> "recipes.one_task.SingleTask":
     )
 
 
-def _pipeline(
-    task: "recipes.one_task.SingleTask", given: Mapping[str, Any], *, is_artifact: bool = True
-) -> "runs.Pipeline":
+def _pipeline(task: "recipes.one_task.SingleTask", given: JsonObject, *, is_artifact: bool = True) -> "runs.Pipeline":
     """The pipeline of a single task. given: the options of its command. is_artifact: what its output becomes."""
     recipe, line = task.recipe()
     if line:

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import click
 
@@ -20,8 +20,10 @@ from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options
 from korbert.records import Form, Format, is_empty
 from korbert.search.database import FILE
-from korbert.system import check_output, check_outside, say, track, write_whole
+from korbert.system import JsonObject, check_output, check_outside, say, track, write_whole
 from korbert.vectors import Side, Unit, Way
+
+T = TypeVar("T")
 
 _SHOWN = 120  # characters of a found text
 _PATH = options.PathType()
@@ -47,7 +49,7 @@ _rerank = click.option(
 @options.records
 @options.on_models
 def embed(
-    model: Path, input: Any, output: Path | None, text: str | None, form: Format, device: str,
+    model: Path, input: options.Input, output: Path | None, text: str | None, form: Format, device: str,
     parts: Unit | None, **given: Any,
 ) -> None:  # fmt: skip
     """Compute the vectors of the texts of INPUT, each of unit length.
@@ -86,7 +88,7 @@ def embed(
 
 def _print_vectors(
     embedding: "inference.embedding.TextEmbedder",
-    records: Iterator[list[Any]],
+    records: Iterator[list[JsonObject]],
     parts: Unit | None,
     failed: options.Failed,
     advance: Callable[[int], None],
@@ -107,7 +109,7 @@ def _print_vectors(
 
 def _pairs(
     corpus: Path, form: Format, text: str | None, failed: options.Failed
-) -> Iterator[tuple[str, str, dict[str, Any]]]:
+) -> Iterator[tuple[str, str, JsonObject]]:
     """Id, text and fields of each record of a file, or of the files of a folder; errors and repeated ids are reported.
 
     In a folder, an id stands behind the name of its file.
@@ -141,7 +143,7 @@ def _pairs(
         say(f"korbert: {corpus}: blank texts left out: {blank:,}", err=True)
 
 
-def _records_of(file: Path, name: str, form: Format, text: str | None, *, is_alone: bool) -> Iterator[dict[str, Any]]:
+def _records_of(file: Path, name: str, form: Format, text: str | None, *, is_alone: bool) -> Iterator[JsonObject]:
     """The records of a file. Of several files, one that cannot be read is a record with an error."""
     try:
         yield from chain.from_iterable(inference.embedding.text_records(file, name, form, text, fields=True))
@@ -151,7 +153,7 @@ def _records_of(file: Path, name: str, form: Format, text: str | None, *, is_alo
         yield {"line": 1, "error": str(error).removeprefix(f"{name}: ")}
 
 
-def _advancing(items: Iterable[Any], advance: Callable[[int], None]) -> Iterator[Any]:
+def _advancing(items: Iterable[T], advance: Callable[[int], None]) -> Iterator[T]:
     for item in items:
         yield item
         advance(1)
@@ -236,8 +238,13 @@ def index(
 
 @contextmanager
 def _index_of(
-    model: Path, corpus: Path, device: str, given: dict[str, Any], way: Way | None, pairs: Iterable[tuple[Any, ...]]
-) -> "Iterator[search.Index]":
+    model: Path,
+    corpus: Path,
+    device: str,
+    given: JsonObject,
+    way: Way | None,
+    pairs: Iterable[tuple[str, str, JsonObject]],
+) -> "Iterator[search.Index]":  # fmt: skip
     """The index in a folder, or one of the pairs for this time only, with vectors if this way of searching has them."""
     loaded = options.loaded(model, device, given["precision"])
     asked = options.asked_for(given)
@@ -269,8 +276,8 @@ def _index_of(
 @options.records
 @options.on_models
 def similar(
-    places: tuple[str, ...], input: Any, model: Path | None, top: int, way: Way | None, where: str | None,
-    rerank: Path | None, as_json: bool, text: str | None, form: Format, device: str, **given: Any,
+    places: tuple[str, ...], input: options.Input | None, model: Path | None, top: int, way: Way | None,
+    where: str | None, rerank: Path | None, as_json: bool, text: str | None, form: Format, device: str, **given: Any,
 ) -> None:  # fmt: skip
     """Find the texts of CORPUS or INDEX most similar to TEXT.
 

@@ -121,7 +121,7 @@ class TaskComparison:
         }
 
 
-def read_predictions(path: Path) -> tuple[list[Row], dict[str, list[list[Any]]]]:
+def read_predictions(path: Path) -> tuple[list[Row], dict[str, list[list[Prediction]]]]:
     """The rows of a prediction file, and model -> the predictions of each seed. ArtifactError if it is damaged."""
     rows = []
     lines = list[dict[str, list[Any]]]()

@@ -5,22 +5,19 @@ The vectors of all layers are computed once. The table extends table 7 of Devlin
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from korbert.modeling import FeatureSettings
 from korbert.pipelines.artifacts import Runtime, StageInputs
 from korbert.pipelines.experiments.preparing import builds_of, kept_vectors, prepare
 from korbert.pipelines.experiments.scores import score_table
 from korbert.pipelines.experiments.search import ModelResult, baselines, learn
-from korbert.system import write_json
+from korbert.system import JsonObject, write_json
 from korbert.tasks.kinds.sections import TaskSection
 
 _SEEDS = 3  # if the settings have none
 
 
-def layer_table(
-    settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runtime, work: Path
-) -> dict[str, Any]:
+def layer_table(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runtime, work: Path) -> JsonObject:
     """Writes layers.json to `output` (docs/formats.md); finished trainings are kept in `work`.
 
     Uses the head and width of settings.features and ignores its `layers`. Without seeds there are three. Returns what

@@ -18,13 +18,13 @@ from korbert.errors import SettingsError
 from korbert.messages import Message
 from korbert.modeling import EncoderConfig, FeatureModel, Model, chosen_layers, init_encoder_from, load_model
 from korbert.pipelines.artifacts import Runtime, StageInputs
-from korbert.records import open_table
-from korbert.system import broadcast, claim, is_intact, package, require_rows
+from korbert.records import File, open_table
+from korbert.system import JsonObject, broadcast, claim, is_intact, package, require_rows
 from korbert.tasks.doubts import doubts
 from korbert.tasks.files import ROLES, Role, Rows, choose_columns, read_rows, refuse_unseen_labels, renamed
 from korbert.tasks.finetuning import EncodedTexts, Keeping, KeptVectors, keep_layers, keep_vectors
 from korbert.tasks.kinds import KINDS
-from korbert.tasks.kinds.base import Kind, Prepared
+from korbert.tasks.kinds.base import Kind, Prediction, Prepared
 from korbert.tasks.kinds.sections import TaskSection
 from korbert.tasks.noise import wrong_spaces
 from korbert.tasks.sets import known_set
@@ -73,7 +73,7 @@ class PreparedTask:
         return self.parts["test" if self.rows.test else "valid"]
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """The fields that every record of scores begins with."""
         return {"task": self.task.task(), "scored_on": "test" if self.rows.test else "valid"}
 
@@ -81,7 +81,7 @@ class PreparedTask:
         """The morphemes of every text of the rows."""
         return dict(zip(self.encoded.texts, self.encoded.morphemes(), strict=True))
 
-    def settled(self, model: nn.Module) -> tuple[Kind, list[Any]]:
+    def settled(self, model: nn.Module) -> tuple[Kind, list[Prediction]]:
         """The task with the settings that validation chose for a trained model, and its predictions of these rows."""
         valid = self.parts["valid"]
         return self.task.settled(valid.rows, self.task.predict(model, valid, device=self.device))
@@ -242,7 +242,7 @@ def _tables(
     return tables, notes, settings
 
 
-def check_columns(settings: TaskSection, train: Any) -> None:
+def check_columns(settings: TaskSection, train: File) -> None:
     """CorpusError if the training file lacks a column that this kind of task needs."""
     roles = roles_of(KINDS[settings.kind].kind_class, settings, part="train")  # type: ignore[attr-defined]
     taken = {column for columns in settings.columns.values() for column in columns}

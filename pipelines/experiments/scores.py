@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.pipelines.experiments.search import ModelResult
+from korbert.system import JsonObject
 from korbert.tasks.files import Row
 from korbert.tasks.kinds.base import Kind
-from korbert.tasks.metrics.statistics import bootstrap_interval, compare, over_seeds
+from korbert.tasks.metrics.statistics import Rows, bootstrap_interval, compare, over_seeds
 
 _RESAMPLES = 1_000
 _SEED = 0
@@ -19,7 +20,7 @@ _CORRELATIONS = ("pearson", "spearman")  # of runs of (N, 2), targets and predic
 
 def score_table(
     task: Kind, rows: Sequence[Row], results: Sequence[ModelResult], unseen: NDArray[np.bool_] | None = None
-) -> dict[str, Any]:
+) -> JsonObject:
     """`rows`, one per training or baseline; `models`, one per name, over seeds; `comparisons` of the first with each.
 
     examples: 95 % bootstrap interval of the first metric over examples (first seed). unseen: (rows,) which rows are
@@ -34,7 +35,7 @@ def score_table(
         table.append(entry)
     models = []
     comparisons = []
-    first: list[NDArray[Any]] = []
+    first: list[Rows] = []
     for name, group in groupby(zip(table, runs, strict=True), lambda pair: pair[0]["name"]):
         entries, own = map(list, zip(*group, strict=True))
         summary: dict[str, Any] = {"name": name, "seeds": len(entries)}
@@ -52,7 +53,7 @@ def score_table(
     return {"metrics": list(task.metrics), "rows": table, "models": models, "comparisons": comparisons}
 
 
-def interval_over_rows(task: Kind, run: NDArray[Any], metric: str) -> tuple[float, float] | None:
+def interval_over_rows(task: Kind, run: Rows, metric: str) -> tuple[float, float] | None:
     """The 95 % bootstrap interval of a metric over the rows of a run; None if undefined."""
     if len(run) < 2:
         return None
@@ -60,7 +61,7 @@ def interval_over_rows(task: Kind, run: NDArray[Any], metric: str) -> tuple[floa
     return None if interval is None else (interval.low, interval.high)
 
 
-def compared(task: Kind, a: Sequence[Any], b: Sequence[Any], names: tuple[str, str]) -> dict[str, Any] | None:
+def compared(task: Kind, a: Sequence[Rows], b: Sequence[Rows], names: tuple[str, str]) -> JsonObject | None:
     """Compares the runs of a with those of b in the first metric, as JSON; None if undefined."""
     if len(a[0]) < 2:
         return None

@@ -21,8 +21,19 @@ from torch import nn
 
 from korbert.errors import CorpusError
 from korbert.pipelines.experiments.preparing import Build, PreparedTask
-from korbert.system import MissingPackage, broadcast, checksummed, connected, needed_for, track, verified, write_whole
+from korbert.system import (
+    JsonObject,
+    MissingPackage,
+    broadcast,
+    checksummed,
+    connected,
+    needed_for,
+    track,
+    verified,
+    write_whole,
+)
 from korbert.tasks.finetuning import WEIGHTS, Best, Way, finetune, load_best, read_best, training_name
+from korbert.tasks.kinds.base import Prediction
 from korbert.training import Batches, remove_all
 
 _logger = logging.getLogger(__name__)
@@ -98,7 +109,7 @@ class _Search:
             (index, name) for index, (name, own) in enumerate(values) if name == "learning_rate" or len(set(own)) > 1
         ]
 
-    def facts(self, way: Way, best: Best) -> dict[str, Any]:
+    def facts(self, way: Way, best: Best) -> JsonObject:
         score = {f"validation_{self.ready.task.metrics[0]}": best.score}
         return {**{name: way[index] for index, name in self.varied}, "epoch": best.epoch, **score}
 
@@ -136,7 +147,7 @@ class _Search:
         known = {metric: score for metric, score in scores.items() if score is not None}
         return known.get(task.metrics[0], -1.0), known
 
-    def predictions(self, seed: int, folder: Path) -> list[Any]:
+    def predictions(self, seed: int, folder: Path) -> list[Prediction]:
         """The predictions of a finished training, looked up or made: one JSON value per test example."""
         path = folder / "predictions.json"
         record = broadcast(lambda: _read_record(path))
@@ -152,7 +163,7 @@ class _Search:
         return list(record["predictions"])
 
 
-def _read_record(path: Path) -> dict[str, Any] | None:
+def _read_record(path: Path) -> JsonObject | None:
     """The record in a file; None if there is no file, or, with a warning in the log, if it is damaged."""
     try:
         return verified(path.read_bytes())

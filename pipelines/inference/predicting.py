@@ -22,7 +22,7 @@ from korbert.messages import argument
 from korbert.model import Model
 from korbert.pipelines.inference.input_records import ID_NAMES, Record, missing, option_of, records
 from korbert.records import Format, Source, open_plain, type_name
-from korbert.system import write_aside
+from korbert.system import JsonObject, write_aside
 from korbert.tasks.files import ROLES, Given, Role, column_for, row_of, text_or_empty
 from korbert.tasks.kinds.texts import NO_TEXT
 
@@ -83,14 +83,14 @@ def roles_of(model: Model) -> list[Role]:
     return [replace(role, value=text_or_empty) if role.value is ROLES["text"].value else role for role in roles]
 
 
-def string(cell: Any) -> str:
+def string(cell: object) -> str:
     """The cell. ValueError if it is not a string."""
     if not isinstance(cell, str):
         raise ValueError(f"is {type_name(cell)}, not a string")
     return cell
 
 
-def json_of(result: Any) -> dict[str, Any]:
+def json_of(result: object) -> JsonObject:
     """A result of `Model.predict`, `tag` or `answer` as a JSON object."""
     if is_dataclass(result):  # a Label, an Answer, ..; what not every one has, such as `why`, only where there is one
         named = {field.name: (getattr(result, field.name), field.default) for field in fields(result)}
@@ -192,7 +192,7 @@ def _cells(result: InputResult) -> InputResult:
     return row | {"error": row.get("error", row.pop("why", None))}
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: object) -> Any:
     """The value with its numbers rounded to six digits."""
     if isinstance(value, float):
         return float(f"{value:.6g}")

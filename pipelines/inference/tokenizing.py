@@ -1,16 +1,15 @@
 """The output of `korbert tokenize`: the pieces of texts as JSON lines or a table."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
-from korbert.system import console
+from korbert.system import JsonObject, console
 from korbert.tokenization import EOJEOL, Pieces, Tokenizer
 
 
-def token_rows(encoded: Pieces) -> Iterator[dict[str, Any]]:
+def token_rows(encoded: Pieces) -> Iterator[JsonObject]:
     """The pieces of a text, in order: {"piece", "id", "span", "tag", "eojeol"}.
 
     span: half-open, in code points of the text. eojeol: index from 0.

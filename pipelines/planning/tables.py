@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any
 
 from rich.cells import cell_len
 
@@ -10,6 +9,7 @@ from korbert.messages import Message, in_language
 from korbert.pipelines.artifacts.figures import label
 from korbert.pipelines.artifacts.formatting import duration
 from korbert.pipelines.planning.plan import CostEstimate
+from korbert.system import JsonObject
 
 _GIB = 2**30
 
@@ -86,7 +86,7 @@ def _line(name: str, *cells: str) -> str:
     return f"  {name}{' ' * (22 - cell_len(name))}{''.join(spaced)}"
 
 
-def as_json(plan: CostEstimate) -> dict[str, Any]:
+def as_json(plan: CostEstimate) -> JsonObject:
     """The same figures, in seconds, bytes and operations; `timing` is null without a trial."""
     derived = ("step_pieces", "epochs", "pieces_a_second")
     phases = [dataclasses.asdict(phase) | {name: getattr(phase, name) for name in derived} for phase in plan.phases]

@@ -3,7 +3,6 @@
 import typing
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -67,7 +66,7 @@ def _keys_named(model: type[BaseModel], name: str, before: str) -> Iterator[str]
             yield from _keys_named(inner, name, f"{before}{field}.{'0.' if in_list else ''}")
 
 
-def model_in(annotation: Any) -> type[BaseModel] | None:
+def model_in(annotation: object) -> type[BaseModel] | None:
     """The settings class in a field's annotation: alone, in a tuple, or in a union with None. None if there is none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation

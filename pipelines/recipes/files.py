@@ -4,7 +4,6 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from korbert.errors import SettingsError
 from korbert.messages import Message, argument, reason
 from korbert.names import on_disk
 from korbert.pipelines.recipes.faults import near, short
-from korbert.system import read_small
+from korbert.system import JsonObject, read_small
 
 SHIPPED = Path(__file__).parent
 _MOST_BYTES = 1 << 19  # of a recipe
@@ -63,7 +62,7 @@ def check_name(path: Path) -> None:
         )
 
 
-def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[dict[str, Any], tuple[Path, ...]]:
+def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[JsonObject, tuple[Path, ...]]:
     """The tables of a recipe file, and the files that it extends, nearest first.
 
     Its own tables are laid over those of the recipe that it `extends`, less the keys that `without` lists. extended_by:
@@ -111,7 +110,7 @@ def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[dict[st
     return _merged(tables, own), (base_path, *bases)
 
 
-def _parsed(path: Path) -> dict[str, Any]:
+def _parsed(path: Path) -> JsonObject:
     try:
         text = read_small(path, _MOST_BYTES).decode("utf-8-sig")
         if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
@@ -129,7 +128,7 @@ def _parsed(path: Path) -> dict[str, Any]:
         ) from error
 
 
-def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(base: JsonObject, own: JsonObject) -> JsonObject:
     """Tables are merged key by key; other values, lists among them, are those of the extending recipe."""
     merged = dict(base)
     for key, value in own.items():
@@ -138,7 +137,7 @@ def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def apply_change(raw: dict[str, Any], change: str) -> None:
+def apply_change(raw: JsonObject, change: str) -> None:
     """Applies a `--set` of KEY=VALUE to parsed TOML."""
     key, equals, text = change.partition("=")
     if not equals or not re.fullmatch(r"[\w-]+(\.[\w-]+)*", key):
@@ -182,7 +181,7 @@ def apply_change(raw: dict[str, Any], change: str) -> None:
         ) from error
 
 
-def refuse_boundless(value: Any, path: Path, key: str = "") -> None:
+def refuse_boundless(value: object, path: Path, key: str = "") -> None:
     """Raises SettingsError for inf, nan and integers of more than 64 bits, which no setting can have."""
     if isinstance(value, dict | list | tuple):
         for part, inner in value.items() if isinstance(value, dict) else enumerate(value):

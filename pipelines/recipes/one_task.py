@@ -13,7 +13,7 @@ from korbert.messages import Message, argument
 from korbert.pipelines import experiments
 from korbert.pipelines.recipes.loading import Recipe, of_tables
 from korbert.records import Form
-from korbert.system import check_outside
+from korbert.system import JsonObject, check_outside
 from korbert.tasks.kinds import ALIASES, KINDS
 
 
@@ -68,7 +68,7 @@ class SingleTask:
             experiments.preparing.check_columns(recipe.section(f"tasks.{name}"), train)
         return recipe, line
 
-    def _infer(self, section: dict[str, Any], columns: dict[str, Sequence[str]]) -> Message:
+    def _infer(self, section: JsonObject, columns: dict[str, Sequence[str]]) -> Message:
         """Adds the kind of task, and the columns of its roles, to what was asked for. Returns a line that says so."""
         from korbert.tasks.kinds.detecting import detect
 

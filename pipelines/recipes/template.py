@@ -7,7 +7,6 @@ import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from string import Template
-from typing import Any
 
 from pydantic import BaseModel
 
@@ -16,6 +15,7 @@ from korbert.pipelines.recipes.faults import model_in
 from korbert.pipelines.recipes.files import SHIPPED
 from korbert.pipelines.recipes.loading import SHARED
 from korbert.pipelines.stages.table import STAGES
+from korbert.system import JsonObject
 
 _WIDTH = 110
 _HEAD = """\
@@ -68,7 +68,13 @@ def full_recipe(begin: str = "", folder: Path = Path()) -> str:
 
 
 def _table(
-    model: type[BaseModel], key: str, values: Any, *, absent: bool, many: bool = False, default: Any = None
+    model: type[BaseModel],
+    key: str,
+    values: JsonObject | None,
+    *,
+    absent: bool,
+    many: bool = False,
+    default: object = None,
 ) -> Iterator[str]:
     """A table and its inner tables. values: its own; None if the recipe has none.
 
@@ -107,7 +113,7 @@ def _comment(text: str | None) -> list[str]:
     return textwrap.wrap(text or "", _WIDTH, initial_indent="## ", subsequent_indent="## ")
 
 
-def _toml(value: Any) -> str:
+def _toml(value: object) -> str:
     """A value as TOML writes it."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }"

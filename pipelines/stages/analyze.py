@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from korbert.corpus.analyze import analyze
 from korbert.corpus.settings import AnalyzeSettings
@@ -21,7 +20,7 @@ def run(settings: AnalyzeSettings, inputs: StageInputs, output: Path, runtime: R
     return dict(analyze(settings, inputs.artifacts["clean"] / "documents", output, workers=runtime.units))
 
 
-def options_of(settings: AnalyzeSettings, files: Mapping[str, tuple[Any, ...]]) -> AnalyzerOptions:
+def options_of(settings: AnalyzeSettings, files: Mapping[str, tuple[Path, ...]]) -> AnalyzerOptions:
     """The options of Kiwi, including the words of the user dictionary. files: source files of the stage, by role."""
     if not settings.user_words:
         return settings.options

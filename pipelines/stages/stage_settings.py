@@ -24,6 +24,7 @@ from korbert.pretraining import (
     SpanSettings,
     check_objectives,
 )
+from korbert.system import JsonObject
 from korbert.training import OptimizerSettings, PrecisionName
 
 
@@ -59,7 +60,7 @@ class VocabStage(VocabSettings, frozen=True, extra="forbid"):
         return self
 
     @model_serializer(mode="wrap")
-    def _only_what_is_used(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _only_what_is_used(self, serialize: SerializerFunctionWrapHandler) -> JsonObject:
         """Omits `tokenizer` and `add` if unset, so that records from before these settings keep their digest."""
         unused = self._unused() if self.tokenizer else {"tokenizer", "add"}
         record: dict[str, Any] = serialize(self)
