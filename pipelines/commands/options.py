@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 ACCEPT = "KORBERT_ACCEPT_KIWI"  # as in korbert.tokenization.folder, which costs more to import than `--help` may
 
 _MOST_WORKERS = 4_096  # half a gigabyte each: more must be a typo
+_Given = str | os.PathLike[str]
+_Parameter = click.Parameter | None
+_Context = click.Context | None
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -88,14 +91,14 @@ class Input:
 class PathType(click.Path):
     """A path that a command reads, as the file system spells it."""
 
-    def convert(self, value: Any, parameter: Any, context: Any) -> Any:
+    def convert(self, value: _Given, parameter: _Parameter, context: _Context) -> Path:
         return on_disk(Path(os.fsdecode(super().convert(value, parameter, context))))
 
 
 class PlaceType(PathType):
     """A path, or an address that fsspec opens."""
 
-    def convert(self, value: Any, parameter: Any, context: Any) -> Any:
+    def convert(self, value: _Given, parameter: _Parameter, context: _Context) -> Any:
         if not isinstance(value, str) or "://" not in value:
             return super().convert(value, parameter, context)
         from fsspec import get_filesystem_class
@@ -116,7 +119,7 @@ class InputType(click.ParamType[Input]):
 
     name = "file"
 
-    def convert(self, value: Any, parameter: Any, context: Any) -> Input:
+    def convert(self, value: str | Input, parameter: _Parameter, context: _Context) -> Input:
         if isinstance(value, Input):
             return value
         if value == "-":
@@ -145,7 +148,7 @@ class _Layers(click.ParamType[tuple[int, ...]]):
 
     name = "N[,N..]"
 
-    def convert(self, value: Any, parameter: Any, context: Any) -> tuple[int, ...]:
+    def convert(self, value: str | tuple[int, ...], parameter: _Parameter, context: _Context) -> tuple[int, ...]:
         try:
             return value if isinstance(value, tuple) else tuple(int(part) for part in value.split(","))
         except ValueError:
@@ -156,7 +159,7 @@ class _Layers(click.ParamType[tuple[int, ...]]):
 class Output(click.Path):
     """The path of something that a command writes. Raises SettingsError for a name that would only fail later."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: _Given, param: _Parameter, ctx: _Context) -> Path:
         if value == "":
             raise SettingsError(
                 "{get_error_hint}: is empty: give a name",

@@ -4,7 +4,7 @@ import pkgutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Required, TypedDict, Unpack
 
 import click
 from click.core import ParameterSource
@@ -19,23 +19,45 @@ from korbert.system import check_output, cores, in_one_line, is_silent, say, wri
 from korbert.tasks.sets import listing
 
 
-def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...],
-           workers: int | None = None, runner: Literal["native", "ray"] = "native", address: str | None = None,
-           device: str = "auto", row_workers: int | None = None) -> "runs.Pipeline":  # fmt: skip
+class PipelineOptions(TypedDict, total=False):
+    """The options `place`, and those of `corpus` and the like that a command has."""
+
+    root: Required[Path]
+    data: Required[Path | None]
+    changes: Required[tuple[str, ...]]
+    workers: int | None
+    runner: Literal["native", "ray"]
+    address: str | None
+    device: str
+    row_workers: int | None
+
+
+def pipeline_of(recipe: str, **given: Unpack[PipelineOptions]) -> "runs.Pipeline":
     """The pipeline of a recipe, from the options of a command."""
-    if address is not None and runner != "ray":
+    runner = given.get("runner", "native")
+    if given.get("address") is not None and runner != "ray":
         raise click.UsageError(Message("--address names a Ray cluster: add --runner ray"))
     # The options given on the command line, to repeat in a suggested command.
-    context = click.get_current_context()
-    given = list[str]()
-    for name, option, values in (("root", "--root", [str(root)]), ("data", "--data", [str(data)]),
-                                 ("changes", "--set", changes)):  # fmt: skip
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            given += [word for value in values for word in (option, value)]
+    typed: list[str] = []
+    for name, option, values in (
+        ("root", "--root", [str(given["root"])]),
+        ("data", "--data", [str(given["data"])]),
+        ("changes", "--set", given["changes"]),
+    ):
+        if click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            typed += [word for value in values for word in (option, value)]
     return runs.open_pipeline(
-        recipe, changes, root, data, runner=runner, address=address, device=device, row_workers=row_workers,
-        given=tuple(given), workers=workers or cores(),
-    )  # fmt: skip
+        recipe,
+        given["changes"],
+        given["root"],
+        given["data"],
+        runner=runner,
+        address=given.get("address"),
+        device=given.get("device", "auto"),
+        row_workers=given.get("row_workers"),
+        given=tuple(typed),
+        workers=given.get("workers") or cores(),
+    )
 
 
 def run_stages(pipeline: "runs.Pipeline", stages: Sequence[Stage], rebuild: bool, dry_run: bool) -> None:
@@ -62,7 +84,9 @@ _stage: Any = {"metavar": "|".join([*STAGES, f"{TASK}NAME"]), "shell_complete": 
 @options.device
 @options.row_workers
 @options.place
-def run(recipe: str, first: str | None, last: str | None, rebuild: bool, dry_run: bool, **common: Any) -> None:
+def run(
+    recipe: str, first: str | None, last: str | None, rebuild: bool, dry_run: bool, **common: Unpack[PipelineOptions]
+) -> None:
     """Run the stages of RECIPE in order.
 
     Fresh artifacts are skipped, interrupted ones resumed, stale ones refused.
@@ -83,7 +107,9 @@ _preview = click.option(
 
 
 def _stage_command(stage: Stage) -> click.Command:
-    def command(recipe: str, rebuild: bool, dry_run: bool, preview: int | None = None, **common: Any) -> None:
+    def command(
+        recipe: str, rebuild: bool, dry_run: bool, preview: int | None = None, **common: Unpack[PipelineOptions]
+    ) -> None:
         pipeline = pipeline_of(recipe, **common)
         if pipeline.recipe.section(stage.name) is None:
             raise SettingsError("{recipe}: has no section [{stage}]: add one", recipe=recipe, stage=stage.name)
@@ -110,7 +136,8 @@ def _stage_command(stage: Stage) -> click.Command:
 @options.device
 @options.place
 def tasks(
-    recipe: str | None, names: tuple[str, ...], rebuild: bool, dry_run: bool, as_json: bool, **common: Any
+    recipe: str | None, names: tuple[str, ...], rebuild: bool, dry_run: bool, as_json: bool,
+    **common: Unpack[PipelineOptions],
 ) -> None:  # fmt: skip
     """Fine-tune and score on the [tasks.NAME] sections of RECIPE.
 
@@ -157,7 +184,7 @@ def tasks(
 @click.option("--verify", is_flag=True, help="Verify the hash of every file of every artifact.")
 @options.as_json
 @options.place
-def status(recipe: str, verify: bool, as_json: bool, **common: Any) -> None:
+def status(recipe: str, verify: bool, as_json: bool, **common: Unpack[PipelineOptions]) -> None:
     """Show the state of each stage, the reason, and the next action.
 
     States are fresh, stale, partial (interrupted) and absent.
@@ -173,7 +200,7 @@ def status(recipe: str, verify: bool, as_json: bool, **common: Any) -> None:
 @click.command()
 @options.recipe
 @options.place
-def report(recipe: str, **common: Any) -> None:
+def report(recipe: str, **common: Unpack[PipelineOptions]) -> None:
     """Regenerate the HTML reports of RECIPE. Nothing becomes stale."""
     pipeline = pipeline_of(recipe, **common)
     broken: list[KorbertError] = []
@@ -216,7 +243,7 @@ def new(name: Path, every_key: bool, begin: str) -> None:
 @options.as_json
 @options.device
 @options.place
-def plan(recipe: str, seconds: int, hours: float | None, as_json: bool, **common: Any) -> None:
+def plan(recipe: str, seconds: int, hours: float | None, as_json: bool, **common: Unpack[PipelineOptions]) -> None:
     """Estimate the cost of pretraining RECIPE.
 
     Prints parameters, FLOPs, memory and rows, and times twenty steps to estimate the duration. Without shards, rows are
