@@ -100,7 +100,7 @@ def finetune(
             model.save(aside / "model")
             model = aside / "model"
         folder = _named(output, "output")
-        base = aside if task is None else Path(data or "").resolve()
+        of_rows = aside if task is None else None  # what lies there is named without it, as its own name is random
         single = recipes.one_task.SingleTask(
             model=model,
             output=folder,
@@ -108,9 +108,10 @@ def finetune(
             settings=settings,
             columns=columns,
             form=form,
-            beside=aside if task is None else None,
+            relative_to=of_rows,
         )
         recipe, _ = single.recipe()
+        base = of_rows or Path(data or "").resolve()
         runtime = Runtime(folder.parent, base, workers or cores(), device=device, call="korbert.finetune")
         pipeline = runs.Pipeline(recipe, runtime, folder)
         runs.runner.make_all(pipeline, pipeline.stages(), rebuild=rebuild, draw=reports.draw)
@@ -162,9 +163,10 @@ def run(
     asked = {"root": str(root), "data": data and str(data), "settings": settings and dict(settings)}
     given = tuple(f"{name}={value!r}" for name, value in asked.items() if value)  # for errors to repeat
     data = data or os.environ.get("KORBERT_DATA")
+    base = Path(data) if data else None
     changes = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in (settings or {}).items()]
     pipeline = runs.open_pipeline(
-        str(recipe), changes, _named(root, "root"), Path(data) if data else None, workers=workers or cores(),
+        str(recipe), changes, _named(root, "root"), base, workers=workers or cores(),
         runner=runner, device=device, row_workers=row_workers, given=given, call="korbert.run",
     )  # fmt: skip
     stages = pipeline.stages(from_, to)
@@ -240,10 +242,11 @@ def compare(*sides: Finetuned | Run | str | Path, model: str | Sequence[str] = (
 
     Raises:
         SettingsError: Fewer than two sides, or sides of different tasks.
-        ArtifactError: A side that is no such artifact, or one of other rows.
+        ArtifactError: A side that is not such an artifact, or one of other rows.
     """
     folders = [side.folder if isinstance(side, Finetuned | Run) else Path(side) for side in sides]
-    shown, details = reports.compare.compared(folders, [model] if isinstance(model, str) else list(model))
+    models = [model] if isinstance(model, str) else list(model)
+    shown, details = reports.compare.compared(folders, models)
     return Comparison(shown.names, details, shown)
 
 
@@ -267,7 +270,9 @@ def _file(rows: object, aside: Path, name: str, kind: str | None) -> Any:
         return UPath(rows)
     if isinstance(rows, str | os.PathLike):
         return on_disk(Path(rows))
-    return write_rows(rows, aside, name, *([_PAIRS] if kind == "embedding" else []))
+    if kind == "embedding":
+        return write_rows(rows, aside, name, _PAIRS)
+    return write_rows(rows, aside, name)
 
 
 @contextmanager

@@ -96,7 +96,7 @@ def _parsed(text: str, file: str) -> JsonObject:
     except (ValueError, RecursionError) as error:
         raise _unreadable(file, error) from error
     if not isinstance(value, dict):
-        raise _damaged(file, Message("is no object"))
+        raise _damaged(file, Message("is not an object"))
     return value
 
 

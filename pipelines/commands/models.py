@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -179,7 +179,8 @@ def export(model: Path, folder: Path, onnx: bool, bits: str | None) -> None:
     last layer and no MLM head, and cannot be trained. Other programs can use its encoder.onnx to compute piece vectors.
     """
     if onnx:
-        compared = modeling.export_onnx(model, folder, 8 if bits == "8" else 32)
+        width: Literal[8, 32] = 8 if bits == "8" else 32
+        compared = modeling.export_onnx(model, folder, width)
         say(f"piece vectors: largest difference {compared['vectors']:.2e}")
         say(f"text vectors: smallest cosine {compared['cosine']:.6f}")
         say(folder)

@@ -161,10 +161,8 @@ class Output(click.Path):
 
     def convert(self, value: _Given, param: _Parameter, ctx: _Context) -> Path:
         if value == "":
-            raise SettingsError(
-                "{get_error_hint}: is empty: give a name",
-                get_error_hint=param.get_error_hint(ctx) if param else "output",
-            )
+            name = param.get_error_hint(ctx) if param else "output"
+            raise SettingsError("{name}: is empty: give a name", name=name)
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if "://" in os.fsdecode(value):
             raise SettingsError("{value}: is an address, and results are written to files: name one here", value=value)
@@ -195,8 +193,12 @@ def _logged(context: click.Context, parameter: click.Parameter, debug: bool) -> 
     """Send log messages to standard error: our own, progress included, and warnings of libraries."""
     handler = _AboveBars()
     handler.setFormatter(Messages("%(message)s"))
-    logging.basicConfig(level=logging.ERROR if is_silent() else logging.WARNING, handlers=[handler])
-    logging.getLogger("korbert").setLevel(logging.ERROR if is_silent() else logging.DEBUG if debug else logging.INFO)
+    of_libraries = logging.WARNING
+    ours = logging.DEBUG if debug else logging.INFO
+    if is_silent():
+        of_libraries = ours = logging.ERROR
+    logging.basicConfig(level=of_libraries, handlers=[handler])
+    logging.getLogger("korbert").setLevel(ours)
 
 
 def completed(names: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:
@@ -218,12 +220,12 @@ recipe = click.argument("recipe", shell_complete=recipe_names)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON: one object, or a line for each text.")
 accept_kiwi = click.option(  # in the environment, as worker processes have to know, too
     "--accept-kiwi", is_flag=True, expose_value=False, envvar=None,
-    callback=lambda context, parameter, accepted: os.environ.update({ACCEPT: "1"} if accepted else {}),
+    callback=lambda context, parameter, accepted: accepted and os.environ.update({ACCEPT: "1"}),
     help="Accept a Kiwi version other than the tokenizer's; saved files record it.",
 )  # fmt: skip
 lang = click.option(
     "--lang", type=click.Choice(["en", "ko"]), expose_value=False, envvar=None, is_eager=True,
-    callback=lambda context, parameter, lang: os.environ.update({LANG: lang} if lang else {}),
+    callback=lambda context, parameter, lang: lang and os.environ.update({LANG: lang}),
     help="Language of pages, results and help.  [default: the locale's; of a served page, the browser's]",
 )  # fmt: skip
 debug = together(

@@ -103,8 +103,9 @@ def named(models: Sequence[str]) -> dict[str, Path]:
     folders: dict[str, Path] = {}
     for model in models:
         name, equals, folder = model.partition("=")
-        path = Path(folder if equals else model)
+        path = Path(folder)
         if not equals:
+            path = Path(model)
             last = path.absolute()
             name = last.parent.name if last.name == "model" else last.name
         if not _NAME.fullmatch(name):

@@ -65,7 +65,8 @@ def run_stages(pipeline: "runs.Pipeline", stages: Sequence[Stage], rebuild: bool
         runs.runner.make_all(pipeline, stages, rebuild=rebuild, draw=reports.draw)
     elif not is_silent():
         names = [stage.name for stage in stages]
-        statuses = [status for status in pipeline.statuses(rebuild=names if rebuild else ()) if status.stage in names]
+        anew = names if rebuild else []
+        statuses = [status for status in pipeline.statuses(rebuild=anew) if status.stage in names]
         for status in statuses:  # what a run would refuse at the start is refused here, too
             if status.state in ("absent", "partial"):
                 pipeline.require_sources([pipeline.recipe.stages[status.stage]])

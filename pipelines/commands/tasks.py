@@ -178,7 +178,8 @@ def _pipeline(task: "recipes.one_task.SingleTask", given: JsonObject, *, is_arti
         device=given["device"],
         given=tuple(word for word in sys.argv[1:] if word != "--rebuild"),
     )
-    return runs.Pipeline(recipe, runtime, task.output if is_artifact else None)
+    place = task.output if is_artifact else None
+    return runs.Pipeline(recipe, runtime, place)
 
 
 @click.command()
@@ -342,7 +343,8 @@ def pairs(corpus: Path, output: Path, title: str, text: str | None) -> None:
                 if failed(record):
                     continue
                 name = record["fields"].get(title)
-                for pair in pairs_of(name if isinstance(name, str) else "", record["text"]):
+                name = name if isinstance(name, str) else ""
+                for pair in pairs_of(name, record["text"]):
                     counts[pair.source] += 1
                     file.write(inference.lines.as_json(pair._asdict()) + b"\n")
         if not counts:

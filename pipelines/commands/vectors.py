@@ -112,7 +112,7 @@ def _pairs(
 ) -> Iterator[tuple[str, str, JsonObject]]:
     """Id, text and fields of each record of a file, or of the files of a folder; errors and repeated ids are reported.
 
-    In a folder, an id stands behind the name of its file.
+    In a folder, an id begins with the name of its file.
     """
     seen: dict[str, int] = {}
     blank = 0
@@ -315,7 +315,8 @@ def similar(
                 continue
             if len(texts) != 1:
                 say(query)
-            say("      score  cosine    BM25  id  text" if hits else Message("  no text was found"))
+            head = "      score  cosine    BM25  id  text" if hits else Message("  no text was found")
+            say(head)
             for rank, hit in enumerate(hits, 1):
                 cosine = "     -" if hit.score_vectors is None else f"{hit.score_vectors:6.3f}"
                 bm25 = "     -" if hit.score_words is None else f"{hit.score_words:6.2f}"

@@ -165,10 +165,8 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
     if hasattr(task, "labels"):
         for name in tables.keys() - {"train"}:
             refuse_unseen_labels(tables[name], task.labels)
-    parts = {
-        name: usable(rows, task.check_training_row if name in ("train", "warm_up") else task.target)
-        for name, rows in tables.items()
-    }
+    checks = {"train": task.check_training_row, "warm_up": task.check_training_row}
+    parts = {name: usable(rows, checks.get(name, task.target)) for name, rows in tables.items()}
 
     def relative(text: str) -> str:
         return text.replace(f"{data}/", "")

@@ -84,7 +84,8 @@ def text_records(
     Yields batches; from a pipe, the records that have arrived. text: column or key of the text; None: the first usual
     name that is present. fields: add "fields", all else that the record has.
     """
-    read = Role(role, (text,) if text else _NAMES[role], string)
+    names = (text,) if text else _NAMES[role]
+    read = Role(role, names, string)
     for part in records(file, name, form, [read], every_column=fields):
         results = [result_of(record, [read]) for record in part]
         if fields:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.messages import argument
+from korbert.messages import Message, argument
 from korbert.model import Model
 from korbert.pipelines.inference.input_records import ID_NAMES, Record, missing, option_of, records
 from korbert.records import Format, Source, open_plain, type_name
@@ -60,7 +60,8 @@ def predict_lines(
     known = {role: tuple(names) for role, names in {**model.columns, **columns}.items()}
     usual = {role.name: () if role.name in columns else role.names for role in roles}
     roles = [replace(role, names=known.get(role.name, ()) + usual[role.name]) for role in roles]
-    for part in records(file, name, form, [*roles, Role("id", ids)] if ids else roles):
+    wanted = [*roles, Role("id", ids)] if ids else roles
+    for part in records(file, name, form, wanted):
         results = [result_of(record, roles, known, ids) for record in part]
         good = [result for result in results if "error" not in result]
         if model.task.operation == "embed":
@@ -86,7 +87,7 @@ def roles_of(model: Model) -> list[Role]:
 def string(cell: object) -> str:
     """The cell. ValueError if it is not a string."""
     if not isinstance(cell, str):
-        raise ValueError(f"is {type_name(cell)}, not a string")
+        raise ValueError(Message("is {kind}, not a string", kind=type_name(cell)))
     return cell
 
 
@@ -135,8 +136,8 @@ def as_csv(batches: Iterable[Sequence[InputResult]]) -> Iterator[str]:
 def as_table(batches: Iterable[Sequence[InputResult]]) -> Iterator[list[list[str]]]:
     """The results as rows below their header, some for each batch: line, id, keys of the first prediction, error.
 
-    Behind a label stands the `probability` of the most probable one. Lists and objects are JSON, numbers have six
-    digits; why a text has no label stands in `error`. Rows before the first prediction wait for it.
+    The `probability` after a label is that of the most probable one. Lists and objects are JSON, numbers have six
+    digits; `error` also says why a text has no label. Rows before the first prediction wait for it.
     """
     columns = list[str]()
     waiting = list[InputResult]()
@@ -155,7 +156,7 @@ def as_table(batches: Iterable[Sequence[InputResult]]) -> Iterator[list[list[str
 def write_parquet(
     output: Path, model: Model, file: Source, form: Format, batches: Iterable[Sequence[InputResult]]
 ) -> None:
-    """Writes a Parquet or Arrow file with its predictions behind its own columns: the cells of as_csv, without texts.
+    """Writes a Parquet or Arrow file with its predictions after its own columns: the cells of as_csv, without texts.
 
     A prediction whose name the file has already gets `predicted_` before it. SettingsError for another file.
     """

@@ -56,7 +56,7 @@ def write_teacher_vectors(
     if there is another file.
     """
     if not texts.is_file():
-        raise SettingsError("{texts}: is no file: name one of texts", texts=texts)
+        raise SettingsError("{texts}: is not a file: name one of texts", texts=texts)
     teacher = teacher_of(place, device)
     digest = teacher.digest()
     digest.update(f"{sha256_of(texts)} {text} {size}".encode())

@@ -8,6 +8,7 @@ import shlex
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -241,11 +242,13 @@ def memory_of(device: torch.device) -> tuple[int, int]:
         return total, free
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limit = Path("/sys/fs/cgroup/memory.max")
-    about = Path("/proc/meminfo")
     if limit.is_file() and (allowed := limit.read_text(encoding="ascii").strip()).isdecimal():
         total = min(total, int(allowed))
-    available = re.search(r"MemAvailable: +(\d+) kB", about.read_text(encoding="ascii") if about.is_file() else "")
-    return total, min(total, 1024 * int(available[1])) if available else total
+    with suppress(FileNotFoundError):  # of Linux alone
+        about = Path("/proc/meminfo").read_text(encoding="ascii")
+        if available := re.search(r"MemAvailable: +(\d+) kB", about):
+            return total, min(total, 1024 * int(available[1]))
+    return total, total
 
 
 class _Trial:

@@ -43,7 +43,7 @@ def _unknown_key(model: type[BaseModel], section: str, loc: Sequence[int | str])
             field = holder.model_fields.get(part)
             holder = None if field is None else model_in(field.annotation)
     name = str(loc[-1])
-    known = sorted(holder.model_fields if holder else ())
+    known = sorted(holder.model_fields) if holder else []
     elsewhere = list(_keys_named(model, name, section))
     hint = near(name, known)
     if elsewhere and name not in known:

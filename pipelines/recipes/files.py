@@ -185,7 +185,7 @@ def refuse_boundless(value: object, path: Path, key: str = "") -> None:
     """Raises SettingsError for inf, nan and integers of more than 64 bits, which no setting can have."""
     if isinstance(value, dict | list | tuple):
         for part, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            refuse_boundless(inner, path, f"{key}.{part}" if key else str(part))
+            refuse_boundless(inner, path, f"{key}.{part}".removeprefix("."))
     elif (isinstance(value, float) and not math.isfinite(value)) or (isinstance(value, int) and abs(value) >= 1 << 63):
         raise SettingsError(
             "{path}: {key}: {short} is not a number that a setting can have: change it",

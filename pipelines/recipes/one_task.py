@@ -23,7 +23,7 @@ class SingleTask:
 
     output: the folder to write, which names the task. files: part -> path or address; empty for a known data set, which
     `settings` names. settings: of the task's section. columns: role -> its columns. changes: as typed for --set,
-    without the section. beside: the data folder, if what lies in it is to be named without it.
+    without the section. relative_to: the data folder, if what lies in it is to be named without it.
     """
 
     model: str | Path
@@ -33,7 +33,7 @@ class SingleTask:
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
     form: Form = "auto"
     changes: Sequence[str] = ()
-    beside: Path | None = None
+    relative_to: Path | None = None
 
     def recipe(self) -> tuple[Recipe, str]:
         """The recipe, and a line on the kind if it was inferred from the training file.
@@ -41,7 +41,7 @@ class SingleTask:
         Raises SettingsError for a setting, and CorpusError for a training file that this kind of task cannot have.
         """
         check_outside(self.output, Path(self.model), model_folder(self.model))  # raises for a misspelt name, too
-        section: dict[str, Any] = {"init": lasting(self.model).removeprefix(f"{self.beside}/"), **self.settings}
+        section: dict[str, Any] = {"init": lasting(self.model).removeprefix(f"{self.relative_to}/"), **self.settings}
         columns = dict(self.columns)
         train = self.files.get("train")
         line = ""
@@ -54,7 +54,7 @@ class SingleTask:
                 if isinstance(file, Path):  # not an address
                     if not file.exists():
                         raise SettingsError("{path}: no such file: check its name and folder", path=file)
-                    section[part] = glob.escape(str(file.absolute()).removeprefix(f"{self.beside}/"))
+                    section[part] = glob.escape(str(file.absolute()).removeprefix(f"{self.relative_to}/"))
             entry = KINDS.get(ALIASES.get(section["kind"], section["kind"]))
             role = entry.kind_class.label_role if entry else "label"  # an unknown kind is refused with other settings
             if role != "label" and (label := columns.pop("label", None)):

@@ -19,7 +19,7 @@ from korbert.system import JsonObject
 
 _WIDTH = 110
 _HEAD = """\
-## Every key of a recipe, with its unit. A key behind `#` has the default that is shown: remove the `#` to change it.
+## Every key of a recipe, with its unit. A key after `#` has the default that is shown: remove the `#` to change it.
 ## Run it with `korbert run NAME.toml`. Paths are relative to this file's folder, or to --data.
 ## The keys above the first section go to every section that has them, and may be set in a section as well.
 """

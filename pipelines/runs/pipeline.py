@@ -56,7 +56,7 @@ class Pipeline:
         """place: artifact folder for a recipe of a single stage that reads no other, instead of one below the root;
         `runtime.given` is then the whole command line after `korbert`.
 
-        Raises ArtifactError if that is no folder, or holds files besides an artifact, which the run would remove.
+        Raises ArtifactError if that is not a folder, or holds other files than an artifact, which the run would remove.
         """
         assert place is None or len(recipe.stages) == 1
         self.recipe = recipe
@@ -182,7 +182,8 @@ class Pipeline:
             for name in made
             if now[name] != made[name]
         ]
-        return Status(stage.name, "stale" if reasons else "fresh", tuple(reasons), tuple(notes), record["digest"])
+        state = "stale" if reasons else "fresh"
+        return Status(stage.name, state, tuple(reasons), tuple(notes), record["digest"])
 
     def _unfinished(self, stage: Stage) -> Status:
         """The status of a stage that has a partial folder but no artifact."""

@@ -195,7 +195,8 @@ def _prepare(pipeline: Pipeline, stage: Stage, plan: Plan, *, rebuild: bool) -> 
         return
     if reasons and not rebuild and not failed and store.holds_work(partial):
         raise ArtifactError(_refusal(pipeline, partial, stage, reasons))
-    store.begin(partial, plan, keep="work" if failed and not rebuild and not stage.trains else None)
+    keep = "work" if failed and not rebuild and not stage.trains else None
+    store.begin(partial, plan, keep)
 
 
 def _work(pipeline: Pipeline, stage: Stage) -> None:

@@ -103,7 +103,9 @@ class Sources:
         key = f"{self._recipe.given}: {stage}.{role}"
         try:
             below = Path(name) if is_on_hub(name) else on_disk(self._data / name)
-            folder = find(below if below.exists() else bundled(name) or below)
+            if not below.exists():
+                below = bundled(name) or below
+            folder = find(below)
         except ModelError as error:
             raise CorpusError("{key}: {error}", key=key, error=error) from error
         if folder.resolve().is_relative_to(self._folder.resolve()):

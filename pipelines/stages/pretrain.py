@@ -62,7 +62,8 @@ def run(settings: PretrainStage, inputs: StageInputs, output: Path, runtime: Run
     samples = pretraining.Samples(output / "samples.jsonl", pretraining.choose_samples(heldout), tokenizer)
 
     def look(model: nn.Module, step: int) -> dict[str, float | int]:
-        samples.write(model.generator if isinstance(model, ReplacementModel) else model, step)
+        filler = model.generator if isinstance(model, ReplacementModel) else model
+        samples.write(filler, step)
         return pretraining.evaluate(model, held_out, rows.counts, loss)
 
     model, loss = _initial_model(settings, inputs, output, tokenizer)

@@ -167,7 +167,7 @@ def test_tasks_that_are_not_alike_are_refused(tmp_path, more, said):
 
 @pytest.mark.parametrize(("name", "line", "said"), [
     ("predictions.jsonl", "{", "line 41: cannot be read"),
-    ("predictions.jsonl", "[]", "line 41: is no object"),
+    ("predictions.jsonl", "[]", "line 41: is not an object"),
     ("predictions.jsonl", '{"text": "가", "label": "a"}', "line 41: no predictions in it"),
     ("predictions.jsonl", '{"text": "가", "predictions": {"pretrained": []}}', "line 41 has other seeds"),
     ("predictions.jsonl", '{"text": "가", "predictions": {"pretrained": [1, 2]}}', "line 41 has other seeds"),
