@@ -189,7 +189,7 @@ def predict(options: argparse.Namespace) -> None:
 def embed(options: argparse.Namespace) -> None:
     """Seconds of `embed --output` for --count lines, of Kiwi alone, of the encoder alone."""
     import korbert
-    from korbert.pipelines.inference.embedding import Embedding, text_records, write_vectors
+    from korbert.pipelines.inference.embedding import TextEmbedder, text_records, write_vectors
 
     model = korbert.load(options.model, options.device)
     given, _ = texts(options.rows, options.count)
@@ -204,7 +204,7 @@ def embed(options: argparse.Namespace) -> None:
         def whole() -> None:
             rows = itertools.chain.from_iterable(text_records(io.BytesIO(data), "input"))
             write_vectors(
-                Embedding(model, {}), rows, Path(folder, "vectors.npy"), lambda row: False, lambda count: None
+                TextEmbedder(model, {}), rows, Path(folder, "vectors.npy"), lambda row: False, lambda count: None
             )
 
         share(options, whole, kiwi, lambda: model.pooled(encodings, settings))

@@ -50,8 +50,8 @@ from trials_table import picture, table
 
 from korbert.modeling import PretrainingModel, load_model, save_model
 from korbert.pipelines.recipes import loading
-from korbert.pipelines.stages.pretrain import ShardRows, piece_counts
-from korbert.pipelines.stages.settings import PretrainStage
+from korbert.pipelines.stages.pretrain import ShardRows
+from korbert.pipelines.stages.stage_settings import PretrainStage
 from korbert.pretraining import PretrainingLoss, SpecialIds, evaluate, heldout_batches
 from korbert.system.durable import read_json, write_json, write_whole
 from korbert.system.processes import die_with
@@ -265,9 +265,9 @@ class Bench:
         if not isinstance(model, PretrainingModel):
             return None
         ids = SpecialIds(tokens.cls_id, tokens.sep_id, tokens.mask_id, FIRST_PIECE, tokens.vocab_size)
-        counts = piece_counts(shards)
-        batches = heldout_batches(ShardRows(settings, shards, ids, counts).heldout(), settings.heldout_rows)
-        loss = evaluate(model.eval(), batches, counts, PretrainingLoss())["mlm_loss"]
+        rows = ShardRows.of(settings, shards, ids)
+        batches = heldout_batches(rows.heldout(), settings.heldout_rows)
+        loss = evaluate(model.eval(), batches, rows.counts, PretrainingLoss())["mlm_loss"]
         return loss / math.log(2) * heldout["pieces"] / heldout["characters"]
 
     def _tasks(self, place: Path, model: Path, tasks: Sequence[str], baselines: bool = False) -> None:

@@ -68,7 +68,7 @@ def read_morphemes(path: Path, *, seed: int, heldout_share: float) -> MorphemeAr
     )
 
 
-def changes(numbers: Ints, bounds: Ints) -> Bools:
+def changes(numbers: NDArray[np.int64], bounds: NDArray[np.int64]) -> NDArray[np.bool_]:
     """(M,) bool: where a number differs from the one before, or is the first of its text. bounds: (N + 1,)."""
     begins = np.ones(len(numbers), bool)
     begins[1:] = numbers[1:] != numbers[:-1]

@@ -2,8 +2,8 @@
 
 What `korbert run RECIPE` does:
 
-1. cli.py and commands/ read the command line; recipes/ reads the recipe, artifacts/runtime.py holds the other
-   options.
+1. cli.py and commands/ read the command line; recipes/ reads the recipe, Runtime (artifacts/stage.py) holds
+   the other options.
 2. runs/: pipeline.py compares the recipe with the artifacts, whose records artifacts/store.py handles; sources.py
    finds and hashes source files.
 3. runs/runner.py runs the stages that are not fresh, in the order of stages/table.py.

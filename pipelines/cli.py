@@ -42,11 +42,12 @@ def run_command(arguments: list[str]) -> int:
     if arguments[at + 1 : at + 2] in (["en"], ["ko"]):  # before click, to which --help comes first
         os.environ[VARIABLE] = arguments[at + 1]
         arguments = arguments[:at] + arguments[at + 2 :]
+    command = next(iter(arguments), "")
     with handled_signals(raising=True) as arrived, _at_the_command_line():
         try:
-            with needed_for(" ".join(["korbert", *arguments[:1]])):
+            with needed_for(f"korbert {command}".strip()):
                 if is_silent():
-                    _run_beside_rank_0(arguments)
+                    _run_in_another_rank(arguments, command)
                 else:
                     cli.main(arguments or ["--help"], prog_name="korbert", standalone_mode=False)
         except EndedElsewhere as error:
@@ -60,13 +61,13 @@ def run_command(arguments: list[str]) -> int:
         except (KeyboardInterrupt, Exception) as error:
             cause = (error.__cause__ or error) if isinstance(error, click.Abort) else error
             if (number := arrived()) or isinstance(cause, KeyboardInterrupt | click.Abort):
-                return _leave_interrupted(cause, number or signal.SIGINT, arguments[0] if arguments else "")
+                return _leave_interrupted(cause, number or signal.SIGINT, command)
             if isinstance(cause, BrokenPipeError):
                 sys.stderr.close()  # keeps Python from complaining about standard output at exit
                 return 1
             if debug:
                 raise
-            return _leave_failed(cause, arguments[0] if arguments else "")
+            return _leave_failed(cause, command)
     return 0
 
 
@@ -85,14 +86,13 @@ def _at_the_command_line() -> Iterator[None]:
         del os.environ[NAMES]
 
 
-def _run_beside_rank_0(arguments: list[str]) -> None:
-    """Runs the command in another rank. Errors that rank 0 has, too, are reported by rank 0.
+def _run_in_another_rank(arguments: list[str], command: str) -> None:
+    """Runs the command in another rank than 0. Errors that rank 0 has, too, are reported by rank 0.
 
     torchrun ends all processes as soon as one fails, even if rank 0 has not reported its error yet. Commands that do
     not train run in rank 0 alone.
     """
-    name = arguments[0] if arguments else ""
-    if name not in ("run", "tasks", "finetune") and not (name in STAGES and STAGES[name].trains):
+    if command not in ("run", "tasks", "finetune") and not (command in STAGES and STAGES[command].trains):
         return
     try:
         cli.main(arguments, prog_name="korbert", standalone_mode=False)
@@ -128,7 +128,8 @@ def _leave_failed(error: BaseException, command: str) -> int:
     """Reports an error in one line and returns the exit code."""
     code = 1
     if isinstance(error, KorbertError):
-        what, code = in_language(error.message), error.exit_code
+        what = in_language(error.message)
+        code = error.exit_code
     elif isinstance(error, OSError):
         parts = [str(error.filename or Message("the disk")), error.strerror or str(error)]
         if error.errno in _FULL and command in _RESUMING:

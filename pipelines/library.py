@@ -19,8 +19,8 @@ from korbert.errors import KorbertError, SettingsError
 from korbert.folders import model_folder
 from korbert.model import Model
 from korbert.names import on_disk
-from korbert.pipelines import artifacts, experiments, recipes, reports, runs
-from korbert.pipelines.artifacts.record import Artifact
+from korbert.pipelines import experiments, recipes, reports, runs
+from korbert.pipelines.artifacts import Artifact, Runtime
 from korbert.pipelines.experiments.evaluating import Evaluation
 from korbert.pipelines.results import Comparison, Finetuned, Run, figures_of
 from korbert.records import Form, write_rows
@@ -78,7 +78,7 @@ def finetune(
 
     Raises:
         SettingsError: A setting, or a value of a row, that there is not.
-        CorpusError: Rows that cannot be used.
+        CorpusError: TaskRows that cannot be used.
         ArtifactError: `output` holds another artifact, or other files.
         ModelError: There is no such model.
     """
@@ -87,21 +87,34 @@ def finetune(
     if output is None and world().size > 1:
         raise SettingsError("finetune: the processes of torchrun need one folder: give output=FOLDER")
     parts = {"train": train, "valid": valid, "test": test, "warm_up": settings.pop("warm_up", None)}
-    named = {"kind": kind, "set": task, "seeds": range(seeds) if isinstance(seeds, int) else seeds}
     columns = _columns({role: settings.pop(role) for role in settings.keys() & ROLES.keys()})
-    section = {name: value for name, value in named.items() if value is not None} | settings
+    named = {"kind": kind, "set": task, "seeds": range(seeds) if isinstance(seeds, int) else seeds}
+    settings |= {name: value for name, value in named.items() if value is not None}
     with ExitStack() as home, _torch_as_before(), _aside() as aside:
         if output is None:
             output = Path(tempfile.mkdtemp(prefix="korbert-"), "finetuned")
             home.callback(remove, claim(output.parent))
-        folder, beside = _named(output, "output"), aside if task is None else None
-        files = {part: _file(rows, aside, part, kind) for part, rows in parts.items() if rows is not None}
-        source = _source(model, aside)
-        recipe, _ = recipes.one_task.task_recipe(folder, source, files, columns, form, section, beside=beside)
-        base, number = beside or Path(data or "").resolve(), workers or cores()
-        runtime = artifacts.Runtime(folder.parent, base, number, device=device, call="korbert.finetune")
+        if isinstance(model, Model) and model.folder and model_folder(model.folder).exists():
+            model = model.folder
+        elif isinstance(model, Model):  # in no folder, or in one that has gone
+            model.save(aside / "model")
+            model = aside / "model"
+        folder = _named(output, "output")
+        of_rows = aside if task is None else None  # what lies there is named without it, as its own name is random
+        single = recipes.one_task.SingleTask(
+            model=model,
+            output=folder,
+            files={part: _file(rows, aside, part, kind) for part, rows in parts.items() if rows is not None},
+            settings=settings,
+            columns=columns,
+            form=form,
+            relative_to=of_rows,
+        )
+        recipe, _ = single.recipe()
+        base = of_rows or Path(data or "").resolve()
+        runtime = Runtime(folder.parent, base, workers or cores(), device=device, call="korbert.finetune")
         pipeline = runs.Pipeline(recipe, runtime, folder)
-        runs.runner.make_all(pipeline, list(recipe.stages.values()), rebuild=rebuild, draw=reports.draw)
+        runs.runner.make_all(pipeline, pipeline.stages(), rebuild=rebuild, draw=reports.draw)
         result = Finetuned.open(folder)
         weakref.finalize(result, home.pop_all().close)  # a temporary folder lives as long as the result
     return result
@@ -115,7 +128,7 @@ def run(
     to: str | None = None,
     root: str | Path = "artifacts",
     data: str | Path | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     rebuild: bool = False,
     device: str = "auto",
     workers: int | None = None,
@@ -148,11 +161,12 @@ def run(
         CorpusError, ModelError: Text that cannot be used; a model that cannot be trained.
     """
     asked = {"root": str(root), "data": data and str(data), "settings": settings and dict(settings)}
-    given = tuple(f"{name}={value!r}" for name, value in asked.items() if value)
+    given = tuple(f"{name}={value!r}" for name, value in asked.items() if value)  # for errors to repeat
     data = data or os.environ.get("KORBERT_DATA")
+    base = Path(data) if data else None
     changes = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in (settings or {}).items()]
     pipeline = runs.open_pipeline(
-        str(recipe), changes, _named(root, "root"), Path(data) if data else None, workers=workers or cores(),
+        str(recipe), changes, _named(root, "root"), base, workers=workers or cores(),
         runner=runner, device=device, row_workers=row_workers, given=given, call="korbert.run",
     )  # fmt: skip
     stages = pipeline.stages(from_, to)
@@ -167,7 +181,7 @@ def pretrain(
     *,
     root: str | Path = "artifacts",
     data: str | Path | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, object] | None = None,
     rebuild: bool = False,
     device: str = "auto",
     row_workers: int | None = None,
@@ -204,7 +218,7 @@ def evaluate(
         **columns: Columns by role: text, pair, label, ..
 
     Raises:
-        CorpusError: Rows that cannot be used, and labels that the training rows do not have.
+        CorpusError: TaskRows that cannot be used, and labels that the training rows do not have.
         SettingsError: A role or a model that this is not for.
     """
     loaded = model if isinstance(model, Model) else Model.load(model)
@@ -228,10 +242,11 @@ def compare(*sides: Finetuned | Run | str | Path, model: str | Sequence[str] = (
 
     Raises:
         SettingsError: Fewer than two sides, or sides of different tasks.
-        ArtifactError: A side that is no such artifact, or one of other rows.
+        ArtifactError: A side that is not such an artifact, or one of other rows.
     """
     folders = [side.folder if isinstance(side, Finetuned | Run) else Path(side) for side in sides]
-    shown, details = reports.compare.compared(folders, [model] if isinstance(model, str) else list(model))
+    models = [model] if isinstance(model, str) else list(model)
+    shown, details = reports.compare.compared(folders, models)
     return Comparison([side.name for side in shown.sides], details, shown)
 
 
@@ -255,17 +270,9 @@ def _file(rows: object, aside: Path, name: str, kind: str | None) -> Any:
         return UPath(rows)
     if isinstance(rows, str | os.PathLike):
         return on_disk(Path(rows))
-    return write_rows(rows, aside, name, *([_PAIRS] if kind == "embedding" else []))
-
-
-def _source(model: Model | str | Path, aside: Path) -> str | Path:
-    """The folder or the name of a model; one that is in no folder, or whose folder has gone, is saved aside."""
-    if not isinstance(model, Model):
-        return model
-    if model.folder is not None and model_folder(model.folder).exists():
-        return model.folder
-    model.save(aside / "model")
-    return aside / "model"
+    if kind == "embedding":
+        return write_rows(rows, aside, name, _PAIRS)
+    return write_rows(rows, aside, name)
 
 
 @contextmanager

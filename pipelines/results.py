@@ -11,7 +11,7 @@ from korbert.messages import Message
 from korbert.model import Model
 from korbert.notebook import as_html
 from korbert.pipelines import artifacts, reports
-from korbert.pipelines.artifacts.record import Artifact, drawing
+from korbert.pipelines.artifacts import Artifact, drawing
 from korbert.pipelines.reports.artifacts.task_scores import mean
 from korbert.pipelines.reports.pages.compare import ShownComparison
 from korbert.system import console
@@ -56,11 +56,12 @@ class Finetuned:
                 entry["name"]: {name: score for name in record["metrics"] if (score := mean(name, entry)) is not None}
                 for entry in record["models"]
             }
-            ends, main = record["models"][0].get("examples"), record["models"][0]["name"]
+            main = record["models"][0]
+            ends = main.get("examples")
             scored_on: Literal["test", "valid"] = "test" if record["scored_on"] == "test" else "valid"
             return cls(
-                Path(folder), record["task"]["kind"], scored_on, record["counts"][scored_on], of_model.pop(main),
-                (ends[0], ends[1]) if ends else None, of_model,
+                Path(folder), record["task"]["kind"], scored_on, record["counts"][scored_on],
+                of_model.pop(main["name"]), ends and tuple(ends), of_model,
                 tuple(map(Message.from_json, record["said"])), figures_of(artifact),
             )  # fmt: skip
 

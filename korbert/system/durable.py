@@ -25,15 +25,6 @@ from korbert.messages import Message
 JsonObject: TypeAlias = dict[str, Any]
 """What a JSON object is in Python."""
 
-JsonObject: TypeAlias = dict[str, Any]
-"""What a JSON object is in Python."""
-
-JsonObject: TypeAlias = dict[str, Any]
-"""What a JSON object is in Python."""
-
-JsonObject: TypeAlias = dict[str, Any]
-"""What a JSON object is in Python."""
-
 _ASIDE = re.compile(r"\.korbert-[0-9a-f]{16}")
 _CHECKSUM = "record_sha256"
 _SMALL = 16 << 20  # bytes of a record; as Python objects it takes some twenty times as many

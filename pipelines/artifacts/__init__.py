@@ -1,5 +1,5 @@
-"""The ground floor: what a stage is (stage.py), artifacts and their records (store.py, record.py), how a command runs
-(runtime.py), and how figures are named and written (figures.py, formatting.py). It knows no stage by name."""
+"""The ground floor: what a stage is and how it runs (stage.py), artifacts and their records (store.py, record.py), and
+how figures are named and written (figures.py, formatting.py). It knows no stage by name."""
 
 import lazy_loader
 

@@ -8,14 +8,14 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from typing import TypeGuard
 
 from korbert.messages import Message, joined
 from korbert.pipelines.artifacts import formatting
 
 
 @dataclass(frozen=True)
-class Figure:
+class ShownFigure:
     """A figure as it is shown: its value, its label, and a note that qualifies it (an error, a baseline)."""
 
     value: str
@@ -25,6 +25,8 @@ class Figure:
     def __str__(self) -> str:
         return f"{self.value} {self.label}{f' ({self.note})' if self.note else ''}"
 
+
+Figure = ShownFigure  # reports/ imports it by this name
 
 OBJECTIVES: Mapping[str, Message] = {
     "mlm": Message("MLM"),
@@ -77,7 +79,7 @@ def baseline_name(name: str) -> str:
     return Message(known_names[name]) if name in known_names else name
 
 
-def known(value: Any) -> bool:
+def known(value: object) -> TypeGuard[float]:
     """Whether a value is defined: undefined ones are None or NaN."""
     return isinstance(value, int | float) and math.isfinite(value)
 
@@ -87,7 +89,7 @@ def in_percent(key: str) -> bool:
     return key not in _DECIMALS and not key.endswith("_loss")
 
 
-def text(key: str, value: Any, more_places: int = 0) -> str:
+def text(key: str, value: object, more_places: int = 0) -> str:
     """The value: 0.5124 -> 51.2 % for a share, 0.512 for a correlation, 0.51 for a loss; undefined -> a dash."""
     value = value if known(value) else None
     if in_percent(key):
@@ -95,7 +97,7 @@ def text(key: str, value: Any, more_places: int = 0) -> str:
     return formatting.decimal(value, _DECIMALS.get(key, 2) + more_places)
 
 
-def interval(key: str, ends: Sequence[Any], *, unit: bool = True) -> Message:
+def interval(key: str, ends: Sequence[object], *, unit: bool = True) -> Message:
     """46.2 to 55.1 %. Shares are clipped to 0 and 100 %, which intervals over seeds may exceed.
 
     unit: with %.

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 
 from korbert.errors import ArtifactError
 from korbert.messages import Message, argument
-from korbert.pipelines.artifacts.store import MOVE_IT, RECORD, RUN, Json, read_json
+from korbert.pipelines.artifacts.store import MOVE_IT, RECORD, RUN, read_json
+from korbert.system import JsonObject
 
 _SAMPLED_PARTS = 8  # read for lengths: enough for their quantiles, in seconds at any corpus size
 _BATCH_ROWS = 4096
@@ -29,8 +30,8 @@ class Artifact:
     """
 
     folder: Path
-    record: Json
-    run: Json
+    record: JsonObject
+    run: JsonObject
 
     @classmethod
     def open(cls, folder: Path) -> "Artifact":
@@ -59,7 +60,7 @@ class Artifact:
         seconds = self.run.get("seconds")
         return float(seconds) if isinstance(seconds, int | float) and 0 <= seconds < _MAX_SECONDS else None
 
-    def json(self, name: str) -> Json:
+    def json(self, name: str) -> JsonObject:
         """The object of a JSON file, which must exist."""
         path = self.folder / name
         try:
@@ -69,7 +70,7 @@ class Artifact:
         except (OSError, UnicodeDecodeError) as error:
             raise _unreadable(path, error) from error
 
-    def lines(self, name: str) -> Iterator[Json]:
+    def lines(self, name: str) -> Iterator[JsonObject]:
         """Streams the objects of a .jsonl file, one per line; none if there is no such file."""
         return json_lines(self.folder / name)
 
@@ -78,10 +79,10 @@ class Artifact:
         return sorted(self.folder.glob(pattern))
 
 
-class _Object(Json):
+class _Object(JsonObject):
     """A JSON object whose error for a missing key names its file."""
 
-    def __init__(self, values: Json, file: str) -> None:
+    def __init__(self, values: JsonObject, file: str) -> None:
         super().__init__(values)
         self._file = file
 
@@ -89,17 +90,17 @@ class _Object(Json):
         raise _damaged(self._file, Message("no {key} in it", key=key))
 
 
-def _parsed(text: str, file: str) -> Json:
+def _parsed(text: str, file: str) -> JsonObject:
     try:
         value = json.loads(text, object_hook=lambda values: _Object(values, file))
     except (ValueError, RecursionError) as error:
         raise _unreadable(file, error) from error
     if not isinstance(value, dict):
-        raise _damaged(file, Message("is no object"))
+        raise _damaged(file, Message("is not an object"))
     return value
 
 
-def json_lines(path: Path, *, growing: bool = False) -> Iterator[Json]:
+def json_lines(path: Path, *, growing: bool = False) -> Iterator[JsonObject]:
     """Streams the objects of a .jsonl file, whose missing keys raise ArtifactError, too; none if there is no such file.
 
     growing: the file is being written, and a last line without its end left out.
@@ -135,9 +136,8 @@ def sampled(parts: list[Path]) -> tuple[list[Path], str]:
     """At most 8 of the parts, evenly spaced from first to last, and a sentence that says so if there are more."""
     if len(parts) <= _SAMPLED_PARTS:
         return parts, ""
-    indices = np.linspace(0, len(parts) - 1, _SAMPLED_PARTS).round().astype(int)
     note = Message("Measured on {sampled} of {parts:,} parts, evenly spaced.", sampled=_SAMPLED_PARTS, parts=len(parts))
-    return [parts[index] for index in indices], note
+    return [parts[index] for index in np.linspace(0, len(parts) - 1, _SAMPLED_PARTS).round().astype(int)], note
 
 
 def batches(parts: list[Path], columns: list[str]) -> Iterator[pa.RecordBatch]:

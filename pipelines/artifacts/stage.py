@@ -1,21 +1,29 @@
-"""What a stage is. Its entry in stages/table.py is one of these; nothing here knows a stage by name."""
+"""What a stage is, what it may read, and how it runs. Nothing here knows a stage by name."""
 
-import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from korbert import corpus
+from korbert.system import JsonObject, cores, number_in
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-Counts = dict[str, int | float]
+_ROW_WORKERS_OF_A_GPU = 4  # make a million pieces per second
+
+StageCounts = dict[str, int | float]
+Sections = Mapping[str, Any]
+"""Stage -> its settings, of those that the recipe has."""
+
 Finder = Callable[[Path], Path]
 """A folder as given -> the folder itself, or the matching one inside it (korbert.folders)."""
 
 
 @dataclass(frozen=True)
-class Inputs:
+class StageInputs:
     """What a stage may read.
 
     artifacts: stage name -> that stage's finished artifact. files: the role of a file in the recipe -> its files, in
@@ -30,9 +38,45 @@ class Inputs:
 
     def folder(self, role: str, file: str) -> Path:
         """The folder of a model or tokenizer, by one of its files; without it, any folder for the loader to refuse."""
-        files = self.files[role]
-        folder: Path = next((path for path in files if path.name == file), files[0]).parent
-        return folder
+        files: Sequence[Path] = self.files[role]
+        return next((path for path in files if path.name == file), files[0]).parent
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """Where a run reads and writes, and how it runs: workers, device, runner.
+
+    root: folder of all artifacts. data: the folder that paths in a recipe are relative to. workers: processes of the
+    corpus stages. runner, address: where those run. device: "auto", "cpu" or "cuda". row_workers: processes of this
+    machine that make the rows of pretraining; None: see `rows_by`.
+    given: the options on the command line, `--set` included, or the arguments in Python, for the runs that errors
+    suggest. call: the function of Python that runs it, such as "korbert.run"; "": the command line does.
+    """
+
+    root: Path
+    data: Path
+    workers: int = field(default_factory=cores)
+    runner: Literal["native", "ray"] = "native"
+    address: str | None = None
+    device: str = "auto"
+    row_workers: int | None = None
+    given: tuple[str, ...] = ()
+    call: str = ""
+
+    def rows_by(self, device: str) -> int:
+        """Number of row processes of this rank for "cpu" or "cuda"; the ranks of a machine share its row workers.
+
+        By default none on a CPU, which needs its cores for training, and several on a GPU.
+        """
+        ranks = max(1, number_in("LOCAL_WORLD_SIZE", 1))  # of this machine, as set by torchrun
+        if self.row_workers is None:
+            return max(0, min(_ROW_WORKERS_OF_A_GPU, cores() // ranks - 1)) if device == "cuda" else 0
+        return max(self.row_workers // ranks, min(1, self.row_workers))
+
+    @property
+    def units(self) -> "corpus.Workers":
+        """The workers of the corpus stages."""
+        return corpus.Workers(self.workers, self.runner, self.address)
 
 
 class Chain(Protocol):
@@ -41,7 +85,7 @@ class Chain(Protocol):
     recipe: Any
     sources: Any
 
-    def inputs(self, stage: "Stage") -> Inputs: ...
+    def inputs(self, stage: "Stage") -> StageInputs: ...
     def artifact(self, stage: str) -> Path: ...
     def status(self, stage: "Stage") -> Any: ...
 
@@ -98,8 +142,8 @@ class Stage:
     patterns: Callable[[Any], Mapping[str, str]] = lambda settings: {}
     found: Callable[[Any, Path], Mapping[str, tuple[Path, ...]]] = lambda settings, data: {}
     folders: Callable[[Any], Mapping[str, tuple[str, Finder]]] = lambda settings: {}
-    derive: Callable[[dict[str, Any], Mapping[str, Any]], None] = lambda section, others: None
-    check: Callable[[Any, Mapping[str, Any]], None] = lambda settings, others: None
+    derive: Callable[[JsonObject, Sections], None] = lambda section, others: None
+    check: Callable[[Any, Sections], None] = lambda settings, others: None
     page: str = ""
     products: Mapping[str, str] = field(default_factory=dict)
     preview: str = ""
@@ -108,12 +152,10 @@ class Stage:
     @property
     def settings_class(self) -> "type[BaseModel]":
         """The class of `settings`, imported if given by name."""
-        if not isinstance(self.settings, str):
-            return self.settings
-        section: type[BaseModel] = pkgutil.resolve_name(self.settings)
+        section: type[BaseModel] = resolve_name(self.settings) if isinstance(self.settings, str) else self.settings
         return section
 
-    def reads_under(self, settings: Any) -> tuple[str, ...]:
+    def reads_under(self, settings: object) -> tuple[str, ...]:
         """The stages that it reads under these settings; all of `reads` for None."""
         unread = () if settings is None else self.unread(settings)
         return tuple(name for name in self.reads if name not in unread)

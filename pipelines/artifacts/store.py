@@ -27,7 +27,19 @@ from pydantic import BaseModel, Field, ValidationError
 from korbert.errors import ArtifactError
 from korbert.messages import Message, argument
 from korbert.names import is_litter
-from korbert.system import MARK, claim, durable, is_aside, is_marked, remove, remove_listed, sha256_of, sync, unlisted
+from korbert.system import (
+    MARK,
+    JsonObject,
+    claim,
+    durable,
+    is_aside,
+    is_marked,
+    remove,
+    remove_listed,
+    sha256_of,
+    sync,
+    unlisted,
+)
 
 FORMAT = 1
 RECORD = "stage.json"
@@ -41,7 +53,7 @@ _MARKS = (MARK, REBUILD)  # of a partial folder
 _UNRECORDED = frozenset({RECORD, RUN, "timing.jsonl", PAGE, *_MARKS})  # files of an artifact outside the digest
 BESIDE = _UNRECORDED | SCRATCH | {PLAN, "tensorboard"}
 
-Json = dict[str, Any]
+Json = JsonObject  # reports/ imports it by this name
 
 
 @dataclass(frozen=True)
@@ -55,22 +67,27 @@ class Plan:
 
     stage: str
     version: int
-    settings: Json
-    inputs: Json
+    settings: JsonObject
+    inputs: JsonObject
     versions: Mapping[str, str] = field(default_factory=dict)
 
-    def as_json(self) -> Json:
-        about = {"format": FORMAT, "stage": self.stage, "stage_version": self.version}
-        return {**about, "settings": self.settings, "inputs": self.inputs}
+    def as_json(self) -> JsonObject:
+        return {
+            "format": FORMAT,
+            "stage": self.stage,
+            "stage_version": self.version,
+            "settings": self.settings,
+            "inputs": self.inputs,
+        }
 
 
 class _Begun(BaseModel, strict=True):
     """The fields of `plan.json` that are read. What is in a file's entry is covered by the digest."""
 
-    settings: Json
-    inputs: dict[Literal["artifacts", "files"], Json]
+    settings: JsonObject
+    inputs: dict[Literal["artifacts", "files"], JsonObject]
     versions: dict[str, str] = {}
-    sittings: list[Json] = []
+    sittings: list[JsonObject] = []
     failed: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -80,13 +97,13 @@ class _Record(_Begun):
     format: Literal[1]
     stage: str
     stage_version: int
-    files: dict[str, Json]
+    files: dict[str, JsonObject]
     counts: dict[str, Annotated[float, Field(allow_inf_nan=False)]]
-    numerics: Json
+    numerics: JsonObject
     digest: str
 
 
-def read_record(folder: Path) -> Json | None:
+def read_record(folder: Path) -> JsonObject | None:
     """`stage.json` of an artifact; None if absent.
 
     ArtifactError if it is not a valid record, or its digest does not match its settings, inputs and files.
@@ -101,7 +118,7 @@ def read_record(folder: Path) -> Json | None:
     return record
 
 
-def read_plan(partial: Path) -> Json | None:
+def read_plan(partial: Path) -> JsonObject | None:
     """The plan of a partial folder: `plan.json`, else its record; None if it has neither.
 
     ArtifactError if the file is invalid.
@@ -109,7 +126,7 @@ def read_plan(partial: Path) -> Json | None:
     return read_json(partial / PLAN, _Begun) or read_json(partial / RECORD, _Record)
 
 
-def read_json(path: Path, fields: type[BaseModel] | None = None) -> Json | None:
+def read_json(path: Path, fields: type[BaseModel] | None = None) -> JsonObject | None:
     """The JSON object in a file; None if absent. ArtifactError if it is something else, or lacks one of the fields."""
     try:
         value = durable.read_json(path)
@@ -126,9 +143,12 @@ def read_json(path: Path, fields: type[BaseModel] | None = None) -> Json | None:
         return None
     except ValidationError as error:
         first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
         raise ArtifactError(
-            "{path}: {field}: {first}: {move_it}", path=path, field=field, first=first["msg"], move_it=MOVE_IT
+            "{path}: {field}: {first}: {move_it}",
+            path=path,
+            field=".".join(map(str, first["loc"])),
+            first=first["msg"],
+            move_it=MOVE_IT,
         ) from error
     except (ValueError, OSError) as error:
         raise ArtifactError(
@@ -137,12 +157,7 @@ def read_json(path: Path, fields: type[BaseModel] | None = None) -> Json | None:
     return value
 
 
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Writes a JSON object with sorted keys, replacing the file at once."""
-    durable.write_json(path, value, sort_keys=True)
-
-
-def digest_of(record: Mapping[str, Any]) -> str:
+def digest_of(record: JsonObject) -> str:
     """SHA-256 over settings, inputs and data files, as canonical JSON."""
     covered = {key: record[key] for key in ("format", "stage", "stage_version", "settings", "inputs", "files")}
     text = json.dumps(covered, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
@@ -151,13 +166,15 @@ def digest_of(record: Mapping[str, Any]) -> str:
 
 def data_files(folder: Path) -> list[Path]:
     """The files that the digest covers, sorted by relative name."""
-    names = ((path, path.relative_to(folder).parts[0]) for path in folder.rglob("*") if path.is_file())
     return sorted(
-        path for path, name in names if name not in BESIDE and not (is_aside(path.name) or is_litter(path.name))
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and path.relative_to(folder).parts[0] not in BESIDE
+        if not (is_aside(path.name) or is_litter(path.name))
     )
 
 
-def differences(plan: Plan, record: Mapping[str, Any]) -> list[Message]:
+def differences(plan: Plan, record: JsonObject) -> list[Message]:
     """The fields in which a record differs from this plan, one line each, with the plan's value first.
 
     A record without files is the plan of a partial folder, which is not resumed with other versions of libraries.
@@ -165,15 +182,15 @@ def differences(plan: Plan, record: Mapping[str, Any]) -> list[Message]:
     here = plan.as_json()
     lines = [*_compare(here, {key: record.get(key) for key in here}, Message("in the artifact"))]
     if "files" not in record:
-        versions = {"versions": dict(plan.versions)}
-        lines += _compare(versions, {"versions": record.get("versions", {})}, Message("when it was begun"))
+        begun = record.get("versions", {})
+        lines += _compare(dict(plan.versions), begun, Message("when it was begun"), "versions")
     return lines
 
 
 _ABSENT = object()
 
 
-def _compare(here: Any, there: Any, where: Message, name: str = "") -> Iterator[Message]:
+def _compare(here: object, there: object, where: Message, name: str = "") -> Iterator[Message]:
     """A line for each difference between two JSON values, of which the second is `where`."""
     if isinstance(here, dict) and isinstance(there, dict):
         for key in sorted(here.keys() | there.keys()):
@@ -197,25 +214,24 @@ def _compare(here: Any, there: Any, where: Message, name: str = "") -> Iterator[
         )  # fmt: skip
 
 
-def damage(folder: Path, record: Mapping[str, Any], *, hashes: bool = False) -> Message | None:
+def damage(folder: Path, record: JsonObject, *, hashes: bool = False) -> Message | None:
     """The first fault in the data files of an artifact, or None. Checks sizes, and hashes if `hashes`."""
     for name, wanted in record["files"].items():
         path = folder / name
         if not path.is_file():
             return Message("{path} is missing", path=path)
         if path.stat().st_size != wanted["size"]:
-            size = path.stat().st_size
-            recorded = wanted["size"]
             return Message(
-                "{path} has {size:,} bytes, {recorded:,} are recorded", path=path, size=size, recorded=recorded
-            )
+                "{path} has {size:,} bytes, {recorded:,} are recorded",
+                path=path, size=path.stat().st_size, recorded=wanted["size"],
+            )  # fmt: skip
         if hashes and sha256_of(path) != wanted["sha256"]:
             return Message("{path} has other bytes than recorded", path=path)
     extra = [path for path in data_files(folder) if path.relative_to(folder).as_posix() not in record["files"]]
     return Message("{path} is not in the record", path=extra[0]) if extra else None
 
 
-def changed_file(folder: Path, record: Mapping[str, Any]) -> Path | None:
+def changed_file(folder: Path, record: JsonObject) -> Path | None:
     """The first data file whose bytes differ from the recorded SHA-256; None if none does.
 
     `run.json` keeps the size and mtime of each hashed file; a file is hashed again only if either changed.
@@ -224,7 +240,7 @@ def changed_file(folder: Path, record: Mapping[str, Any]) -> Path | None:
         run = read_json(folder / RUN) or {}
     except ArtifactError:
         run = None
-    hashed: Json = dict(run["hashed"]) if run and isinstance(run.get("hashed"), dict) else {}
+    hashed: JsonObject = dict(run["hashed"]) if run and isinstance(run.get("hashed"), dict) else {}
     for name, wanted in record["files"].items():
         path: Path = folder / name
         stamp = [path.stat().st_size, path.stat().st_mtime_ns]
@@ -233,29 +249,32 @@ def changed_file(folder: Path, record: Mapping[str, Any]) -> Path | None:
                 return path
             hashed[name] = stamp
     if run is not None and hashed != run.get("hashed"):  # a file that cannot be read is left as it is
-        write_json(folder / RUN, {**run, "hashed": hashed})
+        durable.write_json(folder / RUN, {**run, "hashed": hashed}, sort_keys=True)
     return None
 
 
-def finish(partial: Path, final: Path, plan: Plan, facts: Mapping[str, Any], run: Mapping[str, Any]) -> Json:
+def finish(partial: Path, final: Path, plan: Plan, facts: JsonObject, run: JsonObject) -> JsonObject:
     """Turns a partial folder into the artifact: syncs and hashes files, writes the record, renames. Returns the record.
 
     facts: counts and numerics. run: the content of run.json, except the sizes and times of hashed files.
     """
-    files, hashed = {}, {}
+    files = {}
+    hashed = {}
     for path in list(partial.rglob(".korbert-*")):  # left by killed runs
         _discard(path)
     for path in data_files(partial):
         sync(path)
-        name, stat = path.relative_to(partial).as_posix(), path.stat()
+        name = path.relative_to(partial).as_posix()
+        stat = path.stat()
         files[name] = {"size": stat.st_size, "sha256": sha256_of(path)}
         hashed[name] = [stat.st_size, stat.st_mtime_ns]
-    record: Json = {**plan.as_json(), "files": files, "versions": dict(plan.versions), **facts}
+    record: JsonObject = {**plan.as_json(), "files": files, "versions": dict(plan.versions), **facts}
     record["digest"] = digest_of(record)
-    write_json(partial / RUN, {**run, "hashed": hashed})
+    durable.write_json(partial / RUN, {**run, "hashed": hashed}, sort_keys=True)
     for folder in sorted({path.parent for path in data_files(partial)} | {partial}):
         sync(folder)
-    write_json(partial / RECORD, record)  # from here on the partial folder is complete; only `settle` is left
+    # From here on the partial folder is complete; only `settle` is left.
+    durable.write_json(partial / RECORD, record, sort_keys=True)
     settle(partial, final)
     return record
 
@@ -315,12 +334,7 @@ def empty(partial: Path, *keep: str | None) -> None:
 def begin(partial: Path, plan: Plan, keep: str | None = None) -> None:
     """Empties the partial folder and writes its plan. keep: name of a subfolder to keep. ArtifactError: see `empty`."""
     empty(partial, keep, REBUILD)
-    write_json(partial / PLAN, {**plan.as_json(), "versions": dict(plan.versions)})
-
-
-def awaits_rebuild(partial: Path) -> bool:
-    """Whether --rebuild has not yet remade the artifact."""
-    return is_marked(partial) and (partial / REBUILD).exists()
+    durable.write_json(partial / PLAN, {**plan.as_json(), "versions": dict(plan.versions)}, sort_keys=True)
 
 
 def holds_work(partial: Path) -> bool:
@@ -335,7 +349,7 @@ def check_place(final: Path, option: str = "root") -> None:
     """
     for path in (final, partial_of(final), old_of(final)):
         if path.is_symlink() or (path.exists() and not path.is_dir()):
-            what = "a symbolic link" if path.is_symlink() else "not a folder"
+            what = Message("a symbolic link") if path.is_symlink() else Message("not a folder")
             raise ArtifactError(
                 "{path}: is {what}, so no artifact is written there: remove it or choose another {option}",
                 path=path,
@@ -368,7 +382,7 @@ def strangers(folder: Path) -> list[Path]:
     return [path for path in found if not is_litter(path.name)]
 
 
-def _is_listed(folder: Path, record: Mapping[str, Any]) -> Callable[[str], bool]:
+def _is_listed(folder: Path, record: JsonObject) -> Callable[[str], bool]:
     """Whether a file of an artifact is ours, by its name relative to the folder."""
     names = record["files"].keys() | _UNRECORDED
     try:
@@ -398,11 +412,10 @@ def locked(final: Path) -> Iterator[None]:
         raise foreign
     with path.open("a+b") as file:
         if not lock_descriptor(file.fileno(), blocking=False):
-            holder = owner(final) or "another process"
             raise ArtifactError(
                 "{final}: is being written by {holder}: wait for it, or stop it, and run this again",
                 final=final,
-                holder=holder,
+                holder=owner(final) or Message("another process"),
             )
         file.seek(0)
         if not re.fullmatch(rb"(process \d+)?", file.read(64)):

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -19,7 +19,7 @@ from korbert.pipelines import inference, reports
 from korbert.pipelines.artifacts.formatting import megabytes
 from korbert.pipelines.commands import options
 from korbert.records import Format, excel
-from korbert.system import check_output, console, say, track, write_whole
+from korbert.system import JsonObject, check_output, console, say, track, write_whole
 from korbert.tasks.kinds import kind_of_task
 
 _FILE = options.PathType()
@@ -40,7 +40,12 @@ _SENTENCE = "나는 어제 학교에 갔다가 친구를 만났는데, 정말 �
 @options.accept_kiwi
 @options.debug
 def tokenize(
-    tokenizer: Path, texts: tuple[str, ...], input: Any, as_json: bool, special_tokens: bool, check: bool
+    tokenizer: Path,
+    texts: tuple[str, ...],
+    input: options.Input | None,
+    as_json: bool,
+    special_tokens: bool,
+    check: bool,
 ) -> None:
     """Split TEXT into pieces.
 
@@ -56,8 +61,8 @@ def tokenize(
     for _, text in source:
         encoded = loaded.encode_pieces(text, special_tokens=special_tokens)
         if as_json:
-            shown = {"text": text, "pieces": list(tokenizing.token_rows(encoded))}
-            click.echo(inference.lines.as_json(shown))
+            pieces = list(tokenizing.token_rows(encoded))
+            click.echo(inference.lines.as_json({"text": text, "pieces": pieces}))
         else:
             tokenizing.print_table(text, encoded)
 
@@ -78,9 +83,8 @@ def tokenize(
 @options.accept_kiwi
 @options.debug
 def predict(
-    model: Path, input: Any, text: str | None, pair: str | None, label: str | None, others: tuple[str, ...],
-    form: Format, as_csv: bool, output: Path | None, top: int | None, threshold: float | None, device: str,
-    precision: "training.InferencePrecision",
+    model: Path, input: options.Input, form: Format, as_csv: bool, output: Path | None, top: int | None,
+    threshold: float | None, device: str, precision: "training.InferencePrecision", **columns: Any,
 ) -> None:  # fmt: skip
     """Run MODEL on the texts of INPUT; write JSON lines, CSV or a workbook of Excel.
 
@@ -93,13 +97,14 @@ def predict(
     """
     if output:
         check_output(output, model, input.file)
-    failed, loaded = options.Failed(input.name), options.loaded(model, device, precision)
-    columns = options.by_role(text, pair, None, others)
+    failed = options.Failed(input.name)
+    loaded = options.loaded(model, device, precision)
+    by_role = options.by_role(columns | {"label": None})
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("predict", None, "lines") as advance:
         predicting = inference.predicting
 
-        def batches() -> Iterator[list[dict[str, Any]]]:
-            for results in predicting.predict_lines(loaded, input.file, input.name, form=form, columns=columns):
+        def batches() -> Iterator[list[JsonObject]]:
+            for results in predicting.predict_lines(loaded, input.file, input.name, form=form, columns=by_role):
                 yield [predicting.chosen(result, top, threshold) for result in results]
                 for result in results:
                     failed(result)
@@ -129,7 +134,9 @@ def predict(
 @click.option("--top", type=click.IntRange(min=1), default=5, help="Number of candidates per gap.")
 @options.as_json
 @options.on_models
-def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: bool, device: str) -> None:
+def fill(
+    model: Path, texts: tuple[str, ...], input: options.Input | None, top: int, as_json: bool, device: str
+) -> None:
     """Fill each [MASK] in TEXT with the most probable pieces.
 
     MODEL is a pretrain artifact, such as artifacts/demo/pretrain. Texts are arguments, or lines of --input or standard
@@ -145,8 +152,8 @@ def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: boo
         except ModelError as error:
             raise (ModelError if texts else ModelFailed)(f"{place}: {error}") from None  # earlier lines are answered
         if as_json:
-            shown = {"text": text, "gaps": [list(map(asdict, candidates)) for candidates in gaps]}
-            click.echo(inference.lines.as_json(shown))
+            rows = [list(map(asdict, candidates)) for candidates in gaps]
+            click.echo(inference.lines.as_json({"text": text, "gaps": rows}))
             continue
         for number, candidates in enumerate(gaps, 1):
             for one in candidates:
@@ -172,7 +179,8 @@ def export(model: Path, folder: Path, onnx: bool, bits: str | None) -> None:
     last layer and no MLM head, and cannot be trained. Other programs can use its encoder.onnx to compute piece vectors.
     """
     if onnx:
-        compared = modeling.export_onnx(model, folder, 8 if bits == "8" else 32)
+        width: Literal[8, 32] = 8 if bits == "8" else 32
+        compared = modeling.export_onnx(model, folder, width)
         say(f"piece vectors: largest difference {compared['vectors']:.2e}")
         say(f"text vectors: smallest cosine {compared['cosine']:.6f}")
         say(folder)
@@ -224,8 +232,7 @@ def pack(model: Path, folder: Path, base: Path | None) -> None:
     FOLDER is created and used like any other model; in memory, weights are 32-bit again. A fine-tuned model with frozen
     embeddings (frozen_embeddings) takes a tenth of the space with the pretrained model as its base.
     """
-    written = modeling.pack(model, folder, base)
-    say(f"{folder}: {written / 1e6:.1f} MB")
+    say(f"{folder}: {modeling.pack(model, folder, base) / 1e6:.1f} MB")
 
 
 @click.command()
@@ -272,7 +279,9 @@ def look(
     say(html)
 
 
-def _compare(loaded: "korbert.Model", word: str, sentences: options.Input, html: Path | None, asked: Any) -> None:
+def _compare(
+    loaded: "korbert.Model", word: str, sentences: options.Input, html: Path | None, asked: JsonObject
+) -> None:
     """Prints the cosines of the vectors of a word in the sentences of a file, and writes their page."""
     found: list[Any] = []
     for place, text in inference.lines.texts(sentences.file, sentences.name, "auto"):
@@ -289,10 +298,11 @@ def _compare(loaded: "korbert.Model", word: str, sentences: options.Input, html:
             count=count,
             most_places=_MOST_PLACES,
         )
-    layers = loaded.vector_settings(**asked).places(loaded.network.config.num_hidden_layers)
     counted = Message("{sentences} sentences, {places} places", sentences=sum(map(bool, found)), places=count)
-    named_layers = (Message("layer {layer}", layer=layer) for layer in layers)
-    about = joined((Path(loaded.name).name, counted, *named_layers), ", ")
+    layers = loaded.vector_settings(**asked).places(loaded.network.config.num_hidden_layers)
+    about = joined(
+        (Path(loaded.name).name, counted, *(Message("layer {layer}", layer=layer) for layer in layers)), ", "
+    )
     rows = reports.look.data.word_rows(found)
     cells = [
         (str(number), f"{before}[{own}]{after}", *(f"{cosine:.3f}" for cosine in cosines))
@@ -304,8 +314,7 @@ def _compare(loaded: "korbert.Model", word: str, sentences: options.Input, html:
         out=console(width=60 + 9 * count, highlight=False),  # a row stays in a line, whatever the terminal's width
     )
     if html:
-        page = reports.drawing.write(html, "word.html", word=word, about=about, rows=rows)
-        say(Message("page: {path}", path=page))
+        say(Message("page: {path}", path=reports.drawing.write(html, "word.html", word=word, about=about, rows=rows)))
 
 
 @click.command("models")

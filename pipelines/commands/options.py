@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -19,28 +19,35 @@ from korbert.messages import Message, in_language, joined
 from korbert.names import did_you_mean, on_disk
 from korbert.pipelines import inference, recipes
 from korbert.records import FORMATS, FORMS, Format, Sheet
-from korbert.system import Messages, is_silent, printable, say, shortened
+from korbert.system import JsonObject, Messages, is_silent, printable, say, shortened
 from korbert.vectors import Mix, PoolingName
 
 if TYPE_CHECKING:
+    from korbert.model import Model
+    from korbert.training import InferencePrecision
     from korbert.vectors import VectorArgs
 
 ACCEPT = "KORBERT_ACCEPT_KIWI"  # as in korbert.tokenization.folder, which costs more to import than `--help` may
 
 _MOST_WORKERS = 4_096  # half a gigabyte each: more must be a typo
+_Given = str | os.PathLike[str]
+_Parameter = click.Parameter | None
+_Context = click.Context | None
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def loaded(model: Path, device: str, precision: Any) -> Any:
+def loaded(model: Path, device: str, precision: "InferencePrecision") -> "Model":
     """korbert.load for batches of texts. Says on standard error if `auto` chose a precision that rounds."""
     import korbert
 
     chosen = korbert.load(model, device, precision)
     if precision == "auto" and chosen.precision != "fp32":
-        message = Message(
-            "korbert: {model} runs in {precision}; exact: --precision fp32", model=model, precision=chosen.precision
+        say(
+            Message(
+                "korbert: {model} runs in {precision}; exact: --precision fp32", model=model, precision=chosen.precision
+            ),
+            err=True,
         )
-        say(message, err=True)
     return chosen
 
 
@@ -48,9 +55,11 @@ class Failed:
     """Counts the records of a file, and reports each error on standard error."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.lines, self.failed = name, 0, 0
+        self.name = name
+        self.lines = 0
+        self.failed = 0
 
-    def __call__(self, record: dict[str, Any]) -> bool:
+    def __call__(self, record: JsonObject) -> bool:
         """Whether the record has an error."""
         self.lines += 1
         if "error" in record:
@@ -82,14 +91,14 @@ class Input:
 class PathType(click.Path):
     """A path that a command reads, as the file system spells it."""
 
-    def convert(self, value: Any, parameter: Any, context: Any) -> Any:
+    def convert(self, value: _Given, parameter: _Parameter, context: _Context) -> Path:
         return on_disk(Path(os.fsdecode(super().convert(value, parameter, context))))
 
 
 class PlaceType(PathType):
     """A path, or an address that fsspec opens."""
 
-    def convert(self, value: Any, parameter: Any, context: Any) -> Any:
+    def convert(self, value: _Given, parameter: _Parameter, context: _Context) -> Any:
         if not isinstance(value, str) or "://" not in value:
             return super().convert(value, parameter, context)
         from fsspec import get_filesystem_class
@@ -110,7 +119,7 @@ class InputType(click.ParamType[Input]):
 
     name = "file"
 
-    def convert(self, value: Any, parameter: Any, context: Any) -> Input:
+    def convert(self, value: str | Input, parameter: _Parameter, context: _Context) -> Input:
         if isinstance(value, Input):
             return value
         if value == "-":
@@ -118,8 +127,8 @@ class InputType(click.ParamType[Input]):
         place = PlaceType().convert(value, parameter, context)
         if isinstance(place, Path) and not place.exists():
             pipe = f"echo TEXT | korbert {context.info_name} .." if context else "echo TEXT |"
-            beside = [other.name for other in place.parent.iterdir()] if place.parent.is_dir() else []
-            hints = (did_you_mean(place.name, beside), Message("a text itself comes through a pipe: {pipe}", pipe=pipe))
+            near = [other.name for other in place.parent.iterdir()] if place.parent.is_dir() else []
+            hints = (did_you_mean(place.name, near), Message("a text itself comes through a pipe: {pipe}", pipe=pipe))
             message = Message("{path!r}: no such file or folder: {hint}", path=str(value), hint=joined(hints, " "))
             self.fail(in_language(message), parameter, context)
         return Input(value, place)
@@ -139,22 +148,21 @@ class _Layers(click.ParamType[tuple[int, ...]]):
 
     name = "N[,N..]"
 
-    def convert(self, value: Any, parameter: Any, context: Any) -> tuple[int, ...]:
+    def convert(self, value: str | tuple[int, ...], parameter: _Parameter, context: _Context) -> tuple[int, ...]:
         try:
             return value if isinstance(value, tuple) else tuple(int(part) for part in value.split(","))
         except ValueError:
-            self.fail(f"{value!r}: give layer numbers, as in -1 or -4,-3,-2,-1", parameter, context)
+            message = Message("{value!r}: give layer numbers, as in -1 or -4,-3,-2,-1", value=value)
+            self.fail(in_language(message), parameter, context)
 
 
 class Output(click.Path):
     """The path of something that a command writes. Raises SettingsError for a name that would only fail later."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: _Given, param: _Parameter, ctx: _Context) -> Path:
         if value == "":
-            raise SettingsError(
-                "{get_error_hint}: is empty: give a name",
-                get_error_hint=param.get_error_hint(ctx) if param else "output",
-            )
+            name = param.get_error_hint(ctx) if param else "output"
+            raise SettingsError("{name}: is empty: give a name", name=name)
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if "://" in os.fsdecode(value):
             raise SettingsError("{value}: is an address, and results are written to files: name one here", value=value)
@@ -185,8 +193,12 @@ def _logged(context: click.Context, parameter: click.Parameter, debug: bool) -> 
     """Send log messages to standard error: our own, progress included, and warnings of libraries."""
     handler = _AboveBars()
     handler.setFormatter(Messages("%(message)s"))
-    logging.basicConfig(level=logging.ERROR if is_silent() else logging.WARNING, handlers=[handler])
-    logging.getLogger("korbert").setLevel(logging.ERROR if is_silent() else logging.DEBUG if debug else logging.INFO)
+    of_libraries = logging.WARNING
+    ours = logging.DEBUG if debug else logging.INFO
+    if is_silent():
+        of_libraries = ours = logging.ERROR
+    logging.basicConfig(level=of_libraries, handlers=[handler])
+    logging.getLogger("korbert").setLevel(ours)
 
 
 def completed(names: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:
@@ -208,12 +220,12 @@ recipe = click.argument("recipe", shell_complete=recipe_names)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON: one object, or a line for each text.")
 accept_kiwi = click.option(  # in the environment, as worker processes have to know, too
     "--accept-kiwi", is_flag=True, expose_value=False, envvar=None,
-    callback=lambda context, parameter, accepted: os.environ.update({ACCEPT: "1"} if accepted else {}),
+    callback=lambda context, parameter, accepted: accepted and os.environ.update({ACCEPT: "1"}),
     help="Accept a Kiwi version other than the tokenizer's; saved files record it.",
 )  # fmt: skip
 lang = click.option(
     "--lang", type=click.Choice(["en", "ko"]), expose_value=False, envvar=None, is_eager=True,
-    callback=lambda context, parameter, lang: os.environ.update({LANG: lang} if lang else {}),
+    callback=lambda context, parameter, lang: lang and os.environ.update({LANG: lang}),
     help="Language of pages, results and help.  [default: the locale's; of a served page, the browser's]",
 )  # fmt: skip
 debug = together(
@@ -310,10 +322,10 @@ records = together(
 )
 
 
-def by_role(text: str | None, pair: str | None, label: str | None, others: Sequence[str]) -> dict[str, list[str]]:
+def by_role(given: JsonObject) -> dict[str, list[str]]:
     """Role -> its columns, as given by the options `columns`."""
-    columns_by_role = {name: [value] for name, value in (("text", text), ("pair", pair), ("label", label)) if value}
-    for one in others:
+    columns_by_role = {role: [given[role]] for role in ("text", "pair", "label") if given[role]}
+    for one in given["others"]:
         role, equals, name = one.partition("=")
         if not equals:
             raise click.UsageError(Message("--column {one}: give it as ROLE=NAME, as in choices=보기", one=one))
@@ -321,7 +333,7 @@ def by_role(text: str | None, pair: str | None, label: str | None, others: Seque
     return columns_by_role
 
 
-def asked_for(given: dict[str, Any]) -> "VectorArgs":
+def asked_for(given: JsonObject) -> "VectorArgs":
     """The vector settings among the given options."""
     named = ("layer", "mix", "pooling", "side", "size")
     asked = cast("VectorArgs", {name: given[name] for name in named if given.get(name)})

@@ -72,8 +72,9 @@ def serve(
             Message("--token: is empty, so no client could send it: give one, or leave the option out")
         )
     if not token and not insecure and not is_loopback(host):
-        message = f"--host {host} admits other machines: give a --token that they must send, or --insecure"
-        raise click.UsageError(message)
+        raise click.UsageError(
+            Message("--host {host} admits other machines: give a --token that they must send, or --insecure", host=host)
+        )
     folders = named(models or tuple(models_in_the_box()))
 
     def serving(address: str) -> None:
@@ -84,16 +85,12 @@ def serve(
         with closing(AnalysisProcess(folders.values())) as process:
 
             def load() -> Any:
-                from korbert.pipelines.service.operations import (
-                    load_all,  # imports PyTorch: once the server is listening
-                )
+                # Imports PyTorch: once the server is listening.
+                from korbert.pipelines.service.operations import load_all
 
                 return load_all(folders, index, device, precision, limits, process)
 
-            run(
-                load, host, port, limits=limits, token=token, page=partial(page, None),
-                said=serving,
-            )  # fmt: skip
+            run(load, host, port, limits=limits, token=token, page=partial(page, None), said=serving)
     except Interrupted as signal:
         say(f"korbert: ended by {signal.number.name}", err=True)
         sys.exit(128 + signal.number)
@@ -107,8 +104,9 @@ def named(models: Sequence[str]) -> dict[str, Path]:
     folders: dict[str, Path] = {}
     for model in models:
         name, equals, folder = model.partition("=")
-        path = Path(folder if equals else model)
+        path = Path(folder)
         if not equals:
+            path = Path(model)
             last = path.absolute()
             name = last.parent.name if last.name == "model" else last.name
         if not _NAME.fullmatch(name):

@@ -4,7 +4,7 @@ import pkgutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Required, TypedDict, Unpack
 
 import click
 from click.core import ParameterSource
@@ -12,44 +12,65 @@ from click.core import ParameterSource
 from korbert.errors import KorbertError, SettingsError
 from korbert.messages import Message
 from korbert.pipelines import inference, planning, recipes, reports, runs
-from korbert.pipelines.artifacts.stage import Stage
+from korbert.pipelines.artifacts import Stage
 from korbert.pipelines.commands import options
 from korbert.pipelines.stages.table import STAGES, TASK, is_task
 from korbert.system import check_output, cores, in_one_line, is_silent, say, write_whole
 from korbert.tasks.sets import listing
 
 
-def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...],
-           workers: int | None = None, runner: Literal["native", "ray"] = "native", address: str | None = None,
-           device: str = "auto", row_workers: int | None = None) -> "runs.Pipeline":  # fmt: skip
+class PipelineOptions(TypedDict, total=False):
+    """The options `place`, and those of `corpus` and the like that a command has."""
+
+    root: Required[Path]
+    data: Required[Path | None]
+    changes: Required[tuple[str, ...]]
+    workers: int | None
+    runner: Literal["native", "ray"]
+    address: str | None
+    device: str
+    row_workers: int | None
+
+
+def pipeline_of(recipe: str, **given: Unpack[PipelineOptions]) -> "runs.Pipeline":
     """The pipeline of a recipe, from the options of a command."""
-    if address is not None and runner != "ray":
+    runner = given.get("runner", "native")
+    if given.get("address") is not None and runner != "ray":
         raise click.UsageError(Message("--address names a Ray cluster: add --runner ray"))
     # The options given on the command line, to repeat in a suggested command.
-    context, given = click.get_current_context(), list[str]()
-    for name, option, values in (("root", "--root", [str(root)]), ("data", "--data", [str(data)]),
-                                 ("changes", "--set", changes)):  # fmt: skip
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            given += [word for value in values for word in (option, value)]
+    typed: list[str] = []
+    for name, option, values in (
+        ("root", "--root", [str(given["root"])]),
+        ("data", "--data", [str(given["data"])]),
+        ("changes", "--set", given["changes"]),
+    ):
+        if click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            typed += [word for value in values for word in (option, value)]
     return runs.open_pipeline(
-        recipe, changes, root, data, runner=runner, address=address, device=device, row_workers=row_workers,
-        given=tuple(given), workers=workers or cores(),
-    )  # fmt: skip
+        recipe,
+        given["changes"],
+        given["root"],
+        given["data"],
+        runner=runner,
+        address=given.get("address"),
+        device=given.get("device", "auto"),
+        row_workers=given.get("row_workers"),
+        given=tuple(typed),
+        workers=given.get("workers") or cores(),
+    )
 
 
 def run_stages(pipeline: "runs.Pipeline", stages: Sequence[Stage], rebuild: bool, dry_run: bool) -> None:
-    if dry_run:
-        if is_silent():
-            return
+    if not dry_run:
+        runs.runner.make_all(pipeline, stages, rebuild=rebuild, draw=reports.draw)
+    elif not is_silent():
         names = [stage.name for stage in stages]
-        statuses = [status for status in pipeline.statuses(rebuild=names if rebuild else ()) if status.stage in names]
+        anew = names if rebuild else []
+        statuses = [status for status in pipeline.statuses(rebuild=anew) if status.stage in names]
         for status in statuses:  # what a run would refuse at the start is refused here, too
             if status.state in ("absent", "partial"):
                 pipeline.require_sources([pipeline.recipe.stages[status.stage]])
         reports.summary.show_status(pipeline, statuses)
-        return
-
-    runs.runner.make_all(pipeline, stages, rebuild=rebuild, draw=reports.draw)
 
 
 _stage: Any = {"metavar": "|".join([*STAGES, f"{TASK}NAME"]), "shell_complete": options.completed(lambda: STAGES)}
@@ -64,7 +85,9 @@ _stage: Any = {"metavar": "|".join([*STAGES, f"{TASK}NAME"]), "shell_complete": 
 @options.device
 @options.row_workers
 @options.place
-def run(recipe: str, first: str | None, last: str | None, rebuild: bool, dry_run: bool, **common: Any) -> None:
+def run(
+    recipe: str, first: str | None, last: str | None, rebuild: bool, dry_run: bool, **common: Unpack[PipelineOptions]
+) -> None:
     """Run the stages of RECIPE in order.
 
     Fresh artifacts are skipped, interrupted ones resumed, stale ones refused.
@@ -85,7 +108,9 @@ _preview = click.option(
 
 
 def _stage_command(stage: Stage) -> click.Command:
-    def command(recipe: str, rebuild: bool, dry_run: bool, preview: int | None = None, **common: Any) -> None:
+    def command(
+        recipe: str, rebuild: bool, dry_run: bool, preview: int | None = None, **common: Unpack[PipelineOptions]
+    ) -> None:
         pipeline = pipeline_of(recipe, **common)
         if pipeline.recipe.section(stage.name) is None:
             raise SettingsError("{recipe}: has no section [{stage}]: add one", recipe=recipe, stage=stage.name)
@@ -97,9 +122,10 @@ def _stage_command(stage: Stage) -> click.Command:
     own = [options.workers, options.device] if stage.trains else [options.corpus]
     if stage.makes_rows:
         own.append(options.row_workers)
-    own += [_preview] if stage.preview else []
-    decorated = options.together(options.recipe, options.work, *own, options.place)(command)
-    return click.command(stage.name, help=str(stage.help), short_help=stage.help.summary)(decorated)
+    if stage.preview:
+        own.append(_preview)
+    made = click.command(stage.name, help=str(stage.help), short_help=stage.help.summary)
+    return made(options.together(options.recipe, options.work, *own, options.place)(command))
 
 
 @click.command()
@@ -111,7 +137,8 @@ def _stage_command(stage: Stage) -> click.Command:
 @options.device
 @options.place
 def tasks(
-    recipe: str | None, names: tuple[str, ...], rebuild: bool, dry_run: bool, as_json: bool, **common: Any
+    recipe: str | None, names: tuple[str, ...], rebuild: bool, dry_run: bool, as_json: bool,
+    **common: Unpack[PipelineOptions],
 ) -> None:  # fmt: skip
     """Fine-tune and score on the [tasks.NAME] sections of RECIPE.
 
@@ -158,7 +185,7 @@ def tasks(
 @click.option("--verify", is_flag=True, help="Verify the hash of every file of every artifact.")
 @options.as_json
 @options.place
-def status(recipe: str, verify: bool, as_json: bool, **common: Any) -> None:
+def status(recipe: str, verify: bool, as_json: bool, **common: Unpack[PipelineOptions]) -> None:
     """Show the state of each stage, the reason, and the next action.
 
     States are fresh, stale, partial (interrupted) and absent.
@@ -174,17 +201,17 @@ def status(recipe: str, verify: bool, as_json: bool, **common: Any) -> None:
 @click.command()
 @options.recipe
 @options.place
-def report(recipe: str, **common: Any) -> None:
+def report(recipe: str, **common: Unpack[PipelineOptions]) -> None:
     """Regenerate the HTML reports of RECIPE. Nothing becomes stale."""
     pipeline = pipeline_of(recipe, **common)
     broken: list[KorbertError] = []
-    for stage in pipeline.stages():
-        if pipeline.artifact(stage.name).is_dir():
-            try:
-                say(reports.render(pipeline.artifact(stage.name)))
-            except KorbertError as error:
-                broken.append(error)
-    say(reports.index(pipeline.folder, [stage.name for stage in pipeline.stages()]))
+    names = [stage.name for stage in pipeline.stages()]
+    for artifact in filter(Path.is_dir, map(pipeline.artifact, names)):
+        try:
+            say(reports.render(artifact))
+        except KorbertError as error:
+            broken.append(error)
+    say(reports.index(pipeline.folder, names))
     for one in broken[:-1]:
         say(f"korbert: {in_one_line(str(one))}", err=True)
     if broken:
@@ -201,9 +228,8 @@ def new(name: Path, every_key: bool, begin: str) -> None:
     path = name if name.suffix == ".toml" else Path(f"{name}.toml")
     recipes.files.check_name(path)
     check_output(path)
-    template = recipes.template
-    recipe = (template.full_recipe if every_key else template.short_recipe)(begin, path.parent)
-    write_whole(path, recipe.encode())
+    write = recipes.template.full_recipe if every_key else recipes.template.short_recipe
+    write_whole(path, write(begin, path.parent).encode())
     say(Message("{path}: name your files in it, then `korbert run {path}`", path=path))
 
 
@@ -218,7 +244,7 @@ def new(name: Path, every_key: bool, begin: str) -> None:
 @options.as_json
 @options.device
 @options.place
-def plan(recipe: str, seconds: int, hours: float | None, as_json: bool, **common: Any) -> None:
+def plan(recipe: str, seconds: int, hours: float | None, as_json: bool, **common: Unpack[PipelineOptions]) -> None:
     """Estimate the cost of pretraining RECIPE.
 
     Prints parameters, FLOPs, memory and rows, and times twenty steps to estimate the duration. Without shards, rows are
@@ -228,8 +254,7 @@ def plan(recipe: str, seconds: int, hours: float | None, as_json: bool, **common
     Example:
       korbert plan base --seconds 0 --set vocab.size=30522
     """
-    pipeline = pipeline_of(recipe, **common)
-    planned = planning.plan.plan(pipeline, seconds, hours)
+    planned = planning.plan.plan(pipeline_of(recipe, **common), seconds, hours)
     if as_json:
         click.echo(inference.lines.as_json(planning.tables.as_json(planned)))
         return

@@ -19,10 +19,25 @@ from korbert.messages import Message, in_language
 from korbert.pipelines import artifacts, experiments, inference, recipes, reports, runs
 from korbert.pipelines.commands import options
 from korbert.pipelines.commands.stages import run_stages
-from korbert.system import check_output, claim, cores, is_silent, remove, say, track, world, write_aside, write_whole
+from korbert.records import Form
+from korbert.system import (
+    JsonObject,
+    check_output,
+    claim,
+    cores,
+    is_silent,
+    remove,
+    say,
+    track,
+    world,
+    write_aside,
+    write_whole,
+)
 from korbert.tasks.kinds import ALIASES, KINDS, kind_of_task
 
-_FILE, _PLACE = options.PathType(), options.PlaceType()
+_FILE = options.PathType()
+_PLACE = options.PlaceType()
+_SETTINGS = ("set", "kind", "several", "validation_share", "epochs", "learning_rates", "features", "scratch")
 _rates = partial(click.option, "--learning-rate", "learning_rates", type=float, multiple=True)
 _learning = options.together(  # model, data and settings of the commands that train
     options.model,
@@ -75,21 +90,23 @@ def finetune(rebuild: bool, dry_run: bool, **given: Any) -> None:
       korbert finetune artifacts/small/pretrain --train my.csv --text 문장 --label 감정 --output models/mood
       korbert finetune models/electra --task klue-ner --data ~/data --seeds 3 --output models/ner
     """
-    _train(_pipeline(**given), given["output"], rebuild, dry_run)
+    _train(_pipeline(_single_task(given), given), rebuild, dry_run)
 
 
-def _train(pipeline: "runs.Pipeline", output: Path, rebuild: bool = False, dry_run: bool = False) -> None:
-    """Runs the only stage of a pipeline, and shows its scores."""
-    run_stages(pipeline, list(pipeline.recipe.stages.values()), rebuild, dry_run)
+def _train(pipeline: "runs.Pipeline", rebuild: bool = False, dry_run: bool = False) -> None:
+    """Runs the only stage of a pipeline, and shows its scores and how to use the model."""
+    (stage,) = pipeline.stages()
+    run_stages(pipeline, [stage], rebuild, dry_run)
     if not dry_run and not is_silent():
         reports.summary.show(pipeline)
-        (stage,) = pipeline.recipe.stages
-        command = KINDS[pipeline.recipe.section(stage).kind].kind_class.command
-        use = Message(
-            "use it: korbert {command} {path} FILE, or korbert.load({quoted}) in Python",
-            command=command, path=shlex.quote(str(output)), quoted=repr(str(output)),
+        output = str(pipeline.artifact(stage.name))
+        say(
+            Message(
+                "use it: korbert {command} {path} FILE, or korbert.load({quoted}) in Python",
+                command=KINDS[pipeline.recipe.section(stage.name).kind].kind_class.command,
+                path=shlex.quote(output), quoted=repr(output),
+            )
         )  # fmt: skip
-        say(use)
 
 
 @click.command()
@@ -104,23 +121,22 @@ def layers(as_json: bool, **given: Any) -> None:
     """
     if is_silent():
         return
-    pipeline, output = _pipeline(**given, is_artifact=False), given["output"]
-    (stage,) = pipeline.recipe.stages.values()
+    pipeline = _pipeline(_single_task(given), given, is_artifact=False)
+    (stage,) = pipeline.stages()
+    output: Path = given["output"]
     if (output / artifacts.store.RECORD).is_file():
         raise SettingsError(
             "{output}: is an artifact, which other files would make stale: choose another --output", output=output
         )
     output.mkdir(parents=True, exist_ok=True)
-    read = (given["model"], given["train"])
-    check_output(output / "layers.json", *read)
-    check_output(output / "layers.html", *read, is_ours=reports.drawing.is_page)
+    check_output(output / "layers.json", given["model"], given["train"])
+    check_output(output / "layers.html", given["model"], given["train"], is_ours=reports.drawing.is_page)
     work = claim(output / ".korbert-layers")
     inputs = dataclasses.replace(pipeline.inputs(stage), encoded=work / "encoded")
-    settings = pipeline.recipe.section(stage.name)
-    record = experiments.layers.layer_table(settings, inputs, output, pipeline.runtime, work)
+    section = pipeline.recipe.section(stage.name)
+    record = experiments.layers.layer_table(section, inputs, output, pipeline.runtime, work)
     remove(work)
-    about = kind_of_task(record["task"], str(output)).about()
-    reports.layers.write_page(output / "layers.html", about, record)
+    reports.layers.write_page(output / "layers.html", kind_of_task(record["task"], str(output)).about(), record)
     if as_json:
         click.echo(inference.lines.as_json(record))
     else:
@@ -129,31 +145,40 @@ def layers(as_json: bool, **given: Any) -> None:
         say(output / "layers.html")
 
 
-def _pipeline(
-    model: Path, output: Path, train: Path | None, valid: Path | None, test: Path | None, data: Path | None,
-    text: str | None, pair: str | None, label: str | None, others: tuple[str, ...], form: Any,
-    changes: tuple[str, ...], workers: int | None, device: str, seeds: int | None, is_artifact: bool = True,
-    **settings: Any,
-) -> "runs.Pipeline":  # fmt: skip
-    """The pipeline of a single task, from the options of a command.
-
-    is_artifact: whether `output` becomes an artifact. settings: of the task's section; empty ones are left out.
-    """
-    if bool(settings["set"]) == bool(train):
+def _single_task(given: JsonObject) -> "recipes.one_task.SingleTask":
+    """The task that the options of `_learning` ask for; empty settings are left out."""
+    if bool(given["set"]) == bool(given["train"]):
         raise click.UsageError(Message("give either --train FILE or --task NAME"))
-    if settings["set"] and data is None:
+    if given["set"] and given["data"] is None:
         raise click.UsageError(Message("--task needs --data: the folder with the files of the set"))
-    files = {name: path for name, path in (("train", train), ("valid", valid), ("test", test)) if train and path}
-    settings |= {"learning_rates": list(settings["learning_rates"]), "seeds": list(range(seeds or 0))}
-    settings = {key: value for key, value in settings.items() if value}
-    columns = options.by_role(text, pair, label, others)
-    recipe, line = recipes.one_task.task_recipe(output, model, files, columns, form, settings, changes)
+    settings = {name: given[name] for name in _SETTINGS if given.get(name)}
+    if given["seeds"]:
+        settings["seeds"] = list(range(given["seeds"]))
+    return recipes.one_task.SingleTask(
+        model=given["model"],
+        output=given["output"],
+        files={part: given[part] for part in ("train", "valid", "test") if given["train"] and given[part]},
+        settings=settings,
+        columns=options.by_role(given),
+        form=given["form"],
+        changes=given["changes"],
+    )
+
+
+def _pipeline(task: "recipes.one_task.SingleTask", given: JsonObject, *, is_artifact: bool = True) -> "runs.Pipeline":
+    """The pipeline of a single task. given: the options of its command. is_artifact: what its output becomes."""
+    recipe, line = task.recipe()
     if line:
         say(line, err=True)
-    typed = tuple(word for word in sys.argv[1:] if word != "--rebuild")
-    place, number = (data or Path()).resolve(), workers or cores()
-    runtime = artifacts.Runtime(output.parent, place, number, device=device, given=typed)
-    return runs.Pipeline(recipe, runtime, output if is_artifact else None)
+    runtime = artifacts.Runtime(
+        root=task.output.parent,
+        data=(given.get("data") or Path()).resolve(),
+        workers=given["workers"] or cores(),
+        device=given["device"],
+        given=tuple(word for word in sys.argv[1:] if word != "--rebuild"),
+    )
+    place = task.output if is_artifact else None
+    return runs.Pipeline(recipe, runtime, place)
 
 
 @click.command()
@@ -173,7 +198,7 @@ def _pipeline(
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Any other setting of kind embedding.")
 @options.workers
 @options.on_models
-def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
+def distill(teacher: str, texts: Path, text: str | None, model: Path, output: Path, **given: Any) -> None:
     """Learn the vectors that a teacher gives TEXTS.
 
     The vectors are computed once, cut to the size of MODEL's, and kept in OUTPUT.teacher.parquet; an interrupted run
@@ -185,19 +210,18 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
     """  # fmt: skip
     if world().size > 1:
         raise SettingsError("distill: the teacher's vectors are computed by one process: leave torchrun out")
-    output: Path = given["output"]
     if output.name in ("", ".."):
         raise SettingsError("--output {output}: names no folder of its own: give it a name", output=output)
-    vectors, failed = output.with_name(f"{output.name}.teacher.parquet"), options.Failed(texts.name)
+    vectors = output.with_name(f"{output.name}.teacher.parquet")
+    failed = options.Failed(texts.name)
     artifacts.store.check_place(output, "--output")
-    check_output(vectors, given["model"], texts, Path(teacher), is_ours=Path.is_file)
-    size = korbert.load(given["model"], given["device"]).network.config.hidden_size
+    check_output(vectors, model, texts, Path(teacher), is_ours=Path.is_file)
+    size = korbert.load(model, given["device"]).network.config.hidden_size
     inference.teachers.write_teacher_vectors(teacher, texts, text, vectors, size, failed, given["device"])
-    nothing: dict[str, Any] = dict.fromkeys(("test", "set", "data", "pair", "label", "seeds", "validation_share"))
-    pipeline = _pipeline(
-        **nothing, **given, train=vectors, kind="embedding", text=None, others=(), form="auto", several=False,
-    )  # fmt: skip
-    _train(pipeline, output)
+    files = {part: file for part, file in (("train", vectors), ("valid", given["valid"])) if file}
+    settings = {"kind": "embedding"} | {name: given[name] for name in ("epochs", "learning_rates") if given[name]}
+    task = recipes.one_task.SingleTask(model, output, files, settings, changes=given["changes"])
+    _train(_pipeline(task, given))
     failed.end()
 
 
@@ -212,9 +236,10 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
               help="Write an HTML page: scores under --noise, and rows whose prediction it changes.")  # fmt: skip
 @click.option("--output", type=options.Output(), help="Write one JSON line per row, with its prediction.")
 @options.on_models
-def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label: str | None, others: tuple[str, ...],
-             form: Any, as_json: bool, noise: bool, html: Path | None, output: Path | None,
-             device: str) -> None:  # fmt: skip
+def evaluate(
+    model: Path, file: Path, form: Form, as_json: bool, noise: bool, html: Path | None, output: Path | None,
+    device: str, **columns: Any,
+) -> None:  # fmt: skip
     """Evaluate MODEL on a labelled FILE.
 
     MODEL is a folder written by `korbert finetune`, or the artifact of a [tasks.NAME] section. Each score comes with a
@@ -224,8 +249,9 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
         check_output(output, model, file)
     if html:
         check_output(html, model, file, is_ours=reports.drawing.is_page)
-    columns, loaded = options.by_role(text, pair, label, others), korbert.load(model, device)
-    result = experiments.evaluating.evaluated(loaded, file, columns, form, noise=noise or html is not None)
+    by_role = options.by_role(columns)
+    loaded = korbert.load(model, device)
+    result = experiments.evaluating.evaluated(loaded, file, by_role, form, noise=noise or html is not None)
     for line in result.notes:
         say(line, err=True)
     if output:
@@ -245,7 +271,8 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     shown = [(rows, metric, result) for metric in result.scores]
     shown += [(artifacts.figures.label(name), next(iter(one.scores)), one) for name, one in result.disturbed.items()]
     for what, metric, one in shown:
-        value, found = one.scores[metric], one.intervals[metric]
+        value = one.scores[metric]
+        found = one.intervals[metric]
         score = in_language(Message("undefined")) if value is None else f"{value:.4f}"
         interval = ""
         if found is not None:
@@ -304,7 +331,8 @@ def pairs(corpus: Path, output: Path, title: str, text: str | None) -> None:
     embedding), `korbert negatives`, too.
     """
     check_output(output, corpus)
-    failed, counts = options.Failed(str(corpus)), Counter[PairSource]()
+    failed = options.Failed(str(corpus))
+    counts = Counter[PairSource]()
 
     def write(file: IO[bytes]) -> None:
         records = inference.embedding.text_records(corpus, corpus.name, text=text, fields=True)
@@ -314,7 +342,8 @@ def pairs(corpus: Path, output: Path, title: str, text: str | None) -> None:
                 if failed(record):
                     continue
                 name = record["fields"].get(title)
-                for pair in pairs_of(name if isinstance(name, str) else "", record["text"]):
+                name = name if isinstance(name, str) else ""
+                for pair in pairs_of(name, record["text"]):
                     counts[pair.source] += 1
                     file.write(inference.lines.as_json(pair._asdict()) + b"\n")
         if not counts:

@@ -8,20 +8,22 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import click
 
 import korbert
 from korbert import search
 from korbert.errors import CorpusError, SettingsError
-from korbert.messages import Message
+from korbert.messages import Message, argument
 from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options
 from korbert.records import Form, Format, is_empty
 from korbert.search.database import FILE
-from korbert.system import check_output, check_outside, say, track, write_whole
+from korbert.system import JsonObject, check_output, check_outside, say, track, write_whole
 from korbert.vectors import SearchWay, Side, Unit
+
+T = TypeVar("T")
 
 _SHOWN = 120  # characters of a found text
 _PATH = options.PathType()
@@ -47,7 +49,7 @@ _rerank = click.option(
 @options.records
 @options.on_models
 def embed(
-    model: Path, input: Any, output: Path | None, text: str | None, form: Format, device: str,
+    model: Path, input: options.Input, output: Path | None, text: str | None, form: Format, device: str,
     parts: Unit | None, **given: Any,
 ) -> None:  # fmt: skip
     """Compute the vectors of the texts of INPUT, each of unit length.
@@ -63,12 +65,15 @@ def embed(
         check_output(output, model, input.file)
     if parts:
         asked = given | {"output": output, "precision": given["precision"] not in ("auto", "fp32")}
-        of_texts = ("output", "pooling", "no_special_tokens", "size", "raw", "side", "precision")
-        if name := next(filter(asked.get, of_texts), None):
-            option = f"--{name.replace('_', '-')}"
-            raise SettingsError("{option}: is for vectors of texts: leave it out, or leave --parts out", option=option)
-    loaded, failed = options.loaded(model, device, given["precision"]), options.Failed(input.name)
-    embedding = files.Embedding(loaded, options.asked_for(given))
+        for name in ("output", "pooling", "no_special_tokens", "size", "raw", "side", "precision"):
+            if asked[name]:
+                raise SettingsError(
+                    "{option}: is for vectors of texts: leave it out, or leave {parts} out",
+                    option=argument(name),
+                    parts=argument("parts"),
+                )
+    embedding = files.TextEmbedder(options.loaded(model, device, given["precision"]), options.asked_for(given))
+    failed = options.Failed(input.name)
     records = files.text_records(input.file, input.name, form, text)
     if output is None:
         with nullcontext(lambda count: None) if sys.stdout.isatty() else track("embed", None, "texts") as advance:
@@ -82,8 +87,8 @@ def embed(
 
 
 def _print_vectors(
-    embedding: "inference.embedding.Embedding",
-    records: Iterator[list[Any]],
+    embedding: "inference.embedding.TextEmbedder",
+    records: Iterator[list[JsonObject]],
     parts: Unit | None,
     failed: options.Failed,
     advance: Callable[[int], None],
@@ -104,10 +109,10 @@ def _print_vectors(
 
 def _pairs(
     corpus: Path, form: Format, text: str | None, failed: options.Failed
-) -> Iterator[tuple[str, str, dict[str, Any]]]:
+) -> Iterator[tuple[str, str, JsonObject]]:
     """Id, text and fields of each record of a file, or of the files of a folder; errors and repeated ids are reported.
 
-    In a folder, an id stands behind the name of its file.
+    In a folder, an id begins with the name of its file.
     """
     seen: dict[str, int] = {}
     blank = 0
@@ -138,7 +143,7 @@ def _pairs(
         say(f"korbert: {corpus}: blank texts left out: {blank:,}", err=True)
 
 
-def _records_of(file: Path, name: str, form: Format, text: str | None, *, is_alone: bool) -> Iterator[dict[str, Any]]:
+def _records_of(file: Path, name: str, form: Format, text: str | None, *, is_alone: bool) -> Iterator[JsonObject]:
     """The records of a file. Of several files, one that cannot be read is a record with an error."""
     try:
         yield from chain.from_iterable(inference.embedding.text_records(file, name, form, text, fields=True))
@@ -148,7 +153,7 @@ def _records_of(file: Path, name: str, form: Format, text: str | None, *, is_alo
         yield {"line": 1, "error": str(error).removeprefix(f"{name}: ")}
 
 
-def _advancing(items: Iterable[Any], advance: Callable[[int], None]) -> Iterator[Any]:
+def _advancing(items: Iterable[T], advance: Callable[[int], None]) -> Iterator[T]:
     for item in items:
         yield item
         advance(1)
@@ -200,12 +205,14 @@ def index(
     if corpus is not None and not first and not is_there:  # nothing can be read, so that no index is made
         failed.end()
         raise CorpusError("{corpus}: holds no text: give texts to index", corpus=corpus)
-    loaded, asked = options.loaded(model, device, given["precision"]), options.asked_for(given)
+    loaded = options.loaded(model, device, given["precision"])
+    asked = options.asked_for(given)
     if is_there:
         made = search.Index.load(output, loaded).matching(**asked)
     else:
         made = search.Index.create(output, loaded, **asked)
-    removed, added = 0, search.Added()
+    removed = 0
+    added = search.Added()
     if remove is not None:
         ids = {id for _, id in inference.lines.texts(remove, remove.name) if id}
         removed = made.remove(ids)
@@ -215,11 +222,13 @@ def index(
         with track("index", None, "texts") as advance:
             added = made.add(_advancing(chain(first, texts), advance))
         if others := len(made) - added.new - added.replaced - added.unchanged:
-            kept = Message(
-                "{index}: {count:,} texts are not in {corpus}, and stay: --remove takes a file of their ids",
-                index=output, count=others, corpus=corpus,
+            say(
+                Message(
+                    "{index}: {count:,} texts are not in {corpus}, and stay: --remove takes a file of their ids",
+                    index=output, count=others, corpus=corpus,
+                ),
+                err=True,
             )  # fmt: skip
-            say(kept, err=True)
     say(
         f"{output}: {added.new:,} new, {added.replaced:,} replaced, {added.unchanged:,} unchanged, {removed:,} removed;"
         f" {len(made):,} texts"
@@ -232,18 +241,19 @@ def _index_of(
     model: Path,
     corpus: Path,
     device: str,
-    given: dict[str, Any],
+    given: JsonObject,
     way: SearchWay | None,
-    pairs: Iterable[tuple[Any, ...]],
-) -> "Iterator[search.Index]":
+    pairs: Iterable[tuple[str, str, JsonObject]],
+) -> "Iterator[search.Index]":  # fmt: skip
     """The index in a folder, or one of the pairs for this time only, with vectors if this way of searching has them."""
-    loaded, asked = options.loaded(model, device, given["precision"]), options.asked_for(given)
+    loaded = options.loaded(model, device, given["precision"])
+    asked = options.asked_for(given)
     if (corpus / FILE).is_file() or (corpus.is_dir() and not inference.embedding.holds_texts(corpus)):
         yield search.Index.load(corpus, loaded).matching(**asked)
         return
-    words_only = (way or search.default_way(loaded)[0]) == "words"
+    way = way or search.default_way(loaded)[0]
     with TemporaryDirectory(prefix="korbert-index-") as folder:
-        made = search.Index.create(folder, loaded, words_only=words_only, **asked)
+        made = search.Index.create(folder, loaded, words_only=way == "words", **asked)
         made.add(pairs)
         yield made
 
@@ -266,8 +276,8 @@ def _index_of(
 @options.records
 @options.on_models
 def similar(
-    places: tuple[str, ...], input: Any, model: Path | None, top: int, way: SearchWay | None, where: str | None,
-    rerank: Path | None, as_json: bool, text: str | None, form: Format, device: str, **given: Any,
+    places: tuple[str, ...], input: options.Input | None, model: Path | None, top: int, way: SearchWay | None,
+    where: str | None, rerank: Path | None, as_json: bool, text: str | None, form: Format, device: str, **given: Any,
 ) -> None:  # fmt: skip
     """Find the texts of CORPUS or INDEX most similar to TEXT.
 
@@ -288,7 +298,8 @@ def similar(
     corpus = _PLACE.convert(left[0], None, None)
     texts = tuple(left[1:])
     given_texts = options.texts_of(texts, input)
-    failed, reranker = options.Failed(str(corpus)), _reranker(rerank, device)
+    failed = options.Failed(str(corpus))
+    reranker = _reranker(rerank, device)
     with _index_of(model, corpus, device, given, way, _pairs(corpus, form, text, failed)) as made:
         if way is None and made.way == "words":
             say(f"korbert: ranked by {made.way}, as {made.why}: --way chooses another", err=True)
@@ -304,7 +315,8 @@ def similar(
                 continue
             if len(texts) != 1:
                 say(query)
-            say("      score  cosine    BM25  id  text" if hits else Message("  no text was found"))
+            head = "      score  cosine    BM25  id  text" if hits else Message("  no text was found")
+            say(head)
             for rank, hit in enumerate(hits, 1):
                 cosine = "     -" if hit.score_vectors is None else f"{hit.score_vectors:6.3f}"
                 bm25 = "     -" if hit.score_words is None else f"{hit.score_words:6.2f}"
@@ -341,7 +353,8 @@ def search_eval(
     """
     if page:
         check_output(page, model, queries, corpus, is_ours=reports.drawing.is_page)
-    failed, failed_queries = options.Failed(str(corpus)), options.Failed(str(queries))
+    failed = options.Failed(str(corpus))
+    failed_queries = options.Failed(str(queries))
     if not (pairs := list(_judged(queries, query, relevant, failed_queries))):
         raise CorpusError(
             "{queries}: has no query with ids in {relevant!r}: nothing can be measured",
@@ -373,9 +386,8 @@ def search_eval(
         reports.searching.show_table(measured)
     if page:
         about = Message("{model}, {corpus}: {counted}", model=model.name, corpus=corpus.name, counted=counted)
-        say(
-            Message("page: {path}", path=reports.searching.write_page(page, about, pairs, right, measured)), err=as_json
-        )
+        written = reports.searching.write_page(page, about, pairs, right, measured)
+        say(Message("page: {path}", path=written), err=as_json)
     failed_queries.end()
     failed.end()
 

@@ -5,3 +5,11 @@ from . import layers as layers
 from . import preparing as preparing
 from . import scores as scores
 from . import search as search
+from .preparing import Build as Build
+from .preparing import PreparedTask as PreparedTask
+from .preparing import builds_of as builds_of
+from .preparing import prepare as prepare
+from .scores import score_table as score_table
+from .search import ModelResult as ModelResult
+from .search import baselines as baselines
+from .search import learn as learn

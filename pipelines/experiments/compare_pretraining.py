@@ -9,15 +9,14 @@ from numpy.typing import NDArray
 
 from korbert.errors import ArtifactError, SettingsError
 from korbert.messages import Message
-from korbert.pipelines.artifacts.record import json_lines
-from korbert.pipelines.artifacts.store import RECORD, read_json
+from korbert.pipelines.artifacts import json_lines, store
 from korbert.pipelines.experiments.training_log import TrainingLog
 
 _TOKENIZER = Path("tokenizer", "korbert_tokenizer.json")
 
 
 @dataclass(frozen=True)
-class Run:
+class PretrainingRun:
     """A pretraining run with at least one held-out evaluation. parameters: None until it is finished.
 
     pieces, seconds: trained on and spent until each held-out evaluation; seconds: None if not measured.
@@ -44,7 +43,10 @@ class Run:
         return float(np.interp(position, [x for x, _ in points], [value for _, value in points]))
 
 
-def open_runs(folders: Sequence[Path]) -> list[Run]:
+Run = PretrainingRun  # reports/ imports it by this name
+
+
+def open_runs(folders: Sequence[Path]) -> list[PretrainingRun]:
     """Opens the runs in these folders: pretrain artifacts, finished or partial, or recipe folders.
 
     Raises SettingsError for fewer than two runs or a duplicate, ArtifactError if a folder is not a pretraining run, has
@@ -58,33 +60,27 @@ def open_runs(folders: Sequence[Path]) -> list[Run]:
                 count=len(folders),
             )
         )
-    artifacts = [artifact_of(folder) for folder in folders]
+    artifacts = [_artifact_of(folder) for folder in folders]
     paths = [folder.resolve() for folder in artifacts]
     for number, path in enumerate(paths):
         if path in paths[:number]:
             raise SettingsError("{folder}: is named twice: name different runs", folder=folders[number])
-    return [open_run(folder, name) for folder, name in zip(artifacts, distinct_names(paths), strict=True)]
+    return [_open_run(folder, name) for folder, name in zip(artifacts, distinct_names(paths), strict=True)]
 
 
-def artifact_of(folder: Path) -> Path:
+def _artifact_of(folder: Path) -> Path:
     """The folder that holds the metrics of the run."""
     names = ("pretrain", "pretrain.partial")
     for artifact in (folder, *(folder / name for name in names)):
         if (artifact / "metrics.jsonl").is_file() and artifact.name in names:
             return artifact
+    fault = Message("is not a pretraining run") if folder.exists() else Message("is absent")
+    if record := store.read_json(folder / store.RECORD):
+        fault = Message("is an artifact of {stage}", stage=record.get("stage"))
     raise ArtifactError(
         "{folder}: {fault}: name a folder such as artifacts/RECIPE/pretrain, pretrain.partial, or models/mood",
-        folder=folder, fault=_fault(folder),
+        folder=folder, fault=fault,
     )  # fmt: skip
-
-
-def _fault(folder: Path) -> Message:
-    """Why a folder has no metrics of a run."""
-    if record := read_json(folder / RECORD):
-        return Message("is an artifact of {stage}", stage=record.get("stage"))
-    if folder.exists():
-        return Message("is no pretraining run")
-    return Message("is absent")
 
 
 def distinct_names(folders: Sequence[Path]) -> list[str]:
@@ -97,26 +93,28 @@ def distinct_names(folders: Sequence[Path]) -> list[str]:
     return ["/".join(own) for own in parts]
 
 
-def open_run(folder: Path, name: str) -> Run:
+def _open_run(folder: Path, name: str) -> PretrainingRun:
     metrics = folder / "metrics.jsonl"
     timing = json_lines(folder / "timing.jsonl", growing=True)
     log = TrainingLog.of(list(json_lines(metrics, growing=True)), timing)
     if not log.heldout:
         raise ArtifactError("{file}: no held-out figures yet: wait for the first evaluation of this run", file=metrics)
-    tokenizer = read_json(folder / "model" / _TOKENIZER) or read_json(folder.parent / "vocab" / _TOKENIZER) or {}
-    return Run(
+    tokenizer = (
+        store.read_json(folder / "model" / _TOKENIZER) or store.read_json(folder.parent / "vocab" / _TOKENIZER) or {}
+    )
+    return PretrainingRun(
         name=name,
         folder=folder,
         log=log,
         pieces=log.pieces(log.heldout),
         seconds=log.seconds(log.heldout),
-        parameters=(read_json(folder / "scores.json") or {}).get("parameters"),
+        parameters=(store.read_json(folder / "scores.json") or {}).get("parameters"),
         vocab_size=tokenizer.get("vocab_size"),
         tokenizer=tokenizer.get("digest"),
     )
 
 
-def difference(runs: Sequence[Run]) -> str:
+def difference(runs: Sequence[PretrainingRun]) -> str:
     """Why the losses of the runs are not comparable; "" if they are."""
     if len({run.tokenizer for run in runs}) > 1:
         if len({run.vocab_size for run in runs}) > 1:

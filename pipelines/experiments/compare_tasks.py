@@ -9,11 +9,11 @@ from typing import Any
 
 from korbert.errors import ArtifactError, ModelError, SettingsError
 from korbert.messages import Message, argument
-from korbert.pipelines.artifacts.record import json_lines
-from korbert.pipelines.artifacts.store import Json, read_json
+from korbert.pipelines.artifacts import json_lines, store
 from korbert.pipelines.experiments.compare_pretraining import distinct_names
 from korbert.pipelines.experiments.scores import score_table
 from korbert.pipelines.experiments.search import ModelResult
+from korbert.system import JsonObject
 from korbert.tasks.files import TaskRow
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.kind import Kind, TaskPrediction
@@ -22,7 +22,7 @@ PREDICTIONS = "predictions.jsonl"
 
 
 @dataclass(frozen=True)
-class Side:
+class ComparedModel:
     """A model of an artifact. scored_on: "test" or "valid". facts: of each seed, from scores.json.
 
     predictions: of each seed, one per row.
@@ -32,13 +32,13 @@ class Side:
     model: str
     task: Kind
     scored_on: str
-    facts: list[Json]
+    facts: list[JsonObject]
     rows: list[TaskRow]
     predictions: list[list[TaskPrediction]]
     name: str = ""
 
     @classmethod
-    def of(cls, folder: Path, model: str) -> "Side":
+    def of(cls, folder: Path, model: str) -> "ComparedModel":
         """One side, without a name yet. model: "" for the first, the encoder."""
         rows, predictions = read_predictions(folder / PREDICTIONS)
         if model and model not in predictions:
@@ -46,15 +46,16 @@ class Side:
                 "{option} {model}: {folder} has predictions of {names}: name one of these", option=argument("model"),
                 model=model, folder=folder, names=", ".join(predictions),
             )  # fmt: skip
-        model, path = model or next(iter(predictions)), folder / "scores.json"
-        scores, of_seeds = read_json(path) or {}, predictions[model]
+        model = model or next(iter(predictions))
+        path = folder / "scores.json"
+        scores = store.read_json(path) or {}
+        of_seeds = predictions[model]
         facts = [row for row in scores.get("rows", ()) if row.get("name") == model]
         if len(facts) != len(of_seeds):
             raise ArtifactError(
-
-"{path}: has {runs} runs of {model}, {predictions} has {others}: rebuild this artifact with "
-"{option}", option=argument("rebuild"),
+                "{path}: has {runs} runs of {model}, {predictions} has {others}: rebuild this artifact with {option}",
                 path=path, runs=len(facts), model=model, predictions=PREDICTIONS, others=len(of_seeds),
+                option=argument("rebuild"),
             )  # fmt: skip
         try:
             task = kind_of_task(scores.get("task") or {}, str(path))
@@ -63,16 +64,19 @@ class Side:
         return cls(folder, model, task, str(scores.get("scored_on")), facts, rows, of_seeds)
 
 
+Side = ComparedModel  # reports/ imports it by this name
+
+
 @dataclass(frozen=True)
 class TaskComparison:
     """Two or more sides on the same rows. scores: as score_table; comparisons: the first with each."""
 
     task: Kind
-    sides: list[Side]
-    scores: Json
+    sides: list[ComparedModel]
+    scores: JsonObject
 
     @classmethod
-    def of(cls, task: Kind, sides: list[Side]) -> "TaskComparison":
+    def of(cls, task: Kind, sides: list[ComparedModel]) -> "TaskComparison":
         """Scores the sides. ArtifactError for predictions of another kind of task."""
         results = []
         for side in sides:
@@ -102,18 +106,25 @@ class TaskComparison:
             if side.scored_on != "test"
         ]
 
-    def as_json(self) -> Json:
+    def as_json(self) -> JsonObject:
         sides = [
             {**model, "folder": str(side.folder), "model": side.model, "scored_on": side.scored_on}
             for side, model in zip(self.sides, self.scores["models"], strict=True)
         ]
-        scores = {"metrics": self.scores["metrics"], "sides": sides, "comparisons": self.scores["comparisons"]}
-        return {"kind": self.task.name, "rows": len(self.rows), **scores, "notes": self.notes()}
+        return {
+            "kind": self.task.name,
+            "rows": len(self.rows),
+            "metrics": self.scores["metrics"],
+            "sides": sides,
+            "comparisons": self.scores["comparisons"],
+            "notes": self.notes(),
+        }
 
 
-def read_predictions(path: Path) -> tuple[list[TaskRow], dict[str, list[list[Any]]]]:
+def read_predictions(path: Path) -> tuple[list[TaskRow], dict[str, list[list[TaskPrediction]]]]:
     """The rows of a prediction file, and model -> the predictions of each seed. ArtifactError if it is damaged."""
-    rows, lines = [], list[dict[str, list[Any]]]()
+    rows = []
+    lines = list[dict[str, list[Any]]]()
     for number, row in enumerate(json_lines(path), 1):
         lines.append(row["predictions"])
         seeds, of_first = ({model: len(own) for model, own in line.items()} for line in (lines[-1], lines[0]))
@@ -129,23 +140,9 @@ def read_predictions(path: Path) -> tuple[list[TaskRow], dict[str, list[list[Any
         raise ArtifactError(
             "{path}: has no predictions: rebuild this artifact with {option}", option=argument("rebuild"), path=path
         )
-    predictions = {
+    return rows, {
         model: [[line[model][seed] for line in lines] for seed in range(len(own))] for model, own in lines[0].items()
     }
-    return rows, predictions
-
-
-def check_rows(first: Side, other: Side) -> None:
-    """Raises ArtifactError if the rows are not the same, in the same order."""
-    absent: TaskRow = {}
-    for number, pair in enumerate(zip_longest(first.rows, other.rows, fillvalue=absent), 1):
-        wanted, own = ({role: value for role, value in row.items() if value is not None} for row in pair)
-        if wanted != own:
-            raise ArtifactError(
-                "{path}: line {number} is {row}, in {first_path} it is {first_row}: score both on the same file",
-                path=other.folder / PREDICTIONS, number=number, row=_beginning(pair[1]),
-                first_path=first.folder / PREDICTIONS, first_row=_beginning(pair[0]),
-            )  # fmt: skip
 
 
 def _beginning(row: TaskRow) -> str:
@@ -167,7 +164,7 @@ def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskCo
             names=len(models), folders=len(folders),
         )  # fmt: skip
     wanted = models if len(models) > 1 else list(models or [""]) * len(folders)
-    sides = [Side.of(folder, model) for folder, model in zip(folders, wanted, strict=True)]
+    sides = [ComparedModel.of(folder, model) for folder, model in zip(folders, wanted, strict=True)]
     paths = [side.folder.resolve() / side.model for side in sides]
     for number, path in enumerate(paths):
         if path in paths[:number]:
@@ -175,14 +172,21 @@ def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskCo
                 "{folder}: its model {model} is named twice: name another folder or {option}", option=argument("model"),
                 folder=folders[number], model=path.name,
             )  # fmt: skip
-    task = common_task(sides)
+    task = _common_task(sides)
     for side in sides[1:]:
-        check_rows(sides[0], side)
+        for number, pair in enumerate(zip_longest(sides[0].rows, side.rows, fillvalue=TaskRow()), 1):
+            here, there = ({role: value for role, value in row.items() if value is not None} for row in pair)
+            if here != there:
+                raise ArtifactError(
+                    "{path}: line {number} is {row}, in {first_path} it is {first_row}: score both on the same file",
+                    path=side.folder / PREDICTIONS, number=number, row=_beginning(pair[1]),
+                    first_path=sides[0].folder / PREDICTIONS, first_row=_beginning(pair[0]),
+                )  # fmt: skip
     named = [replace(side, name=name) for side, name in zip(sides, distinct_names(paths), strict=True)]
     return TaskComparison.of(task, named)
 
 
-def common_task(sides: Sequence[Side]) -> Kind:
+def _common_task(sides: Sequence[ComparedModel]) -> Kind:
     """The task to score all sides by: that of the first side, with the labels of all."""
     first = sides[0].task
     for side in sides[1:]:
@@ -197,8 +201,9 @@ def common_task(sides: Sequence[Side]) -> Kind:
                     "same task",
                     first=sides[0].folder, second=side.folder, what=what, here=here, there=there,
                 )  # fmt: skip
-    labels = {
-        name: tuple(dict.fromkeys(label for side in sides for label in getattr(side.task, name)))
-        for name in first.label_fields
-    }
-    return first.model_copy(update=labels)
+    return first.model_copy(
+        update={
+            name: tuple(dict.fromkeys(label for side in sides for label in getattr(side.task, name)))
+            for name in first.label_fields
+        }
+    )

@@ -67,11 +67,10 @@ def evaluated(
     """
     kind = model.task
     if noise and not kind.noise:
-        others = ", ".join(name for name, entry in KINDS.items() if entry.kind_class.noise)
         raise SettingsError(
             "{option_noise}, {option_html}: this model is of kind {kind}: noise is for {others}",
             kind=kind.name,
-            others=others,
+            others=", ".join(name for name, entry in KINDS.items() if entry.kind_class.noise),
             option_noise=argument("noise"),
             option_html=argument("html"),
         )
@@ -86,10 +85,15 @@ def evaluated(
 
     def scored(rows: Sequence[TaskRow], disturbed: Mapping[str, Evaluation], notes: Sequence[str]) -> Evaluation:
         predictions = model.predict_rows(rows)
-        run, scores = kind.run(rows, predictions), kind.scores(rows, predictions)
-        intervals = {metric: interval_over_rows(kind, run, metric) for metric in scores}
-        lines = [{**row, "prediction": own} for row, own in zip(rows, predictions, strict=True)]
-        return Evaluation(scores, intervals, lines, disturbed, notes)
+        run = kind.run(rows, predictions)
+        scores = kind.scores(rows, predictions)
+        return Evaluation(
+            scores=scores,
+            intervals={metric: interval_over_rows(kind, run, metric) for metric in scores},
+            rows=[{**row, "prediction": own} for row, own in zip(rows, predictions, strict=True)],
+            disturbed=disturbed,
+            notes=notes,
+        )
 
     disturbed = {}
     for name in kind.noise if noise else ():
@@ -109,5 +113,5 @@ def _was_trained_on(model: Model, file: Path) -> bool:
     if not (model.folder and folder.is_dir() and isinstance(file, Path) and file.is_file()):
         return False
     record = read_json(model_folder(folder).parent / RECORD) or {}
-    trained = record.get("inputs", {}).get("files", {}).get("train", [])
-    return sha256_of(file) in [one.get("sha256") for one in trained]
+    recorded = [one.get("sha256") for one in record.get("inputs", {}).get("files", {}).get("train", [])]
+    return bool(recorded) and sha256_of(file) in recorded

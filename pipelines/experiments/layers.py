@@ -3,24 +3,21 @@
 The vectors of all layers are computed once. The table extends table 7 of Devlin et al. 2019 to every layer.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from korbert.modeling import FeatureSettings
-from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import Inputs
-from korbert.pipelines.experiments.preparing import Ready, builds_of, kept_vectors, prepare
+from korbert.pipelines.artifacts import Runtime, StageInputs
+from korbert.pipelines.experiments.preparing import builds_of, kept_vectors, prepare
 from korbert.pipelines.experiments.scores import score_table
 from korbert.pipelines.experiments.search import ModelResult, baselines, learn
-from korbert.system import write_json
+from korbert.system import JsonObject, write_json
 from korbert.tasks.kinds.sections import TaskSection
 
 _SEEDS = 3  # if the settings have none
 
 
-def layer_table(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime, work: Path) -> dict[str, Any]:
+def layer_table(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runtime, work: Path) -> JsonObject:
     """Writes layers.json to `output` (docs/formats.md); finished trainings are kept in `work`.
 
     Uses the head and width of settings.features and ignores its `layers`. Without seeds there are three. Returns what
@@ -36,17 +33,24 @@ def layer_table(settings: TaskSection, inputs: Inputs, output: Path, runtime: Ru
         kept_vectors(ready, ready.start.encoder, range(count + 1))
 
     results: list[ModelResult] = []
+    means: dict[str, float] = {}  # validation score of each layer or combination, over seeds
     for layers in [*map(str, range(count + 1)), *combinations(count)]:
         changed = {"features": features.model_copy(update={"layers": layers})}
         own = replace(ready, settings=settings.model_copy(update=changed), output=work / layers.replace(" ", "-"))
-        for result in learn(own, builds_of(own)):
-            results.append(replace(result, facts={**result.facts, "name": layers}))
+        learned = learn(own, builds_of(own))
+        means[layers] = sum(result.facts[f"validation_{ready.task.metrics[0]}"] for result in learned) / len(learned)
+        results += [replace(result, facts={**result.facts, "name": layers}) for result in learned]
     without = list(baselines(ready)) if settings.baselines else []
+    table = score_table(ready.task, ready.scored.rows, [*results, *without])
     record = {
         **ready.facts,
         "features": features.model_dump(exclude={"layers"}),
         "num_layers": count,
-        **_table(ready, results, without),
+        "metrics": table["metrics"],
+        "rows": table["rows"],
+        "models": [{**model, "validation": means.get(model["name"])} for model in table["models"]],
+        "best": max(means, key=means.__getitem__),  # by validation
+        "baselines": [result.facts["name"] for result in without],
         "said": [line.as_json() for line in ready.said],
         "note": settings.note,
     }
@@ -61,23 +65,3 @@ def combinations(count: int) -> list[str]:
     last = "last four" if count >= 4 else f"last {count}"
     more = [] if count <= 4 else ["sum of all", "weighted sum of all"]
     return [f"sum of {last}", f"weighted sum of {last}", f"concat of {last}", *more]
-
-
-def _table(ready: Ready, results: Sequence[ModelResult], without: Sequence[ModelResult]) -> dict[str, Any]:
-    """metrics, rows and models as in scores.json, each model with its mean validation score.
-
-    best: the layer or combination with the best validation score. baselines: their names.
-    """
-    metric = f"validation_{ready.task.metrics[0]}"
-    by_name: dict[str, list[float]] = {}
-    for result in results:
-        by_name.setdefault(result.facts["name"], []).append(result.facts[metric])
-    means = {name: sum(scores) / len(scores) for name, scores in by_name.items()}
-    table = score_table(ready.task, ready.scored.rows, [*results, *without])
-    return {
-        "metrics": table["metrics"],
-        "rows": table["rows"],
-        "models": [{**model, "validation": means.get(model["name"])} for model in table["models"]],
-        "best": max(means, key=means.__getitem__),
-        "baselines": [result.facts["name"] for result in without],
-    }

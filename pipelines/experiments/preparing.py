@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from operator import ne
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -17,15 +16,14 @@ from torch import nn
 from korbert.errors import SettingsError
 from korbert.messages import Message
 from korbert.modeling import EncoderConfig, FeatureModel, Network, chosen_layers, init_encoder_from, load_model
-from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import Inputs
-from korbert.records import open_table
-from korbert.system import broadcast, claim, is_intact, package, require_rows
+from korbert.pipelines.artifacts import Runtime, StageInputs
+from korbert.records import File, open_table
+from korbert.system import JsonObject, broadcast, claim, is_intact, package, require_rows
 from korbert.tasks.doubts import doubts
 from korbert.tasks.files import ROLES, Role, TaskRows, choose_columns, read_rows, refuse_unseen_labels, renamed
 from korbert.tasks.finetuning import EncodedTexts, KeptVectors, keep_layers, keep_vectors
 from korbert.tasks.kinds import KINDS
-from korbert.tasks.kinds.kind import Kind, Prepared
+from korbert.tasks.kinds.kind import Kind, Prepared, TaskPrediction
 from korbert.tasks.kinds.sections import TaskSection
 from korbert.tasks.noise import wrong_spaces
 from korbert.tasks.sets import known_set
@@ -47,7 +45,7 @@ Build = Callable[[int], Network]
 
 
 @dataclass(frozen=True)
-class Ready:
+class PreparedTask:
     """A task ready for training.
 
     rows: the parts of the files, as baselines read them. start: the model that provides the encoder. parts: the rows as
@@ -74,7 +72,7 @@ class Ready:
         return self.parts["test" if self.rows.test else "valid"]
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """The fields that every record of scores begins with."""
         return {"task": self.task.task(), "scored_on": "test" if self.rows.test else "valid"}
 
@@ -82,13 +80,13 @@ class Ready:
         """The morphemes of every text of the rows."""
         return dict(zip(self.encoded.texts, self.encoded.morphemes(), strict=True))
 
-    def settled(self, model: nn.Module) -> tuple[Kind, list[Any]]:
+    def settled(self, model: nn.Module) -> tuple[Kind, list[TaskPrediction]]:
         """The task with the settings that validation chose for a trained model, and its predictions of these rows."""
         valid = self.parts["valid"]
         return self.task.settled(valid.rows, self.task.predict(model, valid, device=self.device))
 
 
-def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -> Ready:
+def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runtime) -> PreparedTask:
     """Reads the model and the files, and turns all rows into examples."""
     require_rows("batch_size", min(settings.batch_size))
     if len(settings.seeds) > 1:
@@ -118,12 +116,12 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
         by_part["train"] = [
             task.disturbed(row, change) if change else row for row, change in zip(rows.train, changes, strict=True)
         ]
-        number = sum(map(ne, rows.train, by_part["train"]))
         said.append(
             Message(
-                "{number:,} of {rows:,} training rows are learned with wrong spaces", number=number, rows=len(changes)
+                "{number:,} of {rows:,} training rows are learned with wrong spaces",
+                number=sum(map(ne, rows.train, by_part["train"])), rows=len(changes),
             )
-        )
+        )  # fmt: skip
         texts = list(dict.fromkeys(chain(texts, *map(task.texts, by_part["train"]))))
     for line in said:
         _logger.info(line)
@@ -149,10 +147,10 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
             )
         )  # fmt: skip
         _logger.info(said[-1])
-    return Ready(settings, task, rows, start, tokenizer, encoded, parts, said, device, folder, output, runtime)
+    return PreparedTask(settings, task, rows, start, tokenizer, encoded, parts, said, device, folder, output, runtime)
 
 
-def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind, Splits]:
+def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[Kind, Splits]:
     """The task inferred from the files, and their usable rows. data: the data folder.
 
     Raises CorpusError for labels that the training rows do not have, and if no row is left.
@@ -169,43 +167,47 @@ def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind,
     if hasattr(task, "labels"):
         for name in tables.keys() - {"train"}:
             refuse_unseen_labels(tables[name], task.labels)
-    parts = {
-        name: usable(rows, task.check_training_row if name in ("train", "warm_up") else task.target)
-        for name, rows in tables.items()
-    }
+    checks = {"train": task.check_training_row, "warm_up": task.check_training_row}
+    parts = {name: usable(rows, checks.get(name, task.target)) for name, rows in tables.items()}
 
     def relative(text: str) -> str:
         return text.replace(f"{data}/", "")
 
     doubted = tuple(line.changed(relative) for line in doubts(task, parts))
-    train, valid = parts["train"], parts.get("valid")
+    train = parts["train"]
+    valid = parts.get("valid")
     if settings.train_rows is not None and len(train) > settings.train_rows:
-        note = Message(
-            "{used:,} of the {rows:,} training rows, by a hash of their texts, are used",
-            used=settings.train_rows, rows=len(train),
+        notes.append(
+            Message(
+                "{used:,} of the {rows:,} training rows, by a hash of their texts, are used",
+                used=settings.train_rows, rows=len(train),
+            )
         )  # fmt: skip
-        notes += (note,)
         train = at_most(train, settings.train_rows, task.together)
     if valid is None:
         train, valid = cut(train, settings.validation_share, task.together)
         valid = usable(valid, task.target)
-        note = Message(
-            "{count:,} of the training rows, by a hash of their texts, are held out to validate on", count=len(valid)
+        notes.append(
+            Message(
+                "{count:,} of the training rows, by a hash of their texts, are held out to validate on",
+                count=len(valid),
+            )
         )
-        notes += (note,)
     if "test" not in parts:
-        notes += (Message("there is no test file: the scores are those of the validation rows, which chose the epoch"),)
-    notes += tuple(few_rows(len(parts.get("test") or valid)))
+        notes.append(
+            Message("there is no test file: the scores are those of the validation rows, which chose the epoch")
+        )
+    notes += few_rows(len(parts.get("test") or valid))
     read = tuple(line.changed(relative) for rows in parts.values() for line in rows.summary())
-    return task, Splits(train, valid, parts.get("test"), parts.get("warm_up"), read, notes, doubted)
+    return task, Splits(train, valid, parts.get("test"), parts.get("warm_up"), read, tuple(notes), doubted)
 
 
 def _tables(
-    kind: type[Kind], settings: TaskSection, inputs: Inputs, data: Path
-) -> tuple[dict[str, TaskRows], tuple[Message, ...], TaskSection]:
+    kind: type[Kind], settings: TaskSection, inputs: StageInputs, data: Path
+) -> tuple[dict[str, TaskRows], list[Message], TaskSection]:
     """The rows of each part as read, notes on them, and the settings with those of a known set."""
     tables: dict[str, TaskRows] = {}
-    notes: tuple[Message, ...] = ()
+    notes: list[Message] = []
     if settings.set:
         known = known_set(settings.set)
         if kind.name not in (known.kind, "embedding"):
@@ -218,15 +220,15 @@ def _tables(
         loaded = load(settings.set, data)
         tables = {"train": loaded.train, "test": loaded.test}
         tables |= {} if loaded.valid is None else {"valid": loaded.valid}
-        notes = loaded.notes
-        of_kind = known.metrics if kind.name == known.kind else ()
-        changed: dict[str, Any] = {"metrics": settings.metrics or of_kind}
+        notes += loaded.notes
+        changed: dict[str, object] = {}
+        if not settings.metrics and kind.name == known.kind:
+            changed["metrics"] = known.metrics
         if known.uncounted:
             changed["uncounted"] = known.uncounted
         if hasattr(settings, "label_names"):  # in the model, too, for other files of the set
             changed["label_names"] = settings.label_names or loaded.labels
         settings = settings.model_copy(update=changed)
-    by_article = getattr(settings, "split_by_article", False)
     for name in ("warm_up",) if settings.set else ("train", "valid", "test", "warm_up"):
         if name not in inputs.files:
             continue
@@ -234,13 +236,13 @@ def _tables(
         own = {role.name for role in roles} | (settings.columns.keys() if name == "train" else set())
         asked = {role: column for role, column in settings.columns.items() if role in own}
         tables[name] = read_rows(inputs.files[name], roles, form=settings.form, columns=asked)
-    if by_article:
+    if getattr(settings, "split_by_article", False):
         tables["train"], tables["test"] = split_by_article(tables["train"])
-        notes += (_SPLIT_NOTE,)
+        notes.append(_SPLIT_NOTE)
     return tables, notes, settings
 
 
-def check_columns(settings: TaskSection, train: Any) -> None:
+def check_columns(settings: TaskSection, train: File) -> None:
     """CorpusError if the training file lacks a column that this kind of task needs."""
     roles = roles_of(KINDS[settings.kind].kind_class, settings, part="train")  # type: ignore[attr-defined]
     taken = {column for columns in settings.columns.values() for column in columns}
@@ -275,17 +277,20 @@ def roles_of(kind: Kind | type[Kind], settings: object = None, *, part: str = "t
     return roles
 
 
-def builds_of(ready: Ready) -> dict[str, Build]:
+def builds_of(ready: PreparedTask) -> dict[str, Build]:
     """Name of each encoder -> function that builds its model before training. The main one comes first."""
-    settings = ready.settings
-    names = ["scratch"] if settings.init == "scratch" else ["pretrained", "scratch"]
-    build_of = _encoder_build if settings.features is None else _head_build
-    return {name: build_of(ready, name) for name in (names if settings.scratch else names[:1])}
+    names = ["pretrained", "scratch"] if ready.settings.scratch else ["pretrained"]
+    if ready.settings.init == "scratch":
+        names = ["scratch"]
+    build_of = _encoder_build if ready.settings.features is None else _head_build
+    return {name: build_of(ready, name) for name in names}
 
 
-def _encoder_build(ready: Ready, name: str) -> Build:
+def _encoder_build(ready: PreparedTask, name: str) -> Build:
     """A whole encoder with its head."""
-    settings, task, config = ready.settings, ready.task, ready.start.config
+    settings = ready.settings
+    task = ready.task
+    config = ready.start.config
     if settings.overlap and task.reads_pairs and settings.frozen_layers != -1 and isinstance(config, EncoderConfig):
         config = config.model_copy(update={"overlap_embedding": True})
 
@@ -298,22 +303,23 @@ def _encoder_build(ready: Ready, name: str) -> Build:
     return build
 
 
-def _head_build(ready: Ready, name: str) -> Build:
+def _head_build(ready: PreparedTask, name: str) -> Build:
     """A head on a frozen encoder. An untrained one is drawn from the first seed, whatever the seed of the head."""
-    settings, task, start = ready.settings, ready.task, ready.start
-    assert settings.features is not None
-    features, head, encoder = settings.features, task.head(), start.encoder
+    features = ready.settings.features
+    assert features is not None
+    config = ready.start.config
+    encoder = ready.start.encoder
     if name == "scratch":
-        encoder = task.model(start.config, torch.Generator().manual_seed(settings.seeds[0])).encoder
-    layers = chosen_layers(features.layers, start.config.num_hidden_layers).places
+        encoder = ready.task.model(config, torch.Generator().manual_seed(ready.settings.seeds[0])).encoder
+    layers = chosen_layers(features.layers, config.num_hidden_layers).places
     kept = kept_vectors(ready, encoder, layers, f"vectors of {name}")
-    train: Any = ready.parts["train"].examples
-    spread = kept.spread(train, layers)
+    spread = kept.spread(ready.parts["train"].examples, layers)
+    head = ready.task.head()
 
     def build(seed: int) -> FeatureModel:
         generator = torch.Generator().manual_seed(seed)
         shape = features.layers, features.head, features.width
-        model = FeatureModel(start.config, head.num_outputs, head.pooling, *shape, generator, kept)
+        model = FeatureModel(config, head.num_outputs, head.pooling, *shape, generator, kept)
         model.standardize(*spread)
         nn.init.constant_(model.classifier.bias, head.bias)
         return model
@@ -321,7 +327,9 @@ def _head_build(ready: Ready, name: str) -> Build:
     return build
 
 
-def kept_vectors(ready: Ready, encoder: nn.Module, layers: Sequence[int], description: str = "vectors") -> KeptVectors:
+def kept_vectors(
+    ready: PreparedTask, encoder: nn.Module, layers: Sequence[int], description: str = "vectors"
+) -> KeptVectors:
     """The vectors of these layers for all rows: per piece if the head reads pieces, else pooled."""
     features = ready.settings.features
     assert features is not None

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.pipelines.experiments.search import ModelResult
+from korbert.system import JsonObject
 from korbert.tasks.files import TaskRow
 from korbert.tasks.kinds.kind import Kind
-from korbert.tasks.metrics.statistics import bootstrap_interval, compare, over_seeds
+from korbert.tasks.metrics.statistics import RunArray, bootstrap_interval, compare, over_seeds
 
 _RESAMPLES = 1_000
 _SEED = 0
@@ -19,7 +20,7 @@ _CORRELATIONS = ("pearson", "spearman")  # of runs of (N, 2), targets and predic
 
 def score_table(
     task: Kind, rows: Sequence[TaskRow], results: Sequence[ModelResult], unseen: NDArray[np.bool_] | None = None
-) -> dict[str, Any]:
+) -> JsonObject:
     """`rows`, one per training or baseline; `models`, one per name, over seeds; `comparisons` of the first with each.
 
     examples: 95 % bootstrap interval of the first metric over examples (first seed). unseen: (rows,) which rows are
@@ -32,8 +33,9 @@ def score_table(
         if unseen is not None and unseen.any():
             entry["unseen"] = task.scores(list(compress(rows, unseen)), list(compress(result.predictions, unseen)))
         table.append(entry)
-    models, comparisons = [], []
-    first: list[NDArray[Any]] = []
+    models = []
+    comparisons = []
+    first: list[RunArray] = []
     for name, group in groupby(zip(table, runs, strict=True), lambda pair: pair[0]["name"]):
         entries, own = map(list, zip(*group, strict=True))
         summary: dict[str, Any] = {"name": name, "seeds": len(entries)}
@@ -51,7 +53,7 @@ def score_table(
     return {"metrics": list(task.metrics), "rows": table, "models": models, "comparisons": comparisons}
 
 
-def interval_over_rows(task: Kind, run: NDArray[Any], metric: str) -> tuple[float, float] | None:
+def interval_over_rows(task: Kind, run: RunArray, metric: str) -> tuple[float, float] | None:
     """The 95 % bootstrap interval of a metric over the rows of a run; None if undefined."""
     if len(run) < 2:
         return None
@@ -59,14 +61,14 @@ def interval_over_rows(task: Kind, run: NDArray[Any], metric: str) -> tuple[floa
     return None if interval is None else (interval.low, interval.high)
 
 
-def compared(task: Kind, a: Sequence[Any], b: Sequence[Any], names: tuple[str, str]) -> dict[str, Any] | None:
+def compared(task: Kind, a: Sequence[RunArray], b: Sequence[RunArray], names: tuple[str, str]) -> JsonObject | None:
     """Compares the runs of a with those of b in the first metric, as JSON; None if undefined."""
     if len(a[0]) < 2:
         return None
-    rng, metric = np.random.default_rng(_SEED), task.metrics[0]
+    metric = task.metrics[0]
     if metric in _CORRELATIONS:  # which scale does not change, but the test swaps predictions of the two models
         a, b = ([(run - run.mean(0)) / np.where(run.std(0) > 0, run.std(0), 1) for run in side] for side in (a, b))
-    comparison = compare(a, b, task.score(metric), rng=rng, resamples=_RESAMPLES, names=names)
+    comparison = compare(a, b, task.score(metric), rng=np.random.default_rng(_SEED), resamples=_RESAMPLES, names=names)
     if comparison is None:
         return None
     return {

@@ -20,9 +20,20 @@ from typing import Any
 from torch import nn
 
 from korbert.errors import CorpusError
-from korbert.pipelines.experiments.preparing import Build, Ready
-from korbert.system import MissingPackage, broadcast, checksummed, connected, needed_for, track, verified, write_whole
+from korbert.pipelines.experiments.preparing import Build, PreparedTask
+from korbert.system import (
+    JsonObject,
+    MissingPackage,
+    broadcast,
+    checksummed,
+    connected,
+    needed_for,
+    track,
+    verified,
+    write_whole,
+)
 from korbert.tasks.finetuning import WEIGHTS, Best, Way, finetune, load_best, read_best, training_name
+from korbert.tasks.kinds.kind import TaskPrediction
 from korbert.training import Batches, remove_all
 
 _logger = logging.getLogger(__name__)
@@ -41,7 +52,7 @@ class ModelResult:
     folder: Path
 
 
-def learn(ready: Ready, builds: Mapping[str, Build]) -> list[ModelResult]:
+def learn(ready: PreparedTask, builds: Mapping[str, Build]) -> list[ModelResult]:
     """Trains and tests every model: one result per seed. Curves are written to `output/metrics`.
 
     With several connected processes, all train and predict; rank 0 looks up finished work and writes.
@@ -55,7 +66,7 @@ def learn(ready: Ready, builds: Mapping[str, Build]) -> list[ModelResult]:
     return [result for name, build in builds.items() for result in _Search(ready, name, build).results()]
 
 
-def baselines(ready: Ready) -> Iterator[ModelResult]:
+def baselines(ready: PreparedTask) -> Iterator[ModelResult]:
     """Results of the baselines. Those that cannot be fitted on the rows, or need an extra, are logged and left out."""
     try:
         with needed_for(f"{ready.task.name} without an encoder"):
@@ -69,7 +80,7 @@ def baselines(ready: Ready) -> Iterator[ModelResult]:
 class _Search:
     """The trainings of one encoder."""
 
-    ready: Ready
+    ready: PreparedTask
     name: str
     build: Build
 
@@ -84,7 +95,8 @@ class _Search:
         tried = [self.facts(way, best) for way, best in trials.items()]
         results = []
         for seed in seeds:
-            best, folder = self.trained(chosen, seed, with_weights=True), self.folder(chosen, seed)
+            best = self.trained(chosen, seed, with_weights=True)
+            folder = self.folder(chosen, seed)
             facts = {"name": self.name, "seed": seed, **self.facts(chosen, best), "trials": tried}
             results.append(ModelResult(facts, self.predictions(seed, folder), folder))
         return results
@@ -97,7 +109,7 @@ class _Search:
             (index, name) for index, (name, own) in enumerate(values) if name == "learning_rate" or len(set(own)) > 1
         ]
 
-    def facts(self, way: Way, best: Best) -> dict[str, Any]:
+    def facts(self, way: Way, best: Best) -> JsonObject:
         score = {f"validation_{self.ready.task.metrics[0]}": best.score}
         return {**{name: way[index] for index, name in self.varied}, "epoch": best.epoch, **score}
 
@@ -117,10 +129,11 @@ class _Search:
 
         best = broadcast(look_up)
         if best is None:
-            ready, metrics = self.ready, self.ready.output / "metrics" / f"{folder.name}.jsonl"
+            ready = self.ready
             best = finetune(
                 self.build(seed), ready.parts["train"].examples, ready.task.loss, self.measure, ready.settings, way,
-                seed=seed, work=folder, metrics=metrics, device=ready.device, description=self.name,
+                seed=seed, work=folder, metrics=ready.output / "metrics" / f"{folder.name}.jsonl",
+                device=ready.device, description=self.name,
             )  # fmt: skip
             if connected().is_main_process:
                 write_whole(path, checksummed(asdict(best)))
@@ -134,12 +147,13 @@ class _Search:
         known = {metric: score for metric, score in scores.items() if score is not None}
         return known.get(task.metrics[0], -1.0), known
 
-    def predictions(self, seed: int, folder: Path) -> list[Any]:
+    def predictions(self, seed: int, folder: Path) -> list[TaskPrediction]:
         """The predictions of a finished training, looked up or made: one JSON value per test example."""
         path = folder / "predictions.json"
         record = broadcast(lambda: _read_record(path))
         if record is None:
-            ready, model = self.ready, self.build(seed).to(self.ready.device)
+            ready = self.ready
+            model = self.build(seed).to(self.ready.device)
             load_best(folder, model)
             task = ready.task if ready.task.is_settled else ready.settled(model)[0]
             with track(f"score {self.name}", total=len(ready.scored.examples), unit="examples") as advance:
@@ -149,7 +163,7 @@ class _Search:
         return list(record["predictions"])
 
 
-def _read_record(path: Path) -> dict[str, Any] | None:
+def _read_record(path: Path) -> JsonObject | None:
     """The record in a file; None if there is no file, or, with a warning in the log, if it is damaged."""
     try:
         return verified(path.read_bytes())

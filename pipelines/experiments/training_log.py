@@ -7,24 +7,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.messages import Message
-from korbert.pipelines.artifacts.store import Json
+from korbert.system import JsonObject
 
 
 @dataclass(frozen=True)
 class TrainingLog:
     """Log lines of a training by kind. timing: train lines of timing.jsonl, over all sessions; may be empty."""
 
-    train: list[Json]
-    heldout: list[Json]
-    timing: list[Json]
+    train: list[JsonObject]
+    heldout: list[JsonObject]
+    timing: list[JsonObject]
 
     @classmethod
-    def of(cls, metrics: Sequence[Json], timing: Iterable[Json]) -> "TrainingLog":
+    def of(cls, metrics: Sequence[JsonObject], timing: Iterable[JsonObject]) -> "TrainingLog":
         """Sorts the lines of both files."""
         train, heldout = ([line for line in metrics if line["kind"] == kind] for kind in ("train", "heldout"))
         return cls(train, heldout, [line for line in timing if line["kind"] == "train"])
 
-    def seconds(self, lines: Sequence[Json]) -> NDArray[np.float64] | None:
+    def seconds(self, lines: Sequence[JsonObject]) -> NDArray[np.float64] | None:
         """Training time in seconds at each line, without evaluations and checkpoints; None if not measured."""
         if not self.timing:
             return None
@@ -32,7 +32,7 @@ class TrainingLog:
         elapsed = np.cumsum([0.0, *(line["seconds"] for line in self.timing)])
         return np.asarray(np.interp([line["step"] for line in lines], measured, elapsed))
 
-    def pieces(self, lines: Sequence[Json]) -> NDArray[np.float64]:
+    def pieces(self, lines: Sequence[JsonObject]) -> NDArray[np.float64]:
         """Pieces trained on up to the step of each line, without padding."""
         counted = sorted({(0, 0), *((line["step"], line["pieces"]) for line in (*self.train, *self.heldout))})
         steps, pieces = np.array(counted).T

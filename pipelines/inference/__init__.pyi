@@ -1,7 +1,7 @@
 from . import embedding as embedding
+from . import input_records as input_records
 from . import lines as lines
 from . import predicting as predicting
 from . import questions as questions
-from . import records as records
 from . import teachers as teachers
 from . import tokenizing as tokenizing

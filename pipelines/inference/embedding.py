@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from korbert.corpus.readers import find_files
 from korbert.errors import SettingsError
 from korbert.model import Model
-from korbert.pipelines.inference.predicting import Result, result_of, string
-from korbert.pipelines.inference.records import ID_NAMES, TEXT_NAMES, records
+from korbert.pipelines.inference.input_records import ID_NAMES, TEXT_NAMES, records
+from korbert.pipelines.inference.predicting import InputResult, result_of, string
 from korbert.records import Format, Source, form_of, holds_records
 from korbert.search.texts import is_utf8, json_of
 from korbert.system import Advance, claim, content_digest, intact, remove, write_aside, write_whole
@@ -40,7 +40,7 @@ _PART = re.compile(  # names in OUTPUT.partial; the axes are of a teacher's cut
 
 
 @dataclass(frozen=True)
-class Embedding:
+class TextEmbedder:
     """A model and the settings of its vectors, as in Model.embed."""
 
     model: Model
@@ -78,13 +78,14 @@ def holds_texts(folder: Path) -> bool:
 def text_records(
     file: Source, name: str, form: Format = "auto", text: str | None = None, *,
     fields: bool = False, role: Literal["text", "query"] = "text",
-) -> Iterator[list[Result]]:  # fmt: skip
+) -> Iterator[list[InputResult]]:  # fmt: skip
     """Yields {"line", "id" if any, role} or {"line", "error"} for each record of a file; "cut" marks truncated texts.
 
     Yields batches; from a pipe, the records that have arrived. text: column or key of the text; None: the first usual
     name that is present. fields: add "fields", all else that the record has.
     """
-    read = Role(role, (text,) if text else _NAMES[role], string)
+    names = (text,) if text else _NAMES[role]
+    read = Role(role, names, string)
     for part in records(file, name, form, [read], every_column=fields):
         results = [result_of(record, [read]) for record in part]
         if fields:
@@ -119,8 +120,8 @@ def claim_parts(output: Path) -> Path:
 
 
 def write_vectors(
-    embedding: Vectorizer, rows: Iterable[Result], output: Path, failed: Callable[[Result], bool], advance: Advance, *,
-    made_from: str = "",
+    embedding: Vectorizer, rows: Iterable[InputResult], output: Path, failed: Callable[[InputResult], bool],
+    advance: Advance, *, made_from: str = "",
 ) -> tuple[int, int]:  # fmt: skip
     """Writes the vectors of records to a file, in order: one row per record, errors included.
 
@@ -133,7 +134,10 @@ def write_vectors(
     fields += [("text", pa.string())] if made_from else []
     schema = pa.schema([*fields, ("vector", pa.list_(pa.float32(), width))])
     schema = schema.with_metadata({"made_from": made_from}) if made_from else schema
-    count, resumed, parts, left = 0, 0, list[Path](), iter(rows)
+    count = 0
+    resumed = 0
+    parts: list[Path] = []
+    left = iter(rows)
     while some := list(islice(left, PART_ROWS)):
         digest = embedding.digest()
         digest.update(made_from.encode())
@@ -156,7 +160,7 @@ def write_vectors(
     return count, resumed
 
 
-def _table(embedding: Vectorizer, rows: list[Result], schema: pa.Schema) -> memoryview:
+def _table(embedding: Vectorizer, rows: list[InputResult], schema: pa.Schema) -> memoryview:
     """The bytes of a part."""
     there = np.array(["text" in row for row in rows])
     vectors = np.zeros((len(rows), schema.field("vector").type.list_size), np.float32)
@@ -184,8 +188,7 @@ def _write_parquet(parts: list[Path], schema: pa.Schema, count: int, file: IO[by
 def _write_npy(parts: list[Path], schema: pa.Schema, count: int, file: IO[bytes]) -> None:
     """(N, D) float32; NaN for records with an error."""
     width = schema.field("vector").type.list_size
-    header = {"descr": "<f4", "fortran_order": False, "shape": (count, width)}
-    np.lib.format.write_array_header_1_0(file, header)
+    np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (count, width)})
     for part in parts:
         column = pq.read_table(part, schema=schema)["vector"].combine_chunks()
         rows = np.full((len(column), width), np.nan, "<f4")

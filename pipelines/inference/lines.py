@@ -2,10 +2,9 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 from korbert.errors import PartlyFailed, SettingsError
-from korbert.pipelines.inference.records import TEXT_NAMES, records
+from korbert.pipelines.inference.input_records import TEXT_NAMES, records
 from korbert.records import LONGEST, Format, Source, form_of
 from korbert.tasks.files import ROLES, column_for
 
@@ -44,6 +43,6 @@ def checked(arguments: tuple[str, ...]) -> list[tuple[str, str]]:
     return [(f"text {number}", text) for number, text in enumerate(arguments, 1)]
 
 
-def as_json(value: Any) -> bytes:
+def as_json(value: object) -> bytes:
     """One line of JSON in UTF-8, whatever the encoding of the terminal. Lone surrogates are escaped."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace")

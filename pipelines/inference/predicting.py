@@ -1,7 +1,7 @@
 """Predictions for the records of a file, for `korbert predict`.
 
 1. The kind of the model determines the fields of a record (text, or question and context).
-2. Records are read in batches (records.py); each becomes a result or an error.
+2. Records are read in batches (input_records.py); each becomes a result or an error.
 3. The model predicts for the results without an error. All are returned in file order.
 """
 
@@ -18,17 +18,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.messages import argument
+from korbert.messages import Message, argument
 from korbert.model import Model
-from korbert.pipelines.inference.records import ID_NAMES, Record, missing, option_of, records
+from korbert.pipelines.inference.input_records import ID_NAMES, Record, missing, option_of, records
 from korbert.records import Format, Source, open_plain, type_name
-from korbert.system import write_aside
-from korbert.tasks.files import ROLES, Given, Role, TaskRow, column_for, row_of, text_or_empty
+from korbert.system import JsonObject, write_aside
+from korbert.tasks.files import ROLES, Given, Role, column_for, row_of, text_or_empty
 from korbert.tasks.kinds.texts import NO_TEXT
 
 MAX_CHARS = 100_000  # of a text; a classifier sees a few hundred pieces
 
-Result = dict[str, Any]
+InputResult = dict[str, Any]
 
 
 def predict_lines(
@@ -38,11 +38,11 @@ def predict_lines(
     *,
     form: Format = "auto",
     columns: Mapping[str, Sequence[str]] | None = None,
-) -> Iterator[list[Result]]:
+) -> Iterator[list[InputResult]]:
     """Yields batches of results, one per record, in order: {"line", "id" if any, "text" or "question", ...}.
 
     A record that cannot be read gives {"line", "error"}; "cut" marks a truncated text. name, form: as in
-    records.py. columns: role -> its columns or keys; for others, those that the model was trained on, else the
+    input_records.py. columns: role -> its columns or keys; for others, those that the model was trained on, else the
     first usual name that is present; "id": the one that results have as id. Raises SettingsError if a table has no such
     column or the model reads no such role, ModelError if the model's scores are NaN or it is not fine-tuned on a task.
     """
@@ -51,18 +51,24 @@ def predict_lines(
     ids = tuple(columns.pop("id", ()))
     own = [role.name for role in roles]
     if unread := [role for role in columns if role not in own]:
-        read = " and ".join(f"`{role}`" for role in sorted(own))
-        hint = " and ".join(map(option_of, own))
         raise SettingsError(
-            "{option_of}: this model reads {read}: use {hint}", option_of=option_of(unread[0]), read=read, hint=hint
+            "{option_of}: this model reads {read}: use {hint}",
+            option_of=option_of(unread[0]),
+            read=" and ".join(f"`{role}`" for role in sorted(own)),
+            hint=" and ".join(map(option_of, own)),
         )
     known = {role: tuple(names) for role, names in {**model.columns, **columns}.items()}
     usual = {role.name: () if role.name in columns else role.names for role in roles}
     roles = [replace(role, names=known.get(role.name, ()) + usual[role.name]) for role in roles]
-    for part in records(file, name, form, [*roles, Role("id", ids)] if ids else roles):
+    wanted = [*roles, Role("id", ids)] if ids else roles
+    for part in records(file, name, form, wanted):
         results = [result_of(record, roles, known, ids) for record in part]
         good = [result for result in results if "error" not in result]
-        for result, prediction in zip(good, _predicted(model, good), strict=True):
+        if model.task.operation == "embed":
+            predictions = [{"vector": vector.tolist()} for vector in model.embed([row["text"] for row in good])]
+        else:
+            predictions = [json_of(found) for found in model.results_of(good)]
+        for result, prediction in zip(good, predictions, strict=True):
             result.pop("context", None)  # which may be long
             result.update(prediction)
         yield results
@@ -78,21 +84,14 @@ def roles_of(model: Model) -> list[Role]:
     return [replace(role, value=text_or_empty) if role.value is ROLES["text"].value else role for role in roles]
 
 
-def string(cell: Any) -> str:
+def string(cell: object) -> str:
     """The cell. ValueError if it is not a string."""
     if not isinstance(cell, str):
-        raise ValueError(f"is {type_name(cell)}, not a string")
+        raise ValueError(Message("is {kind}, not a string", kind=type_name(cell)))
     return cell
 
 
-def _predicted(model: Model, rows: Sequence[TaskRow]) -> list[dict[str, Any]]:
-    """Predictions for rows by role, as JSON objects."""
-    if model.task.operation == "embed":
-        return [{"vector": vector.tolist()} for vector in model.embed([row["text"] for row in rows])]
-    return list(map(json_of, model.results_of(rows)))
-
-
-def json_of(result: Any) -> dict[str, Any]:
+def json_of(result: object) -> JsonObject:
     """A result of `Model.predict`, `tag` or `answer` as a JSON object."""
     if is_dataclass(result):  # a Label, an Answer, ..; what not every one has, such as `why`, only where there is one
         named = {field.name: (getattr(result, field.name), field.default) for field in fields(result)}
@@ -104,7 +103,7 @@ def json_of(result: Any) -> dict[str, Any]:
     return {"prediction": None, "why": NO_TEXT} if result != result else {"prediction": result}
 
 
-def chosen(result: Result, top: int | None = None, threshold: float | None = None) -> Result:
+def chosen(result: InputResult, top: int | None = None, threshold: float | None = None) -> InputResult:
     """A result with the `top` most probable labels, without what is less probable than the threshold.
 
     Below it a label becomes null; of several labels, and of spans, those below are left out. A result without a text
@@ -126,7 +125,7 @@ def chosen(result: Result, top: int | None = None, threshold: float | None = Non
     return result
 
 
-def as_csv(batches: Iterable[Sequence[Result]]) -> Iterator[str]:
+def as_csv(batches: Iterable[Sequence[InputResult]]) -> Iterator[str]:
     """The rows of as_table as CSV, a part for each batch."""
     for rows in as_table(batches):
         part = io.StringIO()
@@ -134,13 +133,14 @@ def as_csv(batches: Iterable[Sequence[Result]]) -> Iterator[str]:
         yield part.getvalue()
 
 
-def as_table(batches: Iterable[Sequence[Result]]) -> Iterator[list[list[str]]]:
+def as_table(batches: Iterable[Sequence[InputResult]]) -> Iterator[list[list[str]]]:
     """The results as rows below their header, some for each batch: line, id, keys of the first prediction, error.
 
-    Behind a label stands the `probability` of the most probable one. Lists and objects are JSON, numbers have six
-    digits; why a text has no label stands in `error`. Rows before the first prediction wait for it.
+    The `probability` after a label is that of the most probable one. Lists and objects are JSON, numbers have six
+    digits; `error` also says why a text has no label. TaskRows before the first prediction wait for it.
     """
-    columns, waiting = list[str](), list[Result]()
+    columns = list[str]()
+    waiting = list[InputResult]()
     for batch in batches:
         waiting += map(_cells, batch)
         part = []
@@ -153,8 +153,10 @@ def as_table(batches: Iterable[Sequence[Result]]) -> Iterator[list[list[str]]]:
             yield part
 
 
-def write_parquet(output: Path, model: Model, file: Source, form: Format, batches: Iterable[Sequence[Result]]) -> None:
-    """Writes a Parquet or Arrow file with its predictions behind its own columns: the cells of as_csv, without texts.
+def write_parquet(
+    output: Path, model: Model, file: Source, form: Format, batches: Iterable[Sequence[InputResult]]
+) -> None:
+    """Writes a Parquet or Arrow file with its predictions after its own columns: the cells of as_csv, without texts.
 
     A prediction whose name the file has already gets `predicted_` before it. SettingsError for another file.
     """
@@ -172,16 +174,18 @@ def write_parquet(output: Path, model: Model, file: Source, form: Format, batche
         raise CorpusError("{file}: holds no row, so there is nothing to write: give a file with rows", file=file)
     whole = pa.Table.from_batches(table.batches(table.columns))
     for name in sorted(dict.fromkeys(chain.from_iterable(rows)), key="error".__eq__):
-        column, cells = name, [row.get(name) for row in rows]
+        column = name
+        cells = [row.get(name) for row in rows]
         while column in whole.column_names:
             column = f"predicted_{column}"
         whole = whole.append_column(column, pa.array(cells, pa.string() if name == "error" else None))
     write_aside(output, lambda file: pq.write_table(whole, file, compression="zstd"))
 
 
-def _cells(result: Result) -> Result:
+def _cells(result: InputResult) -> InputResult:
     """A result as the cells of a row, with `error` at the end."""
-    row, rounded = Result(), _rounded(result)
+    rounded = _rounded(result)
+    row = InputResult()
     for key, value in rounded.items():
         row[key] = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
         if key == "label" and "probabilities" in rounded:
@@ -189,7 +193,7 @@ def _cells(result: Result) -> Result:
     return row | {"error": row.get("error", row.pop("why", None))}
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: object) -> Any:
     """The value with its numbers rounded to six digits."""
     if isinstance(value, float):
         return float(f"{value:.6g}")
@@ -200,12 +204,12 @@ def _rounded(value: Any) -> Any:
 
 def result_of(
     record: Record, roles: Sequence[Role], together: Given | None = None, ids: tuple[str, ...] = ()
-) -> Result:
+) -> InputResult:
     """A result without its prediction: line and id of the record, and the values of the roles or an error.
 
     roles, together: as in row_of. ids: names of the id's field, if it is none of ID_NAMES.
     """
-    result: Result = {"line": record.line}
+    result: InputResult = {"line": record.line}
     present = tuple(record.fields)
     own = column_for(ids, present) if ids else next(filter(record.fields.__contains__, ID_NAMES), None)
     id = record.fields.get(own or "")
@@ -221,5 +225,6 @@ def result_of(
     except ValueError as error:
         return {**result, "error": str(error)}
     if "text" in result and (record.cut or len(result["text"]) > MAX_CHARS):
-        result["text"], result["cut"] = result["text"][:MAX_CHARS], True
+        result["text"] = result["text"][:MAX_CHARS]
+        result["cut"] = True
     return result

@@ -8,13 +8,14 @@ from dataclasses import replace
 from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Literal
 
 from korbert.corpus.corpus_settings import SourceSettings
 from korbert.corpus.questions.generate import ParagraphQuestions, QuestionSettings, generate, is_part
 from korbert.corpus.readers import find_files
 from korbert.errors import CorpusError, SettingsError
-from korbert.system import check_output, claim, remove, write_aside
+from korbert.messages import argument
+from korbert.system import JsonObject, check_output, claim, remove, write_aside
 
 _GROUPS = {  # prefix of a count -> what it counts
     "question_": "questions by question word",
@@ -58,9 +59,21 @@ def write_questions(
         made = generate(settings, source, files, workers=workers, counts=counts, partial=partial)
         with closing(made):
             file.writelines(text.encode() for text in _squad(_first(made, count, counts)))
-        if not counts["written"]:
-            remove(partial)
-            raise CorpusError(_why_none(corpus, source, counts))
+        if counts["written"]:
+            return
+        remove(partial)
+        faults = sum(number for name, number in counts.items() if name.startswith("document_"))
+        if faults and faults == counts["documents"]:
+            raise CorpusError(
+                "{corpus}: none of {faults:,} records has text in the field {text!r}: name the field with {option}",
+                corpus=corpus, faults=faults, text=source.text, option=argument("text"),
+            )  # fmt: skip
+        raise CorpusError(
+            "{corpus}: no questions from {paragraphs:,} paragraphs, {short:,} of them too short: give running text; if "
+            "documents of a text file span several lines, add {option} blank or file",
+            corpus=corpus, paragraphs=counts["paragraphs"], short=counts["paragraph_too_short"],
+            option=argument("documents"),
+        )  # fmt: skip
 
     write_aside(output, write)
     remove(partial)
@@ -82,29 +95,23 @@ def _squad(made: Iterable[ParagraphQuestions]) -> Iterator[str]:
     """The text of a KorQuAD file, with one article (a document) per line."""
     yield '{"version": "korbert questions", "data": ['
     for number, (place, of_document) in enumerate(groupby(made, key=lambda asked: asked.place)):
-        paragraphs = [{"context": asked.paragraph, "qas": list(_entries(asked))} for asked in of_document]
+        paragraphs = [{"context": asked.paragraph, "qas": _entries(asked)} for asked in of_document]
         article = json.dumps({"title": place, "paragraphs": paragraphs}, ensure_ascii=False)
         yield f"{',' if number else ''}\n{article}"
     yield "\n]}\n"
 
 
-def _entries(asked: ParagraphQuestions) -> Iterator[dict[str, Any]]:
+def _entries(asked: ParagraphQuestions) -> list[JsonObject]:
     """id, question and answers of each question, as in SQuAD. Ids stay unique when files are merged."""
     digest = blake2b(f"{asked.place}\n{asked.paragraph}".encode(), digest_size=10).hexdigest()
-    for number, made in enumerate(asked.questions):
-        answers = [{"text": made.answer, "answer_start": made.start}]
-        yield {"id": f"{digest}-{number}", "question": made.question, "answers": answers}
-
-
-def _why_none(corpus: str, source: SourceSettings, counts: Counter[str]) -> str:
-    faults = sum(number for name, number in counts.items() if name.startswith("document_"))
-    if faults and faults == counts["documents"]:
-        return f"{corpus}: none of {faults:,} records has text in the field {source.text!r}: name the field with --text"
-    paragraphs, short = counts["paragraphs"], counts["paragraph_too_short"]
-    return (
-        f"{corpus}: no questions from {paragraphs:,} paragraphs, {short:,} of them too short: give running text; if "
-        "documents of a text file span several lines, add --documents blank or file"
-    )
+    return [
+        {
+            "id": f"{digest}-{number}",
+            "question": made.question,
+            "answers": [{"text": made.answer, "answer_start": made.start}],
+        }
+        for number, made in enumerate(asked.questions)
+    ]
 
 
 def described(output: Path, counts: Counter[str]) -> Iterator[str]:

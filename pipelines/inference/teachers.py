@@ -10,6 +10,7 @@ import os
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from http.client import HTTPException
@@ -28,18 +29,25 @@ from korbert.errors import CorpusError, ModelError, ModelFailed, SettingsError
 from korbert.folders import bundled
 from korbert.model import Model
 from korbert.names import is_litter
-from korbert.pipelines.inference.embedding import Embedding, Vectorizer, claim_parts, text_records, write_vectors
-from korbert.pipelines.inference.predicting import Result
+from korbert.pipelines.inference.embedding import TextEmbedder, Vectorizer, claim_parts, text_records, write_vectors
+from korbert.pipelines.inference.predicting import InputResult
 from korbert.system import needed_for, read_object, sha256_of, track, write_whole
 from korbert.vectors import unit
 
 _Vectors = NDArray[np.float32]
-_SERVER_TEXTS, _SERVER_SECONDS = 64, 120  # of a request
+_SERVER_TEXTS = 64  # of a request
+_SERVER_SECONDS = 120  # to wait for its answer
 _FITTED_TEXTS = 8_192  # the axes of a cut are fitted on
 
 
 def write_teacher_vectors(
-    place: str, texts: Path, text: str | None, output: Path, size: int, failed: Callable[[Result], bool], device: str
+    place: str,
+    texts: Path,
+    text: str | None,
+    output: Path,
+    size: int,
+    failed: Callable[[InputResult], bool],
+    device: str,
 ) -> None:
     """Writes the distinct texts of a file, and their vectors by the teacher at a place, to a .parquet file.
 
@@ -48,13 +56,16 @@ def write_teacher_vectors(
     if there is another file.
     """
     if not texts.is_file():
-        raise SettingsError("{texts}: is no file: name one of texts", texts=texts)
+        raise SettingsError("{texts}: is not a file: name one of texts", texts=texts)
     teacher = teacher_of(place, device)
     digest = teacher.digest()
     digest.update(f"{sha256_of(texts)} {text} {size}".encode())
     made_from = digest.hexdigest()
     if output.exists():
-        if _made_from(output) != made_from:
+        recorded = b""
+        with suppress(OSError, pa.ArrowException):  # raised by a file that is not Parquet
+            recorded = (pq.read_schema(output).metadata or {}).get(b"made_from", b"")
+        if recorded != made_from.encode():
             raise SettingsError(
                 "{output}: holds the vectors of other texts or another teacher: remove it", output=output
             )
@@ -76,15 +87,7 @@ def write_teacher_vectors(
         write_vectors(teacher, _distinct(texts, text), output, failed, advance, made_from=made_from)
 
 
-def _made_from(output: Path) -> str | None:
-    """The digest in the metadata of a file; None: it is no such file."""
-    try:
-        return str((pq.read_schema(output).metadata or {}).get(b"made_from", b""), "ascii")
-    except (OSError, pa.ArrowException):
-        return None
-
-
-def _distinct(path: Path, text: str | None) -> Iterator[Result]:
+def _distinct(path: Path, text: str | None) -> Iterator[InputResult]:
     """The records of a file, each text once. Memory holds a digest of each text."""
     seen = set[bytes]()
     for row in chain.from_iterable(text_records(path, path.name, text=text)):
@@ -110,7 +113,7 @@ def teacher_of(place: str, device: str) -> Vectorizer:
     config = folder / "config.json"
     ours = bundled(folder) or not config.is_file() or "korbert_format" in read_object(config)
     if ours and not (folder / "modules.json").is_file():
-        return Embedding(Model.load(place, device), {})
+        return TextEmbedder(Model.load(place, device), {})
     return _SentenceTransformer(folder, device)
 
 
@@ -165,12 +168,11 @@ class _SameOrigin(urllib.request.HTTPRedirectHandler):
         self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> urllib.request.Request | None:
         if urlsplit(req.full_url)[:2] != (there := urlsplit(newurl))[:2]:
-            origin = f"{there.scheme}://{there.netloc}"
             raise ModelError(
                 "{full_url}: redirects to {origin:.200}, another origin, which neither texts nor "
                 "OPENAI_API_KEY are sent to: name that address, if you trust it",
                 full_url=req.full_url,
-                origin=origin,
+                origin=f"{there.scheme}://{there.netloc}",
             )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 

@@ -1,16 +1,16 @@
 """The output of `korbert tokenize`: the pieces of texts as JSON lines or a table."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Literal
 
 from rich.markup import escape
 from rich.table import Table
 
-from korbert.system import console
+from korbert.system import JsonObject, console
 from korbert.tokenization import EOJEOL, Pieces, Tokenizer
 
 
-def token_rows(encoded: Pieces) -> Iterator[dict[str, Any]]:
+def token_rows(encoded: Pieces) -> Iterator[JsonObject]:
     """The pieces of a text, in order: {"piece", "id", "span", "tag", "eojeol"}.
 
     span: half-open, in code points of the text. eojeol: index from 0.
@@ -26,7 +26,8 @@ def print_table(text: str, encoded: Pieces) -> None:
     """Prints one line per piece, with the characters that it covers."""
     table = Table(box=None, header_style="dim", pad_edge=False)
     for name in ("piece", "id", "span", "characters", "tag", "eojeol"):
-        table.add_column(name, justify="right" if name in ("id", "eojeol") else "left", no_wrap=True)
+        justify: Literal["left", "right"] = "right" if name in ("id", "eojeol") else "left"
+        table.add_column(name, justify=justify, no_wrap=True)
     for row in token_rows(encoded):
         start, end = row["span"]
         cells = (row["piece"], str(row["id"]), f"{start}:{end}", text[start:end], row["tag"], str(row["eojeol"]))

@@ -8,6 +8,7 @@ import shlex
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,14 +20,15 @@ from korbert.messages import Message, joined
 from korbert.modeling import EncoderConfig, counted, flop_a_piece, load_model, parameters
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.runs.pipeline import STATES, Pipeline
-from korbert.pipelines.stages.pretrain import ShardRows, model_and_loss, piece_counts, training_plan
-from korbert.pipelines.stages.settings import PretrainStage
+from korbert.pipelines.stages.pretrain import ShardRows, model_and_loss, training_plan
+from korbert.pipelines.stages.stage_settings import PretrainStage
 from korbert.pretraining import Phase, SpecialIds, evaluate, heldout_batches, write_random_shards
 from korbert.tokenization import FIRST_PIECE, SPECIAL
 from korbert.training import Batch, autocast, choose_device, choose_precision, fit
 
 _SAMPLED = 1024  # rows to estimate the mean row length of a phase: any are a sample, as epochs are shuffled
-_WARM, _TIMED = 5, 20  # steps
+_WARM = 5  # steps before the timed ones
+_TIMED = 20  # steps
 _FEW_ROWS = 8
 _EVALUATED = 64  # most rows of the timed evaluation
 
@@ -99,7 +101,7 @@ class Timing:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CostEstimate:
     """The plan of a pretraining run. memory: bytes by part. device_memory: total and free bytes. timing: of a trial."""
 
     folder: Path
@@ -118,7 +120,7 @@ class Plan:
         return sum(self.parameters[name] for name in ("token embedding", "encoder", "pooler"))
 
 
-def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> Plan:
+def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> CostEstimate:
     """Plans the pretraining of a recipe. seconds: about the length of the trial; 0: none. hours: see `Timing`.
 
     Raises SettingsError if the recipe does not pretrain, if `hours` is too short or without a trial, or if weights,
@@ -139,13 +141,24 @@ def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> Plan
     torch.set_num_threads(settings.threads)
     device = choose_device(pipeline.runtime.device)
     ids, shards, notes = _known(pipeline, is_tried=seconds > 0)
-    config, precision = settings.encoder.config(ids.vocab_size), choose_precision(device, settings.precision)
-    sizes, phases = parameters(config), _untimed_phases(settings, ids, shards)
-    memory, on_device = training_memory(config, phases, precision), memory_of(device)
-    planned = Plan(pipeline.folder, sizes, memory, device.type, precision, on_device, phases, notes)
+    config = settings.encoder.config(ids.vocab_size)
+    precision = choose_precision(device, settings.precision)
+    phases = _untimed_phases(settings, ids, shards)
+    memory = training_memory(config, phases, precision)
+    total, free = memory_of(device)
+    planned = CostEstimate(
+        folder=pipeline.folder,
+        parameters=parameters(config),
+        memory=memory,
+        device=device.type,
+        precision=precision,
+        device_memory=(total, free),
+        phases=phases,
+        notes=notes,
+    )
     if not seconds:
         return planned
-    needed, free = memory["weights"] + memory["gradients"] + memory["optimizer"], on_device[1]
+    needed = memory["weights"] + memory["gradients"] + memory["optimizer"]
     if needed > free:
         raise SettingsError(
             "{given}: weights, gradients and optimizer need {needed:.1f} GiB, and {free:.1f} GiB are free "
@@ -158,10 +171,10 @@ def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> Plan
     with tempfile.TemporaryDirectory(prefix="korbert-plan-") as made:
         if not shards:
             write_random_shards(Path(made), ids, settings.seed)
-        folder = shards or Path(made)
-        trial = _Trial(pipeline, ShardRows(settings, folder, ids, piece_counts(folder)), device)
-        timed, evaluation = trial.phases(phases, seconds), trial.evaluation()
-    return replace(planned, phases=timed, timing=Timing.of(pipeline, timed, evaluation, hours))
+        trial = _Trial(pipeline, ShardRows.of(settings, shards or Path(made), ids), device)
+        timed = trial.phases(phases, seconds)
+        timing = Timing.of(pipeline, timed, trial.evaluation(), hours)
+    return replace(planned, phases=timed, timing=timing)
 
 
 def _known(pipeline: Pipeline, *, is_tried: bool) -> tuple[SpecialIds, Path | None, tuple[str, ...]]:
@@ -172,10 +185,10 @@ def _known(pipeline: Pipeline, *, is_tried: bool) -> tuple[SpecialIds, Path | No
     if states["vocab"] == "fresh":
         vocab_size = int((store.read_record(pipeline.artifact("vocab")) or {})["counts"]["size"])
     else:
-        note = Message(
-            "vocab is {state}: using the {size:,} entries of vocab.size", state=STATES[states["vocab"]], size=vocab_size
+        state = STATES[states["vocab"]]
+        notes.append(
+            Message("vocab is {state}: using the {size:,} entries of vocab.size", state=state, size=vocab_size)
         )
-        notes.append(note)
     shards = pipeline.artifact("shard") if states["shard"] == "fresh" else None
     if not shards:
         state = STATES[states["shard"]]
@@ -191,16 +204,18 @@ def _known(pipeline: Pipeline, *, is_tried: bool) -> tuple[SpecialIds, Path | No
 
 def _untimed_phases(settings: PretrainStage, ids: SpecialIds, shards: Path | None) -> tuple[PhasePlan, ...]:
     """The phases before a trial."""
-    rows = ShardRows(settings, shards, ids, piece_counts(shards)).phases() if shards else None
+    rows = ShardRows.of(settings, shards, ids).phases() if shards else None
+    config = settings.encoder.config(ids.vocab_size)
     scored = settings.head.negatives + 1 if settings.head.kind == "sampled" else ids.vocab_size
     phases = []
     for number, phase in enumerate(settings.phases):
-        mean, epoch_rows = float(phase.length), None
+        mean = float(phase.length)
+        epoch_rows = None
         if rows:
             (sampled,) = rows[number].rows.batch(0, _SAMPLED)
-            mean, epoch_rows = sampled["pieces"] / _SAMPLED, len(rows[number].rows)
+            mean = sampled["pieces"] / _SAMPLED
+            epoch_rows = len(rows[number].rows)
         rate = phase.masking_rate or settings.masking.rate
-        config = settings.encoder.config(ids.vocab_size)
         flop = flop_a_piece(config, length=mean, label_share=rate, scored=scored)
         sizes = phase.length, phase.batch_size, phase.micro_batches, phase.steps
         phases.append(PhasePlan(*sizes, mean, epoch_rows, flop))
@@ -226,18 +241,23 @@ def memory_of(device: torch.device) -> tuple[int, int]:
         free, total = torch.cuda.mem_get_info(device)
         return total, free
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit, about = Path("/sys/fs/cgroup/memory.max"), Path("/proc/meminfo")
+    limit = Path("/sys/fs/cgroup/memory.max")
     if limit.is_file() and (allowed := limit.read_text(encoding="ascii").strip()).isdecimal():
         total = min(total, int(allowed))
-    available = re.search(r"MemAvailable: +(\d+) kB", about.read_text(encoding="ascii") if about.is_file() else "")
-    return total, min(total, 1024 * int(available[1])) if available else total
+    with suppress(FileNotFoundError):  # of Linux alone
+        about = Path("/proc/meminfo").read_text(encoding="ascii")
+        if available := re.search(r"MemAvailable: +(\d+) kB", about):
+            return total, min(total, 1024 * int(available[1]))
+    return total, total
 
 
 class _Trial:
     """Timed steps of a recipe's pretraining."""
 
     def __init__(self, pipeline: Pipeline, rows: ShardRows, device: torch.device) -> None:
-        self._rows, self._settings, self._device = rows, rows.settings, device
+        self._rows = rows
+        self._settings = rows.settings
+        self._device = device
         teacher = None
         if self._settings.distill.teacher:
             path = pipeline.inputs(pipeline.recipe.stages["pretrain"]).folder("teacher", "config.json")
@@ -252,13 +272,15 @@ class _Trial:
         for plan, phase in zip(planned, phases, strict=True):
             # A step costs something of its own (the optimizer), and something for each row.
             few = min(_FEW_ROWS, phase.batch_size)
-            single, several = self._seconds_of(phase, 1, 1, 1), self._seconds_of(phase, few, 1, 1)
+            single = self._seconds_of(phase, 1, 1, 1)
+            several = self._seconds_of(phase, few, 1, 1)
             a_row = max(several - single, 0.01 * several) / max(few - 1, 1)
             own = max(0.0, single - a_row)
             rows = min(max(int((share / (_WARM + _TIMED) - own) / a_row), few), phase.batch_size)
 
             # Steps of fewer rows, or fewer steps, if whole ones would take too long.
-            fitting, took = share / (own + rows * a_row), several
+            fitting = share / (own + rows * a_row)
+            took = several
             if fitting >= 3:
                 warm, counted_steps = (_WARM, _TIMED) if fitting >= _WARM + _TIMED else (1, int(fitting) - 1)
                 took = self._seconds_of(phase, rows, warm, counted_steps)
@@ -284,7 +306,8 @@ class _Trial:
 
     def evaluation(self) -> float:
         """The seconds of an evaluation."""
-        heldout, most = self._rows.heldout(), self._settings.heldout_rows
+        heldout = self._rows.heldout()
+        most = self._settings.heldout_rows
         few, full = (heldout_batches(heldout, count) for count in (min(_EVALUATED, most), most))
         began = time.perf_counter()
         with autocast(self._device, self._settings.precision):
@@ -300,13 +323,13 @@ def steps_within(seconds: float, steps: Sequence[int], training: float, evaluati
     training: seconds of all `steps`. Raises SettingsError if not one step of each phase fits.
     """
     whole = training + sum(steps) / every * evaluation
-    share, least_share = (seconds - evaluation) / whole, max(1 / count for count in steps)
+    share = (seconds - evaluation) / whole
+    least_share = max(1 / count for count in steps)
     if share < least_share:
-        least = evaluation + least_share * whole
         raise SettingsError(
             "--hours {seconds:g}: one step of each phase and an evaluation take {least:.2g} hours: give "
             "more, or lower pretrain.heldout_rows",
             seconds=seconds / 3600,
-            least=least / 3600,
+            least=(evaluation + least_share * whole) / 3600,
         )
     return [int(count * share) for count in steps]

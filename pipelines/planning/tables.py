@@ -2,19 +2,19 @@
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any
 
 from rich.cells import cell_len
 
 from korbert.messages import Message, in_language
 from korbert.pipelines.artifacts.figures import label
 from korbert.pipelines.artifacts.formatting import duration
-from korbert.pipelines.planning.plan import Plan
+from korbert.pipelines.planning.plan import CostEstimate
+from korbert.system import JsonObject
 
 _GIB = 2**30
 
 
-def lines(plan: Plan) -> Iterator[str]:
+def lines(plan: CostEstimate) -> Iterator[str]:
     """The lines of the tables, never wrapped."""
     yield str(plan.folder)
     yield from (in_language(Message("note: {note}", note=note)) for note in plan.notes)
@@ -57,7 +57,7 @@ def lines(plan: Plan) -> Iterator[str]:
             yield " \\\n  ".join([plan.timing.command, *(f"--set {change}" for change in plan.timing.within)])
 
 
-def _phase_table(plan: Plan) -> Iterator[str]:
+def _phase_table(plan: CostEstimate) -> Iterator[str]:
     """A column for each phase."""
     yield _line(Message("phase"), *map(str, range(len(plan.phases))))
     rows = {
@@ -86,7 +86,7 @@ def _line(name: str, *cells: str) -> str:
     return f"  {name}{' ' * (22 - cell_len(name))}{''.join(spaced)}"
 
 
-def as_json(plan: Plan) -> dict[str, Any]:
+def as_json(plan: CostEstimate) -> JsonObject:
     """The same figures, in seconds, bytes and operations; `timing` is null without a trial."""
     derived = ("step_pieces", "epochs", "pieces_a_second")
     phases = [dataclasses.asdict(phase) | {name: getattr(phase, name) for name in derived} for phase in plan.phases]

@@ -3,11 +3,10 @@
 import typing
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from korbert.messages import Message, joined
+from korbert.messages import Message, reason
 from korbert.names import did_you_mean
 from korbert.pipelines.stages.table import TASK
 from korbert.tasks.kinds import KINDS
@@ -18,13 +17,16 @@ def explain(path: Path, error: ValidationError, model: type[BaseModel], section:
     details = error.errors()
     first = details[0]
     loc = first["loc"]
+    fault: str
     key = (section + ".".join(map(str, loc))).rstrip(".")
     if first["type"] == "extra_forbidden":
         fault = _unknown_key(model, section, loc)
     elif first["type"] == "missing":
         fault = Message("is missing: add it")
     else:
-        fault = joined([first["msg"].removeprefix("Value error, ")])
+        fault = first["msg"]
+        if first["type"] == "value_error":  # one of ours, which can be translated
+            fault = reason(first["ctx"]["error"])
         if not isinstance(first["input"], dict):
             fault = Message("{fault}, not {value}", fault=fault, value=short(repr(first["input"])))
     message = Message("{path}: {key}: {fault}", path=path, key=key, fault=fault)
@@ -41,7 +43,7 @@ def _unknown_key(model: type[BaseModel], section: str, loc: Sequence[int | str])
             field = holder.model_fields.get(part)
             holder = None if field is None else model_in(field.annotation)
     name = str(loc[-1])
-    known = sorted(holder.model_fields if holder else ())
+    known = sorted(holder.model_fields) if holder else []
     elsewhere = list(_keys_named(model, name, section))
     hint = near(name, known)
     if elsewhere and name not in known:
@@ -64,7 +66,7 @@ def _keys_named(model: type[BaseModel], name: str, before: str) -> Iterator[str]
             yield from _keys_named(inner, name, f"{before}{field}.{'0.' if in_list else ''}")
 
 
-def model_in(annotation: Any) -> type[BaseModel] | None:
+def model_in(annotation: object) -> type[BaseModel] | None:
     """The settings class in a field's annotation: alone, in a tuple, or in a union with None. None if there is none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation

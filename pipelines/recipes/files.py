@@ -4,18 +4,18 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from korbert.errors import SettingsError
-from korbert.messages import argument
+from korbert.messages import Message, argument, reason
 from korbert.names import on_disk
 from korbert.pipelines.recipes.faults import near, short
-from korbert.system import read_small
+from korbert.system import JsonObject, read_small
 
 SHIPPED = Path(__file__).parent
-_MOST_BYTES, _MOST_DOTS = 1 << 19, 100  # of a recipe, of a line: tomllib's time grows with the square of a key's depth
+_MOST_BYTES = 1 << 19  # of a recipe
+_MOST_DOTS = 100  # of a line: tomllib's time grows with the square of a key's depth
 
 
 def find(name: str) -> Path:
@@ -23,7 +23,8 @@ def find(name: str) -> Path:
 
     Raises SettingsError if there is no such recipe, if the name is ambiguous, or if it cannot name an artifact folder.
     """
-    path, own = on_disk(Path(name)), on_disk(Path(f"{name}.toml"))
+    path = on_disk(Path(name))
+    own = on_disk(Path(f"{name}.toml"))
     if path.suffix != ".toml" and not path.is_file():
         path = own
         if name in shipped():
@@ -35,12 +36,11 @@ def find(name: str) -> Path:
                     own=own,
                 )
         elif not own.is_file():
-            hint = near(name, [*shipped(), *(path.stem for path in Path().glob("*.toml"))])
             raise SettingsError(
                 "{name}: no such recipe: give a .toml file, or one of {shipped}{hint}",
                 name=name,
                 shipped=", ".join(shipped()),
-                hint=hint,
+                hint=near(name, [*shipped(), *(path.stem for path in Path().glob("*.toml"))]),
             )
     check_name(path)
     return path
@@ -62,14 +62,15 @@ def check_name(path: Path) -> None:
         )
 
 
-def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[dict[str, Any], tuple[Path, ...]]:
+def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[JsonObject, tuple[Path, ...]]:
     """The tables of a recipe file, and the files that it extends, nearest first.
 
     Its own tables are laid over those of the recipe that it `extends`, less the keys that `without` lists. extended_by:
     the files that lead here.
     """
     own = _parsed(path)
-    base, without = own.pop("extends", ""), own.pop("without", [])
+    base = own.pop("extends", "")
+    without = own.pop("without", [])
     listed = isinstance(without, list) and all(isinstance(key, str) for key in without)
     if not isinstance(base, str) or not listed or (without and not base):
         raise SettingsError(
@@ -109,25 +110,25 @@ def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[dict[st
     return _merged(tables, own), (base_path, *bases)
 
 
-def _parsed(path: Path) -> dict[str, Any]:
+def _parsed(path: Path) -> JsonObject:
     try:
         text = read_small(path, _MOST_BYTES).decode("utf-8-sig")
         if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
-            raise ValueError(f"a line has more than {_MOST_DOTS} dots")
+            raise ValueError(Message("a line has more than {dots} dots", dots=_MOST_DOTS))
         return tomllib.loads(text)
     except FileNotFoundError as error:
         raise SettingsError(
             "{path}: no such file: `korbert new NAME` writes a recipe to start from", path=path
         ) from error
     except (ValueError, RecursionError) as error:
-        raise SettingsError("{path}: is not TOML: {error}: correct it there", path=path, error=error) from error
+        raise SettingsError("{path}: is not TOML: {error}: correct it there", path=path, error=reason(error)) from error
     except OSError as error:
         raise SettingsError(
             "{path}: cannot be read ({strerror}): give a file of TOML", path=path, strerror=error.strerror
         ) from error
 
 
-def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(base: JsonObject, own: JsonObject) -> JsonObject:
     """Tables are merged key by key; other values, lists among them, are those of the extending recipe."""
     merged = dict(base)
     for key, value in own.items():
@@ -136,7 +137,7 @@ def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def apply_change(raw: dict[str, Any], change: str) -> None:
+def apply_change(raw: JsonObject, change: str) -> None:
     """Applies a `--set` of KEY=VALUE to parsed TOML."""
     key, equals, text = change.partition("=")
     if not equals or not re.fullmatch(r"[\w-]+(\.[\w-]+)*", key):
@@ -153,11 +154,10 @@ def apply_change(raw: dict[str, Any], change: str) -> None:
         elif isinstance(holder, dict):
             holder = holder.setdefault(name, {})
         else:
-            before = ".".join(outer[:index])
             raise SettingsError(
                 "{option} {change}: {before} has no {name!r} in the recipe: change it in the file",
                 change=change,
-                before=before,
+                before=".".join(outer[:index]),
                 name=name,
                 option=argument("set"),
             )
@@ -181,11 +181,11 @@ def apply_change(raw: dict[str, Any], change: str) -> None:
         ) from error
 
 
-def refuse_boundless(value: Any, path: Path, key: str = "") -> None:
+def refuse_boundless(value: object, path: Path, key: str = "") -> None:
     """Raises SettingsError for inf, nan and integers of more than 64 bits, which no setting can have."""
-    if isinstance(value, dict | list):
+    if isinstance(value, dict | list | tuple):
         for part, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            refuse_boundless(inner, path, f"{key}.{part}" if key else str(part))
+            refuse_boundless(inner, path, f"{key}.{part}".removeprefix("."))
     elif (isinstance(value, float) and not math.isfinite(value)) or (isinstance(value, int) and abs(value) >= 1 << 63):
         raise SettingsError(
             "{path}: {key}: {short} is not a number that a setting can have: change it",

@@ -8,10 +8,12 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from korbert.errors import SettingsError
-from korbert.pipelines.artifacts.stage import Finder, Stage
+from korbert.messages import reason
+from korbert.pipelines.artifacts import Finder, Stage
 from korbert.pipelines.recipes.faults import explain, near
 from korbert.pipelines.recipes.files import apply_change, find, read_tables, refuse_boundless
 from korbert.pipelines.stages.table import STAGES, TASK, is_task, task_stage
+from korbert.system import JsonObject
 from korbert.tasks.kinds import section_class
 
 
@@ -32,7 +34,7 @@ class Recipe:
         """The settings of one stage; None if the recipe leaves the stage out."""
         return self.sections.get(stage)
 
-    def settings(self, stage: str) -> dict[str, Any]:
+    def settings(self, stage: str) -> JsonObject:
         """The resolved settings of one stage, as written to its record."""
         section: BaseModel = self.section(stage)
         return section.model_dump(mode="json")
@@ -61,7 +63,7 @@ def load(given: str, changes: Sequence[str] = ()) -> Recipe:
         raise
 
 
-def of_tables(raw: dict[str, Any], path: Path, given: str, changes: Sequence[str] = ()) -> Recipe:
+def of_tables(raw: JsonObject, path: Path, given: str, changes: Sequence[str] = ()) -> Recipe:
     """Builds a recipe from parsed TOML. path: of the file; names the recipe, also in errors."""
     for change in changes:
         apply_change(raw, change)
@@ -85,13 +87,14 @@ def of_tables(raw: dict[str, Any], path: Path, given: str, changes: Sequence[str
         try:
             stages[name].check(section, present)
         except ValueError as error:
-            raise SettingsError("{path}: {name}.{error}", path=path, name=name, error=error) from error
+            raise SettingsError("{path}: {name}.{error}", path=path, name=name, error=reason(error)) from error
     return Recipe(path.stem, given, sections, stages)
 
 
-def _stages(raw: Mapping[str, Any], path: Path) -> dict[str, Stage]:
+def _stages(raw: JsonObject, path: Path) -> dict[str, Stage]:
     """The stages of the table, then those of [tasks.NAME]; only the latter if the recipe has no other sections."""
-    sections, tasks = raw.get("tasks", {}), {}
+    sections = raw.get("tasks", {})
+    tasks = {}
     if not isinstance(sections, dict):
         raise SettingsError(
             "{path}: tasks: holds {sections!r}: write each task as a table, [tasks.NAME]", path=path, sections=sections
@@ -109,11 +112,11 @@ def _stages(raw: Mapping[str, Any], path: Path) -> dict[str, Stage]:
         try:
             tasks[key] = task_stage(key, section_class(section))
         except ValueError as error:
-            raise SettingsError("{path}: {key}.{error}", path=path, key=key, error=error) from error
+            raise SettingsError("{path}: {key}.{error}", path=path, key=key, error=reason(error)) from error
     return tasks if tasks and not raw.keys() & STAGES.keys() else {**STAGES, **tasks}
 
 
-def _sections(raw: dict[str, Any], stages: Mapping[str, Stage], path: Path) -> dict[str, BaseModel | None]:
+def _sections(raw: JsonObject, stages: Mapping[str, Stage], path: Path) -> dict[str, BaseModel | None]:
     """The settings of each stage; None if the recipe leaves it out.
 
     Shared keys go to the sections that have them, and settings that depend on other sections are derived.
@@ -133,7 +136,8 @@ def _sections(raw: dict[str, Any], stages: Mapping[str, Stage], path: Path) -> d
     sections: dict[str, BaseModel | None] = {}
     for stage in stages.values():
         *outer, name = stage.name.split(".")
-        holder, own = raw["tasks"] if outer else raw, stage.settings_class
+        holder = raw["tasks"] if outer else raw
+        own = stage.settings_class
         if name not in holder and stage.optional:
             sections[stage.name] = None
             continue

@@ -7,7 +7,6 @@ import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from string import Template
-from typing import Any
 
 from pydantic import BaseModel
 
@@ -16,10 +15,11 @@ from korbert.pipelines.recipes.faults import model_in
 from korbert.pipelines.recipes.files import SHIPPED
 from korbert.pipelines.recipes.loading import SHARED
 from korbert.pipelines.stages.table import STAGES
+from korbert.system import JsonObject
 
 _WIDTH = 110
 _HEAD = """\
-## Every key of a recipe, with its unit. A key behind `#` has the default that is shown: remove the `#` to change it.
+## Every key of a recipe, with its unit. A key after `#` has the default that is shown: remove the `#` to change it.
 ## Run it with `korbert run NAME.toml`. Paths are relative to this file's folder, or to --data.
 ## The keys above the first section go to every section that has them, and may be set in a section as well.
 """
@@ -38,7 +38,8 @@ def short_recipe(begin: str = "", folder: Path = Path()) -> str:
     # A model below the recipe's folder is named relative to it: both may move together.
     name = begin
     if Path(begin).exists() or not bundled(begin):
-        path, folder = Path(begin).resolve(), folder.resolve()
+        path = Path(begin).resolve()
+        folder = folder.resolve()
         name = (path.relative_to(folder) if path.is_relative_to(folder) else path).as_posix()
     from korbert.modeling.files.growing import pretrained_encoder
 
@@ -46,9 +47,9 @@ def short_recipe(begin: str = "", folder: Path = Path()) -> str:
     values = {"architecture": config.architecture, **config.model_dump(exclude_defaults=True, exclude={"vocab_size"})}
     encoder = "\n".join(f"{key} = {_toml(value)}" for key, value in values.items())
     continued = Template((template / "continued.toml").read_text(encoding="utf-8"))
-    continued_text = continued.substitute(model=_toml(name), encoder=encoder)
-    start, end = recipe.index("[vocab]"), recipe.index("# [nsmc]")
-    return f"{recipe[:start]}{continued_text}\n{recipe[end:]}"
+    before, _, rest = recipe.partition("[vocab]")
+    _, tasks, after = rest.partition("# [nsmc]")
+    return f"{before}{continued.substitute(model=_toml(name), encoder=encoder)}\n{tasks}{after}"
 
 
 def full_recipe(begin: str = "", folder: Path = Path()) -> str:
@@ -67,7 +68,13 @@ def full_recipe(begin: str = "", folder: Path = Path()) -> str:
 
 
 def _table(
-    model: type[BaseModel], key: str, values: Any, *, absent: bool, many: bool = False, default: Any = None
+    model: type[BaseModel],
+    key: str,
+    values: JsonObject | None,
+    *,
+    absent: bool,
+    many: bool = False,
+    default: object = None,
 ) -> Iterator[str]:
     """A table and its inner tables. values: its own; None if the recipe has none.
 
@@ -78,7 +85,8 @@ def _table(
     yield f"{'# ' if hidden else ''}{f'[[{key}]]' if many else f'[{key}]'}"
     inner: list[str] = []
     for name, about in model.model_fields.items():
-        table, value = model_in(about.annotation), (values or {}).get(name)
+        table = model_in(about.annotation)
+        value = (values or {}).get(name)
         if about.exclude or (name in SHARED and value is None):
             continue
         if table is None:
@@ -105,7 +113,7 @@ def _comment(text: str | None) -> list[str]:
     return textwrap.wrap(text or "", _WIDTH, initial_indent="## ", subsequent_indent="## ")
 
 
-def _toml(value: Any) -> str:
+def _toml(value: object) -> str:
     """A value as TOML writes it."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }"

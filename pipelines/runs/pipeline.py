@@ -9,14 +9,11 @@ from typing import Any, Literal
 
 from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.messages import Message, argument, joined
-from korbert.pipelines.artifacts import store
-from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import Inputs, Stage
-from korbert.pipelines.artifacts.store import Json, Plan
+from korbert.pipelines.artifacts import Plan, Runtime, Stage, StageInputs, store
 from korbert.pipelines.recipes.files import find
 from korbert.pipelines.recipes.loading import Recipe, load
 from korbert.pipelines.runs.sources import Sources
-from korbert.system import installed_version, processor_name
+from korbert.system import JsonObject, installed_version, processor_name
 
 STATES = {
     "fresh": Message("fresh"),
@@ -52,9 +49,6 @@ class Status:
     action: str = ""
 
 
-_NOTHING_FINISHED = Message("a run was interrupted before anything was finished")
-
-
 class Pipeline:
     """A recipe, a runtime, and the folder of their artifacts."""
 
@@ -62,14 +56,16 @@ class Pipeline:
         """place: artifact folder for a recipe of a single stage that reads no other, instead of one below the root;
         `runtime.given` is then the whole command line after `korbert`.
 
-        Raises ArtifactError if that is no folder, or holds files besides an artifact, which the run would remove.
+        Raises ArtifactError if that is not a folder, or holds other files than an artifact, which the run would remove.
         """
         assert place is None or len(recipe.stages) == 1
-        self.recipe, self.runtime = recipe, runtime
+        self.recipe = recipe
+        self.runtime = runtime
         if place is not None:
             place = place if place.name and place.name != ".." else place.resolve()
             store.check_place(place, "output")
-        self.place, self.folder = place, place or runtime.root / recipe.name
+        self.place = place
+        self.folder = place or runtime.root / recipe.name
         self.sources = Sources(recipe, runtime.data, self.folder, map(self.artifact, recipe.stages))
 
     def artifact(self, stage: str) -> Path:
@@ -109,7 +105,8 @@ class Pipeline:
                     given=self.recipe.given,
                     names=" ".join(names),
                 )
-        start, stop = names.index(first or names[0]), names.index(last or names[-1])
+        start = names.index(first or names[0])
+        stop = names.index(last or names[-1])
         if start > stop:
             raise SettingsError(
                 "{option_from} {first} comes after {option_to} {last}: the order is {names}",
@@ -125,13 +122,13 @@ class Pipeline:
         """The stages whose artifacts the stage reads in this recipe."""
         return stage.reads_under(self.recipe.section(stage.name))
 
-    def inputs(self, stage: Stage) -> Inputs:
+    def inputs(self, stage: Stage) -> StageInputs:
         """The folders and files that the stage reads."""
         folders = {name: self.artifact(name) for name in self.reads(stage)}
         work = self.folder if self.place is None else self.partial(stage.name) / "work"
-        return Inputs(folders, self.sources.files(stage.name), work / "encoded")
+        return StageInputs(folders, self.sources.files(stage.name), work / "encoded")
 
-    def plan(self, stage: Stage, files: Json | None = None) -> Plan:
+    def plan(self, stage: Stage, files: JsonObject | None = None) -> Plan:
         """The plan of the stage as of now. Raises ArtifactError if an artifact that it reads is absent.
 
         files: the description of its source files, instead of looking at them.
@@ -170,41 +167,44 @@ class Pipeline:
             reasons.append(damage)
 
         # Other versions, another processor, or several processes are noted; they do not make an artifact stale.
-        made, now = dict(record["versions"]), _versions(record["versions"])
+        made = dict(record["versions"])
+        now = _versions(record["versions"])
         if "processor" in record["numerics"]:
-            made["processor"], now["processor"] = record["numerics"]["processor"], processor_name()
+            made["processor"] = record["numerics"]["processor"]
+            now["processor"] = processor_name()
         sittings = [*record["numerics"].get("earlier", []), record["numerics"]]
         processes = list(dict.fromkeys(str(sitting.get("processes", 1)) for sitting in sittings))
         if processes != ["1"]:
             numbers = joined(processes, ", then by ")
             notes.append(Message("trained by {numbers} processes: another number gives other bits", numbers=numbers))
-        for name in made:
-            if now[name] != made[name]:
-                note = Message(
-                    "{name}: {here} here, {there} in the artifact", name=name, here=now[name], there=made[name]
-                )
-                notes.append(note)
-        return Status(stage.name, "stale" if reasons else "fresh", tuple(reasons), tuple(notes), record["digest"])
+        notes += [
+            Message("{name}: {here} here, {there} in the artifact", name=name, here=now[name], there=made[name])
+            for name in made
+            if now[name] != made[name]
+        ]
+        state = "stale" if reasons else "fresh"
+        return Status(stage.name, state, tuple(reasons), tuple(notes), record["digest"])
 
     def _unfinished(self, stage: Stage) -> Status:
         """The status of a stage that has a partial folder but no artifact."""
         partial = self.partial(stage.name)
         begun = store.read_plan(partial) or {}
         owner = store.owner(self.artifact(stage.name))
-        failure = None
-        if begun.get("failed"):
-            failure = Message("the last run failed: {error}", error=Message.from_json(begun["failed"]))
-        if not owner and not store.holds_work(partial):
-            return Status(stage.name, "absent", (failure or _NOTHING_FINISHED,))
-        if begun and not failure and (reasons := self._drift(stage, begun)[0]):
-            return Status(stage.name, "stale", tuple(reasons))
+        has_work = owner or store.holds_work(partial)
         state = Message("a run was interrupted; the next one resumes it")
-        if owner:
+        if begun.get("failed"):
+            state = Message("the last run failed: {error}", error=Message.from_json(begun["failed"]))
+        elif not has_work:
+            state = Message("a run was interrupted before anything was finished")
+        elif begun and (reasons := self._drift(stage, begun)[0]):
+            return Status(stage.name, "stale", tuple(reasons))
+        elif owner:
             state = Message("is being made by {owner}", owner=owner)
-        done = progress(partial)
-        return Status(stage.name, "partial", (failure or state, *([done] if done else [])))
+        if not has_work:
+            return Status(stage.name, "absent", (state,))
+        return Status(stage.name, "partial", tuple(filter(None, (state, progress(partial)))))
 
-    def _drift(self, stage: Stage, record: Json) -> tuple[list[Message], list[Message]]:
+    def _drift(self, stage: Stage, record: JsonObject) -> tuple[list[Message], list[Message]]:
         """Differences between the record and the current plan, and notes on what could not be compared."""
         try:
             try:
@@ -226,8 +226,7 @@ class Pipeline:
             if stage.name in rebuild:
                 action = Message("would be rebuilt (--rebuild)")
             elif waiting and (self.artifact(stage.name) / store.RECORD).exists() and not self._own_drift(stage):
-                state = STATES[statuses[waiting[0]].state]
-                reason = Message("{stage} is {state}", stage=waiting[0], state=state)
+                reason = Message("{stage} is {state}", stage=waiting[0], state=STATES[statuses[waiting[0]].state])
                 status = replace(status, state="stale", reasons=(reason,))
                 action = Message("would be compared again once {stage} is fresh", stage=waiting[0])
             statuses[stage.name] = replace(status, action=action)
@@ -280,8 +279,12 @@ def progress(partial: Path) -> Message | None:
     try:
         if steps := list(partial.glob("work/*/parts")):
             newest = max(steps, key=lambda path: path.stat().st_mtime_ns)
-            done, total = len(list(newest.parent.glob("part-*.json"))), int(newest.read_text(encoding="utf-8"))
-            return Message("{work}: {done:,} of {total:,} parts done", work=newest.parent.name, done=done, total=total)
+            return Message(
+                "{work}: {done:,} of {total:,} parts done",
+                work=newest.parent.name,
+                done=len(list(newest.parent.glob("part-*.json"))),
+                total=int(newest.read_text(encoding="utf-8")),
+            )
         if states := list(partial.glob("**/checkpoints/step-????????")):
             newest = max(states, key=lambda path: path.stat().st_mtime_ns)
             return Message("step {step:,} is saved", step=int(newest.name.removeprefix("step-")))

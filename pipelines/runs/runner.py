@@ -8,26 +8,36 @@ import shlex
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from korbert import training
 from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
 from korbert.messages import Message, argument, joined
-from korbert.pipelines.artifacts import store
+from korbert.pipelines.artifacts import Plan, Stage, StageCounts, store
 from korbert.pipelines.artifacts.figures import label
-from korbert.pipelines.artifacts.stage import Stage
-from korbert.pipelines.artifacts.store import Json, Plan
 from korbert.pipelines.runs.pipeline import Pipeline
-from korbert.system import MARK, broadcast, connected, is_silent, peak_memory, processor_name, world
+from korbert.system import (
+    MARK,
+    JsonObject,
+    broadcast,
+    connected,
+    is_marked,
+    is_silent,
+    peak_memory,
+    processor_name,
+    world,
+    write_json,
+)
 
 _logger = logging.getLogger(__name__)
 
 Draw = Callable[[Pipeline, Stage], None]
 
-_SUMS_SHOWN, _REASONS_SHOWN = 6, 4  # in the line that ends a stage
+_SUMS_SHOWN = 6  # in the line that ends a stage
+_REASONS_SHOWN = 4  # of dropped documents, in the same line
 _LONGER_HERE = Message(
     "a run cannot be made longer, since its learning rates depend on its length: to train on, finish it as it was, and "
     "name its model as MODEL of another run"
@@ -69,16 +79,16 @@ def mark_for_rebuild(pipeline: Pipeline, stages: Sequence[Stage]) -> frozenset[s
     A file in its partial folder marks each stage until it is rebuilt, so that the same command continues after an
     interruption.
     """
-    left = [stage for stage in stages if store.awaits_rebuild(pipeline.partial(stage.name))]
-    if not left or any(pipeline.status(stage).state != "fresh" for stage in stages if stage not in left):
-        left = list(stages)
-        for stage in stages:
-            final = pipeline.artifact(stage.name)
-            with store.locked(final):
-                store.check_place(final)
-                store.empty(store.partial_of(final))
-                (store.partial_of(final) / store.REBUILD).touch()
-    return frozenset(stage.name for stage in left)
+    partials = {stage.name: pipeline.partial(stage.name) for stage in stages}
+    left = [name for name, partial in partials.items() if is_marked(partial) and (partial / store.REBUILD).exists()]
+    if left and all(pipeline.status(stage).state == "fresh" for stage in stages if stage.name not in left):
+        return frozenset(left)
+    for name, partial in partials.items():
+        with store.locked(pipeline.artifact(name)):
+            store.check_place(pipeline.artifact(name))
+            store.empty(partial)
+            (partial / store.REBUILD).touch()
+    return frozenset(partials)
 
 
 def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False, draw: Draw | None = None) -> bool:
@@ -88,7 +98,8 @@ def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False, draw: Draw 
     With several processes (system/ranks.py), rank 0 decides, holds the lock and writes. The others take part in
     training, and wait during stages that do not train.
     """
-    final, writes = pipeline.artifact(stage.name), connected().is_main_process
+    final = pipeline.artifact(stage.name)
+    writes = connected().is_main_process
     with store.locked(final) if writes else nullcontext():
         decision = broadcast(lambda: _begin(pipeline, stage, rebuild=rebuild))
         if decision == "work" and writes:
@@ -111,7 +122,8 @@ def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip"
 
     Raises ArtifactError on drift, and if a file of an input artifact has other bytes than recorded.
     """
-    final, partial = pipeline.artifact(stage.name), pipeline.partial(stage.name)
+    final = pipeline.artifact(stage.name)
+    partial = pipeline.partial(stage.name)
     if not rebuild:
         status = pipeline.status(stage)
         if status.state == "stale":
@@ -125,8 +137,7 @@ def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip"
     plan = pipeline.plan(stage)
     for name in pipeline.reads(stage):
         folder = pipeline.artifact(name)
-        changed = store.changed_file(folder, store.read_record(folder) or {"files": {}})
-        if changed is not None:
+        if changed := store.changed_file(folder, store.read_record(folder) or {"files": {}}):
             raise ArtifactError(
                 "{changed}: has other bytes than recorded, and {stage} reads it: rebuild it with {command}",
                 changed=changed,
@@ -156,14 +167,11 @@ def _refusal(pipeline: Pipeline, folder: Path, stage: Stage, reasons: Sequence[s
         "{folder}: is not what {recipe} would make: {reasons}: rebuild it with {command}, or {instead}",
         folder=folder, recipe=pipeline.recipe.given, reasons=shown, command=command, instead=instead,
     )  # fmt: skip
-    if hasattr(pipeline.recipe.section(stage.name), "init") and all(_is_length(reason) for reason in reasons):
+    changed = [reason.values.get("name", "") if isinstance(reason, Message) else "" for reason in reasons]
+    are_lengths = all(str(name).split(".")[-1] in _LENGTHS for name in changed)
+    if are_lengths and hasattr(pipeline.recipe.section(stage.name), "init"):
         refusal = joined((refusal, _LONGER_HERE if pipeline.place else _LONGER_IN_A_RECIPE))
     return refusal
-
-
-def _is_length(reason: str) -> bool:
-    """Whether a difference is in how long to train."""
-    return isinstance(reason, Message) and str(reason.values.get("name", "")).split(".")[-1] in _LENGTHS
 
 
 def _prepare(pipeline: Pipeline, stage: Stage, plan: Plan, *, rebuild: bool) -> None:
@@ -183,28 +191,31 @@ def _prepare(pipeline: Pipeline, stage: Stage, plan: Plan, *, rebuild: bool) -> 
     failed = begun.pop("failed", "") if begun else ""
     if begun and not reasons:
         if failed:
-            store.write_json(partial / store.PLAN, begun)
+            write_json(partial / store.PLAN, begun, sort_keys=True)
         return
     if reasons and not rebuild and not failed and store.holds_work(partial):
         raise ArtifactError(_refusal(pipeline, partial, stage, reasons))
-    store.begin(partial, plan, keep="work" if failed and not rebuild and not stage.trains else None)
+    keep = "work" if failed and not rebuild and not stage.trains else None
+    store.begin(partial, plan, keep)
 
 
 def _work(pipeline: Pipeline, stage: Stage) -> None:
     """Runs the stage in its partial folder and turns that into the artifact."""
-    partial, final, plan = pipeline.partial(stage.name), pipeline.artifact(stage.name), pipeline.plan(stage)
-    begins = Message("{stage}: starting", stage=stage.name)
+    partial = pipeline.partial(stage.name)
+    plan = pipeline.plan(stage)
     if store.holds_work(partial):
-        begins = Message("{stage}: resuming", stage=stage.name)
-    _logger.info(begins)
+        _logger.info(Message("{stage}: resuming", stage=stage.name))
+    else:
+        _logger.info(Message("{stage}: starting", stage=stage.name))
     resumed = any(path.name not in (store.PLAN, store.REBUILD, MARK) for path in partial.iterdir())
-    started, clock = datetime.datetime.now(datetime.UTC), time.monotonic()
+    started = datetime.datetime.now(datetime.UTC)
+    clock = time.monotonic()
     numerics = _numerics(pipeline, stage)
     try:
         counts = _run(pipeline, stage)
     except (CorpusError, ModelError, SettingsError) as error:  # caused by the recipe or the text
         begun = store.read_json(partial / store.PLAN) or {}
-        store.write_json(partial / store.PLAN, {**begun, "failed": error.message.as_json()})
+        write_json(partial / store.PLAN, {**begun, "failed": error.message.as_json()}, sort_keys=True)
         if not isinstance(error, SettingsError):
             error.exit_code = 1
         raise
@@ -220,34 +231,34 @@ def _work(pipeline: Pipeline, stage: Stage) -> None:
         "command": pipeline.runtime.call or shlex.join(["korbert", *sys.argv[1:]]),
         "sources": pipeline.sources.remembered(),
     }
-    store.finish(partial, final, plan, {"counts": counts, "numerics": numerics}, about)
-    done = Message(
-        "{stage}: done in {seconds:.1f} s: {totals}", stage=stage.name, seconds=seconds, totals=_in_words(counts)
+    store.finish(partial, pipeline.artifact(stage.name), plan, {"counts": counts, "numerics": numerics}, about)
+    totals = _in_words(counts)
+    _logger.info(
+        Message("{stage}: done in {seconds:.1f} s: {totals}", stage=stage.name, seconds=seconds, totals=totals)
     )
-    _logger.info(done)
 
 
-def _run(pipeline: Pipeline, stage: Stage) -> Mapping[str, Any]:
-    run: Callable[..., Mapping[str, Any]] = pkgutil.resolve_name(stage.run)
-    settings, partial = pipeline.recipe.section(stage.name), pipeline.partial(stage.name)
-    return run(settings, pipeline.inputs(stage), partial, pipeline.runtime)
+def _run(pipeline: Pipeline, stage: Stage) -> StageCounts:
+    run: Callable[..., StageCounts] = pkgutil.resolve_name(stage.run)
+    section = pipeline.recipe.section(stage.name)
+    return run(section, pipeline.inputs(stage), pipeline.partial(stage.name), pipeline.runtime)
 
 
-def _numerics(pipeline: Pipeline, stage: Stage) -> Json:
+def _numerics(pipeline: Pipeline, stage: Stage) -> JsonObject:
     """What the bytes of a trained model depend on; `earlier`: the same for interrupted runs, where it differs."""
     if not stage.trains:
         return {}
-    section, path = pipeline.recipe.section(stage.name), pipeline.partial(stage.name) / store.PLAN
+    section = pipeline.recipe.section(stage.name)
+    path = pipeline.partial(stage.name) / store.PLAN
     device = training.choose_device(pipeline.runtime.device)
-    now: Json = dict(training.numerics(device, section.precision, section.threads))
-    now["processes"] = connected().size
+    now: JsonObject = {**training.numerics(device, section.precision, section.threads), "processes": connected().size}
     plan = store.read_json(path) or {}
     earlier = [sitting for sitting in plan.get("sittings", []) if sitting != now]
-    store.write_json(path, {**plan, "sittings": [*earlier, now]})
+    write_json(path, {**plan, "sittings": [*earlier, now]}, sort_keys=True)
     return {**now, "earlier": earlier} if earlier else now
 
 
-def _in_words(counts: Mapping[str, Any]) -> Message:
+def _in_words(counts: StageCounts) -> Message:
     """The first totals; after `dropped`, its most frequent reasons (`dropped.too_short`)."""
     totals = {key: value for key, value in counts.items() if isinstance(value, int)}
     reasons = Counter({key.partition(".")[2]: value for key, value in totals.items() if key.startswith("dropped.")})

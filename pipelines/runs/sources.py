@@ -9,12 +9,10 @@ from korbert.errors import ArtifactError, CorpusError, ModelError
 from korbert.folders import bundled, is_on_hub
 from korbert.messages import argument
 from korbert.names import nfc, on_disk
-from korbert.pipelines.artifacts import store
-from korbert.pipelines.artifacts.stage import Finder
-from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.artifacts import Finder, store
 from korbert.pipelines.recipes.loading import Recipe
 from korbert.records import File
-from korbert.system import sha256_of
+from korbert.system import JsonObject, sha256_of
 
 SAMPLE = "sample:"
 
@@ -27,7 +25,9 @@ class Sources:
     """
 
     def __init__(self, recipe: Recipe, data: Path, folder: Path, made: Iterable[Path]) -> None:
-        self._recipe, self._data, self._folder = recipe, data, folder
+        self._recipe = recipe
+        self._data = data
+        self._folder = folder
         self._known: dict[tuple[str, int, int], str] = {}
         for artifact in made:
             try:
@@ -47,12 +47,12 @@ class Sources:
             **{role: self._below(stage, role, name, find) for role, (name, find) in entry.folders(section).items()},
         }
 
-    def describe(self, stage: str) -> Json:
+    def describe(self, stage: str) -> JsonObject:
         """Role -> [{name, size, sha256}]; names are relative to the data folder, so that it may be moved, and in NFC.
 
         A remote file is not read: instead of `sha256` it has a `version`, from the headers of its server.
         """
-        described: dict[str, list[Json]] = {}
+        described: dict[str, list[JsonObject]] = {}
         bases = ((SAMPLE_FOLDER, SAMPLE), (self._data, ""))
         for role, paths in self.files(stage).items():
             described[role] = []
@@ -61,7 +61,8 @@ class Sources:
                     size, version = remote_version(path)
                     described[role].append({"name": str(path), "size": size, "version": version})
                     continue
-                stat, below = path.stat(), ((base, prefix) for base, prefix in bases if path.is_relative_to(base))
+                stat = path.stat()
+                below = ((base, prefix) for base, prefix in bases if path.is_relative_to(base))
                 name = next((prefix + path.relative_to(base).as_posix() for base, prefix in below), path.name)
                 key = (str(path.absolute()), stat.st_size, stat.st_mtime_ns)
                 if key not in self._known:
@@ -74,9 +75,12 @@ class Sources:
         return sorted((*key, digest) for key, digest in self._known.items())
 
     def _find(self, stage: str, role: str, pattern: str) -> tuple[File, ...]:
-        base, relative, key = self._data, pattern, f"{self._recipe.given}: {stage}.{role}"
+        base = self._data
+        relative = pattern
+        key = f"{self._recipe.given}: {stage}.{role}"
         if pattern.startswith(SAMPLE):
-            base, relative = SAMPLE_FOLDER, pattern.removeprefix(SAMPLE)
+            base = SAMPLE_FOLDER
+            relative = pattern.removeprefix(SAMPLE)
         try:
             files = find_files(relative, base)
         except CorpusError as error:
@@ -99,7 +103,9 @@ class Sources:
         key = f"{self._recipe.given}: {stage}.{role}"
         try:
             below = Path(name) if is_on_hub(name) else on_disk(self._data / name)
-            folder = find(below if below.exists() else bundled(name) or below)
+            if not below.exists():
+                below = bundled(name) or below
+            folder = find(below)
         except ModelError as error:
             raise CorpusError("{key}: {error}", key=key, error=error) from error
         if folder.resolve().is_relative_to(self._folder.resolve()):

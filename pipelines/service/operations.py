@@ -103,7 +103,7 @@ def search_operation(index: Index, limits: Limits) -> Operation:
     return Operation(_each(row), forward)
 
 
-def _by_settings(rows: Sequence[tuple[Any, Any]], compute: Callable[[list[Any], Any], Iterable[Any]]) -> list[Json]:
+def _by_settings(rows: Sequence[tuple[Any, Any]], compute: Callable[[list[Any], Any], Iterable[Any]]) -> list[Any]:
     """An answer for each (item, settings), in order; items of equal settings are computed together."""
     answers: list[Any] = [None] * len(rows)
     for settings in dict.fromkeys(own for _, own in rows):

@@ -6,5 +6,5 @@
    hold finished work of an interrupted run, and into the folder of encoded texts that the inputs name.
    `output/work/` and `output/checkpoints/` are its scratch folders; the runner removes them at the end.
    Stages of tasks (nsmc, korquad, and recipe sections [tasks.NAME]) are built by `table.task_stage`.
-3. settings.py: recipe sections that combine settings of several packages.
+3. stage_settings.py: recipe sections that combine settings of several packages.
 """

@@ -2,29 +2,25 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from korbert.corpus.analyze import analyze
 from korbert.corpus.corpus_settings import AnalyzeSettings
 from korbert.errors import ArtifactError, SettingsError
-from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import Counts, Inputs
-from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.artifacts import Runtime, StageCounts, StageInputs, store
 from korbert.tokenization import AnalyzerOptions, read_user_words
 
 USER_WORDS = "user_words.tsv"  # in the artifact, for later stages
 
 
-def run(settings: AnalyzeSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
+def run(settings: AnalyzeSettings, inputs: StageInputs, output: Path, runtime: Runtime) -> StageCounts:
     """Writes morphemes/part-*.parquet, failed/part-*.parquet (if Kiwi failed on any), and a copy of the user words."""
-    documents = inputs.artifacts["clean"] / "documents"
     if settings.user_words:
         settings = settings.model_copy(update={"options": options_of(settings, inputs.files)})
         (output / USER_WORDS).write_bytes(inputs.files["user_words"][0].read_bytes())
-    return dict(analyze(settings, documents, output, workers=runtime.units))
+    return dict(analyze(settings, inputs.artifacts["clean"] / "documents", output, workers=runtime.units))
 
 
-def options_of(settings: AnalyzeSettings, files: Mapping[str, tuple[Any, ...]]) -> AnalyzerOptions:
+def options_of(settings: AnalyzeSettings, files: Mapping[str, tuple[Path, ...]]) -> AnalyzerOptions:
     """The options of Kiwi, including the words of the user dictionary. files: source files of the stage, by role."""
     if not settings.user_words:
         return settings.options
@@ -33,12 +29,13 @@ def options_of(settings: AnalyzeSettings, files: Mapping[str, tuple[Any, ...]]) 
     return settings.options.model_copy(update={"user_words": read_user_words(files["user_words"][0])})
 
 
-def check_versions(analyzed: Path, record: Json, versions: Mapping[str, str], whose: str) -> None:
+def check_versions(analyzed: Path, versions: Mapping[str, str], whose: str) -> None:
     """Raises ArtifactError if the morphemes were made by another version of Kiwi than `versions`.
 
-    record: of the artifact `analyzed`. whose: what those versions are, as in "is installed".
+    analyzed: their artifact. whose: what those versions are, as in "is installed".
     """
-    made = {name: str(record["versions"].get(name, "absent")) for name in versions}
+    recorded = (store.read_json(analyzed / store.RECORD) or {})["versions"]
+    made = {name: str(recorded.get(name, "absent")) for name in versions}
     if others := [name for name in versions if made[name] != versions[name]]:
         before, here = (", ".join(f"{name} {of[name]}" for name in others) for of in (made, versions))
         raise ArtifactError(

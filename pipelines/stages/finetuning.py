@@ -23,11 +23,17 @@ from numpy.typing import NDArray
 
 from korbert.corpus.overlap import found_in
 from korbert.modeling import FeatureModel, Network, save_model
-from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import Counts, Inputs
-from korbert.pipelines.experiments.preparing import Build, Ready, builds_of, prepare
-from korbert.pipelines.experiments.scores import score_table
-from korbert.pipelines.experiments.search import ModelResult, baselines, learn
+from korbert.pipelines.artifacts import Runtime, StageCounts, StageInputs
+from korbert.pipelines.experiments import (
+    Build,
+    ModelResult,
+    PreparedTask,
+    baselines,
+    builds_of,
+    learn,
+    prepare,
+    score_table,
+)
 from korbert.pipelines.submission.writing import write_submission
 from korbert.system import connected, remove, track, write_json, write_whole
 from korbert.tasks.doubts import seen_in
@@ -36,13 +42,14 @@ from korbert.tasks.finetuning import Way, finetune, load_best
 from korbert.tasks.kinds.sections import TaskSection
 
 
-def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
+def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runtime) -> StageCounts:
     """Writes model/, scores.json, predictions.jsonl and metrics/ (docs/formats.md).
 
     With several connected processes, all train; rank 0 does the rest.
     """
     ready = prepare(settings, inputs, output, runtime)
-    scored, builds = ready.scored, builds_of(ready)
+    scored = ready.scored
+    builds = builds_of(ready)
     if "warm_up" in ready.parts:
         first = next(iter(builds))
         builds[first] = _warmed(ready, builds[first])
@@ -70,46 +77,45 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
         write_json(output / "predictions.json", dict(zip(ids, answers, strict=True)))  # the official file of answers
         remove(output / "submission", lambda folder: True)  # of the stage alone: left by an interrupted run
         write_submission(output / "model", output / "submission")
-    unseen = _unseen(ready, inputs.artifacts.get("clean")) if settings.unseen else None
-    return _write_scores(replace(ready, task=task), results, unseen)
 
-
-def _write_scores(ready: Ready, results: list[ModelResult], unseen: NDArray[np.bool_] | None) -> Counts:
-    """Writes scores.json and returns its counts: rows of each part, scored rows with the texts of a training row."""
-    task, scored = ready.task, ready.scored
-    counts: Counts = {name: len(part.rows) for name, part in ready.parts.items()}
+    # The counts: rows of each part, scored rows with the texts of a training row, and scored rows with unseen texts.
+    counts: StageCounts = {name: len(part.rows) for name, part in ready.parts.items()}
     counts["test_in_train"] = len(seen_in(task, scored.rows, ready.rows.train))
-    if unseen is not None:
+    unseen = None
+    if settings.unseen:
+        unseen = _unseen(ready, inputs.artifacts.get("clean"))
         counts["unseen"] = int(unseen.sum())
     record = {
-        **ready.facts,
+        **replace(ready, task=task).facts,
         **score_table(task, scored.rows, results, unseen),
-        "details": task.details(scored, results[0].predictions),
+        "details": task.details(scored, main.predictions),
         "counts": counts,
         "said": [line.as_json() for line in ready.said],
-        "note": ready.settings.note,
+        "note": settings.note,
     }
-    write_json(ready.output / "scores.json", record)
+    write_json(output / "scores.json", record)
     return counts
 
 
-def _unseen(ready: Ready, clean: Path | None) -> NDArray[np.bool_]:
+def _unseen(ready: PreparedTask, clean: Path | None) -> NDArray[np.bool_]:
     """(scored,) bool: rows none of whose texts stands in the training or validation rows, or in the recipe's corpus."""
-    scored, parts, task = ready.scored.rows, ready.rows, ready.task
+    parts = ready.rows
+    texts_of = ready.task.together
     learned = [parts.train, *([parts.valid] if parts.test else []), *filter(None, [parts.warm_up])]
-    owners = [(number, text) for number, row in enumerate(scored) for text in task.together(row)]
-    others = [text for rows in learned for row in rows for text in task.together(row)]
+    others = [text for rows in learned for row in rows for text in texts_of(row)]
+    owners = [(number, text) for number, row in enumerate(parts.scored) for text in texts_of(row)]
     documents = clean and clean / "documents"
     with track("compare", total=None):
         is_known = found_in([text for _, text in owners], others, documents, ready.output, ready.runtime.workers)
-    unseen = np.ones(len(scored), dtype=np.bool_)
+    unseen = np.ones(len(parts.scored), dtype=np.bool_)
     unseen[[number for (number, _), known in zip(owners, is_known, strict=True) if known]] = False
     return unseen
 
 
-def _warmed(ready: Ready, build: Build) -> Build:
+def _warmed(ready: PreparedTask, build: Build) -> Build:
     """A build whose models begin with weights that have learned the warm-up rows: one training, with the first seed."""
-    settings, folder = ready.settings, ready.output / "work" / "warm_up"
+    settings = ready.settings
+    folder = ready.output / "work" / "warm_up"
     way = Way(settings.learning_rates[0], settings.batch_size[0], settings.warm_up_epochs)
     finetune(
         build(settings.seeds[0]), ready.parts["warm_up"].examples, ready.task.loss, None, settings, way,

@@ -25,10 +25,8 @@ from korbert.modeling import (
     take_vectors,
     take_weights,
 )
-from korbert.pipelines.artifacts import store
-from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import Chain, Counts, Inputs
-from korbert.pipelines.stages.settings import PretrainStage
+from korbert.pipelines.artifacts import Chain, Runtime, StageCounts, StageInputs
+from korbert.pipelines.stages.stage_settings import PretrainStage
 from korbert.pretraining import (
     Distillation,
     Loss,
@@ -43,12 +41,12 @@ from korbert.pretraining import (
     SpecialIds,
     take_layers,
 )
-from korbert.system import connected, require_rows
+from korbert.system import connected, require_rows, write_json
 from korbert.tokenization import RECORD, AnyTokenizer, Tokenizer, piece_vectors
 from korbert.training import FitResult, TrainingOutput, TrainingPlan, autocast, choose_device, fit, load_newest
 
 
-def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
+def run(settings: PretrainStage, inputs: StageInputs, output: Path, runtime: Runtime) -> StageCounts:
     """Writes model/, generator/ (with "rtd"), metrics.jsonl, samples.jsonl and scores.json."""
     for number, phase in enumerate(settings.phases):
         require_rows(f"pretrain.phases.{number}.batch_size", phase.batch_size)
@@ -56,16 +54,17 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     device = choose_device(runtime.device)
 
     # Training rows, evaluation rows, and the samples whose predictions are shown on the report page.
-    shards, tokenizer = inputs.artifacts["shard"], Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
-    unigram = piece_counts(shards)
-    rows = ShardRows(settings, shards, SpecialIds.of(tokenizer), unigram)
-    phases, heldout = rows.phases(), rows.heldout()
+    tokenizer = Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
+    rows = ShardRows.of(settings, inputs.artifacts["shard"], SpecialIds.of(tokenizer))
+    phases = rows.phases()
+    heldout = rows.heldout()
     held_out = pretraining.heldout_batches(heldout, settings.heldout_rows)
     samples = pretraining.Samples(output / "samples.jsonl", pretraining.choose_samples(heldout), tokenizer)
 
     def look(model: nn.Module, step: int) -> dict[str, float | int]:
-        samples.write(model.generator if isinstance(model, ReplacementModel) else model, step)
-        return pretraining.evaluate(model, held_out, unigram, loss)
+        filler = model.generator if isinstance(model, ReplacementModel) else model
+        samples.write(filler, step)
+        return pretraining.evaluate(model, held_out, rows.counts, loss)
 
     model, loss = _initial_model(settings, inputs, output, tokenizer)
     before: dict[str, float | int] = {}
@@ -73,7 +72,7 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
         model.to(device).eval()
         with autocast(device, settings.precision):  # samples of step 0 would truncate those of a resumed run
             resumed = (output / "samples.jsonl").exists()
-            before = pretraining.evaluate(model, held_out, unigram, loss) if resumed else look(model, 0)
+            before = pretraining.evaluate(model, held_out, rows.counts, loss) if resumed else look(model, 0)
     result = fit(
         model,
         pretraining.in_phases(phases),
@@ -89,7 +88,7 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
 
 
 def _initial_model(
-    settings: PretrainStage, inputs: Inputs, output: Path, tokenizer: Tokenizer
+    settings: PretrainStage, inputs: StageInputs, output: Path, tokenizer: Tokenizer
 ) -> tuple[PretrainingModel | ReplacementModel, Loss]:
     """The model with random weights, Kiwi's vectors, or the weights of the recipe's `init`; and its loss."""
     teacher = None
@@ -117,14 +116,14 @@ def _written(
     phases: Sequence[Phase],
     result: FitResult,
     before: Mapping[str, float],
-) -> Counts:
+) -> StageCounts:
     """Writes the models and scores.json. before: figures of the model of `init`."""
     if isinstance(model, ReplacementModel):
         save_model(output / "model", model.detection_model(), tokenizer, overwrite=True)
         save_model(output / "generator", model.generator_model(), tokenizer, overwrite=True)
     else:
         save_model(output / "model", model, tokenizer, overwrite=True)
-    counts: Counts = {
+    counts: StageCounts = {
         "steps": result.steps,
         "rows": sum(phase.steps * phase.batch_size for phase in phases),
         "epochs": round(sum(phase.steps * phase.batch_size / len(phase.rows) for phase in phases), 3),
@@ -133,7 +132,7 @@ def _written(
     kept = [name for name in before if name.endswith(("_loss", "_accuracy")) and name != "unigram_loss"]
     figures = {**result.heldout, **{f"init_{name}": before[name] for name in kept}}
     finite = {name: value if math.isfinite(value) else None for name, value in figures.items()}
-    store.write_json(output / "scores.json", {**finite, **counts})
+    write_json(output / "scores.json", {**finite, **counts}, sort_keys=True)
     return counts
 
 
@@ -220,19 +219,29 @@ def inspect(chain: Chain) -> None:
 
 @dataclass(frozen=True)
 class ShardRows:
-    """The rows of a pretraining. folder: shard artifact, or the same layout. counts: (V,), of piece_counts."""
+    """The rows of a pretraining. folder: shard artifact, or the same layout.
+
+    counts: (V,) number of occurrences of each piece in the training shards.
+    """
 
     settings: PretrainStage
     folder: Path
     ids: SpecialIds
     counts: NDArray[np.int64]
 
+    @classmethod
+    def of(cls, settings: PretrainStage, folder: Path, ids: SpecialIds) -> "ShardRows":
+        """The rows of the shards in a folder."""
+        counts = pq.read_table(folder / "pieces.parquet", columns=["count"])["count"]
+        return cls(settings, folder, ids, counts.to_numpy())
+
     def phases(self) -> list[Phase]:
         """The training rows of each phase.
 
         Raises SettingsError if the sample of a sampled head is as large as the vocabulary.
         """
-        settings, negatives = self.settings, None
+        settings = self.settings
+        negatives = None
         if settings.head.kind == "sampled":
             if settings.head.negatives >= len(self.counts):
                 raise SettingsError(
@@ -243,21 +252,22 @@ class ShardRows:
                 )
             negatives = Negatives(self.counts, settings.head.negatives)
         files = pretraining.Shards(sorted((self.folder / "train").glob("[!.]*.arrow")))
-        # Rows of earlier phases, by series: phases of the same length share one.
+        # TaskRows of earlier phases, by series: phases of the same length share one.
         taken: Counter[tuple[int, bool]] = Counter()
         phases = []
         for phase in settings.phases:
             masking = settings.masking.model_copy(update={"rate": phase.masking_rate or settings.masking.rate})
             more = {"fill": phase.fill, "negatives": negatives, "shares": settings.shares}
-            rows, series = self._rows(files, phase.length, masking, **more), (phase.length, phase.fill)
+            rows = self._rows(files, phase.length, masking, **more)
+            series = (phase.length, phase.fill)
             phases.append(Phase(rows, phase.steps, phase.batch_size, phase.micro_batches, before=taken[series]))
             taken[series] += phase.steps * phase.batch_size
         return phases
 
     def heldout(self) -> PretrainingRows:
         """Held-out rows of the first phase's length throughout, so that points of a curve are comparable."""
-        files, masking = sorted((self.folder / "heldout").glob("[!.]*.arrow")), self.settings.masking.all_masked()
-        return self._rows(files, self.settings.phases[0].length, masking)
+        files = sorted((self.folder / "heldout").glob("[!.]*.arrow"))
+        return self._rows(files, self.settings.phases[0].length, self.settings.masking.all_masked())
 
     def _rows(self, files: Any, length: int, masking: MaskingSettings, **more: Any) -> PretrainingRows:
         of = self.settings
@@ -265,9 +275,3 @@ class ShardRows:
         return PretrainingRows(
             files, self.ids, length, masking, of.pairs, of.seed, objectives=of.objectives, spans=spans, **more
         )
-
-
-def piece_counts(folder: Path) -> NDArray[np.int64]:
-    """(V,) number of occurrences of each piece in the training shards."""
-    counts: NDArray[np.int64] = pq.read_table(folder / "pieces.parquet", columns=["count"])["count"].to_numpy()
-    return counts

@@ -4,16 +4,14 @@ from pathlib import Path
 
 from korbert.corpus.corpus_settings import ShardSettings
 from korbert.corpus.shards import shard
-from korbert.pipelines.artifacts import store
-from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import Counts, Inputs
+from korbert.pipelines.artifacts import Runtime, StageCounts, StageInputs
 from korbert.pipelines.stages.analyze import check_versions
 from korbert.tokenization import Tokenizer
 
 
-def run(settings: ShardSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
+def run(settings: ShardSettings, inputs: StageInputs, output: Path, runtime: Runtime) -> StageCounts:
     """Writes train/part-*.arrow, heldout/part-*.arrow and pieces.parquet."""
-    analyzed, tokenizer = inputs.artifacts["analyze"], inputs.artifacts["vocab"] / "tokenizer"
-    record = store.read_json(analyzed / store.RECORD) or {}
-    check_versions(analyzed, record, Tokenizer.load(tokenizer).versions, f"is what {tokenizer} was made with")
+    analyzed = inputs.artifacts["analyze"]
+    tokenizer = inputs.artifacts["vocab"] / "tokenizer"
+    check_versions(analyzed, Tokenizer.load(tokenizer).versions, f"is what {tokenizer} was made with")
     return dict(shard(analyzed / "morphemes", tokenizer, output, settings, workers=runtime.units))

@@ -3,15 +3,20 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from korbert.folders import model_folder, tokenizer_folder
 from korbert.messages import Message
-from korbert.pipelines.artifacts.stage import Help, Stage
+from korbert.pipelines.artifacts import Finder, Help, Sections, Stage
+from korbert.system import JsonObject
 from korbert.tasks import sets
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+    from korbert.corpus.corpus_settings import ShardSettings
+    from korbert.pipelines.stages.stage_settings import PretrainStage
+    from korbert.tasks.kinds.sections import TaskSection
 
 LIBRARIES = ("torch", "numpy", "kiwipiepy", "kiwipiepy_model", "sentencepiece", "scikit-learn", "scipy")
 TASK = "tasks."  # prefix of the stage names of sections [tasks.NAME]
@@ -19,32 +24,39 @@ TASK_RUN = "korbert.pipelines.stages.finetuning:run"
 TASK_PAGE = "korbert.pipelines.reports.artifacts.task"
 
 
-def _without_pairs(section: dict[str, Any], others: Mapping[str, Any]) -> None:
+def _without_pairs(section: JsonObject, others: Sections) -> None:
     """Excludes the sources of clean with `pairs = false` from sentence pairs, unless the section lists its own."""
     pairs = section.setdefault("pairs", {})
     if isinstance(pairs, dict):
         pairs.setdefault("without", [source.name for source in others["clean"].sources if not source.pairs])
 
 
-def _same_documents_held_out(settings: Any, others: Mapping[str, Any]) -> None:
+def _same_documents_held_out(settings: "ShardSettings", others: Sections) -> None:
     """Raises ValueError if shard holds out other documents than vocab, which would have counted some of them."""
     for name in ("seed", "heldout_share"):
-        ours, of_vocab = getattr(settings, name), getattr(others["vocab"], name)
+        ours = getattr(settings, name)
+        of_vocab = getattr(others["vocab"], name)
         if ours != of_vocab:
             raise ValueError(
-                f"{name} {ours} is not vocab.{name} {of_vocab}, so that held-out documents would be counted for"
-                f" the vocabulary: set {name} once, at the top of the recipe"
-            )
+                Message(
+                    "{name} {ours} is not vocab.{name} {of_vocab}, so that held-out documents would be counted for"
+                    " the vocabulary: set {name} once, at the top of the recipe",
+                    name=name, ours=ours, of_vocab=of_vocab,
+                )
+            )  # fmt: skip
 
 
-def _sample_is_one(settings: Any, others: Mapping[str, Any]) -> None:
+def _sample_is_one(settings: "PretrainStage", others: Sections) -> None:
     """Raises ValueError for too many negatives. The size of an existing tokenizer is checked by pretrain itself."""
-    negatives, vocab = settings.head.negatives, others["vocab"]
-    if settings.head.kind == "sampled" and not vocab.tokenizer and negatives >= vocab.size:
+    vocab = others["vocab"]
+    if settings.head.kind == "sampled" and not vocab.tokenizer and settings.head.negatives >= vocab.size:
         raise ValueError(
-            f"head.negatives {negatives}: the vocabulary has at most {vocab.size} entries (vocab.size): "
-            'use fewer, or kind = "full"'
-        )
+            Message(
+                "head.negatives {negatives}: the vocabulary has at most {size} entries (vocab.size): use fewer, or "
+                'kind = "full"',
+                negatives=settings.head.negatives, size=vocab.size,
+            )
+        )  # fmt: skip
 
 
 def is_task(name: str) -> bool:
@@ -52,19 +64,23 @@ def is_task(name: str) -> bool:
     return re.fullmatch(re.escape(TASK) + "[a-z0-9_-]+", name) is not None
 
 
-def _starts_from_another(settings: Any) -> bool:
+def _starts_from_another(settings: "TaskSection") -> bool:
     return settings.init not in ("pretrain", "scratch")
 
 
-def _fits_the_encoder(settings: Any, others: Mapping[str, Any]) -> None:
+def _fits_the_encoder(settings: "TaskSection", others: Sections) -> None:
     """Raises ValueError for texts that do not fit into the encoder of pretrain, unless it starts from another model."""
     if not _starts_from_another(settings):
-        length, positions = getattr(settings, "max_length", 0), others["pretrain"].encoder.max_position_embeddings
+        length = getattr(settings, "max_length", 0)
+        positions = others["pretrain"].encoder.max_position_embeddings
         if length > positions:
             raise ValueError(
-                f"max_length {length} is more than pretrain.encoder.max_position_embeddings {positions}: "
-                "lower the former or raise the latter"
-            )
+                Message(
+                    "max_length {length} is more than pretrain.encoder.max_position_embeddings {positions}: "
+                    "lower the former or raise the latter",
+                    length=length, positions=positions,
+                )
+            )  # fmt: skip
 
 
 def task_stage(
@@ -90,14 +106,14 @@ def task_stage(
     )
     reads = ("clean", "pretrain", "vocab")
 
-    def unread(settings: Any) -> tuple[str, ...]:
+    def unread(settings: "TaskSection") -> tuple[str, ...]:
         return reads if _starts_from_another(settings) else () if settings.unseen else ("clean",)
 
-    def found(settings: Any, data: Path) -> Mapping[str, tuple[Path, ...]]:
+    def found(settings: "TaskSection", data: Path) -> Mapping[str, tuple[Path, ...]]:
         known = getattr(settings, "set", "")
         return dict(sets.loading.files_at_hand(sets.known_set(known), data).items()) if known else {}
 
-    def folders(settings: Any) -> dict[str, Any]:
+    def folders(settings: "TaskSection") -> Mapping[str, tuple[str, Finder]]:
         return {"init": (settings.init, model_folder)} if _starts_from_another(settings) else {}
 
     return Stage(
@@ -153,7 +169,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             "vocab",
             1,
-            "korbert.pipelines.stages.settings:VocabStage",
+            "korbert.pipelines.stages.stage_settings:VocabStage",
             "korbert.pipelines.stages.vocab:run",
             Help(
                 "Build the vocabulary and the tokenizer.",
@@ -190,7 +206,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             "pretrain",
             3,
-            "korbert.pipelines.stages.settings:PretrainStage",
+            "korbert.pipelines.stages.stage_settings:PretrainStage",
             "korbert.pipelines.stages.pretrain:run",
             Help(
                 "Pretrain an encoder.",

@@ -10,11 +10,9 @@ from pydantic import ValidationError
 from korbert.corpus.corpus_settings import AnalyzeSettings
 from korbert.corpus.counts import count, coverage, form_counts, frequent_cut_forms, usage
 from korbert.errors import CorpusError, SettingsError
-from korbert.pipelines.artifacts import store
-from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import Chain, Counts, Inputs
+from korbert.pipelines.artifacts import Chain, Runtime, StageCounts, StageInputs, store
 from korbert.pipelines.stages.analyze import USER_WORDS, check_versions, options_of
-from korbert.pipelines.stages.settings import VocabStage
+from korbert.pipelines.stages.stage_settings import VocabStage
 from korbert.system import remove, track, write_json
 from korbert.tokenization import RECORD, Analyzer, AnalyzerOptions, Tokenizer, extended, learn, other_options
 
@@ -37,7 +35,7 @@ def _learned(
     return Tokenizer(model, settings, analyzer.options, analyzer.versions)
 
 
-def _base(inputs: Inputs, options: AnalyzerOptions) -> Tokenizer:
+def _base(inputs: StageInputs, options: AnalyzerOptions) -> Tokenizer:
     """Loads the tokenizer named in the recipe. options: of analyze.
 
     Raises SettingsError if the tokenizer was made with other options of Kiwi, or another Kiwi.
@@ -68,16 +66,18 @@ def inspect(chain: Chain) -> None:
     _base(chain.inputs(chain.recipe.stages["vocab"]), options)
 
 
-def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:
+def run(settings: VocabStage, inputs: StageInputs, output: Path, runtime: Runtime) -> StageCounts:
     """Writes counts.parquet, tokenizer/ and coverage.json."""
     analyzed = inputs.artifacts["analyze"]
-    morphemes, seed, share = analyzed / "morphemes", settings.seed, settings.heldout_share
+    morphemes = analyzed / "morphemes"
+    seed = settings.seed
+    share = settings.heldout_share
     # The analyzer that made the morphemes, for the tokenizer to use on other text.
     record = store.read_json(analyzed / store.RECORD) or {}
     analysis = AnalyzeSettings.model_validate(record["settings"])
     options = options_of(analysis, {"user_words": (analyzed / USER_WORDS,)})
     analyzer = Analyzer(options)
-    check_versions(analyzed, record, analyzer.versions, "is installed")
+    check_versions(analyzed, analyzer.versions, "is installed")
 
     base = _base(inputs, options) if settings.tokenizer else None
     counted = count(morphemes, output, seed=seed, heldout_share=share, workers=runtime.units)
@@ -89,8 +89,9 @@ def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) ->
     else:
         tokenizer = extended(base, words, options)
         if settings.add:
-            limits = {"min_count": settings.min_count, "min_documents": settings.min_documents}
-            frequent = frequent_cut_forms(counts, tokenizer, settings.add, **limits)
+            frequent = frequent_cut_forms(
+                counts, tokenizer, settings.add, min_count=settings.min_count, min_documents=settings.min_documents
+            )
             tokenizer = extended(base, (*words, *frequent), options)
     if tokenizer.parts.probe is None:
         tokenizer.take_probe()

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from korbert.modeling import QuestionAnsweringModel, save_model
-from korbert.pipelines.artifacts.stage import Inputs
+from korbert.pipelines.artifacts.stage import StageInputs
 from korbert.pretraining import SpecialIds
 from korbert.pretraining.shards import write_random_shards
 from korbert.tasks.kinds.question_answering import QuestionAnswering
@@ -36,7 +36,7 @@ def pretraining(tmp_path_factory, tiny_tokenizer):
     counts = pa.table({"form": ["영화", "재미", "학교"], "tag": ["NNG"] * 3, "count": [30, 20, 10]})
     pq.write_table(counts, folder / "vocab" / "counts.parquet")
     write_random_shards(folder / "shard", SpecialIds.of(tiny_tokenizer), seed=1)
-    return Inputs({name: folder / name for name in ("vocab", "shard")}, {})
+    return StageInputs({name: folder / name for name in ("vocab", "shard")}, {})
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import Inputs
+from korbert.pipelines.artifacts.stage import Runtime, StageInputs
 from korbert.pipelines.stages.finetuning import run
 from korbert.tasks.kinds import KINDS
 
@@ -61,7 +60,7 @@ def fine_tune(
     read = {part: (path,) for part, path in files.items()} | {"init": tuple(sorted(start.iterdir()))}
     output.mkdir(parents=True, exist_ok=True)
     runtime = Runtime(output.parent, output.parent, workers=1, device="cpu")
-    return stage(section, Inputs({}, read, encoded), output, runtime)
+    return stage(section, StageInputs({}, read, encoded), output, runtime)
 
 
 def scores_of(folder: Path) -> dict[str, dict[str, float]]:

@@ -106,7 +106,8 @@ def test_work_that_is_done_is_counted_and_kept(tmp_path):
 
 
 def test_a_lock_that_nobody_holds_has_no_owner_and_that_of_another_program_stays(tmp_path):
-    final, lock = tmp_path / "vocab", tmp_path / "vocab.lock"
+    final = tmp_path / "vocab"
+    lock = tmp_path / "vocab.lock"
     assert store.owner(final) is None
     with store.locked(final):
         assert store.owner(final) == f"process {os.getpid()}"
@@ -131,7 +132,8 @@ def test_a_lock_that_nobody_holds_has_no_owner_and_that_of_another_program_stays
     *((text, "") for text in ("{", "{}", "[]", "null", '{"digest": ' * 3, "[" * 100_000, "\x00", '"' + "1" * 5000)),
 ])  # fmt: skip
 def test_a_record_that_is_none_is_said_with_its_place(tmp_path, change, said):
-    path, record = tmp_path / "vocab" / "stage.json", _make(tmp_path, _plan(size=8))
+    path = tmp_path / "vocab" / "stage.json"
+    record = _make(tmp_path, _plan(size=8))
     path.write_text(change if isinstance(change, str) else json.dumps({**record, **change}), encoding="utf-8")
     with pytest.raises(ArtifactError, match=rf"vocab/stage\.json: {said}.*move this folder away"):
         store.read_record(tmp_path / "vocab")
@@ -139,7 +141,8 @@ def test_a_record_that_is_none_is_said_with_its_place(tmp_path, change, said):
 
 def test_a_changed_file_is_found_and_each_is_hashed_once(tmp_path, monkeypatch):
     record = _make(tmp_path, _plan())
-    folder, path = tmp_path / "vocab", tmp_path / "vocab" / "tokenizer" / "pieces.txt"
+    folder = tmp_path / "vocab"
+    path = tmp_path / "vocab" / "tokenizer" / "pieces.txt"
     hashed = []
     monkeypatch.setattr(store, "sha256_of", lambda path: hashed.append(path) or sha256_of(path))
     assert store.changed_file(folder, record) is None
@@ -155,7 +158,8 @@ def test_a_changed_file_is_found_and_each_is_hashed_once(tmp_path, monkeypatch):
 
 
 def test_nothing_but_a_folder_gives_way_to_an_artifact(tmp_path):
-    final, partial = tmp_path / "vocab", tmp_path / "vocab.partial"
+    final = tmp_path / "vocab"
+    partial = tmp_path / "vocab.partial"
     store.check_place(final)
     (tmp_path / "elsewhere").mkdir()
     final.symlink_to(tmp_path / "elsewhere")
@@ -199,7 +203,8 @@ def test_a_folder_with_a_file_of_somebody_else_is_neither_removed_nor_moved(tmp_
 
 def test_a_link_in_place_of_a_recorded_file_stays_with_what_it_leads_to(tmp_path):
     _make(tmp_path, _plan(size=8))
-    pieces, elsewhere = tmp_path / "vocab" / "tokenizer", tmp_path / "elsewhere"
+    pieces = tmp_path / "vocab" / "tokenizer"
+    elsewhere = tmp_path / "elsewhere"
     pieces.rename(elsewhere)
     pieces.symlink_to(elsewhere)
     with pytest.raises(ArtifactError, match="holds tokenizer, which no readable record"):
@@ -218,7 +223,8 @@ def test_only_listed_files_are_removed_and_what_stays_is_said(tmp_path, caplog):
 
 @pytest.mark.parametrize("name", [".DS_Store", "Thumbs.db", "desktop.ini", "._pieces.txt"])
 def test_what_file_managers_leave_is_ignored_and_kept(tmp_path, name):
-    folder, record = tmp_path / "vocab", _make(tmp_path, _plan(size=8))
+    folder = tmp_path / "vocab"
+    record = _make(tmp_path, _plan(size=8))
     litter = (folder / name, folder / "tokenizer" / name)
     for path in litter:
         path.write_text("x")

@@ -34,7 +34,8 @@ def test_card_of_a_task_holds_its_scores_and_record(tmp_path):
     assert values == scores["rows"][0]["scores"]
     of = {(result.task_type, result.dataset_name) for result in card.data.eval_results}
     assert of == {("text-classification", "mood")}
-    main, deviation = scores["models"][0], 100 * scores["models"][0]["macro_f1"]["deviation"]
+    main = scores["models"][0]
+    deviation = 100 * scores["models"][0]["macro_f1"]["deviation"]
     assert f"| mood | macro F1 | {100 * main['macro_f1']['mean']:.1f} % ± {deviation:.1f} (2 seeds) |" in text
     assert all(pair["sentence"].replace("<", "\\<") in text for pair in scores["comparisons"])
     assert "- train.csv: 100 rows\n- 10 rows are held out\n" in text

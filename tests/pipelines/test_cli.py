@@ -13,7 +13,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from korbert.pipelines import cli
-from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.artifacts.stage import Runtime
 from korbert.pipelines.commands import options
 
 FULL = "artifacts/demo/clean.partial/x: full: make room, then run the same command: it resumes"
@@ -124,7 +124,7 @@ def test_options_of_workers_are_refused(command):
 ])  # fmt: skip
 def test_the_ranks_of_a_machine_share_its_row_workers(cores, ranks, asked, each, monkeypatch):
     """A GPU is fed by processes, a processor by a thread unless workers are asked for."""
-    monkeypatch.setattr("korbert.pipelines.artifacts.runtime.cores", lambda: cores)
+    monkeypatch.setattr("korbert.pipelines.artifacts.stage.cores", lambda: cores)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", str(ranks))
     runtime = Runtime(root=Path(), data=Path(), row_workers=asked)
     assert runtime.rows_by("cuda") == each
@@ -185,7 +185,8 @@ def test_a_new_recipe_is_written_over_nothing(here, command):
 
 def test_log_lines_go_to_the_standard_error_of_the_moment(monkeypatch):
     """A progress bar puts its own in place of it, and prints what it gets above the bar."""
-    handler, bar = options._AboveBars(), io.StringIO()
+    handler = options._AboveBars()
+    bar = io.StringIO()
     monkeypatch.setattr("sys.stderr", bar)
     handler.emit(logging.LogRecord("korbert", logging.INFO, "", 0, "step 50: 서울은", None, None))
     assert bar.getvalue() == "step 50: 서울은\n"

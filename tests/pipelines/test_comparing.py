@@ -77,7 +77,8 @@ def test_what_does_not_compare_is_said(tmp_path, two, said):
 
 
 def test_a_run_that_goes_on_is_read_as_far_as_it_is_written(tmp_path):
-    one, two = made(tmp_path / "one"), made(tmp_path / "two", finished=False)
+    one = made(tmp_path / "one")
+    two = made(tmp_path / "two", finished=False)
     with (two / "metrics.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"kind": "heldout", "st')
     found = shown([tmp_path / "one", tmp_path / "two"])
@@ -106,7 +107,7 @@ PLACE = r"name a folder such as artifacts/RECIPE/pretrain, pretrain\.partial, or
     ("one two", ArtifactError, "no held-out figures yet: wait for the first evaluation"),
     ("one one/clean", ArtifactError, f"is an artifact of clean: {PLACE}"),
     ("one one/nowhere", ArtifactError, f"is absent: {PLACE}"),
-    ("one .", ArtifactError, f"is no pretraining run: {PLACE}"),
+    ("one .", ArtifactError, f"is not a pretraining run: {PLACE}"),
 ])  # fmt: skip
 def test_what_is_no_run_is_named(tmp_path, folders, error, said):
     made(tmp_path / "one")
@@ -120,7 +121,8 @@ def test_what_is_no_run_is_named(tmp_path, folders, error, said):
     ("timing.jsonl", '{"kind": "train", "step": 50, "pieces_per_second": 1}'),
 ])  # fmt: skip
 def test_damaged_lines_are_named(tmp_path, name, line):
-    one, two = made(tmp_path / "one"), made(tmp_path / "two")
+    one = made(tmp_path / "one")
+    two = made(tmp_path / "two")
     number = len((two / name).read_text(encoding="utf-8").splitlines()) + 1
     with (two / name).open("a", encoding="utf-8") as file:
         file.write(line + "\n")
@@ -129,7 +131,8 @@ def test_damaged_lines_are_named(tmp_path, name, line):
 
 
 def test_the_command_prints_tables_and_writes_a_page(tmp_path, command):
-    one, two = made(tmp_path / "one"), made(tmp_path / "[bold]두<b>")
+    one = made(tmp_path / "one")
+    two = made(tmp_path / "[bold]두<b>")
     page = tmp_path / "compare.html"
     said = command("compare", one, two, "--html", page).out
     assert "At equal time" in said

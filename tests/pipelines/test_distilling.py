@@ -59,7 +59,8 @@ def server(folders):
 
 def test_an_encoder_learns_vectors(folders, tmp_path, command):
     small, wide = folders
-    texts, output = tmp_path / "texts.txt", tmp_path / "out"
+    texts = tmp_path / "texts.txt"
+    output = tmp_path / "out"
     lines = [f"{one} {other}" for one in TEXTS for other in TEXTS[:4]]
     texts.write_text("\n".join([*lines, lines[0]]), encoding="utf-8")
     options = [part for setting in SETTINGS for part in ("--set", setting)]
@@ -68,13 +69,15 @@ def test_an_encoder_learns_vectors(folders, tmp_path, command):
     kept = pq.read_table(tmp_path / "out.teacher.parquet")
     assert kept["text"].to_pylist() == lines  # each once
     # Cut to the student's size, the inner products are the nearest that so few dimensions allow.
-    theirs, cut = korbert.load(wide, "cpu").embed(lines), np.array(kept["vector"].to_pylist())
+    theirs = korbert.load(wide, "cpu").embed(lines)
+    cut = np.array(kept["vector"].to_pylist())
     best = np.linalg.svd(theirs, full_matrices=False)
     nearest = best[0][:, :16] * best[1][:16]
     assert np.allclose(cut @ cut.T, unit(nearest) @ unit(nearest).T, atol=1e-4)
     scores = scores_of(output)
     assert scores["pretrained"]["teacher_cosine"] > 0.9 > scores["pretrained-untuned"]["teacher_cosine"]
-    student, rows = korbert.load(output, "cpu"), json_lines(output / "predictions.jsonl")
+    student = korbert.load(output, "cpu")
+    rows = json_lines(output / "predictions.jsonl")
     own = student.embed([row["text"] for row in rows])
     expected = [float(vector @ cut[lines.index(row["text"])]) for vector, row in zip(own, rows, strict=True)]
     assert [row["predictions"]["pretrained"][0] for row in rows] == pytest.approx(expected, abs=1e-4)

@@ -84,7 +84,8 @@ def test_a_weighted_sum_learns_its_weights_and_the_encoder_stays_as_it_was(learn
     model = load_model(learn(*moods(), features="weighted sum", epochs=20), "features")[0]
     assert isinstance(model, FeatureModel)
     assert model.weights.detach().abs().min() > 0.01
-    before, after = load_model(start)[0].encoder.state_dict(), model.encoder.state_dict()
+    before = load_model(start)[0].encoder.state_dict()
+    after = model.encoder.state_dict()
     assert before.keys() == after.keys()
     assert all(torch.equal(weight, after[name]) for name, weight in before.items())
 

@@ -80,7 +80,8 @@ def test_what_two_texts_have_in_common(learn, tmp_path, overlap, reached):
         return same + [[f"{one}를 보았다", f"어제는 {two}도 있었다", "다름"] for one, two in itertools.pairwise(of)]
 
     test = write_table(tmp_path / "test.csv", ["text", "pair", "label"], rows(nouns[30:]))
-    header, train = ["text", "pair", "label"], rows(nouns[:30])
+    header = ["text", "pair", "label"]
+    train = rows(nouns[:30])
     folder = learn("classification", header, train, overlap=overlap, test_file=test, epochs=20)
     assert (scores_of(folder)["pretrained"]["accuracy"] > 0.9) == reached
     model, _ = load_model(folder)
@@ -154,7 +155,8 @@ def test_a_score_of_other_tasks_is_refused(learn):
 def test_lower_layers_learn_less_or_not_at_all(learn, start, frozen):
     what = {"frozen_embeddings": True} if frozen == "embeddings" else {"frozen_layers": frozen}
     folder = learn(*moods(), epochs=1, layer_decay=0.01, **what)
-    before, after = load_model(start)[0].state_dict(), load_model(folder)[0].state_dict()
+    before = load_model(start)[0].state_dict()
+    after = load_model(folder)[0].state_dict()
 
     def moved(part):
         return max(float((after[name] - one).abs().max()) for name, one in before.items() if f"encoder.{part}" in name)
@@ -214,7 +216,8 @@ def test_training_rows_alone_are_learned_with_wrong_spaces(learn, start, tmp_pat
     def ids(part):
         return [*map(bytes, (part.examples.input_ids, part.examples.boundaries, part.examples.offsets))]
 
-    plain, none = ready(), ready(spacing_noise=0)
+    plain = ready()
+    none = ready(spacing_noise=0)
     some, again, other = (ready(spacing_noise=0.5, seeds=[seed]) for seed in (0, 0, 1))
     assert [*map(ids, none.parts.values())] == [*map(ids, plain.parts.values())]
     assert none.said == plain.said

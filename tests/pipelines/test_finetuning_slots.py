@@ -12,7 +12,9 @@ from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.operations import operations_of
 from tests.pipelines.small_tasks import fine_tune, scores_of
 
-FROM, TO, DAY = "출발하는 곳", "도착하는 곳", "떠나는 날"
+FROM = "출발하는 곳"
+TO = "도착하는 곳"
+DAY = "떠나는 날"
 TRIPS = [
     ("서울에서 부산으로 갑니다", {FROM: "서울", TO: "부산"}), ("부산에서 서울로 갑니다", {FROM: "부산", TO: "서울"}),
     ("내일 대전으로 갈게요", {DAY: "내일", TO: "대전"}), ("대전에서 모레 떠나요", {FROM: "대전", DAY: "모레"}),

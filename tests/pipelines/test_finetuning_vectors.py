@@ -122,7 +122,9 @@ def test_queries_find_their_passages(learn):
 
 def test_negatives_are_found_and_a_model_reranks(start, tmp_path, command):
     """`negatives` finds passages, `finetune --kind rerank` learns from them, `similar --rerank` sorts by it."""
-    pairs, mined, folder = tmp_path / "pairs.jsonl", tmp_path / "mined.jsonl", tmp_path / "reranker"
+    pairs = tmp_path / "pairs.jsonl"
+    mined = tmp_path / "mined.jsonl"
+    folder = tmp_path / "reranker"
     rows = [{"query": one.split()[-1], "passage": f"{one} {other}"} for one in TEXTS for other in OTHERS[:4]]
     pairs.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     _, err = command("negatives", str(start), str(pairs), "--output", str(mined), "--count", "3", "--way", "both")
@@ -151,7 +153,8 @@ def test_negatives_are_found_and_a_model_reranks(start, tmp_path, command):
     ask = ["similar", str(start), str(corpus), TEXTS[0], "--top", "40", "--way", "vectors", "--json"]
     out, _ = command(*ask, "--rerank", str(folder))
     hits = json.loads(out)["hits"]
-    relevance, best = dict(zip(passages, scores, strict=True)), max(hit["score_vectors"] for hit in hits)
+    relevance = dict(zip(passages, scores, strict=True))
+    best = max(hit["score_vectors"] for hit in hits)
     expected = [relevance[hit["id"]] + 8 * hit["score_vectors"] / best for hit in hits]  # found_weight is 8
     assert [hit["score"] for hit in hits] == pytest.approx(expected, abs=1e-5)
     assert expected == pytest.approx(sorted(expected, reverse=True), abs=1e-5)
@@ -191,7 +194,8 @@ def test_texts_alone(learn):
     assert config["task"]["learns"] == "texts"
 
 
-ALONE, PAIRS = (["text"], [["가"], ["나"]]), (SCORED, [["가", "나", "1"], ["다", "라", "2"]])
+ALONE = (["text"], [["가"], ["나"]])
+PAIRS = (SCORED, [["가", "나", "1"], ["다", "라", "2"]])
 
 
 @pytest.mark.parametrize(("train", "scored", "more", "error", "said"), [
@@ -212,7 +216,8 @@ def test_rows_that_cannot_be_learned_are_refused(learn, train, scored, more, err
 
 def test_which_rows_can_be_learned(tmp_path):
     """Columns that the user names are looked for where the part needs them."""
-    path, columns = tmp_path / "mine.csv", {"pair": "상대", "label": "관계"}
+    path = tmp_path / "mine.csv"
+    columns = {"pair": "상대", "label": "관계"}
     path.write_text("문장,상대,관계\n가,나,같다\n다,라,다르다\n마,바,모른다\n", encoding="utf-8")
     rows = read_rows(path, Embedding.roles, columns=columns)
     section = KINDS["embedding"].section_class(train="t", valid="v", near="같다", far="다르다", columns=columns)

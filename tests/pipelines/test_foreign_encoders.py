@@ -20,7 +20,8 @@ TEXTS = [
     "인구는 약 940만 명이다",
     "학교에 간다", "친구를 만난다", "아버지가 방에 들어가신다", "정말 만난다", "나는 서울에 간다",
 ]  # fmt: skip
-SEOUL, FRIEND = "서울에 간다", "친구를 만난다"
+SEOUL = "서울에 간다"
+FRIEND = "친구를 만난다"
 BASE = {
     "learning_rates": 1e-2, "batch_size": 5, "epochs": 25, "max_length": 48, "threads": 1, "checkpoint_every": 9999,
     "baselines": False, "precision": "fp32",
@@ -99,7 +100,8 @@ def test_lower_layers_learn_less_or_not_at_all(learn, tmp_path, model_type):
             learn(model_type, "classification", *LABELS, **settings)
         return
     folder = learn(model_type, "classification", *LABELS, **settings)
-    before, after = load_model(tmp_path / "start")[0].state_dict(), load_model(folder)[0].state_dict()
+    before = load_model(tmp_path / "start")[0].state_dict()
+    after = load_model(folder)[0].state_dict()
     learned = {name: weight for name, weight in before.items() if weight.is_floating_point()}
     moved = {
         name.removeprefix("encoder.model."): float((after[name] - one).abs().max()) for name, one in learned.items()

@@ -92,7 +92,8 @@ def test_doubts_about_rows_are_said_once_with_their_places(start, caplog):
 
 def test_without_an_output_the_folder_lives_as_long_as_the_result(start, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    threads, drawn = torch.get_num_threads(), torch.random.get_rng_state()
+    threads = torch.get_num_threads()
+    drawn = torch.random.get_rng_state()
     frame = pd.DataFrame({"문장": TEXTS, "점수": [float(n) / 2 for n in range(10)]})
     result = korbert.finetune(korbert.load(start, "cpu"), frame, text="문장", label="점수", baselines=False, **QUICK)
     assert (torch.get_num_threads(), result.kind, result.scored_on) == (threads, "regression", "valid")
@@ -160,7 +161,8 @@ def test_evaluation_of_rows_and_files(mood, tmp_path):
 
 
 def test_a_recipe_runs_with_settings_and_errors_suggest_calls(tmp_path, sample):
-    recipe, root = write_data(sample, tmp_path), tmp_path / "artifacts"
+    recipe = write_data(sample, tmp_path)
+    root = tmp_path / "artifacts"
     changed = {"clean.part_bytes": 4_096}
     made = korbert.run(recipe, to="clean", root=root, settings=changed, workers=1)
     assert (made.folder, [*made.stages]) == (root / "tiny", ["clean"])

@@ -10,9 +10,9 @@ from korbert.corpus.corpus_settings import SourceSettings
 from korbert.corpus.readers import chunks, rows
 from korbert.corpus.readers.files import find_files
 from korbert.names import on_disk
-from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.recipes.loading import load
 from korbert.pipelines.runs.sources import Sources
+from korbert.system import JsonObject
 
 RECIPE = """
 [[clean.sources]]
@@ -54,7 +54,7 @@ def test_a_recipe_finds_its_files(tmp_path, written, stored):
     of_roles = [role for stage in ("clean", "analyze", "tasks.feeling") for role in sources.files(stage).values()]
     found = list(itertools.chain(*of_roles))
     assert sorted(found) == sorted([*files.values(), files["말뭉치/시험.tsv"]])
-    described: Json = sources.describe("tasks.feeling")
+    described: JsonObject = sources.describe("tasks.feeling")
     assert [file["name"] for file in described["train"]] == ["말뭉치/학습1.csv", "말뭉치/학습2.csv"]  # in NFC
 
 

@@ -59,7 +59,8 @@ def files(draw):
     texts = draw(st.lists(text, min_size=1 + (form == "objects"), max_size=6))  # one object alone is no list of them
     rows = [{"n": number, "문장": one, "label": "긍정"} for number, one in enumerate(texts)]
     if form in ("parquet", "arrow"):
-        table, sink = pa.Table.from_pylist(rows), io.BytesIO()
+        table = pa.Table.from_pylist(rows)
+        sink = io.BytesIO()
         if form == "parquet":
             pq.write_table(table, sink)
         else:
@@ -154,7 +155,8 @@ def test_what_is_not_settled_is_left_out_of_training_alone(tmp_path):
 
 
 def test_tokens_are_the_words_of_a_text(tmp_path):
-    words, conll = [{"tokens": TEXT.split(), "tags": ["O"] * len(TEXT.split())}], TEXT.replace(" ", "\tO\n") + "\tO\n"
+    words = [{"tokens": TEXT.split(), "tags": ["O"] * len(TEXT.split())}]
+    conll = TEXT.replace(" ", "\tO\n") + "\tO\n"
     files = [written(tmp_path, *one) for one in (("a.conll", conll), ("a.jsonl", words), ("a.json", words))]
     for path in files:
         assert _texts(path) == [[TEXT]] * 3, path

@@ -187,7 +187,8 @@ def test_the_id_of_another_name(classifier, name, data, ids):
 
 
 def test_of_a_long_text_the_beginning_is_read(classifier):
-    long, just = "ㅋ" * 2_000_000, "ㅋ" * MAX_CHARS
+    long = "ㅋ" * 2_000_000
+    just = "ㅋ" * MAX_CHARS
     found = results(classifier, f"{long}\n{just}\n{just}가\n")
     assert [one.get("cut") for one in found] == [True, None, True]
     assert {one["text"] for one in found} == {just}
@@ -325,7 +326,8 @@ def test_a_slow_writer_sees_results_at_once(folders):
 
 
 def test_fill_takes_many_and_shows_the_texts(folders, tmp_path, command):
-    model, path = folders / "pretrain", tmp_path / "lines.txt"
+    model = folders / "pretrain"
+    path = tmp_path / "lines.txt"
     shown = command("fill", model, "오늘 [MASK] 정말", "\x1b[31m[MASK]", "--top", "2").out.splitlines()
     assert len(shown) == 4
     assert all(line.startswith("1  0.") for line in shown)

@@ -105,7 +105,8 @@ def _keys(model):
 
 def test_a_recipe_that_continues_a_model(new):
     short = loading.load(str(new("--from", "korbert-mini")))
-    vocab, pretrain = short.section("vocab"), short.section("pretrain")
+    vocab = short.section("vocab")
+    pretrain = short.section("pretrain")
     assert (vocab.tokenizer, pretrain.init) == ("korbert-mini", "korbert-mini")
     check_encoder(pretrain.encoder.config(vocab_size=1), model_folder("korbert-mini"))
     assert loading.load(str(new("--from", "korbert-mini", "--all"))).sections == short.sections
@@ -222,7 +223,8 @@ def test_the_record_of_vocab_has_the_settings_that_are_used(tmp_path):
     """Without a tokenizer to take, the record is that of before there was one, and no artifact is stale."""
     given = _write(tmp_path, MINIMAL)
     learning = {"size", "mark", "character_coverage", "max_piece_chars", "foreign_share"}
-    choosing, always = {"min_count", "min_documents"}, {"words", "seed", "heldout_share"}
+    choosing = {"min_count", "min_documents"}
+    always = {"words", "seed", "heldout_share"}
     assert loading.load(given).settings("vocab").keys() == learning | choosing | always
     taken = loading.load(given, ["vocab.tokenizer=x"])
     assert taken.settings("vocab").keys() == always | {"tokenizer", "add"}
@@ -273,7 +275,8 @@ def test_a_recipe_that_extends_another(tmp_path):
     recipe = loading.load(str(own), ["pretrain.encoder.hidden_size=64"])
     assert recipe.name == "own"
     assert {*recipe.stages} - {*base.stages} == {"tasks.ner"}
-    phase, encoder = recipe.section("pretrain").phases, recipe.settings("pretrain")["encoder"]
+    phase = recipe.section("pretrain").phases
+    encoder = recipe.settings("pretrain")["encoder"]
     assert [(one.length, one.steps) for one in phase] == [(32, 5)]
     changed = {"hidden_size": 64, "intermediate_size": 128}
     assert encoder == base.settings("pretrain")["encoder"] | changed
@@ -282,7 +285,9 @@ def test_a_recipe_that_extends_another(tmp_path):
 
 def test_a_recipe_may_extend_one_that_extends_another(tmp_path):
     _write(tmp_path, 'extends = "mini"\nwithout = ["tasks", "nsmc"]\n[pretrain.masking]\nrate = 0.4')
-    recipe, mini, small = loading.load(str(tmp_path / "mine.toml")), loading.load("mini"), loading.load("small")
+    recipe = loading.load(str(tmp_path / "mine.toml"))
+    mini = loading.load("mini")
+    small = loading.load("small")
     assert recipe.settings("pretrain") == mini.settings("pretrain") | {
         "masking": mini.settings("pretrain")["masking"] | {"rate": 0.4}
     }

@@ -11,11 +11,10 @@ from korbert.corpus.corpus_settings import ShardSettings
 from korbert.corpus.counts import frequent_cut_forms
 from korbert.errors import ArtifactError, SettingsError
 from korbert.modeling import load_model
-from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.artifacts.stage import Inputs
+from korbert.pipelines.artifacts.stage import Runtime, StageInputs
 from korbert.pipelines.stages import pretrain, shard, vocab
 from korbert.pipelines.stages.pretrain import ShardRows, model_and_loss
-from korbert.pipelines.stages.settings import PretrainStage, VocabStage
+from korbert.pipelines.stages.stage_settings import PretrainStage, VocabStage
 from korbert.pretraining import SpecialIds
 from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
 from korbert.tokenization import Analyzer, Tokenizer
@@ -47,7 +46,7 @@ def test_morphemes_of_another_kiwi_are_refused(tmp_path, package):
         "`korbert run RECIPE --from analyze --rebuild`"
     )
     with pytest.raises(ArtifactError) as refusal:
-        vocab.run(SETTINGS, Inputs({"analyze": morphemes}, {}), tmp_path / "out", runtime(tmp_path))
+        vocab.run(SETTINGS, StageInputs({"analyze": morphemes}, {}), tmp_path / "out", runtime(tmp_path))
     assert str(refusal.value) == expected
     assert list((tmp_path / "out").iterdir()) == []
 
@@ -55,10 +54,10 @@ def test_morphemes_of_another_kiwi_are_refused(tmp_path, package):
 def test_the_tokenizer_is_of_the_kiwi_that_made_the_morphemes(tmp_path):
     morphemes = analyzed(tmp_path / "analyze", VERSIONS)
     (tmp_path / "vocab").mkdir()
-    vocab.run(SETTINGS, Inputs({"analyze": morphemes}, {}), tmp_path / "vocab", runtime(tmp_path))
+    vocab.run(SETTINGS, StageInputs({"analyze": morphemes}, {}), tmp_path / "vocab", runtime(tmp_path))
     assert Tokenizer.load(tmp_path / "vocab" / "tokenizer").versions == VERSIONS
     other = analyzed(tmp_path / "other", {**VERSIONS, "kiwipiepy": "0.23.0"})
-    inputs = Inputs({"analyze": other, "vocab": tmp_path / "vocab"}, {})
+    inputs = StageInputs({"analyze": other, "vocab": tmp_path / "vocab"}, {})
     with pytest.raises(ArtifactError, match=r"from kiwipiepy 0\.23\.0, but kiwipiepy \S+ is what \S+ was made with"):
         shard.run(ShardSettings(seed=1, heldout_share=0.2), inputs, tmp_path / "out", runtime(tmp_path))
 
@@ -79,7 +78,7 @@ def run_with(taken, morphemes, output, settings):
     """A run of the stage with a tokenizer to take."""
     output.mkdir()
     stage = VocabStage.model_validate({"seed": 1, "heldout_share": 0.2, "tokenizer": "taken", **settings})
-    inputs = Inputs({"analyze": morphemes}, {"tokenizer": tuple(sorted(taken.iterdir()))})
+    inputs = StageInputs({"analyze": morphemes}, {"tokenizer": tuple(sorted(taken.iterdir()))})
     return vocab.run(stage, inputs, output, runtime(output))
 
 
@@ -108,7 +107,8 @@ def test_words_are_added_to_it(tmp_path, taken):
     """Those of the recipe first, then those that this text needs most."""
     morphemes = analyzed(tmp_path / "analyze", VERSIONS)
     counts = run_with(taken, morphemes, tmp_path / "out", {"words": ("갓생", "다"), "add": 2})
-    base, made = Tokenizer.load(taken), Tokenizer.load(tmp_path / "out" / "tokenizer")
+    base = Tokenizer.load(taken)
+    made = Tokenizer.load(tmp_path / "out" / "tokenizer")
     assert (counts["size"], counts["added"]) == (413, 3)
     first, *chosen = made.settings.words
     assert (first, len(chosen)) == ("갓생", 2)

@@ -185,7 +185,8 @@ def test_submit_answers_every_question_or_refuses_before_it_works(untrained_read
 
 
 def test_score_of_two_files(tmp_path):
-    dev, predictions = tmp_path / "dev.json", tmp_path / "predictions.json"
+    dev = tmp_path / "dev.json"
+    predictions = tmp_path / "predictions.json"
     dataset(dev, {"a": ("?", "강원도"), "b": ("?", "강원도")})
     predictions.write_text(json.dumps({"a": "강원도", "b": "강원도에서"}), encoding="utf-8")
     assert score(dev, predictions) == {"exact_match": 50.0, "f1": pytest.approx(50 + 50 * 0.75)}

@@ -19,7 +19,8 @@ TEXTS = [f"{word} {number}편이 {end}" for number in range(3) for word in WORDS
 @pytest.fixture(scope="module")
 def moods(tmp_path_factory, untrained):
     """The same rows learned well with two seeds, and hardly with one."""
-    folder, start = tmp_path_factory.mktemp("moods"), untrained(type_vocab_size=2)
+    folder = tmp_path_factory.mktemp("moods")
+    start = untrained(type_vocab_size=2)
     rows = [[text, "긍정" if text.endswith("좋다") else "부정"] for text in TEXTS]
     base = {"batch_size": 8, "max_length": 32, "threads": 1, "checkpoint_every": 9999, "baselines": False}
     files = dict.fromkeys(PARTS, write_table(folder / "rows.csv", ["text", "label"], rows))
@@ -158,14 +159,15 @@ def test_other_models_than_the_first(tmp_path):
     ({"several": True, "metrics": ["accuracy"]}, "several is False and True"),
 ])  # fmt: skip
 def test_tasks_that_are_not_alike_are_refused(tmp_path, more, said):
-    one, two = side(tmp_path / "one", ONE), side(tmp_path / "two", TWO, **more)
+    one = side(tmp_path / "one", ONE)
+    two = side(tmp_path / "two", TWO, **more)
     with pytest.raises(SettingsError, match=f"one, .*two: have different tasks: {said}: compare artifacts of the same"):
         compare_tasks([one, two])
 
 
 @pytest.mark.parametrize(("name", "line", "said"), [
     ("predictions.jsonl", "{", "line 41: cannot be read"),
-    ("predictions.jsonl", "[]", "line 41: is no object"),
+    ("predictions.jsonl", "[]", "line 41: is not an object"),
     ("predictions.jsonl", '{"text": "가", "label": "a"}', "line 41: no predictions in it"),
     ("predictions.jsonl", '{"text": "가", "predictions": {"pretrained": []}}', "line 41 has other seeds"),
     ("predictions.jsonl", '{"text": "가", "predictions": {"pretrained": [1, 2]}}', "line 41 has other seeds"),
@@ -174,7 +176,8 @@ def test_tasks_that_are_not_alike_are_refused(tmp_path, more, said):
      "task.metrics: Field required: put the file back as it was written"),
 ])  # fmt: skip
 def test_damaged_files_are_named(tmp_path, name, line, said):
-    one, two = side(tmp_path / "one", ONE), side(tmp_path / "two", TWO)
+    one = side(tmp_path / "one", ONE)
+    two = side(tmp_path / "two", TWO)
     with (two / name).open("a" if name == "predictions.jsonl" else "w", encoding="utf-8") as file:
         file.write(line + "\n")
     with pytest.raises(ArtifactError, match=rf"two/{name}: (?s:.)*{said}"):
@@ -211,7 +214,8 @@ def test_numbers_are_compared_and_shown(tmp_path):
         for name, numbers in (("one", near), ("two", far))
     )
     found = compare_tasks([one, two])
-    true, drawn = [row["score"] for row in rows], found.scores["models"]
+    true = [row["score"] for row in rows]
+    drawn = found.scores["models"]
     assert drawn[1]["pearson"]["mean"] == pytest.approx(stats.pearsonr(true, far).statistic)
     page = write_page(tmp_path / "compare.html", of_tasks(found)).read_text(encoding="utf-8")
     assert "one closer than two · 20 of 20 rows" in page

@@ -18,7 +18,7 @@ from korbert.messages import Message
 from korbert.model import Model
 from korbert.modeling import PretrainingModel, save_model
 from korbert.pipelines.artifacts import Runtime, store
-from korbert.pipelines.artifacts.stage import Inputs
+from korbert.pipelines.artifacts.stage import StageInputs
 from korbert.pipelines.stages.finetuning import run
 from korbert.pipelines.submission.writing import submit
 from korbert.system.durable import read_json
@@ -98,7 +98,7 @@ def make(root, settings, output, **files):
     files = files or {"train": f"train.{end}", "test": f"test.{end}"}
     given = {role: (root / name,) for role, name in files.items()}
     output.mkdir(exist_ok=True)
-    inputs = Inputs({"clean": root / "clean", "pretrain": root / "pretrain"}, given)
+    inputs = StageInputs({"clean": root / "clean", "pretrain": root / "pretrain"}, given)
     return run(settings, inputs, output, Runtime(root, root, workers=1, device="cpu"))
 
 
@@ -142,7 +142,8 @@ def test_reviews_are_scored_beside_an_untrained_encoder_and_those_unseen_apart(r
 
 def test_questions_are_answered_scored_and_explained(answered, root, tmp_path):
     output, counts = answered
-    predictions, scores = read_json(output / "predictions.json"), read_json(output / "scores.json")
+    predictions = read_json(output / "predictions.json")
+    scores = read_json(output / "scores.json")
     test = read_json(root / "test.json")
     contexts = {q["id"]: p["context"] for a in test["data"] for p in a["paragraphs"] for q in p["qas"]}
     assert predictions.keys() == contexts.keys()

@@ -10,7 +10,8 @@ from korbert.tokenization import Tokenizer, folder
 
 
 def test_the_command_takes_arguments_files_and_standard_input(tiny_tokenizer, tmp_path, command):
-    folder, lines = tmp_path / "model" / "tokenizer", tmp_path / "lines.txt"
+    folder = tmp_path / "model" / "tokenizer"
+    lines = tmp_path / "lines.txt"
     tiny_tokenizer.save(folder)
     lines.write_text("\ufeff학교에 간다\n이걸 봤다\n", encoding="utf-8")
 

@@ -116,7 +116,8 @@ def test_an_interrupted_run_is_resumed(model, texts, tmp_path, command, monkeypa
 
 def test_parts_of_other_settings_or_damaged_ones_are_made_anew(model, texts, tmp_path, command, monkeypatch):
     monkeypatch.setattr(embedding, "PART_ROWS", 2)
-    output, kept = tmp_path / "vectors.npy", tmp_path / "kept"
+    output = tmp_path / "vectors.npy"
+    kept = tmp_path / "kept"
     with monkeypatch.context() as patch:
         patch.setattr("shutil.rmtree", lambda folder: folder.rename(kept))
         command("embed", model, texts, "--output", str(output))
@@ -157,7 +158,9 @@ def indexed(model, texts, tmp_path, command):
 
 
 def test_an_index_is_made_added_to_and_searched(model, tmp_path, command):
-    corpus, more, folder = tmp_path / "corpus.csv", tmp_path / "more.jsonl", tmp_path / "index"
+    corpus = tmp_path / "corpus.csv"
+    more = tmp_path / "more.jsonl"
+    folder = tmp_path / "index"
     corpus.write_text("id,문장\n" + "".join(f"t{number},{text}\n" for number, text in enumerate(TEXTS)), "utf-8")
     out, _ = command("index", model, str(corpus), "--output", folder, "--layer", "-2")
     assert out == f"{folder}: 4 new, 0 replaced, 0 unchanged, 0 removed; 4 texts\n"
@@ -187,7 +190,9 @@ def test_an_index_is_made_added_to_and_searched(model, tmp_path, command):
 
 
 def test_columns_are_kept_and_searched_by(model, tmp_path, command):
-    table, lines, folder = tmp_path / "corpus.csv", tmp_path / "more.jsonl", tmp_path / "index"
+    table = tmp_path / "corpus.csv"
+    lines = tmp_path / "more.jsonl"
+    folder = tmp_path / "index"
     table.write_text("id,문장,kind\na,신용 대출,금융\nb,대출 도서,도서관\n", encoding="utf-8")
     row = {"id": 3, "text": "대출", "kind": "금융", "year": 2020, "tags": ["새", None]}
     lines.write_text(json.dumps(row) + '\n{"text": "눈", "x": "\\ud800"}\n', encoding="utf-8")
@@ -206,7 +211,8 @@ def test_columns_are_kept_and_searched_by(model, tmp_path, command):
 
 
 def test_a_search_is_measured(model, texts, tmp_path, command):
-    queries, folder = tmp_path / "queries.jsonl", tmp_path / "index"
+    queries = tmp_path / "queries.jsonl"
+    folder = tmp_path / "index"
     rows = [{"query": "대출", "relevant": "texts.txt:1"}, {"query": "카드", "relevant": ["texts.txt:3", "nowhere"]}]
     rows += [{"query": "비", "relevant": []}, {"query": "비"}]
     queries.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
@@ -275,7 +281,8 @@ def test_a_folder_of_text_files_is_read_by_line(model, tmp_path, command):
 
 
 def test_tables_and_json_lines_of_a_folder_are_read_as_such(model, tmp_path, command):
-    notes, folder = tmp_path / "notes", tmp_path / "index"
+    notes = tmp_path / "notes"
+    folder = tmp_path / "index"
     notes.mkdir()
     (notes / "글.txt").write_text("연차는 15일이다.\n", encoding="utf-8")
     (notes / "표.csv").write_text("id,문장,kind\n1,신용 대출,금융\n2,대출 도서,도서관\n", encoding="utf-8")

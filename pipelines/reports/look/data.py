@@ -19,7 +19,7 @@ from korbert.pipelines.artifacts import Json
 from korbert.pipelines.inference.predicting import json_of
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tokenization import AnyTokenizer, Pieces
-from korbert.vectors import UNITS, Attention, Parts, attribute, unit
+from korbert.vectors import UNITS, Attention, TextParts, attribute, unit
 from korbert.vectors.attention import attention
 
 _MOST_NEURONS = 1_200_000  # query and key values on a page, one byte each
@@ -79,7 +79,7 @@ def look_data(
     return data
 
 
-def word_rows(found: Sequence[Parts]) -> list[tuple[str, str, str, list[float]]]:
+def word_rows(found: Sequence[TextParts]) -> list[tuple[str, str, str, list[float]]]:
     """For each occurrence of a word: the text before it, it, the text after it, and its cosines with all of them."""
     vectors = unit(np.concatenate([own.vectors for own in found]))
     cosines = iter(np.clip(vectors @ vectors.T, -1, 1).tolist())

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.pipelines.inference.records import Record, records
+from korbert.pipelines.inference.input_records import Record, records
 from korbert.records import lines, open_table
 from korbert.tasks.files import ROLES
 

@@ -6,7 +6,7 @@ import openpyxl
 import pytest
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.pipelines.artifacts.stage import Inputs
+from korbert.pipelines.artifacts.stage import StageInputs
 from korbert.pipelines.experiments.preparing import read_parts, roles_of
 from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import ALIASES, KINDS, section_class
@@ -52,7 +52,7 @@ def test_a_short_name_of_a_kind_is_as_good_as_its_name_and_a_set_is_of_its_own_k
         assert section == KINDS[kind].section_class(train="a.csv")
     section = KINDS["multiple-choice"].section_class(set="klue-sts")
     with pytest.raises(SettingsError, match="klue-sts is a set of kind regression: leave kind out"):
-        read_parts(section, Inputs({}, {}), tmp_path)
+        read_parts(section, StageInputs({}, {}), tmp_path)
     with pytest.raises(ValueError, match="leave valid, test, columns, form, several and split_by_article out"):
         KINDS["regression"].section_class(set="klue-sts", form="csv")
 

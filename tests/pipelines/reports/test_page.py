@@ -128,7 +128,7 @@ def test_odd_record_gives_a_page_or_a_named_error(maker, stage, damage):
     ("pretrain", "scores.json", "{}", r"scores.json: no mlm_loss in it: rebuild this artifact with --rebuild"),
     ("pretrain", "metrics.jsonl", '{"kind"\n', r"metrics.jsonl: line 1: cannot be read \("),
     ("pretrain", "metrics.jsonl", '{"step": 1}\n', r"metrics.jsonl: line 1: no kind in it: rebuild this artifact"),
-    ("pretrain", "metrics.jsonl", "7\n", r"metrics.jsonl: line 1: is no object: rebuild this artifact"),
+    ("pretrain", "metrics.jsonl", "7\n", r"metrics.jsonl: line 1: is not an object: rebuild this artifact"),
     ("nsmc", "scores.json", None, r"scores.json: is missing"),
     ("nsmc", "predictions.jsonl", "{\n", r"predictions\.jsonl: line 1: cannot be read \(.*rebuild this artifact"),
     ("nsmc", "scores.json", '{"rows": [{}]}', r"scores.json: no task in it: rebuild this artifact"),

@@ -4,7 +4,7 @@ import os
 
 from pydantic import BaseModel, Field
 
-from korbert.pipelines.artifacts.figures import Figure
+from korbert.pipelines.artifacts.figures import ShownFigure
 from korbert.pipelines.reports.drawing.elements import Story
 from korbert.system.durable import write_json
 
@@ -61,7 +61,7 @@ def run(settings, inputs, output, runtime):
 
 
 def figures(artifact):
-    return (Figure("81.2 %", "accuracy"), Figure("3", "seeds"))
+    return (ShownFigure("81.2 %", "accuracy"), ShownFigure("3", "seeds"))
 
 
 def story(artifact):

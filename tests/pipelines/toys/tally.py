@@ -6,7 +6,7 @@ import signal
 import pyarrow.parquet as pq
 from pydantic import BaseModel, Field
 
-from korbert.pipelines.artifacts.figures import Figure
+from korbert.pipelines.artifacts.figures import ShownFigure
 from korbert.pipelines.artifacts.store import read_json
 from korbert.pipelines.reports.drawing.elements import Story
 from korbert.system.durable import write_json
@@ -32,7 +32,7 @@ def run(settings, inputs, output, runtime):
 
 
 def figures(artifact):
-    return (Figure(f"{artifact.record['counts']['words']:,}", "words in the corpus"),)
+    return (ShownFigure(f"{artifact.record['counts']['words']:,}", "words in the corpus"),)
 
 
 def story(artifact):

@@ -84,11 +84,10 @@ def records(
                 yield part
             return
         if opened.form == "lines" and (missing(roles, ("text",)) or not alone):
-            names = ", ".join(role.names[0] for role in roles if role.required)
             raise SettingsError(
                 "{name}: plain lines have no {names}: give a table or JSON lines, and name its {option}",
                 name=name,
-                names=names,
+                names=", ".join(role.names[0] for role in roles if role.required),
                 option=argument("form"),
             )
         parts = (
@@ -127,7 +126,7 @@ def _of_table(table: Table, name: str, roles: Sequence[Role], every_column: bool
         yield record
 
 
-def _record(number: int, value: Any, roles: Sequence[Role], cut: bool = False) -> Record:
+def _record(number: int, value: object, roles: Sequence[Role], cut: bool = False) -> Record:
     """value: its fields, or a fault. Tokens without a text, as in CoNLL, are the words of one."""
     if isinstance(value, Fault) and value.record:  # only its labels are at fault
         value = value.record

@@ -12,6 +12,7 @@ from pydantic import (
 )
 
 from korbert.corpus.corpus_settings import VocabSettings
+from korbert.messages import Message
 from korbert.modeling import EncoderConfig
 from korbert.pretraining import (
     DistillationSettings,
@@ -23,6 +24,7 @@ from korbert.pretraining import (
     SpanSettings,
     check_objectives,
 )
+from korbert.system import JsonObject
 from korbert.training import OptimizerSettings, PrecisionName
 
 
@@ -44,16 +46,21 @@ class VocabStage(VocabSettings, frozen=True, extra="forbid"):
     def check_tokenizer(self) -> Self:
         if self.add and not self.tokenizer:
             raise ValueError(
-                f"add {self.add} adds words to an existing tokenizer: set tokenizer, or raise size instead"
+                Message(
+                    "add {add} adds words to an existing tokenizer: set tokenizer, or raise size instead", add=self.add
+                )
             )
         if unused := [name for name in type(self).model_fields if name in self.model_fields_set & self._unused()]:
             raise ValueError(
-                f"{unused[0]} cannot be set with tokenizer {self.tokenizer!r}, which has its own: remove it"
-            )
+                Message(
+                    "{setting} cannot be set with tokenizer {tokenizer!r}, which has its own: remove it",
+                    setting=unused[0], tokenizer=self.tokenizer,
+                )
+            )  # fmt: skip
         return self
 
     @model_serializer(mode="wrap")
-    def _only_what_is_used(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _only_what_is_used(self, serialize: SerializerFunctionWrapHandler) -> JsonObject:
         """Omits `tokenizer` and `add` if unset, so that records from before these settings keep their digest."""
         unused = self._unused() if self.tokenizer else {"tokenizer", "add"}
         record: dict[str, Any] = serialize(self)
@@ -67,7 +74,7 @@ class VocabStage(VocabSettings, frozen=True, extra="forbid"):
         return learning | (set() if self.add else {"min_count", "min_documents"})
 
 
-class Phase(BaseModel, frozen=True, extra="forbid"):
+class PhaseSettings(BaseModel, frozen=True, extra="forbid"):
     """A phase of pretraining at one length."""
 
     length: int = Field(128, ge=8, description="pieces per row, special tokens included")
@@ -109,10 +116,10 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     )
     frozen_embeddings: bool = Field(
         False,
-        description="freeze the piece embeddings of init or Kiwi; the model then packs small beside a packed init",
+        description="freeze the piece embeddings of init or Kiwi; the model then packs small next to a packed init",
     )
     encoder: EncoderSection
-    phases: tuple[Phase, ...] = Field(
+    phases: tuple[PhaseSettings, ...] = Field(
         min_length=1, description="training phases, run in this order under one learning rate schedule"
     )
     shares: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(
@@ -139,27 +146,34 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
         longest = max(phase.length for phase in self.phases)
         if longest > (positions := self.encoder.max_position_embeddings):
             raise ValueError(
-                f"a phase has length {longest}, the encoder {positions} positions:"
-                " raise encoder.max_position_embeddings"
-            )
+                Message(
+                    "a phase has length {longest}, the encoder {positions} positions: raise "
+                    "encoder.max_position_embeddings",
+                    longest=longest, positions=positions,
+                )
+            )  # fmt: skip
         return self
 
     @model_validator(mode="after")
     def check_combinations(self) -> Self:
         if self.embeddings == "kiwi" and (self.init or (self.distill.teacher and self.distill.begin)):
             raise ValueError(
-                "embeddings = 'kiwi' beside init or a teacher's weights: leave it out, they have their own"
+                Message("embeddings = 'kiwi' with init or a teacher's weights: leave it out, they have their own")
             )
         if self.frozen_embeddings and not self.init and self.embeddings == "drawn":
-            raise ValueError("frozen_embeddings would freeze random ones: set init, or embeddings = 'kiwi'")
+            raise ValueError(Message("frozen_embeddings would freeze random ones: set init, or embeddings = 'kiwi'"))
         if self.head.kind == "sampled" and {"rtd", "distill"} & set(self.objectives):
-            raise ValueError("head.kind = 'sampled': rtd and distill need the whole vocabulary: take kind = 'full'")
+            raise ValueError(
+                Message("head.kind = 'sampled': rtd and distill need the whole vocabulary: take kind = 'full'")
+            )
         if self.frozen_embeddings and "rtd" in self.objectives:
-            raise ValueError("frozen_embeddings: rtd learns its embeddings: leave one of them out")
+            raise ValueError(Message("frozen_embeddings: rtd learns its embeddings: leave one of them out"))
         if self.init and "rtd" in self.objectives:
-            raise ValueError("init has weights for neither generator nor detector: leave it out with rtd")
+            raise ValueError(Message("init has weights for neither generator nor detector: leave it out with rtd"))
         if ("distill" in self.objectives) != bool(self.distill.teacher):
-            raise ValueError("distill needs a teacher, and a teacher the objective: set distill.teacher, or remove it")
+            raise ValueError(
+                Message("distill needs a teacher, and a teacher the objective: set distill.teacher, or remove it")
+            )
         if self.init and self.distill.teacher and self.distill.begin:
-            raise ValueError("init and distill.begin both give the first weights: set distill.begin = false")
+            raise ValueError(Message("init and distill.begin both give the first weights: set distill.begin = false"))
         return self
