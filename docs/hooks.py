@@ -1,8 +1,8 @@
-"""What MkDocs takes from the code and from the rest of the repository, so that no page repeats it.
+"""MkDocs hooks: tables and help texts from the code, and pages from files outside docs/, so that no page repeats them.
 
-- `<!-- settings: clean -->` in a page becomes a table of the keys of that section, from its pydantic fields;
-  `<!-- commands -->` what `--help` says of each command, from click; `<!-- names -->` the public names of `korbert`.
-- Files outside docs/ (PAGES) become pages; links between all of them are those that a reader of the files has.
+- In a page, `<!-- settings: clean -->` becomes a table of the keys of that section, from its pydantic fields;
+  `<!-- commands -->` becomes the help of each command, from click; `<!-- names -->` the public names of `korbert`.
+- Files outside docs/ (PAGES) become pages. Links are written as for a reader of the repository and converted here.
 """
 
 import ast
@@ -25,7 +25,7 @@ from korbert.pipelines.stages.table import STAGES
 from korbert.tasks.kinds import KINDS
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = {  # a file outside docs/ -> its place in the site
+PAGES = {  # file outside docs/ -> page of the site
     "benchmarks/RESULTS.md": "results.md",
     "benchmarks/archive/2026-11.md": "archive.md",
     **{f"benchmarks/{path.name}": path.name for path in (ROOT / "benchmarks").glob("*.svg")},
@@ -34,7 +34,7 @@ PAGES = {  # a file outside docs/ -> its place in the site
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }
-TABS = {  # the tabs of the site, in their order
+TABS = {  # tabs of the site, in order -> their Korean titles
     "Get started": "시작하기",
     "Tutorials": "튜토리얼(영어)",
     "How-to": "사용법(영어)",
@@ -43,7 +43,7 @@ TABS = {  # the tabs of the site, in their order
     "Results": "결과(영어)",
     "한국어": "한국어",
 }
-OF_TASKS = {"nsmc": "classification", "korquad": "question-answering"}  # stages whose keys are those of a kind of task
+OF_TASKS = {"nsmc": "classification", "korquad": "question-answering"}  # stage -> the kind of task whose keys it has
 
 _LINK = re.compile(r"(?<=\]\()([^)#\s:]+)(?=[)#])")
 _MARK = re.compile(r"^<!-- (settings|commands|names)(?:: (\w+))? -->$", re.MULTILINE)
@@ -67,7 +67,7 @@ def on_page_markdown(markdown: str, page: Any, **_: object) -> str:
 
 
 def on_page_context(context: Any, page: Any, config: Any, nav: Any) -> None:
-    """Around a Korean page the theme and the tabs are Korean; its neighbours in the other language are left out."""
+    """On Korean pages, theme and tabs are Korean. Links to the previous and next page stay within one language."""
     config.theme["language"] = _language(page)
     for item, title in zip(nav.items, TABS, strict=True):
         item.title = TABS[title] if _language(page) == "ko" else title
@@ -77,7 +77,7 @@ def on_page_context(context: Any, page: Any, config: Any, nav: Any) -> None:
 
 
 def on_post_build(config: Any) -> None:
-    """The theme asks for a map of the site in each language."""
+    """Copies the sitemap for Korean: the theme requests one for each language."""
     shutil.copy(Path(config.site_dir) / "sitemap.xml", Path(config.site_dir) / "ko")
 
 
@@ -86,14 +86,14 @@ def _language(page: Any) -> str:
 
 
 def _known(what: str, section: str | None) -> str:
-    """What takes the place of a mark."""
+    """The Markdown that replaces a mark."""
     if section:
         return "\n".join(('<div class="keys" markdown>\n', *settings_table(section), "\n</div>"))
     return "\n\n".join(commands() if what == "commands" else public_names())
 
 
 def _link(target: str, source: str, page: str) -> str:
-    """The target of a link in a file of the repository, as the site needs it."""
+    """The link target within the site for a link target within the repository."""
     path = normpath(join(dirname(source), target))
     made = PAGES.get(path, path.removeprefix("docs/") if path.startswith("docs/") else None)
     return relpath(made, dirname(page) or ".") if made else target
@@ -103,7 +103,7 @@ def _link(target: str, source: str, page: str) -> str:
 
 
 def settings_table(section: str) -> Iterator[str]:
-    """The lines of a table of a stage's keys; of tasks, those of all kinds."""
+    """The lines of a table of a stage's keys; for `tasks`, the keys of all kinds."""
     if section == "tasks":
         rows = _rows_of_kinds()
     else:
@@ -117,7 +117,7 @@ def settings_table(section: str) -> Iterator[str]:
 
 
 def settings_rows(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, str]]:
-    """(key, default, description) of the keys of a section, tables inside it opened."""
+    """(key, default, description) of the keys of a section, including those of its nested tables."""
     for name, field in model.model_fields.items():
         key, inner = f"{prefix}.{name}", model_in(field.annotation)
         if field.exclude:
@@ -137,7 +137,7 @@ def _default(value: Any) -> str:
 
 
 def _rows_of_kinds() -> list[tuple[str, str, str]]:
-    """The keys of `[tasks.NAME]`: the default of most kinds, and behind the description where kinds differ."""
+    """The keys of `[tasks.NAME]`: the most common default; other defaults follow the description."""
     found: dict[str, dict[str, tuple[str, str]]] = {}
     for kind, entry in KINDS.items():
         for key, default, about in settings_rows(entry.section_class, "tasks.NAME"):
@@ -161,13 +161,13 @@ def _rows_of_kinds() -> list[tuple[str, str, str]]:
 
 
 def commands() -> Iterator[str]:
-    """What `--help` says of each command: parts of a page."""
+    """The help of each command, as parts of a page."""
     for name, command in cli.commands.items():
         context = click.Context(command, info_name=f"korbert {name}", max_content_width=1_000, show_default=True)
         yield f"## {name}"
         yield f"```text\n{' '.join(command.get_usage(context).removeprefix('Usage: ').split())}\n```"
         for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
-            as_it_is = paragraph.removeprefix("\b\n")  # click's mark of a paragraph that is not to be wrapped
+            as_it_is = paragraph.removeprefix("\b\n")  # click's mark for a paragraph that must not be wrapped
             yield _plain(paragraph) if as_it_is == paragraph else f"```text\n{as_it_is}\n```"
         records = [option.get_help_record(context) for option in command.get_params(context)]
         rows = [f"| `{option}` | {_plain(about)} |" for option, about in filter(None, records) if about]
@@ -175,7 +175,7 @@ def commands() -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Text of a terminal as Markdown: signs that would be read as marks are escaped."""
+    """Plain text as Markdown, with special characters escaped."""
     return re.sub(r"([\[\]*_|])", r"\\\1", text).replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -187,7 +187,7 @@ def public_names() -> Iterator[str]:
 
 
 def _defined(module: str, name: str) -> str:
-    """The full name of an object where it is defined, followed through what stubs and modules pass on."""
+    """The full name of an object where it is defined; re-exports in stubs and modules are followed."""
     for node in ast.parse(_text_of(module)).body:
         for alias in node.names if isinstance(node, ast.ImportFrom) else ():
             if (alias.asname or alias.name) == name:
