@@ -80,7 +80,7 @@ def _met(here: World) -> Store:
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:200]
         raise SettingsError(
-            "{host}:{port}: rank {rank} reaches no rank 0 there ({reason}): {advice}",
+            "{host}:{port}: rank {rank} cannot connect to rank 0 there ({reason}): {advice}",
             host=host,
             port=port,
             rank=here.rank,

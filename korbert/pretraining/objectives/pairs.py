@@ -65,7 +65,7 @@ def cut_into_examples(shards: Shards, room: int) -> tuple[NDArray[np.int64], NDA
 def cut_into_rows(lengths: NDArray[np.int64], room: int) -> NDArray[np.int64]:
     """(rows + 1,): the first example of each row, and the end. A row takes the next examples while they fit.
 
-    lengths: (examples,), each at most `room`. Rows begin anew every few thousand examples, so that each round cuts a
+    lengths: (examples,), each at most `room`. A new row begins every few thousand examples, so that each round cuts a
     row from all of these stretches at once.
     """
     ends = np.concatenate([[0], np.cumsum(lengths)])
