@@ -42,9 +42,8 @@ def choose_samples(rows: PretrainingRows, number: int = 3) -> list[Sample]:
 
     Determined by the shards and the rows' seed.
     """
-    searched = np.arange(min(_SEARCHED, len(rows)))
-    drawn = permuted(searched, len(rows), derived_seed("samples")).tolist()
-    samples = [Sample(index, rows.source(index), rows.example(0, index)) for index in drawn]
+    drawn = permuted(np.arange(min(_SEARCHED, len(rows))), len(rows), derived_seed("samples"))
+    samples = [Sample(index, rows.source(index), rows.example(0, index)) for index in drawn.tolist()]
 
     def unfit(sample: Sample) -> tuple[int, int]:
         """How many pieces the row is too short or too long by, and its surplus gaps."""
@@ -105,8 +104,13 @@ class Samples:
             best_of_gap = [{"piece": name, "probability": round(share, 6)} for name, share in guesses]
             probability = round(probabilities[gap, truth].item(), 6)
             shown.append({"piece": piece, "probability": probability, "guesses": best_of_gap})
-        text = stretches(row, self.tokenizer)
-        return {"step": step, "row": sample.number, "source": sample.source, "text": text, "gaps": shown}
+        return {
+            "step": step,
+            "row": sample.number,
+            "source": sample.source,
+            "text": stretches(row, self.tokenizer),
+            "gaps": shown,
+        }
 
 
 def stretches(row: Row, tokenizer: AnyTokenizer) -> list[str]:

@@ -64,7 +64,7 @@ def test_contradicting_variables_are_refused(monkeypatch, rank, size, message):
         ({}, "^RANK=1 WORLD_SIZE=2: several processes need MASTER_ADDR and MASTER_PORT, too: start them with torchrun"),
         (
             {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"},
-            "^127.0.0.1:1: rank 1 cannot connect to rank 0 there .*start all",
+            "^127.0.0.1:1: rank 1 cannot connect to rank 0 .*start all",
         ),
         ({"KORBERT_WAIT_FOR_RANKS": "soon"}, "^KORBERT_WAIT_FOR_RANKS='soon': is not an integer"),
         (
