@@ -86,8 +86,9 @@ class Updates:
         self._bad_step = torch.where(bad, step + 1, self._bad_step)
 
     def _counts(self, micro_batches: Sequence[Batch]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """What the loss divides by, added up over the processes (each counted its own rows), and the share of slots
-        that attention computes for padding, which on a GPU is none. Pieces are counted."""
+        """The label counts that the loss divides by, summed over the processes, each of which counts its own rows; and
+        the share of attention's slots that are padding (none on a GPU). Also adds to `pieces`.
+        """
         own = [sum(batch.get(name, 0) for batch in micro_batches) for name in ("pieces", "slots")]
         names = sorted(name for name in micro_batches[0] if name.endswith("_count"))  # one order in all processes
         pieces, slots, *sums = all_reduce([*own, *(int(micro_batches[0][name]) for name in names)])

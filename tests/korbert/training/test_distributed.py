@@ -4,7 +4,7 @@ from torch.distributed import HashStore
 
 from korbert.errors import EndedElsewhere, ModelError, SettingsError
 from korbert.system.ranks import World, all_reduce, all_reduce_max, broadcast, connected, is_silent, require_rows, world
-from korbert.training.distributed import WAIT, _said_once, add_over_world, joined
+from korbert.training.distributed import WAIT, _reported_once, add_over_world, joined
 
 CPU = torch.device("cpu")
 
@@ -89,10 +89,10 @@ def test_an_error_is_reported_by_one_process():
     store = HashStore()
     closed = RuntimeError("[gloo/transport/tcp/pair.cc:553] Connection closed by peer")
     own = ValueError("bad")
-    assert _said_once(own, World(1, 2), store) is own
+    assert _reported_once(own, World(1, 2), store) is own
     assert own.__notes__ == ["rank 1"]
-    assert isinstance(_said_once(closed, World(0, 2), store), EndedElsewhere)
-    assert isinstance(_said_once(ValueError("later"), World(0, 2), store), EndedElsewhere)
-    told = _said_once(closed, World(0, 2), HashStore())
+    assert isinstance(_reported_once(closed, World(0, 2), store), EndedElsewhere)
+    assert isinstance(_reported_once(ValueError("later"), World(0, 2), store), EndedElsewhere)
+    told = _reported_once(closed, World(0, 2), HashStore())
     assert isinstance(told, ModelError)
     assert str(told).startswith("one of 2 processes ended without an error")
