@@ -20,8 +20,13 @@ COUNTS = np.ones(2000, dtype=np.int64)
 
 
 def config_of(architecture):
-    without_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    return tiny_config(architecture, vocab_size=2000, intermediate_size=64, **without_dropout)
+    return tiny_config(
+        architecture,
+        vocab_size=2000,
+        intermediate_size=64,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
 
 
 @pytest.fixture(params=["bert", "modern"])
