@@ -89,11 +89,10 @@ class Samples:
     def _line(self, model: PretrainingModel, step: int, sample: Sample) -> JsonObject:
         row = sample.row
         device = device_of(model)
-        gaps = row["label_places"]
         names = "input_ids", "token_type_ids", "boundaries"
         inputs = {name: torch.from_numpy(row[name])[None].to(device) for name in names}
         hidden = model.encoder(**inputs)  # (1, T, D)
-        scores = model.mlm_head(hidden[0, torch.from_numpy(gaps).to(device)])
+        scores = model.mlm_head(hidden[0, torch.from_numpy(row["label_places"]).to(device)])
         probabilities = scores.float().softmax(-1).cpu()  # (gaps, V)
         best = probabilities.topk(_TOP)
 

@@ -54,7 +54,6 @@ class Updates:
     def update(self, step: int, micro_batches: Sequence[Batch]) -> None:
         """Performs update `step` (0-based) on this process's micro-batches. Does not synchronize with the device."""
         plan = self._plan
-        size = self._here.size
         torch.manual_seed(derived_seed(plan.seed, step, self._here.rank))  # of dropout
         self.model.train()
 
@@ -67,9 +66,11 @@ class Updates:
             with ddp.no_sync() if ddp and number < len(micro_batches) else nullcontext():
                 with autocast(self.device, plan.precision):
                     values = self._objective(on_device)
-                weight = on_device.get("weight", 1 / (size * len(micro_batches)))
+                weight = on_device.get("weight", 1 / (self._here.size * len(micro_batches)))
                 weighted = {name: value * weight for name, value in values.items()}
-                torch.autograd.backward(weighted["loss"] * size)  # DistributedDataParallel averages over processes
+                torch.autograd.backward(
+                    weighted["loss"] * self._here.size
+                )  # DistributedDataParallel averages over processes
             for name, value in weighted.items():
                 totals[name] = totals[name] + value.detach() if name in totals else value.detach()
         summed = add_over_world(torch.stack([value.float() for value in totals.values()]), self._here)
@@ -146,11 +147,10 @@ class Updates:
         for full_name, tensor in checkpoint.tensors.items():
             kind, name = full_name.split("/", 1)
             states[kind][name] = tensor
-        plan = record["plan"]
         differences = [
-            Message("{name}: {own} here, {saved} there", name=name, own=own, saved=plan.get(name))
+            Message("{name}: {own} here, {saved} there", name=name, own=own, saved=record["plan"].get(name))
             for name, own in self._plan.record().items()
-            if own != plan.get(name)
+            if own != record["plan"].get(name)
         ]
         tensors = dict(_saved_tensors(self.model))
         shapes = {name: tensor.shape for name, tensor in tensors.items()}
