@@ -117,7 +117,7 @@ def load_encoder(folder: str | Path, config: TransformersConfig) -> Transformers
         with quietly():
             model, report = class_of(config.model_type).from_pretrained(
                 folder,
-                config=their_config(config),
+                config=their_config(config.model_type, config.transformers),
                 local_files_only=True,
                 trust_remote_code=False,
                 use_safetensors=True,

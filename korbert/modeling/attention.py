@@ -75,10 +75,9 @@ def attend(qkv: Tensor, rows: Rows, radius: int | None = None, dropout: float = 
         from torch.nn.attention.varlen import varlen_attn
 
         query, key, value = qkv.unbind(1)
-        starts = rows.starts
-        longest = rows.longest
         side = -1 if radius is None else radius
-        mixed = varlen_attn(query, key, value, starts, starts, longest, longest, window_size=(side, side))
+        layout = (rows.starts, rows.starts, rows.longest, rows.longest)  # of queries, of keys
+        mixed = varlen_attn(query, key, value, *layout, window_size=(side, side))
         assert isinstance(mixed, Tensor)
         return mixed
     dtype = qkv.dtype

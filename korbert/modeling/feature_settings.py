@@ -1,7 +1,7 @@
 """Settings of a head on a frozen encoder: which layers it reads, and its architecture. Imports no torch."""
 
 import re
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
 
@@ -15,26 +15,22 @@ _SEVERAL = re.compile(r"(sum|concat|weighted sum) of (?:(all)|last (\d{1,4}|two|
 HeadName = Literal["linear", "mlp", "bilstm"]
 
 
-class Chosen(NamedTuple):
-    """Layer indices, 0 being the embeddings, and how their vectors are combined; `one`: a single layer."""
-
-    places: tuple[int, ...]
-    mix: Literal["one", "sum", "concat", "weighted sum"]
-
-
-def chosen_layers(layers: str, count: int) -> Chosen:
+def chosen_layers(layers: str, count: int) -> tuple[tuple[int, ...], str]:
     """Resolves `layers` for an encoder of `count` layers. SettingsError if it has too few.
 
-    `all` excludes the embeddings, as in Devlin et al. 2019, table 7.
+    Returns the indices of the layers, 0 being the embeddings, and how their vectors are combined: "one" (a single
+    layer), "sum", "concat" or "weighted sum". `all` excludes the embeddings, as in Devlin et al. 2019, table 7.
     """
-    if match := _SEVERAL.fullmatch("weighted sum of all" if layers == "weighted sum" else layers):
+    if layers == "weighted sum":
+        layers = "weighted sum of all"
+    if match := _SEVERAL.fullmatch(layers):
         mix, whole, last = match.groups()
         number = count if whole else _WORDS.get(last) or int(last)
         if not 1 <= number <= count:
             raise SettingsError(
                 "layers {layers!r}: the encoder has {count} layers: take {count} or fewer", layers=layers, count=count
             )
-        return Chosen(tuple(range(count + 1 - number, count + 1)), mix)  # type: ignore[arg-type]
+        return tuple(range(count + 1 - number, count + 1)), mix
     if layers not in _SINGLE and not re.fullmatch(r"\d{1,4}", layers):
         raise SettingsError(
             'layers {layers!r:.60}: take "last", "first" (the embeddings), "second-to-last", a '
@@ -48,7 +44,7 @@ def chosen_layers(layers: str, count: int) -> Chosen:
             layers=layers,
             count=count,
         )
-    return Chosen((place % (count + 1),), "one")
+    return (place % (count + 1),), "one"
 
 
 class FeatureSettings(BaseModel, frozen=True, extra="forbid"):

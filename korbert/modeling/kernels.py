@@ -1,4 +1,4 @@
-"""The functions of PyTorch that are used here and are not public, in one place, each with what takes its place."""
+"""Private functions of PyTorch that korbert uses, each with a fallback for versions without it."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 CPU_ATTENTION: Any = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
-"""The operator of attention on a CPU, which PyTorch's counter of operations does not know; None if there is none."""
+"""PyTorch's CPU attention operator, which its FLOP counter does not know; None if this version has none."""
 
 
 def int8_products(vectors: Tensor, codes: Tensor, scales: Tensor) -> Tensor:

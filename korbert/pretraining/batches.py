@@ -33,8 +33,8 @@ Row = dict[str, NDArray[Any]]
 class PretrainingRows:
     """Rows by epoch and number. files: shards; max_length: pieces a row, special tokens included.
 
-    objectives: a row is one segment without "nsp", "sop" and "spans". fill: a row takes as many examples that follow
-    each other in the corpus as fit, of one document or of several; each keeps its own [CLS], and none sees another.
+    objectives: a row is one segment without "nsp", "sop" and "spans". fill: a row takes as many consecutive examples of
+    the corpus as fit, of one document or of several; each keeps its own [CLS], and attention stays within an example.
     negatives: the sampler of a sampled vocabulary head. spans: with "spans", finds them. shares: of the sources among
     the rows, as Mixture takes them.
     """

@@ -11,10 +11,10 @@ ObjectiveName = Literal["mlm", "nsp", "sop", "rtd", "spans", "distill"]
 
 def check_objectives(names: tuple[ObjectiveName, ...]) -> tuple[ObjectiveName, ...]:
     """Returns the names if they can be combined. ValueError otherwise."""
-    beside = {"mlm": {"nsp", "sop", "spans", "distill"}, "rtd": {"nsp", "sop"}}
-    main = set(names) & beside.keys()
-    others = set(names) - beside.keys()
-    fit = len(main) == 1 and others <= beside[min(main)] and not {"nsp", "sop"} <= others
+    partners = {"mlm": {"nsp", "sop", "spans", "distill"}, "rtd": {"nsp", "sop"}}
+    main = set(names) & partners.keys()
+    others = set(names) - partners.keys()
+    fit = len(main) == 1 and others <= partners[min(main)] and not {"nsp", "sop"} <= others
     if len(set(names)) < len(names) or not fit:
         raise ValueError(
             Message("do not go together: name mlm (with nsp or sop, spans, distill), or rtd (with nsp or sop)")

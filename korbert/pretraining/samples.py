@@ -42,9 +42,8 @@ def choose_samples(rows: PretrainingRows, number: int = 3) -> list[Sample]:
 
     Determined by the shards and the rows' seed.
     """
-    searched = np.arange(min(_SEARCHED, len(rows)))
-    drawn = permuted(searched, len(rows), derived_seed("samples")).tolist()
-    samples = [Sample(index, rows.source(index), rows.example(0, index)) for index in drawn]
+    drawn = permuted(np.arange(min(_SEARCHED, len(rows))), len(rows), derived_seed("samples"))
+    samples = [Sample(index, rows.source(index), rows.example(0, index)) for index in drawn.tolist()]
 
     def unfit(sample: Sample) -> tuple[int, int]:
         """How many pieces the row is too short or too long by, and its surplus gaps."""
@@ -90,11 +89,10 @@ class Samples:
     def _line(self, model: PretrainingModel, step: int, sample: Sample) -> JsonObject:
         row = sample.row
         device = device_of(model)
-        gaps = row["label_places"]
         names = "input_ids", "token_type_ids", "boundaries"
         inputs = {name: torch.from_numpy(row[name])[None].to(device) for name in names}
         hidden = model.encoder(**inputs)  # (1, T, D)
-        scores = model.mlm_head(hidden[0, torch.from_numpy(gaps).to(device)])
+        scores = model.mlm_head(hidden[0, torch.from_numpy(row["label_places"]).to(device)])
         probabilities = scores.float().softmax(-1).cpu()  # (gaps, V)
         best = probabilities.topk(_TOP)
 
@@ -105,8 +103,13 @@ class Samples:
             best_of_gap = [{"piece": name, "probability": round(share, 6)} for name, share in guesses]
             probability = round(probabilities[gap, truth].item(), 6)
             shown.append({"piece": piece, "probability": probability, "guesses": best_of_gap})
-        text = stretches(row, self.tokenizer)
-        return {"step": step, "row": sample.number, "source": sample.source, "text": text, "gaps": shown}
+        return {
+            "step": step,
+            "row": sample.number,
+            "source": sample.source,
+            "text": stretches(row, self.tokenizer),
+            "gaps": shown,
+        }
 
 
 def stretches(row: Row, tokenizer: AnyTokenizer) -> list[str]:

@@ -104,7 +104,7 @@ def _blocks(file: Path) -> Iterator[_Block]:
         table = datasets.Dataset.from_file(str(file)).data.table
     except (OSError, pa.ArrowInvalid) as error:
         raise ArtifactError(
-            "{file}: no Arrow stream file ({error}); rebuild the shards", file=file, error=error
+            "{file}: is not an Arrow stream file ({error}); rebuild the shards", file=file, error=error
         ) from error
     missing = [name for name in _COLUMNS if name not in table.column_names]
     if missing:

@@ -44,21 +44,21 @@ def joined(device: torch.device) -> Iterator[World]:
         importlib.import_module(name)
     if device.type == "cuda":
         torch.cuda.set_device(number_in("LOCAL_RANK", 0))  # the device of plain "cuda" from here on
-    store = _met(here)
+    store = _rendezvous(here)
     backend = "nccl" if device.type == "cuda" else "gloo"
     torch.distributed.init_process_group(backend, store=store, rank=here.rank, world_size=here.size, timeout=_TRAINING)
     Connection.group = torch.distributed.new_group(backend="gloo", timeout=_DECISIONS)
     try:
         yield here
     except Exception as error:
-        raise _said_once(error, here, store) from error
+        raise _reported_once(error, here, store) from error
     finally:
         Connection.group = None
         torch.distributed.destroy_process_group()
 
 
-def _met(here: World) -> Store:
-    """The store, once all processes have registered in it."""
+def _rendezvous(here: World) -> Store:
+    """The store that connects the processes, once all of them have registered in it."""
     seconds = number_in(WAIT, _WAIT_SECONDS)
     host = os.environ.get("MASTER_ADDR")
     port = number_in("MASTER_PORT", 0)
@@ -80,7 +80,7 @@ def _met(here: World) -> Store:
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:200]
         raise SettingsError(
-            "{host}:{port}: rank {rank} reaches no rank 0 there ({reason}): {advice}",
+            "{host}:{port}: rank {rank} cannot connect to rank 0 there ({reason}): {advice}",
             host=host,
             port=port,
             rank=here.rank,
@@ -105,11 +105,11 @@ def _met(here: World) -> Store:
     return store
 
 
-def _said_once(error: Exception, here: World, store: Store) -> Exception:
-    """The error in the process that reports it, EndedElsewhere in the others: the first to ask reports.
+def _reported_once(error: Exception, here: World, store: Store) -> Exception:
+    """The error, in the process that is to report it; EndedElsewhere in the others. The first to ask reports.
 
-    A process asks before its connection closes, so those that are ended by that come too late. What all meet at once
-    (a NaN loss) is left to rank 0.
+    A process asks before its connections close, so it is earlier than those that fail because of that. An error that
+    all of them meet at once (a NaN loss) is left to rank 0.
     """
     if isinstance(error, EndedElsewhere):
         return error

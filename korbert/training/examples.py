@@ -22,7 +22,7 @@ class Examples:
 
     input_ids: int32. boundaries: uint8, one level per piece. offsets: (N + 1,) int64. labels: (N, ...), the targets:
     int64 label ids, float32 scores, or one number per label. seconds: (N,) int64, the position in each row where the
-    second text begins; None for single texts. cut: rows whose texts had more pieces.
+    second text begins; None for single texts. cut: number of rows whose texts were truncated.
     """
 
     input_ids: NDArray[np.int32]

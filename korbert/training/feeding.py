@@ -34,9 +34,9 @@ _ALIGNMENT = 64  # bytes
 StepBatches = Callable[[int], Sequence[Batch]]
 """Update (0-based) -> its micro-batches, on the processor.
 
-Pure, and free of PyTorch's global generator: a thread makes those of the next update while this one runs, or
-`row_workers` processes those of the next ones, for which it has to be something that can be pickled. The trained bytes
-do not depend on their number.
+A pure function that does not use PyTorch's global generator: a thread calls it for the next update while this one
+runs, or `row_workers` processes call it for the next ones, for which it must be picklable. The trained bytes do not
+depend on their number.
 
 Under torchrun: this process's part of the step (`connected`), at least one micro-batch, with weights as
 shares of the whole step. Keys that end in `_count` are numbers of the part, added up before the loss sees them.

@@ -22,7 +22,7 @@ from korbert.training import checkpoints
 from korbert.training.devices import autocast, choose_precision, memory_kept
 from korbert.training.distributed import joined
 from korbert.training.feeding import StepBatches, fed
-from korbert.training.metric_files import MetricFiles, open_metric_files
+from korbert.training.metric_files import MetricFiles
 from korbert.training.plan import TrainingOutput, TrainingPlan
 from korbert.training.updates import LossFunction, Updates
 
@@ -63,10 +63,8 @@ def fit(
     plan = replace(plan, precision=choose_precision(device, plan.precision))
     with joined(device) as here, memory_kept(device) as release, handled_signals() as arrived, ExitStack() as files:
         updates = Updates(model.to(device), loss, plan, device, here)
-        run = _Run(updates, plan, here, output or TrainingOutput(), evaluate)
+        run = _Run(updates, plan, here, output or TrainingOutput(), evaluate, files)
         first_step = run.done
-        if here.is_main_process:
-            run.metric_files = files.enter_context(open_metric_files(run.output, first_step))
         advance = files.enter_context(track(description, plan.steps, "steps", done=first_step))
         number = 0  # of a signal
         remaining = range(first_step, plan.steps)
@@ -89,8 +87,10 @@ def fit(
 
 @dataclass
 class _Run:
-    """A run in progress, from the newest checkpoint: what is due after each update. done: updates; figures: of the last
-    line of metrics, for the progress bar; heldout: of the last evaluation.
+    """A run in progress, from the newest checkpoint: what is due after each update. One process writes the files.
+
+    stack: closes them. done: updates; figures: of the last line of metrics, for the progress bar; heldout: of the last
+    evaluation.
     """
 
     updates: Updates
@@ -98,9 +98,9 @@ class _Run:
     here: World
     output: TrainingOutput
     evaluate: Evaluate | None
+    stack: ExitStack
 
     def __post_init__(self) -> None:
-        self.metric_files = MetricFiles()
         self.figures = ""
         self.done = 0
         self.heldout: Mapping[str, float] = {}
@@ -113,6 +113,8 @@ class _Run:
         self._saved_at = kept.clock() if kept else 0.0
         self._seconds = self._waited = 0.0  # since the last line of metrics
         self._logged_pieces = self.updates.pieces
+        written = self.output if self.here.is_main_process else TrainingOutput()
+        self._files = MetricFiles(written, self.done, self.stack)
 
     def after_update(self, done: int, started: float, waited: float) -> None:
         """What is due: a line of metrics, an evaluation, a checkpoint, in this order.
@@ -135,14 +137,14 @@ class _Run:
             pieces = self.updates.pieces - self._logged_pieces
             self._logged_pieces = self.updates.pieces
             means = {"pieces": self.updates.pieces, **self.updates.means()}
-            self.metric_files.train(done, means, self._seconds, self._waited, pieces)
+            self._files.train(done, means, self._seconds, self._waited, pieces)
             speed = f", {pieces / self._seconds:,.0f} pieces/s" if pieces else ""
             self.figures = f"loss {means['loss']:.4g}, rate {means['learning_rate']:.3g}{speed}"
             self._seconds = self._waited = 0.0
         if self.evaluate and evaluated:
             with torch.no_grad(), autocast(self.updates.device, self.plan.precision):
                 self.heldout = dict(self.evaluate(self.updates.model.eval(), done))
-            self.metric_files.write("heldout", done, {"pieces": self.updates.pieces, **self.heldout})
+            self._files.write("heldout", done, {"pieces": self.updates.pieces, **self.heldout})
         if save:
             self._save()
 
@@ -162,8 +164,8 @@ class _Run:
         kept = self.output.checkpoints
         assert kept is not None
         if self.here.is_main_process:
-            if self.metric_files.metrics:
-                self.metric_files.metrics.sync()
+            if self._files.metrics:
+                self._files.metrics.sync()
             checkpoints.save(kept.folder, self.updates.checkpoint(self.done, self.heldout), kept.keep)
         self._saved_step = self.done
         self._saved_at = kept.clock()

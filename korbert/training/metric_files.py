@@ -5,9 +5,8 @@ import logging
 import math
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from korbert.errors import ArtifactError
@@ -54,46 +53,41 @@ class JsonLines:
         self._file.close()
 
 
-@dataclass
 class MetricFiles:
-    """Open files; None: not written. A step is a number of updates done. draw: (name, value, step) -> TensorBoard."""
+    """The files of `output`, open until `stack` ends. A step is a number of updates done.
 
-    metrics: JsonLines | None = None
-    timing: JsonLines | None = None
-    draw: Callable[[str, float, int], object] = lambda name, value, step: None
+    What earlier runs wrote about steps after `first_step` is removed from them. metrics: None if it is not written.
+    """
+
+    def __init__(self, output: TrainingOutput, first_step: int, stack: ExitStack) -> None:
+        self.metrics: JsonLines | None = None
+        self._timing: JsonLines | None = None
+        self._draw: Callable[[str, float, int], object] = lambda name, value, step: None  # on TensorBoard
+        if output.metrics is not None:
+            self.metrics = stack.enter_context(closing(JsonLines(output.metrics, first_step)))
+        if output.timing is not None:
+            self._timing = stack.enter_context(closing(JsonLines(output.timing, first_step)))
+            self._timing.write({"kind": "start", "step": first_step})
+        if output.tensorboard is not None:
+            from torch.utils.tensorboard import SummaryWriter  # a second to import
+
+            board = stack.enter_context(closing(SummaryWriter(str(output.tensorboard), purge_step=first_step + 1)))
+            self._draw = board.add_scalar
+            folder = shlex.quote(str(output.tensorboard))
+            _logger.info(Message("curves: tensorboard --logdir {folder}", folder=folder))
 
     def train(self, step: int, values: Mapping[str, float], seconds: float, waited: float, pieces: int) -> None:
         """values: means since the line before. seconds, those of them waited for rows, and pieces: sums since then."""
         speed = pieces / seconds if seconds else 0.0
-        if self.timing:
+        if self._timing:
             times = {"seconds": seconds, "waited_seconds": waited, "pieces_per_second": speed}
-            self.timing.write({"kind": "train", "step": step, **times})
+            self._timing.write({"kind": "train", "step": step, **times})
         self.write("train", step, values)
-        self.draw("train/pieces_per_second", speed, step)
+        self._draw("train/pieces_per_second", speed, step)
 
     def write(self, kind: str, step: int, values: Mapping[str, float]) -> None:
         """A line of "train", or of "heldout", the result of `evaluate`."""
         if self.metrics:
             self.metrics.write({"kind": kind, "step": step, **values})
         for name, value in values.items():
-            self.draw(f"{kind}/{name}", value, step)
-
-
-@contextmanager
-def open_metric_files(output: TrainingOutput, first_step: int) -> Iterator[MetricFiles]:
-    """Opens the files of `output`, without what earlier runs wrote about steps after `first_step`."""
-    with ExitStack() as stack:
-        files = MetricFiles()
-        if output.metrics is not None:
-            files.metrics = stack.enter_context(closing(JsonLines(output.metrics, first_step)))
-        if output.timing is not None:
-            files.timing = stack.enter_context(closing(JsonLines(output.timing, first_step)))
-            files.timing.write({"kind": "start", "step": first_step})
-        if output.tensorboard is not None:
-            from torch.utils.tensorboard import SummaryWriter  # a second to import
-
-            board = stack.enter_context(closing(SummaryWriter(str(output.tensorboard), purge_step=first_step + 1)))
-            files.draw = board.add_scalar
-            folder = shlex.quote(str(output.tensorboard))
-            _logger.info(Message("curves: tensorboard --logdir {folder}", folder=folder))
-        yield files
+            self._draw(f"{kind}/{name}", value, step)

@@ -119,5 +119,9 @@ class TrainingOutput:
     @classmethod
     def below(cls, folder: Path, checkpoint_every: int) -> Self:
         """All four in one folder: checkpoints/, metrics.jsonl, timing.jsonl, tensorboard/."""
-        checkpoints = Checkpointing(folder / "checkpoints", checkpoint_every)
-        return cls(checkpoints, folder / "metrics.jsonl", folder / "timing.jsonl", folder / "tensorboard")
+        return cls(
+            checkpoints=Checkpointing(folder / "checkpoints", checkpoint_every),
+            metrics=folder / "metrics.jsonl",
+            timing=folder / "timing.jsonl",
+            tensorboard=folder / "tensorboard",
+        )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from korbert.errors import ModelFailed
+from korbert.messages import Message
 from korbert.system import all_reduce_max, connected
 from korbert.training.devices import Batch, autocast, memory_kept, moved
 from korbert.training.distributed import add_over_world
@@ -24,7 +25,9 @@ class NotFinite(ModelFailed):
 
     def __init__(self, what: str = "scores", model: str = "the model") -> None:
         super().__init__(
-            "{model}: its {what} are not finite: train it again with a lower learning_rate", model=model, what=what
+            Message(
+                "{model}: its {what} are not finite: train it again with a lower learning_rate", model=model, what=what
+            )
         )
         self.what = what
 

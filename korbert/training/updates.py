@@ -54,7 +54,6 @@ class Updates:
     def update(self, step: int, micro_batches: Sequence[Batch]) -> None:
         """Performs update `step` (0-based) on this process's micro-batches. Does not synchronize with the device."""
         plan = self._plan
-        size = self._here.size
         torch.manual_seed(derived_seed(plan.seed, step, self._here.rank))  # of dropout
         self.model.train()
 
@@ -67,9 +66,11 @@ class Updates:
             with ddp.no_sync() if ddp and number < len(micro_batches) else nullcontext():
                 with autocast(self.device, plan.precision):
                     values = self._objective(on_device)
-                weight = on_device.get("weight", 1 / (size * len(micro_batches)))
+                weight = on_device.get("weight", 1 / (self._here.size * len(micro_batches)))
                 weighted = {name: value * weight for name, value in values.items()}
-                torch.autograd.backward(weighted["loss"] * size)  # DistributedDataParallel averages over processes
+                torch.autograd.backward(
+                    weighted["loss"] * self._here.size
+                )  # DistributedDataParallel averages over processes
             for name, value in weighted.items():
                 totals[name] = totals[name] + value.detach() if name in totals else value.detach()
         summed = add_over_world(torch.stack([value.float() for value in totals.values()]), self._here)
@@ -86,8 +87,9 @@ class Updates:
         self._bad_step = torch.where(bad, step + 1, self._bad_step)
 
     def _counts(self, micro_batches: Sequence[Batch]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """What the loss divides by, added up over the processes (each counted its own rows), and the share of slots
-        that attention computes for padding, which on a GPU is none. Pieces are counted."""
+        """The label counts that the loss divides by, summed over the processes, each of which counts its own rows; and
+        the share of attention's slots that are padding (none on a GPU). Also adds to `pieces`.
+        """
         own = [sum(batch.get(name, 0) for batch in micro_batches) for name in ("pieces", "slots")]
         names = sorted(name for name in micro_batches[0] if name.endswith("_count"))  # one order in all processes
         pieces, slots, *sums = all_reduce([*own, *(int(micro_batches[0][name]) for name in names)])
@@ -145,11 +147,10 @@ class Updates:
         for full_name, tensor in checkpoint.tensors.items():
             kind, name = full_name.split("/", 1)
             states[kind][name] = tensor
-        plan = record["plan"]
         differences = [
-            Message("{name}: {own} here, {saved} there", name=name, own=own, saved=plan.get(name))
+            Message("{name}: {own} here, {saved} there", name=name, own=own, saved=record["plan"].get(name))
             for name, own in self._plan.record().items()
-            if own != plan.get(name)
+            if own != record["plan"].get(name)
         ]
         tensors = dict(_saved_tensors(self.model))
         shapes = {name: tensor.shape for name, tensor in tensors.items()}

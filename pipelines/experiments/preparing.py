@@ -311,7 +311,7 @@ def _head_build(ready: PreparedTask, name: str) -> Build:
     encoder = ready.start.encoder
     if name == "scratch":
         encoder = ready.task.model(config, torch.Generator().manual_seed(ready.settings.seeds[0])).encoder
-    layers = chosen_layers(features.layers, config.num_hidden_layers).places
+    layers, _ = chosen_layers(features.layers, config.num_hidden_layers)
     kept = kept_vectors(ready, encoder, layers, f"vectors of {name}")
     spread = kept.spread(ready.parts["train"].examples, layers)
     head = ready.task.head()

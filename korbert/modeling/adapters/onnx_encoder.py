@@ -1,4 +1,4 @@
-"""Runs an encoder with ONNX Runtime behind the interface of Encoder. onnx_export.py makes the graph."""
+"""Runs an encoder with ONNX Runtime, with the interface of Encoder. onnx_export.py makes the graph."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor

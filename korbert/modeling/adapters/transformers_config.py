@@ -40,7 +40,7 @@ def adapted_config(theirs: Mapping[str, object]) -> TransformersConfig:
     class_of(model_type)  # refuses others
     if theirs.get("is_decoder") or theirs.get("is_encoder_decoder") or theirs.get("causal"):
         raise ModelError("is a decoder, which sees no later pieces: take an encoder")
-    config = _parsed(model_type, {key: value for key, value in theirs.items() if key not in _NOT_KEPT})
+    config = their_config(model_type, {key: value for key, value in theirs.items() if key not in _NOT_KEPT})
     pad = config.pad_token_id if isinstance(config.pad_token_id, int) else 0
     positions = getattr(config, "max_position_embeddings", None) or _NO_LIMIT
     types = 0 if model_type in _NO_TOKEN_TYPES else 3 if model_type == "funnel" else config.type_vocab_size
@@ -72,12 +72,8 @@ def class_of(model_type: str) -> Any:
     return getattr(package("transformers", f"an encoder of architecture {model_type}"), CLASSES[model_type])
 
 
-def their_config(config: TransformersConfig) -> object:
-    """The config object of `transformers`."""
-    return _parsed(config.model_type, config.transformers)
-
-
-def _parsed(model_type: str, values: Mapping[str, object]) -> Any:
+def their_config(model_type: str, values: Mapping[str, object]) -> Any:
+    """The config object of `transformers`. ModelError if the values of its config.json are not valid."""
     kind = class_of(model_type).config_class
     try:
         with quietly():

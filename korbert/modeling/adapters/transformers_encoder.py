@@ -35,7 +35,8 @@ class TransformersEncoder(nn.Module):
             with quietly(), torch.random.fork_rng(devices=[], enabled=generator is not None):
                 if generator is not None:
                     torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
-                model = class_of(config.model_type)._from_config(their_config(config), **options(config))
+                theirs = their_config(config.model_type, config.transformers)
+                model = class_of(config.model_type)._from_config(theirs, **options(config))
         self.model: Any = model
 
     @property

@@ -218,7 +218,7 @@ def load_model(
         )
     _check_vocabulary(model.config, tokenizer, folder)
 
-    # Last, since everything above says more than that a file was changed.
+    # Last, because the errors above say more than that a file was changed.
     record = home / "tokenizer" / RECORD
     if "tokenizer_record_sha256" in config and sha256_of(record) != config["tokenizer_record_sha256"]:
         raise _changed(record)

@@ -21,14 +21,12 @@ def take_layers(model: PretrainingModel, teacher: PretrainingModel) -> None:
     A reader's head that the teacher lacks stays as it is. ModelError if the two differ in more than the number of
     layers.
     """
-    many = teacher.config.distinct_layers
-    few = model.config.distinct_layers
     weights = teacher.state_dict()
     own = model.state_dict()
     for name in own:
         parts = name.split(".")
         if name.startswith("encoder.layers."):
-            parts[2] = str(int(parts[2]) * many // few)
+            parts[2] = str(int(parts[2]) * teacher.config.distinct_layers // model.config.distinct_layers)
         source = weights.get(".".join(parts))
         if source is None and name.startswith("reader."):
             continue

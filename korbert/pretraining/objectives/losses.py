@@ -29,7 +29,7 @@ class Loss:
     """
 
     def encoded(self, model: Any, batch: Batch, rows: Rows) -> tuple[Batch, list[Part]]:
-        """One pass over a batch of PretrainingRows: the batch, with what objectives read beside it, and their parts."""
+        """One pass over a batch of PretrainingRows: the batch with what objectives also read, and their parts."""
         raise NotImplementedError
 
     def __call__(self, model: Any, batch: Batch) -> dict[str, Tensor]:

@@ -43,10 +43,11 @@ class Prediction(Objective):
     def loss(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         """Over the whole vocabulary, or over the batch's negatives; entries are its vectors of labels and negatives."""
         hidden = model.mlm.transform(vectors)
-        labels = batch["labels"]
         if "entries" not in batch:
-            return full_loss(hidden, model.encoder.token_weight, model.mlm.bias, labels)
-        return sampled_loss(hidden, batch["entries"], model.mlm.bias, labels, batch["negatives"], batch["log_expected"])
+            return full_loss(hidden, model.encoder.token_weight, model.mlm.bias, batch["labels"])
+        return sampled_loss(
+            hidden, batch["entries"], model.mlm.bias, batch["labels"], batch["negatives"], batch["log_expected"]
+        )
 
     def score(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         total = torch.zeros(3, dtype=torch.float64)

@@ -65,7 +65,7 @@ def cut_into_examples(shards: Shards, room: int) -> tuple[NDArray[np.int64], NDA
 def cut_into_rows(lengths: NDArray[np.int64], room: int) -> NDArray[np.int64]:
     """(rows + 1,): the first example of each row, and the end. A row takes the next examples while they fit.
 
-    lengths: (examples,), each at most `room`. Rows begin anew every few thousand examples, so that each round cuts a
+    lengths: (examples,), each at most `room`. A new row begins every few thousand examples, so that each round cuts a
     row from all of these stretches at once.
     """
     ends = np.concatenate([[0], np.cumsum(lengths)])
@@ -136,7 +136,6 @@ class Pairs:
 
     def _foreign(self, own: int, length: int, rng: np.random.Generator) -> PlaceRange | None:
         """Whole sentences of `length` pieces together, from another document of the same source; None if not found."""
-        edges = self._shards.edges
         firsts, ranks = self._runs[int(self._shards.sources[own])]
         for _ in range(self._settings.tries):
             rank = rng.integers(ranks[-1], size=_PLACES_A_TRY)
@@ -145,7 +144,7 @@ class Pairs:
             ends = begins + length
             fits = (self._begins[ends >> 3] >> (ends & 7)) & 1
             for begin in begins[fits.nonzero()].tolist():
-                document = int(edges.searchsorted(begin, side="right")) - 1
-                if document != own and begin + length <= edges[document + 1]:
+                document = int(self._shards.document(begin))
+                if document != own and begin + length <= self._shards.edges[document + 1]:
                     return begin, begin + length
         return None

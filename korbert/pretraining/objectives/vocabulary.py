@@ -91,8 +91,7 @@ def sampled_loss(
     right = (vectors * own).sum(dim=1).float() + bias[labels]  # (M,)
     scores = F.linear(vectors, others, bias[negatives]).float() - log_expected  # (M, S)
     scores = scores.masked_fill(labels[:, None] == negatives, float("-inf"))
-    log_z = torch.logaddexp(scores.logsumexp(dim=1), right)
-    return (log_z - right).sum()
+    return (torch.logaddexp(scores.logsumexp(dim=1), right) - right).sum()
 
 
 def looked_up(batch: Batch, weight: Tensor) -> tuple[Tensor | None, Batch]:

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from korbert.modeling.attention import SelfAttention, View, attend, rotated, rotation
+from korbert.modeling.attention import Rotated, SelfAttention, View, attend, rotation
 from korbert.modeling.rows import Rows
 from tests.korbert.tiny import tiny_config
 
@@ -60,13 +60,13 @@ def test_local_attention_needs_memory_linear_in_the_row(monkeypatch):
 def test_rotation_rotates_queries_and_keys_but_not_values():
     qkv = torch.randn(5, 3, HEADS, SIZE, dtype=torch.float64, requires_grad=True)
     turn = rotation(torch.tensor([0, 1, 2, 30, 31]), SIZE, 100.0)
-    turned = rotated(qkv, turn)
+    turned = Rotated.apply(qkv, *turn)
     pairs = torch.complex(qkv[:, :2, :, :2].float(), qkv[:, :2, :, 2:].float())
     wanted = pairs * torch.complex(*turn)[:, None, None]
     torch.testing.assert_close(turned[:, :2, :, :2], wanted.real.double(), atol=1e-6, rtol=0)
     torch.testing.assert_close(turned[:, :2, :, 2:], wanted.imag.double(), atol=1e-6, rtol=0)
     assert torch.equal(turned[:, 2], qkv[:, 2])
-    assert torch.autograd.gradcheck(lambda states: rotated(states, turn), qkv, eps=1e-2, atol=1e-4)
+    assert torch.autograd.gradcheck(lambda states: Rotated.apply(states, *turn), qkv, eps=1e-2, atol=1e-4)
 
 
 @pytest.mark.parametrize("radius", [None, 2])

@@ -11,12 +11,16 @@ EQUAL = "layer_groups {} does not divide 4 layers into equal groups of two or mo
 def test_defaults_are_those_of_the_architecture():
     bert = EncoderConfig(**SIZES, architecture="bert")
     modern = EncoderConfig(**SIZES | {"num_hidden_layers": 7})
-    assert (bert.type_vocab_size, bert.hidden_dropout_prob, bert.layer_norm_eps) == (2, 0.1, 1e-12)
-    assert (modern.architecture, modern.type_vocab_size, modern.layer_norm_eps) == ("modern", 0, 1e-5)
-    assert modern.hidden_dropout_prob == modern.attention_probs_dropout_prob == 0
-    assert (modern.layers_share, EncoderConfig(**SIZES, layer_groups=2).layers_share) == (1, 2)
-    plain = EncoderConfig(**SIZES, architecture="bert", hidden_dropout_prob=0.0)
-    assert (plain.hidden_dropout_prob, plain.attention_probs_dropout_prob) == (0, 0.1)
+    dropout = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
+    values = bert.model_dump()
+    assert values == values | dropout | {"type_vocab_size": 2, "layer_norm_eps": 1e-12}
+    values = modern.model_dump()
+    none = {"hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0, "type_vocab_size": 0}
+    assert values == values | none | {"architecture": "modern", "layer_norm_eps": 1e-5}
+    assert modern.layers_share == 1
+    assert EncoderConfig(**SIZES, layer_groups=2).layers_share == 2
+    values = EncoderConfig(**SIZES, architecture="bert", hidden_dropout_prob=0.0).model_dump()
+    assert values == values | dropout | {"hidden_dropout_prob": 0}
     # The first layer and every third are global, and all of the original architecture.
     assert [layer for layer in range(7) if modern.is_global(layer)] == [0, 3, 6]
     assert all(bert.is_global(layer) for layer in range(4))

@@ -6,21 +6,13 @@ import transformers
 
 from korbert.huggingface.conversion import config_to_transformers, to_transformers
 from korbert.modeling import EncoderConfig, models
+from tests.korbert.tiny import stirred
 
 VOCABULARY = 300
 LENGTHS = (8, 64, 65, 66, 130, 300)  # around half the window of local attention, and beyond the whole
 SIZES = {"vocab_size": VOCABULARY, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 160}
 BERT = EncoderConfig(architecture="bert", num_hidden_layers=4, **SIZES)
 MODERN = EncoderConfig(num_hidden_layers=5, **SIZES)
-
-
-def stir(model):
-    """Moves all weights, so that no bias is 0 and no norm 1 and a wrong name cannot hide."""
-    generator = torch.Generator().manual_seed(5)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.05 * torch.randn(parameter.shape, generator=generator))
-    return model.eval()
 
 
 def theirs_of(ours, name):
@@ -66,7 +58,7 @@ def assert_equal(ours, theirs, mask):
 @torch.inference_mode()
 def test_bert_equals_the_classes_for_pretraining(changes):
     """With narrow embeddings it is ALBERT, which shares layers (Lan et al. 2020, 3.1) or not."""
-    ours = stir(models.PretrainingModel(BERT.model_copy(update=changes)))
+    ours = stirred(models.PretrainingModel(BERT.model_copy(update=changes)), 0.05)
     theirs = theirs_of(ours, "AlbertForPreTraining" if changes else "BertForPreTraining")
     for batch in batches():
         mask = batch.get("attention_mask")
@@ -80,7 +72,7 @@ def test_bert_equals_the_classes_for_pretraining(changes):
 @pytest.mark.parametrize("width", [24, 64], ids=["narrow", "as-wide-as-the-encoder"])
 @torch.inference_mode()
 def test_bert_with_narrow_embeddings_equals_electra(width):
-    ours = stir(models.DetectionModel(BERT.model_copy(update={"embedding_size": width})))
+    ours = stirred(models.DetectionModel(BERT.model_copy(update={"embedding_size": width})), 0.05)
     theirs = theirs_of(ours, "ElectraForPreTraining")
     for batch in batches():
         expected = theirs(**batch, output_hidden_states=True)
@@ -92,8 +84,8 @@ def test_bert_with_narrow_embeddings_equals_electra(width):
 @torch.inference_mode()
 def test_modern_equals_modernbert(every):
     config = MODERN.model_copy(update={"global_attn_every_n_layers": every})
-    ours = stir(models.PretrainingModel(config))
-    narrow = stir(models.EmbeddingModel(config.model_copy(update={"local_attention": 32})))
+    ours = stirred(models.PretrainingModel(config), 0.05)
+    narrow = stirred(models.EmbeddingModel(config.model_copy(update={"local_attention": 32})), 0.05)
     theirs, encoder = theirs_of(ours, "ModernBertForMaskedLM"), theirs_of(narrow, "ModernBertModel")
     for batch in batches():
         del batch["token_type_ids"]

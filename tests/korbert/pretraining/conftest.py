@@ -92,3 +92,9 @@ def shards(tmp_path: Path) -> Callable[..., Written]:
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Written:
     """300 articles and 1,200 reviews."""
     return write_shards(tmp_path_factory.mktemp("shards"), like_a_corpus(300, np.random.default_rng(1)))
+
+
+@pytest.fixture(scope="session")
+def rows(corpus: Written) -> PretrainingRows:
+    """Rows of the corpus, of at most 64 pieces."""
+    return rows_of(corpus.files)

@@ -12,11 +12,6 @@ from tests.korbert.pretraining.conftest import rows_of
 KEYS = ["boundaries", "input_ids", "label_places", "labels", "pair_label", "token_type_ids"]
 
 
-@pytest.fixture(scope="module")
-def rows(corpus, ids):
-    return rows_of(corpus.files)
-
-
 def taken_apart(batch):
     """Each example of a flat batch as bytes."""
     labels = torch.full_like(batch["input_ids"], -100)

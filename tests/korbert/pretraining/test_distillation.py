@@ -13,7 +13,7 @@ from korbert.pretraining import PretrainingLoss
 from korbert.pretraining.objective_settings import DistillationSettings
 from korbert.pretraining.objectives.distillation import Distillation, take_layers
 from tests.korbert.pretraining.conftest import rows_of
-from tests.korbert.tiny import tiny_config
+from tests.korbert.tiny import stirred, tiny_config
 
 SETTINGS = DistillationSettings(teacher="a")
 OBJECTIVES = ("mlm", "distill")
@@ -31,11 +31,7 @@ def batch_of(corpus):
 @pytest.fixture
 def teacher():
     """With large weights: initial ones give all pieces nearly the same probability."""
-    model = model_of(4, 0)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.2 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(9)))
-    return model
+    return stirred(model_of(4, 0))
 
 
 def test_the_loss_by_hand(teacher, corpus):

@@ -16,14 +16,14 @@ from tests.korbert.tiny import tiny_config
 
 
 def model_of(architecture, ids, seed=0):
-    without_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    config = tiny_config(architecture, vocab_size=ids.vocab_size, boundary_embedding=True, **without_dropout)
+    config = tiny_config(
+        architecture,
+        vocab_size=ids.vocab_size,
+        boundary_embedding=True,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
     return PretrainingModel(config, torch.Generator().manual_seed(seed))
-
-
-@pytest.fixture(scope="module")
-def rows(corpus, ids):
-    return rows_of(corpus.files)
 
 
 def plainly(model, batch):

@@ -38,7 +38,7 @@ def test_other_files_and_shards_without_pieces_are_refused(shards, tmp_path):
             Shards(files)
     path = tmp_path / "part.arrow"
     path.write_bytes(b"not arrow at all")
-    with pytest.raises(ArtifactError, match=r"part\.arrow: no Arrow stream file \(.*\); rebuild the shards"):
+    with pytest.raises(ArtifactError, match=r"part\.arrow: is not an Arrow stream file \(.*\); rebuild the shards"):
         Shards([path])
     without = {"id": ["a"], "input_ids": [[1]]}
     unequal = {"source": ["a"], "input_ids": pa.array([[1, 2]], pa.list_(pa.int32())), "boundaries": [[3]]}

@@ -26,7 +26,8 @@ def test_the_newest_two_are_kept_and_unfinished_ones_removed(tmp_path):
     assert names(tmp_path / "new") == ["step-00000002", "step-00000010"]
     (tmp_path / "new" / "step-00000011.partial").mkdir()
     loaded = load_newest(tmp_path / "new")
-    assert (loaded.step, loaded.record) == (10, {"plan": {"steps": 9}, "rate": 0.1 + 0.2})
+    assert loaded.step == 10
+    assert loaded.record == {"plan": {"steps": 9}, "rate": 0.1 + 0.2}
     assert torch.equal(loaded.tensors["model/weight"], torch.full((2, 3), 10.0))
     assert loaded.tensors["model/half"].dtype == torch.bfloat16
     assert load_newest(tmp_path / "absent") is None

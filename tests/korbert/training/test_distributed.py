@@ -4,7 +4,7 @@ from torch.distributed import HashStore
 
 from korbert.errors import EndedElsewhere, ModelError, SettingsError
 from korbert.system.ranks import World, all_reduce, all_reduce_max, broadcast, connected, is_silent, require_rows, world
-from korbert.training.distributed import WAIT, _said_once, add_over_world, joined
+from korbert.training.distributed import WAIT, _reported_once, add_over_world, joined
 
 CPU = torch.device("cpu")
 
@@ -62,7 +62,10 @@ def test_contradicting_variables_are_refused(monkeypatch, rank, size, message):
     ("variables", "message"),
     [
         ({}, "^RANK=1 WORLD_SIZE=2: several processes need MASTER_ADDR and MASTER_PORT, too: start them with torchrun"),
-        ({"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}, "^127.0.0.1:1: rank 1 reaches no rank 0 there .*start all"),
+        (
+            {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"},
+            "^127.0.0.1:1: rank 1 cannot connect to rank 0 .*start all",
+        ),
         ({"KORBERT_WAIT_FOR_RANKS": "soon"}, "^KORBERT_WAIT_FOR_RANKS='soon': is not an integer"),
         (
             {"RANK": "0", "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "{port}"},
@@ -86,10 +89,10 @@ def test_an_error_is_reported_by_one_process():
     store = HashStore()
     closed = RuntimeError("[gloo/transport/tcp/pair.cc:553] Connection closed by peer")
     own = ValueError("bad")
-    assert _said_once(own, World(1, 2), store) is own
+    assert _reported_once(own, World(1, 2), store) is own
     assert own.__notes__ == ["rank 1"]
-    assert isinstance(_said_once(closed, World(0, 2), store), EndedElsewhere)
-    assert isinstance(_said_once(ValueError("later"), World(0, 2), store), EndedElsewhere)
-    told = _said_once(closed, World(0, 2), HashStore())
+    assert isinstance(_reported_once(closed, World(0, 2), store), EndedElsewhere)
+    assert isinstance(_reported_once(ValueError("later"), World(0, 2), store), EndedElsewhere)
+    told = _reported_once(closed, World(0, 2), HashStore())
     assert isinstance(told, ModelError)
     assert str(told).startswith("one of 2 processes ended without an error")

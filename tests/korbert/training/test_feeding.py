@@ -105,7 +105,8 @@ def test_workers_that_abort_as_they_exit_lose_nothing():
 def test_an_error_in_a_worker_is_raised_as_it_is(make, kind, text):
     with pytest.raises(kind, match=re.escape(text)) as raised, fed(make, range(5), workers=1) as walk:
         list(walk)
-    assert (type(raised.value), str(raised.value)) == (kind, text)
+    assert type(raised.value) is kind
+    assert str(raised.value) == text
     assert "In a process that makes rows: Traceback" in raised.value.__notes__[0]
     assert not multiprocessing.active_children()
 

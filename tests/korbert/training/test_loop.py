@@ -70,7 +70,8 @@ def test_a_signal_ends_the_run_after_the_current_update(tmp_path, straight, numb
         if path.name != "step-00000021"
     )
     assert step in (22, 23, 24)  # the signal came while the update before was under way, or was about to be
-    assert (ended.returncode, ended.stderr) == (1, f"ended: training: step {step} is saved\n")
+    assert ended.stderr == f"ended: training: step {step} is saved\n"
+    assert ended.returncode == 1
     subprocess.run(toy.command(tmp_path), check=True)
     same_outcome(tmp_path, straight)
     assert [line["step"] for line in lines(tmp_path / "timing.jsonl") if line["kind"] == "start"] == [0, step]
@@ -79,7 +80,8 @@ def test_a_signal_ends_the_run_after_the_current_update(tmp_path, straight, numb
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_saves_the_run_and_handlers_are_restored(tmp_path, number):
     before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
-    loss, kept = acting(5, lambda model: signal.raise_signal(number)), Checkpointing(tmp_path, every_steps=100)
+    loss = acting(5, lambda model: signal.raise_signal(number))
+    kept = Checkpointing(tmp_path, every_steps=100)
     with pytest.raises(Interrupted, match=r"^toy: step 5 is saved$") as ended:
         fitted(toy.network(), loss=loss, checkpoints=kept, description="toy")
     assert ended.value.number == number
@@ -167,11 +169,13 @@ def test_a_finished_run_is_loaded_and_a_damaged_checkpoint_replaced(tmp_path):
     first, done = toy.train(tmp_path, tensorboard=False)
     before = (tmp_path / "metrics.jsonl").read_bytes()
     second, again = toy.train(tmp_path, tensorboard=False)
-    assert (again.first_step, again.heldout) == (40, done.heldout)
+    assert again.first_step == 40
+    assert again.heldout == done.heldout
     assert same_weights(first, second)
     (tmp_path / "checkpoints" / "step-00000040" / "state.safetensors").write_bytes(b"gone")
     _, result = toy.train(tmp_path, tensorboard=False)
-    assert (result.first_step, result.steps) == (35, 40)
+    assert result.first_step == 35
+    assert result.steps == 40
     assert (tmp_path / "metrics.jsonl").read_bytes() == before
 
 

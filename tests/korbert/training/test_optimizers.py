@@ -1,9 +1,7 @@
-import json
 import typing
 
 import pytest
 import torch
-import torch.nn.functional as F
 from safetensors.torch import load_file
 from torch import nn
 
@@ -11,36 +9,11 @@ from korbert.modeling import PretrainingModel
 from korbert.training import Checkpointing, OptimizerSettings, TrainingOutput, TrainingPlan, fit
 from korbert.training.optimizers import Optimizer
 from korbert.training.plan import ScheduleKind
-from tests.korbert.tiny import same_weights, tiny_config
+from tests.korbert.tiny import json_lines, same_weights, tiny_config
+from tests.korbert.training import toy
 
 GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
-FACTORS = {"embedding.weight": 0.2, "classifier.weight": 0.5, "classifier.bias": 0.5}
-
-
-class Network(nn.Module):
-    """An embedding, layers, a norm and a head that shares the embedding's weights."""
-
-    def __init__(self):
-        super().__init__()
-        torch.manual_seed(0)
-        self.embedding = nn.Embedding(30, 8)
-        self.layers = nn.ModuleList([nn.Linear(8, 8), nn.Dropout(0.2), nn.Linear(8, 8)])
-        self.norm = nn.LayerNorm(8)
-        self.classifier = nn.Linear(8, 8)
-
-    def forward(self, ids):
-        vectors = self.embedding(ids)
-        for layer in self.layers:
-            vectors = vectors + layer(vectors).tanh()
-        return self.classifier(self.norm(vectors)) @ self.embedding.weight.T
-
-
-def batches(step):
-    return [{"ids": torch.randint(0, 30, (6, 5), generator=torch.Generator().manual_seed(step))}]
-
-
-def loss(model, batch):
-    return {"loss": F.cross_entropy(model(batch["ids"]).flatten(0, 1), (batch["ids"].flatten() + 1) % 30)}
+FACTORS = {"0.weight": 0.2, "4.weight": 0.5, "4.bias": 0.5}  # of the embedding and the head of toy.network
 
 
 def trained(folder, settings, *, end_at=None):
@@ -49,13 +22,13 @@ def trained(folder, settings, *, end_at=None):
     def until(step):
         if step == end_at:
             raise KeyboardInterrupt
-        return batches(step)
+        return toy.batches(step)
 
-    model = Network()
+    model = toy.network()
     fit(
         model,
         until,
-        loss,
+        toy.loss,
         TrainingPlan(10, settings, seed=3, precision="fp32", log_every=2, evaluate_every=3, rate_factors=FACTORS),
         device=torch.device("cpu"),
         output=TrainingOutput(Checkpointing(folder, every_steps=4), metrics=folder / "metrics.jsonl"),
@@ -79,7 +52,7 @@ def test_stopped_and_resumed_bit_for_bit(tmp_path, schedule):
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=GPU)])
 def test_a_restored_optimizer_makes_the_same_steps(device):
-    one, two = (Network().to(device) for _ in range(2))
+    one, two = (toy.network().to(device) for _ in range(2))
     first, second = (Optimizer(model, OptimizerSettings(), FACTORS) for model in (one, two))
     stepped(one, first, 3)
     two.load_state_dict(one.state_dict())
@@ -99,7 +72,7 @@ def stepped(model, optimizer, steps):
 
 def test_the_checkpoint_holds_all_state_by_name(tmp_path):
     trained(tmp_path, OptimizerSettings())
-    names = [name for name, _ in Network().named_parameters()]
+    names = [name for name, _ in toy.network().named_parameters()]
     expected = {f"model/{name}" for name in names}
     expected |= {f"optimizer/{name}/{key}" for name in names for key in ("step", "exp_avg", "exp_avg_sq")}
     assert load_file(tmp_path / "step-00000010/state.safetensors").keys() == expected
@@ -107,9 +80,8 @@ def test_the_checkpoint_holds_all_state_by_name(tmp_path):
 
 def test_the_rate_follows_the_schedule(tmp_path):
     trained(tmp_path, OptimizerSettings(learning_rate=0.01, warmup_share=0.2))
-    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
-    logged = [line for line in lines if line["kind"] == "train"]
-    assert list(logged[0]) == ["kind", "step", "pieces", "loss", "learning_rate", "grad_norm"]
+    logged = [line for line in json_lines(tmp_path / "metrics.jsonl") if line["kind"] == "train"]
+    assert list(logged[0]) == ["kind", "step", "pieces", "loss", "accuracy", "learning_rate", "grad_norm"]
     shares = [0.5, 1.0, 7 / 8, 5 / 8, 3 / 8, 1 / 8]  # of steps 1, 2, 4, 6, 8 and 10
     assert [line["learning_rate"] for line in logged] == pytest.approx([0.01 * share for share in shares])
 

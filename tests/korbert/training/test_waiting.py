@@ -26,9 +26,15 @@ META = torch.device("meta")
 
 
 def config(architecture):
-    sizes = {"num_hidden_layers": 4, "max_position_embeddings": 160, "local_attention": 16}  # global and local layers
-    dropout = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
-    return tiny_config(architecture, vocab_size=IDS.vocab_size, **sizes, **dropout)
+    return tiny_config(
+        architecture,
+        vocab_size=IDS.vocab_size,
+        num_hidden_layers=4,
+        local_attention=16,  # global and local layers
+        max_position_embeddings=160,
+        hidden_dropout_prob=0.1,
+        attention_probs_dropout_prob=0.1,
+    )
 
 
 def pretraining(architecture, folder):
