@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Any, Self, Unpack, get_args
+from typing import Self, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from korbert.embedder import TEXTS_AT_ONCE, as_texts
 from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
 from korbert.folders import is_on_hub, lasting
-from korbert.messages import argument
+from korbert.messages import Message, argument
 from korbert.model import Model
 from korbert.search import database as store
 from korbert.search.filters import numbers_where
@@ -28,8 +28,7 @@ from korbert.tasks.kinds.embedding import Embedding
 from korbert.tasks.kinds.rerank import Rerank
 from korbert.tasks.passages import MANY_TEXTS
 from korbert.tasks.retrieval import fused, weight_among
-from korbert.tokenization import Encoding
-from korbert.vectors import SearchWay, Side, VectorArgs, VectorSettings
+from korbert.vectors import SearchWay, VectorArgs, VectorSettings
 
 _DEPTH = 100  # at least this many ranks of each ranking are fused
 _RERANKED = _REORDERED = 50  # hits that a reranker reads; that shared letters reorder
@@ -82,11 +81,11 @@ class Index:
         self._size: int = facts["size"]
         self._identity: str = facts["identity"]
         self._cache = VectorCache(self._size)
-        self.way, self.why = default_way(self.model) if self._size else ("words", "the index has no vectors")
+        self.way, self.why = default_way(self.model) if self._size else ("words", Message("the index has no vectors"))
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        """A connection to the index in the folder, which is opened anew if it is not the one that was opened."""
+        """A connection to the index in the folder, which is opened again if another one is there now."""
         with store.reading(self.folder) as database:
             if store.read_meta(database, "identity") != self._identity:
                 self._open(database)
@@ -164,7 +163,7 @@ class Index:
             for row, _ in all_texts(database):
                 yield row.id, row.text
 
-    def add(self, texts: Iterable[str | tuple[str, str] | tuple[str, str, Fields] | Mapping[str, Any]]) -> Added:
+    def add(self, texts: Iterable[str | tuple[str, str] | tuple[str, str, Fields] | Mapping[str, object]]) -> Added:
         """Adds texts, 4,096 at a time; what was added before an error stays.
 
         A text replaces the one with the same id, unless text and fields are equal.
@@ -218,7 +217,10 @@ class Index:
         new = {id: text for id, text, _ in texts if id not in there or there[id].text != text}
         workers = cores() if len(new) > MANY_TEXTS else 0
         read = list(read_texts(self.model.tokenizer, list(new.values()), self.model.max_length, workers))
-        vectors = self._vectors([encoding for encoding, _ in read], "passage")
+        vectors = np.zeros((len(read), 0), np.float32)
+        if self._size:
+            settings = self.settings.model_copy(update={"side": "passage"})
+            vectors = self.model.pooled([encoding for encoding, _ in read], settings)
         made = {id: (terms, vector) for id, (_, terms), vector in zip(new, read, vectors, strict=True)}
         again = []
         gone = []
@@ -289,7 +291,8 @@ class Index:
             among = None if where is None else numbers_where(database, where)
             vectors = np.zeros((len(read), 0), np.float32)
             if way != "words":
-                vectors = self._vectors([encoding for encoding, _ in read], "query")
+                settings = self.settings.model_copy(update={"side": "query"})
+                vectors = self.model.pooled([encoding for encoding, _ in read], settings)
             depth = max(top, _RERANKED) if reranker else top
             results = [
                 self._search(database, way, query, terms, vector, depth, among)
@@ -354,12 +357,6 @@ class Index:
         letters = weight_among(terms, LETTERS_WEIGHT) if terms < SHORT_TERMS else 0.0
         return weight_among(terms, self.model.kind.cosine_weight), letters
 
-    def _vectors(self, encodings: list[Encoding], side: Side) -> NDArray[np.float32]:
-        if not self._size:
-            return np.zeros((len(encodings), 0), np.float32)
-        settings = self.settings.model_copy(update={"side": side})
-        return self.model.pooled(encodings, settings)
-
 
 def model_of(folder: str | Path) -> str:
     """The model that an index was made with: a folder, or the name of one in the box.
@@ -386,10 +383,10 @@ def default_way(model: Model) -> tuple[SearchWay, str]:
     less than words alone: see "Search" in benchmarks/RESULTS.md. Of those that were, validation says whether they help.
     """
     if not isinstance(model.kind, Embedding) or model.kind.learns != "pairs":
-        return "words", "the model was not trained for search"
+        return "words", Message("the model was not trained for search")
     if model.kind.cosine_weight:
-        return "both", "they found more than words alone on the pairs that the model was validated on"
-    return "words", "vectors found nothing more on the pairs that the model was validated on"
+        return "both", Message("they found more than words alone on the pairs that the model was validated on")
+    return "words", Message("vectors found nothing more on the pairs that the model was validated on")
 
 
 def rerank_kind(model: Model, name: object = "this model") -> Rerank:

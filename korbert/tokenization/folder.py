@@ -6,12 +6,12 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from korbert.errors import ModelError
-from korbert.messages import argument
+from korbert.messages import argument, reason
 from korbert.system import check_output, read_object, sha256_of, write_whole
 from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.tokenizer_settings import AnalyzerOptions, VocabularySettings
@@ -28,13 +28,6 @@ ACCEPT = "KORBERT_ACCEPT_KIWI"  # an environment variable, which worker processe
 _logger = logging.getLogger(__name__)
 
 
-def _names_of_files(files: dict[str, str]) -> dict[str, str]:
-    """Refuses paths, and records without the files that every tokenizer has."""
-    if not {MODEL, PIECES} <= files.keys() <= {MODEL, PIECES, WORDS, PROBE}:
-        raise ValueError(f"{', '.join(sorted(files))[:80]!r} are not the files of a tokenizer")
-    return files
-
-
 class _Record(BaseModel, strict=True):
     """The entries of the record that read() uses."""
 
@@ -44,7 +37,7 @@ class _Record(BaseModel, strict=True):
     analyzer: dict[str, Any]
     versions: dict[str, str]
     accepted: dict[str, str] = {}
-    files: Annotated[dict[str, str], AfterValidator(_names_of_files)]
+    files: dict[str, str]
 
 
 class Parts(NamedTuple):
@@ -100,7 +93,7 @@ def write(folder: Path, parts: Parts, pieces: Sequence[str]) -> None:
     write_files(folder, files, record)
 
 
-def write_files(folder: Path, files: Mapping[str, bytes], record: Mapping[str, Any]) -> None:
+def write_files(folder: Path, files: Mapping[str, bytes], record: Mapping[str, object]) -> None:
     """Writes the files and the record. SettingsError if one of them is there already."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
@@ -126,6 +119,13 @@ def read(folder: Path, *, accept_kiwi: bool | None = None) -> Parts:
             name=name,
             first=first["msg"],
         ) from error
+    if not {MODEL, PIECES} <= record.files.keys() <= {MODEL, PIECES, WORDS, PROBE}:  # paths are refused, too
+        names = ", ".join(sorted(record.files))
+        raise ModelError(
+            "{folder}: files: {names!r} are not the files of a tokenizer: restore the file as it was saved",
+            folder=folder / RECORD,
+            names=names[:80],
+        )
     for name, expected in record.files.items():
         try:
             current = sha256_of(folder / name)
@@ -164,7 +164,7 @@ def _record(path: Path) -> _Record:
         ) from None
     except (OSError, ValueError) as error:
         raise ModelError(
-            "{path}: cannot be read ({error}): restore the file as it was saved", path=path, error=error
+            "{path}: cannot be read ({error}): restore the file as it was saved", path=path, error=reason(error)
         ) from error
     if record.get("kind") == "transformers":
         raise ModelError(

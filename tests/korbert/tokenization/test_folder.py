@@ -38,7 +38,7 @@ def test_changed_and_missing_files_are_refused(saved, name):
         ({"vocabulary": []}, "vocabulary: Input should be a valid dictionary"),
         ({"digest": "0" * 64}, "the digest is .*, 000000000000 when it was saved"),
         ({"files": {"vocabulary.model": None}}, r"files\.vocabulary\.model: Input should be a valid string"),
-        ({"files": {}}, "files: Value error, '' are not the files of a tokenizer: restore the file as it was saved"),
+        ({"files": {}}, "files: '' are not the files of a tokenizer: restore the file as it was saved"),
         (None, "is no tokenizer, it has no korbert_tokenizer.json"),
         ("{", "cannot be read"),
         ("[]", "format None, this korbert reads 1"),
@@ -115,7 +115,7 @@ def test_recorded_sentences_tell_how_many_pieces_change(tiny_tokenizer, tmp_path
 
 def test_a_foreign_model_is_refused(tiny_tokenizer):
     for model, mark, said in (
-        (b"nonsense", "none", "is no SentencePiece model"),
+        (b"nonsense", "none", "is not a SentencePiece model"),
         (tiny_tokenizer.parts.model, "eojeol", "the vocabulary lacks ▁, but mark = 'eojeol'"),
     ):
         with pytest.raises(ModelError, match=said):
