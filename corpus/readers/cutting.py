@@ -11,7 +11,7 @@ from typing import cast
 from korbert.corpus.corpus_settings import LONGEST_RECORD, FileKind, SourceSettings
 from korbert.corpus.documents import grouped
 from korbert.corpus.readers import wikipedia
-from korbert.corpus.readers.segments import SHOWN_BYTES, Chunk, IdAndText, Segment, cells_of, needed_columns, too_long
+from korbert.corpus.readers.segments import SHOWN_BYTES, Chunk, IdAndText, Segment, needed_columns, too_long
 from korbert.errors import CorpusError
 from korbert.names import nfc
 from korbert.records import (
@@ -155,8 +155,7 @@ def _table_segments(
 ) -> Iterator[Segment]:
     """Records with id and text, about `part_bytes` in a segment. CorpusError if the file is not in its format."""
     if table.batches is None:  # JSON: the records of a list may share a line, and be of other keys
-        assert table.objects
-        records = (cells_of(source, value) for _, value in table.objects())
+        records = (cells for _, cells in table.read(source.fields))
         yield from _record_segments(records, name, 1, part_bytes, longest, table.encoding)
         return
     columns = needed_columns(source, table.columns, path)

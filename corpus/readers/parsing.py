@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from itertools import groupby, islice
 
 from korbert.corpus.readers import wikipedia
-from korbert.corpus.readers.segments import Chunk, IdAndText, Segment, SourceRow, cells_of, row_of, too_long
+from korbert.corpus.readers.segments import Chunk, IdAndText, Segment, SourceRow, row_of, too_long
 from korbert.messages import Message
-from korbert.records import Fault, decoded, paragraphs_of, parsed
+from korbert.records import Fault, cell_of, decoded, fault_of, paragraphs_of, parsed
 
 _SHOWN_CHARS = 1000  # kept of a file that cannot be parsed
 _UNITS = {"parquet": "row", "arrow": "row", "wikipedia": "page", "json": "record", "korquad": "context"}
@@ -68,8 +68,12 @@ def _cells(segment: Segment, chunk: Chunk) -> Iterator[tuple[int, IdAndText, str
             text = decoded(line, encoding)
             if chunk.kind == "text":
                 yield number, [text], None
+                continue
+            value = parsed(text)
+            if isinstance(value, dict):
+                yield number, [cell_of(value, key) for key in chunk.source.fields], text
             else:
-                yield number, cells_of(chunk.source, parsed(text)), text
+                yield number, fault_of(value), text
 
 
 def _contexts(text: str) -> Iterator[tuple[int, IdAndText, str | None]]:

@@ -9,7 +9,7 @@ from korbert.corpus.corpus_settings import LONGEST_RECORD, FileKind, SourceSetti
 from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.names import nfc
-from korbert.records import UNDECODABLE, Delimited, Fault, File, Line, beginning_of, cell_of, fault_of, type_name
+from korbert.records import UNDECODABLE, Delimited, Fault, File, Line, beginning_of, type_name
 
 IdAndText: TypeAlias = Sequence[Any] | Fault
 """Id and text of a record of a table, or its fault."""
@@ -139,7 +139,7 @@ def needed_columns(source: SourceSettings, present: Sequence[str], path: File) -
     """The columns of id and text, as the file spells them. Raises CorpusError if one is not present."""
     spelled = {nfc(column): column for column in present}
     columns = []
-    for column in filter(None, (source.id, source.text)):
+    for column in source.fields:
         if (spelling := spelled.get(nfc(column))) is None:
             hint = Message(' (id = "" takes the number of the line)') if column == source.id else ""
             raise CorpusError(
@@ -152,13 +152,6 @@ def needed_columns(source: SourceSettings, present: Sequence[str], path: File) -
             )
         columns.append(spelling)
     return columns
-
-
-def cells_of(source: SourceSettings, value: object) -> IdAndText:
-    """Id, if the source has any, and text of a JSON value; the fault of one that is not an object."""
-    if not isinstance(value, dict):
-        return fault_of(value)
-    return [cell_of(value, key) for key in (source.id, source.text) if key]
 
 
 def row_of(
@@ -184,11 +177,11 @@ def row_of(
         return faulty_row(place, None, shown, "bad_id", fault)
     if not isinstance(text, str):
         fault = Message("{field!r} is {kind}, not a text", field=source.text, kind=_named(text))
-        return faulty_row(place, local, shown, "bad_text", fault)
-    if surrogate := _SURROGATE.search(text):
+    elif surrogate := _SURROGATE.search(text):
         fault = Message("half a surrogate pair at character {character}, which is no text", character=surrogate.start())
-        return faulty_row(place, local, shown, "bad_text", fault)
-    return SourceRow(place, local, text)
+    else:
+        return SourceRow(place, local, text)
+    return faulty_row(place, local, shown, "bad_text", fault)
 
 
 def _named(value: object) -> Message:
