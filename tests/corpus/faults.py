@@ -11,7 +11,8 @@ from korbert.corpus.cleaning import clean
 from korbert.errors import CorpusError
 from korbert.tokenization import Analysis
 
-CRASH, HANG = "죽어라", "멈춰라"
+CRASH = "죽어라"
+HANG = "멈춰라"
 _READ = clean._read
 _ANALYZE = analyze._analyze  # before a test puts something else there
 

@@ -8,7 +8,8 @@ from korbert.errors import SettingsError
 from korbert.records.given import write_rows
 from korbert.tasks.files import ROLES, read_rows
 
-TEXTS, MOODS = ["정말 재미있다", "시간이 아깝다", "또 보고 싶다"], ["긍정", "부정", "긍정"]
+TEXTS = ["정말 재미있다", "시간이 아깝다", "또 보고 싶다"]
+MOODS = ["긍정", "부정", "긍정"]
 PAIRS = list(zip(TEXTS, MOODS, strict=True))
 
 
