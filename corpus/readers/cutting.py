@@ -61,7 +61,8 @@ def chunks(
     shared = 0
     while len(files) > 1 and len({names[: shared + 1] for names in parts}) == 1 and shared < min(map(len, parts)) - 1:
         shared += 1
-    named = {path: nfc("/".join(path.parts[shared:] if shared else path.parts[-1:])) for path in files}
+    begin = shared or -1
+    named = {path: nfc("/".join(path.parts[begin:])) for path in files}
     opened = (_opened(source, path, named[path], part_bytes, longest) for path in files if only is None or path in only)
     for (own, kind), same in groupby(opened, key=itemgetter(0, 1)):
         segments = chain.from_iterable(file_segments for *_, file_segments in same)

@@ -173,7 +173,8 @@ def _date(value: datetime.date | datetime.time, form: str) -> str:
         is_minute = kind == "m" and (before == "h" or kinds[0] == "s")
         part = quoted + escaped + other
         if kind:
-            part = value.strftime(codes["minute"] if is_minute else codes[kind])
+            code = "minute" if is_minute else kind
+            part = value.strftime(codes[code])
         shown += (part.lstrip("0") or "0") if len(letters) == 1 else part
         before = kind or before
     return shown

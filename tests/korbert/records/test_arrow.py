@@ -6,7 +6,7 @@ import pytest
 from korbert.errors import CorpusError
 from korbert.tasks.files import ROLES, read_rows
 
-TEXT, LABEL, TOKENS, TAGS = ROLES["text"], ROLES["label"], ROLES["tokens"], ROLES["tags"]
+TEXT, LABEL, TOKENS, TAGS = (ROLES[name] for name in ("text", "label", "tokens", "tags"))
 FEATURES = datasets.Features(
     text=datasets.Value("string"),
     label=datasets.ClassLabel(names=["부정", "긍정"]),
