@@ -11,8 +11,9 @@ from typing import cast
 from korbert.corpus.corpus_settings import LONGEST_RECORD, FileKind, SourceSettings
 from korbert.corpus.documents import grouped
 from korbert.corpus.readers import wikipedia
-from korbert.corpus.readers.segments import SHOWN_BYTES, Chunk, IdAndText, Segment, needed_columns, too_long
+from korbert.corpus.readers.segments import SHOWN_BYTES, Chunk, IdAndText, Segment, too_long
 from korbert.errors import CorpusError
+from korbert.messages import Message
 from korbert.names import nfc
 from korbert.records import (
     FORMS,
@@ -220,3 +221,22 @@ def _paragraph_segments(
             )
         yield Segment.of(name, block)
         is_inside = ends_inside(block.data, False)
+
+
+def needed_columns(source: SourceSettings, present: Sequence[str], path: File) -> list[str]:
+    """The columns of id and text, as the file spells them. Raises CorpusError if one is not present."""
+    spelled = {nfc(column): column for column in present}
+    columns = []
+    for column in source.fields:
+        if (spelling := spelled.get(nfc(column))) is None:
+            hint = Message(' (id = "" takes the number of the line)') if column == source.id else ""
+            raise CorpusError(
+                "{path}: no column {column!r} among {present}: set id and text of {source!r}{hint}",
+                path=path,
+                column=column,
+                present=", ".join(present),
+                source=source.name,
+                hint=hint,
+            )
+        columns.append(spelling)
+    return columns
