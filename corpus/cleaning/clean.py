@@ -64,7 +64,7 @@ def screen(
 
     Returns the results in the order of the rows; counts of masks by kind (`masked.email`) and of contaminated documents
     by evaluation set (`contaminated.NAME`); and the hashes of all n-grams shared with evaluation sets. An unreadable
-    row keeps its raw text and its reason. Duplicates are no concern of screening.
+    row keeps its raw text and its reason. Duplicates are looked for afterwards, over all parts.
     """
     normalized = normalize_many((row.text for row in rows if row.reason is None), settings.normalize)
     texts, masked = mask(normalized, settings.personal)

@@ -54,7 +54,7 @@ def test_splits_are_given_one_at_a_time(tmp_path):
 def test_a_record_of_wrong_types_or_paths_is_refused(tmp_path, record):
     path = tmp_path / ("dataset_dict.json" if "splits" in record else "state.json")
     path.write_text(json.dumps(record), encoding="utf-8")
-    with pytest.raises(CorpusError, match=rf"{path.name}: .* is not the name of a file or folder next to it: get the folder again"):
+    with pytest.raises(CorpusError, match=rf"{path.name}: .* is not the name of a file or folder next to it: get"):
         read_rows(tmp_path, [TEXT])
 
 
