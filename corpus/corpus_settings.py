@@ -53,6 +53,11 @@ class SourceSettings(_Settings):
     )
     pairs: bool = Field(True, description="false: no NSP pairs are made from it (such as one comment per line)")
 
+    @property
+    def fields(self) -> list[str]:
+        """The fields to read, of JSON or of a table: that of the id, if there is one, and that of the text."""
+        return [name for name in (self.id, self.text) if name]
+
 
 class NormalizeSettings(_Settings):
     """Normalization of text. NFC is not optional: all later stages rely on it."""

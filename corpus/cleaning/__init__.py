@@ -2,7 +2,7 @@
 
 How a row passes through the three steps of `clean.py`:
 
-1. Reading. A worker takes a chunk of a source. `screening.py` passes each of its rows through `normalize.py`,
+1. Reading. A worker takes a chunk of a source. `screen` passes each of its rows through `normalize.py`,
    `personal.py` (masks), `filters.py` (on the arrays of `features.py`) and `contamination.py` (evaluation sets). The
    rows become a part in the scratch folder, with measures for the next step: signatures of `minhash.py`, n-grams of
    templates (`deduplication.py`), lines of `frequent_lines.py`, all made of the hashes of `hashing.py`.

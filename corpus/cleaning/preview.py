@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
 
-from korbert.corpus.cleaning.clean import without_document
+from korbert.corpus.cleaning.clean import screen, without_document
 from korbert.corpus.cleaning.contamination import make_index
-from korbert.corpus.cleaning.screening import screen
 from korbert.corpus.corpus_settings import CleanSettings
 from korbert.corpus.readers import SourceRow, chunks, rows
 from korbert.records import File

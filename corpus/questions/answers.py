@@ -3,10 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from korbert.corpus.questions import phrases
 from korbert.corpus.questions.numbers import DATE, dates, numbers
-from korbert.corpus.questions.phrases import AnswerCandidate
-from korbert.corpus.questions.sentences import Morph, Predicate, Sentence
+from korbert.corpus.questions.sentences import AnswerCandidate, Morph, Predicate, Sentence
 from korbert.corpus.questions.tables import ATTRIBUTES, CLASSES, DEFINED_AS, FRAMES, TAGS, TITLES, WORDS, QuestionFrame
 
 _MARKS = re.compile("[《》〈〉「」『』“”‘’\"']")
@@ -24,8 +22,8 @@ def candidates(sentence: Sentence) -> list[AnswerCandidate]:
 
 def noun_phrases(sentence: Sentence) -> Iterator[AnswerCandidate]:
     """Noun phrases whose verb and particle determine the question, Korean names, and names with a class noun."""
-    for i, role, last, predicate in phrases.arguments(sentence):
-        first = phrases.phrase_start(sentence, i - 1)
+    for i, role, last, predicate in arguments(sentence):
+        first = phrase_start(sentence, i - 1)
         if first is None:
             continue
         phrase = sentence.morphs[first:i]
@@ -34,9 +32,9 @@ def noun_phrases(sentence: Sentence) -> Iterator[AnswerCandidate]:
         tag_before = sentence.morph(first - 1).tag
         if frame is None or not _is_answer(sentence.text[start:end], phrase, frame, predicate, tag_before):
             continue
-        class_ = phrases.class_of(phrase) if frame.word in ("어디", "무엇", "어느 학교") else ""
+        class_ = class_of(phrase) if frame.word in ("어디", "무엇", "어느 학교") else ""
         word = f"{CLASSES[class_]} {class_}" if class_ else frame.word
-        head = (class_ or frame.head) if phrases.is_loose(sentence, first) else ""
+        head = (class_ or frame.head) if is_loose(sentence, first) else ""
         kind = frame.word.split()[0]
         is_place = kind == "어디" and (not class_ or class_ in WORDS["places"])
         asked = kind if kind == "누구" or is_place else "무엇"
@@ -48,8 +46,9 @@ def _frame(phrase: Sequence[Morph], role: str, predicate: Predicate) -> Question
     frame = FRAMES.get((role, predicate.key))
     if frame is not None or predicate.key in ("이", "하"):
         return frame
-    if role in ("이", "에게", "에 의해", "과") and phrases.is_korean_name(phrase):
-        return QuestionFrame(role, "누구", "" if role == "에 의해" else "사람")
+    if role in ("이", "에게", "에 의해", "과") and is_korean_name(phrase):
+        head = "" if role == "에 의해" else "사람"
+        return QuestionFrame(role, "누구", head)
     tags = {morph.tag for morph in phrase}
     if role == "에서" and tags == {"NNP"} and _PLACE.search("".join(morph.form for morph in phrase)):
         return QuestionFrame(role, "어디", "곳")
@@ -61,14 +60,14 @@ def _frame(phrase: Sequence[Morph], role: str, predicate: Predicate) -> Question
         and len(last.form) >= 2
         and last.form not in WORDS["persons"] | WORDS["places"]
     )
-    is_subject = role == "이" and (predicate.key.endswith(("되", "지")) or phrases.class_of(phrase))
+    is_subject = role == "이" and (predicate.key.endswith(("되", "지")) or class_of(phrase))
     return QuestionFrame(role, "무엇", "것") if is_name_of_a_thing and (role == "을" or is_subject) else None
 
 
 def _is_answer(text: str, phrase: Sequence[Morph], frame: QuestionFrame, predicate: Predicate, tag_before: str) -> bool:
     """Whether a phrase is worth asking for, and fits the frame. tag_before: of the morpheme before it."""
     last = phrase[-1]
-    class_ = phrases.class_of(phrase)
+    class_ = class_of(phrase)
     is_possessed = tag_before == "JKG"
     is_unfit = (
         _MARKS.search(text)
@@ -87,7 +86,7 @@ def _is_answer(text: str, phrase: Sequence[Morph], frame: QuestionFrame, predica
     tags = {morph.tag for morph in phrase}
     match frame.word:
         case "누구":
-            is_person = phrases.is_korean_name(phrase) or (last.tag == "NNP" and phrases.may_be_person(phrase))
+            is_person = is_korean_name(phrase) or (last.tag == "NNP" and may_be_person(phrase))
             return is_person and not is_possessed
         case "어느 학교":
             return text.endswith(tuple(WORDS["schools"]))
@@ -123,7 +122,7 @@ def titles(sentence: Sentence) -> Iterator[AnswerCandidate]:
         if not is_alone or (not class_ and particle.tag in ("JKG", "JKB", "JKQ")):
             continue
         role = "이" if particle.form == "은" else particle.form
-        head = (class_ or "것") if role in ("이", "을") and phrases.is_loose(sentence, first) else ""
+        head = (class_ or "것") if role in ("이", "을") and is_loose(sentence, first) else ""
         kind = "어떤" if class_ else "무엇"
         word = f"{kind} {class_}".strip()
         begin = sentence.morphs[first].start
@@ -136,9 +135,9 @@ def titles(sentence: Sentence) -> Iterator[AnswerCandidate]:
 def titled_persons(sentence: Sentence) -> Iterator[AnswerCandidate]:
     """배우 송강호가, 송강호 배우가 -> 어느 배우가"""
     morphs = sentence.morphs
-    for i, role, last, predicate in phrases.arguments(sentence):
+    for i, role, last, predicate in arguments(sentence):
         title = i - 1
-        if morphs[title].form in TITLES and phrases.is_korean_name(morphs[max(title - 1, 0) : title]):
+        if morphs[title].form in TITLES and is_korean_name(morphs[max(title - 1, 0) : title]):
             first = title - 1
             name = morphs[first:title]
         else:
@@ -149,7 +148,7 @@ def titled_persons(sentence: Sentence) -> Iterator[AnswerCandidate]:
             if not name or morphs[title].form not in TITLES or morphs[title].eojeol == name[0].eojeol:
                 continue
         if sentence.morph(first - 1).tag in ("", "JKB", "JX", "JKS", "JKO", "JKG", "EC", "MAG"):
-            head = morphs[title].form if role in ("이", "을") and phrases.is_loose(sentence, first) else ""
+            head = morphs[title].form if role in ("이", "을") and is_loose(sentence, first) else ""
             word = f"어느 {morphs[title].form}"
             start = name[0].start
             begin = morphs[first].start
@@ -164,7 +163,7 @@ def attributes(sentence: Sentence) -> Iterator[AnswerCandidate]:
         before = sentence.morph(i - 1)
         is_fused = morphs[i].start < before.end or morphs[i].start == morphs[i].end  # 루블린이지만: read as 루블린이
         is_copula = morphs[i].tag == "VCP" and before.tag in TAGS["nouns"] and not is_fused
-        first = phrases.phrase_start(sentence, i - 1) if i > 2 and is_copula and sentence.may_end(predicate) else None
+        first = phrase_start(sentence, i - 1) if i > 2 and is_copula and sentence.may_end(predicate) else None
         if first is None or first < 2 or not sentence.is_topic(first - 1):
             continue
         attribute = morphs[first - 2].form
@@ -175,7 +174,7 @@ def attributes(sentence: Sentence) -> Iterator[AnswerCandidate]:
         is_unfit = (
             _MARKS.search(text)
             or DATE.search(text)
-            or (word == "누구" and not phrases.is_korean_name(phrase) and not phrases.may_be_person(phrase))
+            or (word == "누구" and not is_korean_name(phrase) and not may_be_person(phrase))
             or phrase[-1].form in WORDS["vague"]
             or phrase[-1].form == attribute
             or text.endswith("적")
@@ -216,3 +215,86 @@ def definitions(sentence: Sentence) -> Iterator[AnswerCandidate]:
         word = "누구" if is_person else DEFINED_AS.get(noun, "무엇")
         start, end = sentence.unquoted(0, topic)
         yield AnswerCandidate(word, start, end, morphs[0].start, morphs[topic].end, word, last, is_definition=True)
+
+
+def phrase_start(sentence: Sentence, last: int) -> int | None:
+    """The first morpheme of the noun phrase that ends with morpheme `last`; None if it is one of several joined."""
+    morphs = sentence.morphs
+    first = last
+    while first > 0 and morphs[first - 1].tag in TAGS["nouns"]:
+        before = morphs[first - 1]
+        is_time = before.form in WORDS["times"] or before.form == "의거"
+        if is_time and before.eojeol != morphs[first].eojeol:
+            break
+        first -= 1
+    before = sentence.morph(first - 1)
+    is_joined = (
+        before.tag in ("JC", "ETM", "MM", "XSN", "NP")
+        or before.form in WORDS["joining"]
+        or (before.tag == "NNB" and not sentence.is_date_before(first))
+        or (before.tag == "SP" and sentence.morph(first - 2).tag in TAGS["nouns"])
+    )
+    return None if is_joined else first
+
+
+def is_loose(sentence: Sentence, first: int) -> bool:
+    """Whether the phrase that begins there can leave its place: nothing is left that modifies it."""
+    return sentence.morph(first - 1).tag not in ("JKG", "MM", "ETM", "XPN", "MAG")
+
+
+def arguments(sentence: Sentence) -> Iterator[tuple[int, str, int, Predicate]]:
+    """(morpheme, role, end, predicate) of each particle after a noun whose predicate may end a question.
+
+    role: the particle, 이 for 은, 에 의해 counted as one. end: character after it.
+    """
+    morphs = sentence.morphs
+    for i, particle in enumerate(morphs):
+        before = sentence.morph(i - 1)
+        following = sentence.morph(i + 1).form
+        is_case = particle.tag in TAGS["cases"] and particle.tag != "JKG"
+        predicate = sentence.clause_predicate(i + 1)
+        if not is_case or before.tag not in TAGS["nouns"] or particle.start != before.end or predicate is None:
+            continue
+        role = "이" if particle.form == "은" else particle.form
+        if not sentence.ends_eojeol(i):
+            if following == "도" and role in ("이라고", "으로"):  # 이라고도 불린다
+                yield i, role, morphs[i + 1].end, predicate
+        elif role == "에" and following == "의하":
+            if sentence.has(i + 2, "어", "EC"):
+                yield i, "에 의해", morphs[i + 2].end, predicate
+        elif following not in WORDS["governing"] and (particle.tag != "JKO" or sentence.is_object(i)):
+            yield i, role, particle.end, predicate
+
+
+def is_korean_name(phrase: Sequence[Morph]) -> bool:
+    """Whether a phrase looks like the name of a Korean: a surname and two syllables of given names."""
+    name = "".join(morph.form for morph in phrase)
+    return (
+        [morph.tag for morph in phrase] == ["NNP"]
+        and len(name) == 3
+        and name[0] in WORDS["surnames"]
+        and WORDS["given_names"].issuperset(name[1:])
+        and not name.endswith(tuple(WORDS["no_given_names"]))
+    )
+
+
+def may_be_person(phrase: Sequence[Morph]) -> bool:
+    """Whether the subject of a person's verb looks like a name: Hangul alone, proper, without the ending of a group."""
+    text = "".join(morph.form for morph in phrase)
+    return (
+        all(morph.tag in ("NNP", "NNG") for morph in phrase)
+        and any(morph.tag == "NNP" for morph in phrase)
+        and all("가" <= char <= "힣" for char in text)
+        and not text.endswith(tuple(WORDS["groups"]))
+        and len(text) >= 2
+    )
+
+
+def class_of(phrase: Sequence[Morph]) -> str:
+    """The class noun with which a name ends (서울대학교, 한산도 해전); "" if it has none, or is nothing but one."""
+    if not any(morph.tag in ("NNP", "SL", "SN") for morph in phrase):
+        return ""
+    text = "".join(morph.form for morph in phrase)
+    shortest = 1 + (len(phrase) == 1)  # characters before it: 한반도 does not name a 반도
+    endings = (text[-length:] for length in (5, 4, 3, 2) if len(text) >= length + shortest)
+    return next((ending for ending in endings if ending in CLASSES), "")

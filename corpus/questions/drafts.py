@@ -7,8 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from korbert.corpus.questions.numbers import DATE
-from korbert.corpus.questions.phrases import AnswerCandidate
-from korbert.corpus.questions.sentences import Morph, Sentence
+from korbert.corpus.questions.sentences import AnswerCandidate, Morph, Sentence
 from korbert.corpus.questions.tables import SPLITTING, TAGS, WORDS
 
 _MAX_KEPT = 0.8  # of the words of its sentence, in a question that changes neither order nor verb
@@ -56,7 +55,8 @@ class Draft:
     @property
     def can_move(self) -> bool:
         """Whether the clause can modify a noun: a verb with at most one subject, and no clause before it."""
-        sentence, predicate = self.sentence, self.candidate.predicate
+        sentence = self.sentence
+        predicate = self.candidate.predicate
         topics = [i for i in range(self.begin, predicate.root) if sentence.has(i, "은", "JX")]
         subjects = [*sentence.own("JKS", self.begin, predicate), *sentence.own("JKC", self.begin, predicate)]
         is_clause_before = any(
@@ -134,7 +134,8 @@ def introductions(sentence: Sentence, stop: int) -> list[int]:
 def _clause(sentence: Sentence, candidate: AnswerCandidate, rng: np.random.Generator) -> Draft:
     """The whole sentence up to the predicate, or, mostly, without the clauses before it if those can be left out."""
     whole = Draft(sentence, candidate, 0, 0)
-    morphs, root = sentence.morphs, candidate.predicate.root
+    morphs = sentence.morphs
+    root = candidate.predicate.root
     introduced = [i + 1 for i in introductions(sentence, root)]
     clauses = [clause for clause in sentence.predicates if clause.stop <= root and clause.kind == "EC"]
     ends = [*introduced, *(clause.stop for clause in clauses if SPLITTING.get(clause.ending, False))]

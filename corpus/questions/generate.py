@@ -22,7 +22,8 @@ from korbert.tokenization import Analyzer
 
 _PART_BYTES = MIB // 4
 # About ten times the time of Kiwi on a busy machine; a slower part is halved, down to the document at fault.
-_SECONDS_PER_MIB, _MIN_SECONDS = 1_000.0, 120.0
+_SECONDS_PER_MIB = 1_000.0
+_MIN_SECONDS = 120.0
 _VERSION = 1  # raise it when the same text gives different questions
 _LIBRARIES = ("kiwipiepy", "kiwipiepy_model")
 

@@ -14,18 +14,19 @@ import numpy as np
 
 from korbert.corpus.documents import sentence_spans
 from korbert.corpus.questions.answers import candidates, definitions
-from korbert.corpus.questions.asking import ask
-from korbert.corpus.questions.checks import Refused, refuse_if
-from korbert.corpus.questions.phrases import AnswerCandidate
-from korbert.corpus.questions.sentences import Sentence, Stripped, stripped
+from korbert.corpus.questions.asking import Refused, ask, refuse_if
+from korbert.corpus.questions.sentences import AnswerCandidate, Sentence, Stripped, stripped
 from korbert.corpus.questions.topics import opening_topic, with_owner, with_topic
 from korbert.tokenization import Analyzer
 
 # Lengths in characters
-_MIN_PARAGRAPH, _USUAL_PARAGRAPH, _MAX_PARAGRAPH = 150, 300, 1_500
-_MIN_SENTENCE, _MAX_SENTENCE = 15, 160
-_MIN_QUESTION, _MAX_QUESTION = 12, 90
-_MIN_ANSWER, _MAX_ANSWER = 2, 30
+_MIN_PARAGRAPH = 150
+_USUAL_PARAGRAPH = 300
+_MAX_PARAGRAPH = 1_500
+_MIN_SENTENCE = 15
+_MAX_SENTENCE = 160
+_QUESTION = range(12, 91)
+_ANSWER = range(2, 31)
 
 _SENTENCES_BACK = 5  # in which the topic of a sentence without subject is looked for
 _TRIES_DEFINITION = 0.5  # how often, before other answers of the sentence
@@ -155,8 +156,8 @@ def _checked(question: str, candidate: AnswerCandidate, sentence: Sentence, para
     if span is None:
         raise Refused("answer_with_bracket")
     answer = paragraph[slice(*span)]
-    refuse_if(not _MIN_ANSWER <= len(answer) <= _MAX_ANSWER or answer != answer.strip(), "answer_length")
+    refuse_if(len(answer) not in _ANSWER or answer != answer.strip(), "answer_length")
     refuse_if(paragraph.count(answer) != 1, "answer_repeated")
-    refuse_if(not _MIN_QUESTION <= len(question) <= _MAX_QUESTION, "question_length")
+    refuse_if(len(question) not in _QUESTION, "question_length")
     refuse_if(all(word in question for word in answer.split()), "answer_in_question")
     return Made(question, answer, span[0], candidate.kind)

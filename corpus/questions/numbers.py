@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from korbert.corpus.questions.phrases import AnswerCandidate
-from korbert.corpus.questions.sentences import Sentence
+from korbert.corpus.questions.sentences import AnswerCandidate, Sentence
 from korbert.corpus.questions.tables import TAGS, WORDS
 
 DATE = re.compile(

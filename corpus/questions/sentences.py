@@ -67,6 +67,28 @@ class Predicate(NamedTuple):
     key: str
 
 
+class AnswerCandidate(NamedTuple):
+    """An answer, and how to ask for it. Positions are characters of the stripped sentence.
+
+    kind: the question word, for counting (언제, 몇). start, end: of the answer. first, last: what the question word
+    stands for, particle included. word: the question word with all it takes (언제, 어느 학교). particle: after it, as
+    tables have it. head: noun of the other form (…한 곳은 어디인가?), "" for none; asked: what that form asks.
+    is_definition: the answer is the name that the sentence defines.
+    """
+
+    kind: str
+    start: int
+    end: int
+    first: int
+    last: int
+    word: str
+    predicate: Predicate
+    particle: str = ""
+    head: str = ""
+    asked: str = ""
+    is_definition: bool = False
+
+
 @dataclass(frozen=True)
 class Sentence:
     """morphs: of `text`, without its final punctuation. offsets: see Stripped."""
@@ -93,7 +115,8 @@ class Sentence:
 
     def span(self, start: int, end: int) -> tuple[int, int] | None:
         """The span of [start, end) in the paragraph; None if it is not there or has a bracket inside."""
-        first, last = self.offsets[start], self.offsets[end - 1] + 1
+        first = self.offsets[start]
+        last = self.offsets[end - 1] + 1
         return (first, last) if last - first == end - start and first >= 0 else None
 
     def with_prefix(self, prefix: str, start: int) -> Stripped:
@@ -182,7 +205,8 @@ class Sentence:
 
     def unquoted(self, first: int, stop: int) -> tuple[int, int]:
         """The characters of the phrase of morphemes [first, stop), without the quotation marks around it."""
-        start, end = self.morphs[first].start, self.morphs[stop - 1].end
+        start = self.morphs[first].start
+        end = self.morphs[stop - 1].end
         in_quotes = (self.morphs[first].tag, self.morphs[stop - 1].tag) == ("SSO", "SSC") and stop - first > 2
         return (start + 1, end - 1) if in_quotes else (start, end)
 

@@ -26,7 +26,8 @@ def opening_topic(sentence: Sentence) -> str | None:
 
     "": its topic is that of the sentence before. None: it has another one.
     """
-    morphs, opening = sentence.morphs, sentence.opening
+    morphs = sentence.morphs
+    opening = sentence.opening
     if opening is None:
         return None if sentence.has_subject else ""
     if morphs[0].form in WORDS["pronouns"] or _is_attribute(sentence, 0, opening) or _is_this(sentence, opening):

@@ -11,8 +11,9 @@ from typing import cast
 from korbert.corpus.corpus_settings import LONGEST_RECORD, FileKind, SourceSettings
 from korbert.corpus.documents import grouped
 from korbert.corpus.readers import wikipedia
-from korbert.corpus.readers.segments import SHOWN_BYTES, Chunk, IdAndText, Segment, cells_of, needed_columns, too_long
+from korbert.corpus.readers.segments import SHOWN_BYTES, Chunk, IdAndText, Segment, too_long
 from korbert.errors import CorpusError
+from korbert.messages import Message
 from korbert.names import nfc
 from korbert.records import (
     FORMS,
@@ -61,7 +62,8 @@ def chunks(
     shared = 0
     while len(files) > 1 and len({names[: shared + 1] for names in parts}) == 1 and shared < min(map(len, parts)) - 1:
         shared += 1
-    named = {path: nfc("/".join(path.parts[shared:] if shared else path.parts[-1:])) for path in files}
+    begin = shared or -1
+    named = {path: nfc("/".join(path.parts[begin:])) for path in files}
     opened = (_opened(source, path, named[path], part_bytes, longest) for path in files if only is None or path in only)
     for (own, kind), same in groupby(opened, key=itemgetter(0, 1)):
         segments = chain.from_iterable(file_segments for *_, file_segments in same)
@@ -155,8 +157,7 @@ def _table_segments(
 ) -> Iterator[Segment]:
     """Records with id and text, about `part_bytes` in a segment. CorpusError if the file is not in its format."""
     if table.batches is None:  # JSON: the records of a list may share a line, and be of other keys
-        assert table.objects
-        records = (cells_of(source, value) for _, value in table.objects())
+        records = (cells for _, cells in table.read(source.fields))
         yield from _record_segments(records, name, 1, part_bytes, longest, table.encoding)
         return
     columns = needed_columns(source, table.columns, path)
@@ -220,3 +221,22 @@ def _paragraph_segments(
             )
         yield Segment.of(name, block)
         is_inside = ends_inside(block.data, False)
+
+
+def needed_columns(source: SourceSettings, present: Sequence[str], path: File) -> list[str]:
+    """The columns of id and text, as the file spells them. Raises CorpusError if one is not present."""
+    spelled = {nfc(column): column for column in present}
+    columns = []
+    for column in source.fields:
+        if (spelling := spelled.get(nfc(column))) is None:
+            hint = Message(' (id = "" takes the number of the line)') if column == source.id else ""
+            raise CorpusError(
+                "{path}: no column {column!r} among {present}: set id and text of {source!r}{hint}",
+                path=path,
+                column=column,
+                present=", ".join(present),
+                source=source.name,
+                hint=hint,
+            )
+        columns.append(spelling)
+    return columns

@@ -1,14 +1,17 @@
 """Chunks parsed into rows, by the kind of file."""
 
+import re
 from collections.abc import Iterator
 from itertools import groupby, islice
 
+from korbert.corpus.corpus_settings import SourceSettings
 from korbert.corpus.readers import wikipedia
-from korbert.corpus.readers.segments import Chunk, IdAndText, Segment, SourceRow, cells_of, row_of, too_long
+from korbert.corpus.readers.segments import Chunk, IdAndText, Segment, SourceRow, faulty_row, too_long
 from korbert.messages import Message
-from korbert.records import Fault, decoded, paragraphs_of, parsed
+from korbert.records import UNDECODABLE, Fault, cell_of, decoded, fault_of, paragraphs_of, parsed, type_name
 
 _SHOWN_CHARS = 1000  # kept of a file that cannot be parsed
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _UNITS = {"parquet": "row", "arrow": "row", "wikipedia": "page", "json": "record", "korquad": "context"}
 
 
@@ -68,8 +71,12 @@ def _cells(segment: Segment, chunk: Chunk) -> Iterator[tuple[int, IdAndText, str
             text = decoded(line, encoding)
             if chunk.kind == "text":
                 yield number, [text], None
+                continue
+            value = parsed(text)
+            if isinstance(value, dict):
+                yield number, [cell_of(value, key) for key in chunk.source.fields], text
             else:
-                yield number, cells_of(chunk.source, parsed(text)), text
+                yield number, fault_of(value), text
 
 
 def _contexts(text: str) -> Iterator[tuple[int, IdAndText, str | None]]:
@@ -97,3 +104,56 @@ def _lines(data: bytes, first: int, *, by_blank: bool) -> Iterator[tuple[int, by
             yield numbers[0], b"\n".join(paragraph)
         elif is_filled:
             yield from lines
+
+
+def row_of(
+    cells: IdAndText, place: str, number: str, encoding: str, source: SourceSettings, raw: str | None = None
+) -> SourceRow:
+    """The row of a record, faulty if its id or its text is missing or of the wrong type.
+
+    number: the id of a record without one. raw: the record as text, kept if it is faulty; None: as its text.
+    """
+    if isinstance(cells, Fault):
+        if cells.reason == "too_long":
+            return faulty_row(place, None, _readable(cells.raw).rstrip("\n"), cells.reason, cells.what)
+        raw = raw or cells.raw
+        return undecodable_row(raw, place, encoding) or faulty_row(place, None, raw, cells.reason, cells.what)
+    *id, text = cells
+    local = id[0] if id else number
+    shown = raw or ("" if text is None else str(text))
+    of_text = None if raw else local  # an undecodable byte of the raw record may be in its id
+    if undecodable := undecodable_row(shown, place, encoding, of_text):
+        return undecodable
+    if isinstance(local, bool) or not isinstance(local, str | int) or local == "" or _SURROGATE.search(str(local)):
+        fault = Message("{field!r} is {kind}, not a text or a whole number", field=source.id, kind=_named(local))
+        return faulty_row(place, None, shown, "bad_id", fault)
+    if not isinstance(text, str):
+        fault = Message("{field!r} is {kind}, not a text", field=source.text, kind=_named(text))
+    elif surrogate := _SURROGATE.search(text):
+        fault = Message("half a surrogate pair at character {character}, which is no text", character=surrogate.start())
+    else:
+        return SourceRow(place, local, text)
+    return faulty_row(place, local, shown, "bad_text", fault)
+
+
+def _named(value: object) -> Message:
+    return Message("missing") if value is None else type_name(value)
+
+
+def undecodable_row(text: str, place: str, encoding: str, local: str | int | None = None) -> SourceRow | None:
+    """The faulty row of a text with undecodable bytes, shown as `\\xNN`; None if there are none."""
+    undecodable = UNDECODABLE.findall(text)
+    if not undecodable:
+        return None
+    detail = Message(
+        "{place}: byte 0x{byte:02x} at character {character} is no {encoding}",
+        place=place,
+        byte=ord(undecodable[0]) - 0xDC00,
+        character=text.index(undecodable[0]),
+        encoding=encoding.upper(),
+    )
+    return SourceRow(place, local, _readable(text), "bad_encoding", detail, len(undecodable))
+
+
+def _readable(text: str) -> str:
+    return UNDECODABLE.sub(lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", text)

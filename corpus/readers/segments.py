@@ -1,22 +1,17 @@
 """The records that readers pass on: segments of files, chunks of segments, and rows."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
 from korbert.corpus.corpus_settings import LONGEST_RECORD, FileKind, SourceSettings
-from korbert.errors import CorpusError
 from korbert.messages import Message
-from korbert.names import nfc
-from korbert.records import UNDECODABLE, Delimited, Fault, File, Line, beginning_of, cell_of, fault_of, type_name
+from korbert.records import Delimited, Fault, Line, beginning_of
 
 IdAndText: TypeAlias = Sequence[Any] | Fault
 """Id and text of a record of a table, or its fault."""
 
 SHOWN_BYTES = 1 << 16  # kept of a record that is too long
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -106,25 +101,6 @@ def faulty_row(place: str, local: str | int | None, raw: str, reason: str, fault
     return SourceRow(place, local, shown, reason, Message("{place}: {fault}", place=place, fault=fault))
 
 
-def undecodable_row(text: str, place: str, encoding: str, local: str | int | None = None) -> SourceRow | None:
-    """The faulty row of a text with undecodable bytes, shown as `\\xNN`; None if there are none."""
-    undecodable = UNDECODABLE.findall(text)
-    if not undecodable:
-        return None
-    detail = Message(
-        "{place}: byte 0x{byte:02x} at character {character} is no {encoding}",
-        place=place,
-        byte=ord(undecodable[0]) - 0xDC00,
-        character=text.index(undecodable[0]),
-        encoding=encoding.upper(),
-    )
-    return SourceRow(place, local, _readable(text), "bad_encoding", detail, len(undecodable))
-
-
-def _readable(text: str) -> str:
-    return UNDECODABLE.sub(lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", text)
-
-
 def too_long(beginning: bytes, size: int, encoding: str, longest: int) -> Fault:
     """The fault of a record of `size` bytes, more than `longest`. Only its beginning was read."""
     what = Message(
@@ -133,63 +109,3 @@ def too_long(beginning: bytes, size: int, encoding: str, longest: int) -> Fault:
         longest=longest,
     )
     return Fault("too_long", what, raw=beginning_of(beginning[:SHOWN_BYTES], encoding))
-
-
-def needed_columns(source: SourceSettings, present: Sequence[str], path: File) -> list[str]:
-    """The columns of id and text, as the file spells them. Raises CorpusError if one is not present."""
-    spelled = {nfc(column): column for column in present}
-    columns = []
-    for column in filter(None, (source.id, source.text)):
-        if (spelling := spelled.get(nfc(column))) is None:
-            hint = Message(' (id = "" takes the number of the line)') if column == source.id else ""
-            raise CorpusError(
-                "{path}: no column {column!r} among {present}: set id and text of {source!r}{hint}",
-                path=path,
-                column=column,
-                present=", ".join(present),
-                source=source.name,
-                hint=hint,
-            )
-        columns.append(spelling)
-    return columns
-
-
-def cells_of(source: SourceSettings, value: object) -> IdAndText:
-    """Id, if the source has any, and text of a JSON value; the fault of one that is not an object."""
-    if not isinstance(value, dict):
-        return fault_of(value)
-    return [cell_of(value, key) for key in (source.id, source.text) if key]
-
-
-def row_of(
-    cells: IdAndText, place: str, number: str, encoding: str, source: SourceSettings, raw: str | None = None
-) -> SourceRow:
-    """The row of a record, faulty if its id or its text is missing or of the wrong type.
-
-    number: the id of a record without one. raw: the record as text, kept if it is faulty; None: as its text.
-    """
-    if isinstance(cells, Fault):
-        if cells.reason == "too_long":
-            return faulty_row(place, None, _readable(cells.raw).rstrip("\n"), cells.reason, cells.what)
-        raw = raw or cells.raw
-        return undecodable_row(raw, place, encoding) or faulty_row(place, None, raw, cells.reason, cells.what)
-    *id, text = cells
-    local = id[0] if id else number
-    shown = raw or ("" if text is None else str(text))
-    of_text = None if raw else local  # an undecodable byte of the raw record may be in its id
-    if undecodable := undecodable_row(shown, place, encoding, of_text):
-        return undecodable
-    if isinstance(local, bool) or not isinstance(local, str | int) or local == "" or _SURROGATE.search(str(local)):
-        fault = Message("{field!r} is {kind}, not a text or a whole number", field=source.id, kind=_named(local))
-        return faulty_row(place, None, shown, "bad_id", fault)
-    if not isinstance(text, str):
-        fault = Message("{field!r} is {kind}, not a text", field=source.text, kind=_named(text))
-        return faulty_row(place, local, shown, "bad_text", fault)
-    if surrogate := _SURROGATE.search(text):
-        fault = Message("half a surrogate pair at character {character}, which is no text", character=surrogate.start())
-        return faulty_row(place, local, shown, "bad_text", fault)
-    return SourceRow(place, local, text)
-
-
-def _named(value: object) -> Message:
-    return Message("missing") if value is None else type_name(value)

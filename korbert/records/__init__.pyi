@@ -12,7 +12,6 @@ from .detection import Named as Named
 from .detection import Sheet as Sheet
 from .detection import form_by_content as form_by_content
 from .detection import form_of as form_of
-from .detection import head_of as head_of
 from .detection import holds_records as holds_records
 from .detection import open_plain as open_plain
 from .detection import open_table as open_table
@@ -43,6 +42,7 @@ from .table import Columns as Columns
 from .table import Fault as Fault
 from .table import Table as Table
 from .table import beginning as beginning
+from .table import head_of as head_of
 from .table import is_empty as is_empty
 from .table import open_text as open_text
 from .table import type_name as type_name

@@ -72,7 +72,7 @@ def _json(path: File, key: str) -> object:
         return value
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorpusError(
-            "{path}: no record of `datasets` with {key!r} ({error}): get the folder again",
+            "{path}: not a record of `datasets` with {key!r} ({error}): get the folder again",
             path=path,
             key=key,
             error=error,

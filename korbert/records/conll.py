@@ -171,12 +171,13 @@ def _blocks(text: TextFile) -> Iterator[tuple[int, list[str]]]:
 
 def _of_width(fields: list[str], width: int, line: str) -> list[str]:
     if len(fields) != width:
+        shown = line if len(line) <= 40 else f"{line[:37]}..."
         raise ValueError(
             Message(
                 "{count} columns where the sentence has {width}, in {line!r}",
                 count=len(fields),
                 width=width,
-                line=line if len(line) <= 40 else f"{line[:37]}...",
+                line=shown,
             )
         )
     return fields

@@ -43,8 +43,11 @@ class Delimited:
             if not isinstance(fields, Fault) and len(fields) == 1 < width and self.delimiter == "\t":
                 fields = fields[0].split("\t")  # a program put quotes around the whole line
             if not isinstance(fields, Fault) and (len(fields) < width or any(fields[width:])):
-                what = Message("{count} fields where the first line has {width}", count=len(fields), width=width)
-                fields = Fault("bad_fields", what, raw=text)
+                fields = Fault(
+                    "bad_fields",
+                    Message("{count} fields where the first line has {width}", count=len(fields), width=width),
+                    raw=text,
+                )
             yield before, text, fields
 
     def ends_inside(self, lines: bytes, inside: bool) -> bool:
@@ -159,8 +162,9 @@ def _csv_records(lines: Iterable[str], longest_field: int, delimiter: str) -> _F
             reader = csv.reader(feed(), delimiter=delimiter, strict=True)
             fields = Fault("bad_quotes", _MALFORMED, raw=taken[0])
             if len(taken[0]) > longest_field:
-                what = Message("is longer than {longest:,} characters", longest=longest_field)
-                fields = Fault("too_long", what, raw=taken[0])
+                fields = fields._replace(
+                    reason="too_long", what=Message("is longer than {longest:,} characters", longest=longest_field)
+                )
         finally:
             csv.field_size_limit(limit)
         text = "".join(taken)

@@ -9,11 +9,10 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message, argument
 from korbert.names import did_you_mean
 from korbert.records import conll, excel, jsons, labelling_tools
-from korbert.records.compression import PACKED, File, open_bytes
+from korbert.records.compression import PACKED, File
 from korbert.records.delimited import delimiter_in, read_delimited
-from korbert.records.encodings import HEAD_BYTES
 from korbert.records.lines import LONGEST
-from korbert.records.table import Columns, Fault, Table, TextFile, beginning, text_file
+from korbert.records.table import Columns, Fault, Table, TextFile, beginning, head_of, text_file
 
 Named = Literal[
     "auto", "csv", "tsv", "tsv-plain", "tsv-quoted", "jsonl", "json", "parquet", "arrow", "conll", "conllu", "klue-ner",
@@ -196,16 +195,6 @@ def refuse_foreign(head: bytes, name: str, form: Format) -> None:
         for pattern, endings, what, do in known:
             if name.lower().endswith(endings or "") and re.match(pattern, start, re.DOTALL | re.IGNORECASE):
                 raise CorpusError("{name}: is {what}: {do}", name=name, what=what, do=do)
-
-
-def head_of(path: File) -> bytes:
-    """The beginning of a file, unpacked. Raises CorpusError for a missing file."""
-    if not path.exists():
-        beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-        hint = did_you_mean(path.name, beside) or Message("check its name and folder")
-        raise CorpusError("{path}: no such file: {hint}", path=path, hint=hint)
-    with open_bytes(path) as file:
-        return file.read(HEAD_BYTES)
 
 
 def form_of(head: bytes, name: str) -> Form:

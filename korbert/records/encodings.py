@@ -40,10 +40,7 @@ def utf8(file: BufferedReader, encoding: str, path: File) -> AbstractContextMana
 
 def decoded(data: bytes, encoding: str) -> str:
     """The text of bytes of such a stream. Undecodable ones become U+DC80 to U+DCFF. encoding: of the file."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return data.decode(errors=errors_of(encoding))
+    return data.decode(errors=errors_of(encoding))
 
 
 def beginning_of(data: bytes, encoding: str) -> str:

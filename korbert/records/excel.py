@@ -72,12 +72,13 @@ def read_workbook(path: File, sheet: str = "") -> Table:
             for place, cells in _rows(_chosen(book.worksheets, title, path), path):
                 if place > number:
                     if len(cells) > len(names):
-                        counts = {"count": len(cells), "width": len(names)}
-                        what = Message("{count} cells where the first row has {width}", **counts)
+                        what = Message(
+                            "{count} cells where the first row has {width}", count=len(cells), width=len(names)
+                        )
                         yield place, Fault("bad_fields", what)
-                        continue
-                    cells += [""] * (len(names) - len(cells))
-                    yield place, [cells[index] for index in indices]
+                    else:
+                        cells += [""] * (len(names) - len(cells))
+                        yield place, [cells[index] for index in indices]
 
     notes = tuple(note for note, count in said.items() if count)
     return Table(names, Message("Excel, sheet {name}", name=title), "", "row", read, notes=notes)
@@ -172,7 +173,8 @@ def _date(value: datetime.date | datetime.time, form: str) -> str:
         is_minute = kind == "m" and (before == "h" or kinds[0] == "s")
         part = quoted + escaped + other
         if kind:
-            part = value.strftime(codes["minute"] if is_minute else codes[kind])
+            code = "minute" if is_minute else kind
+            part = value.strftime(codes[code])
         shown += (part.lstrip("0") or "0") if len(letters) == 1 else part
         before = kind or before
     return shown

@@ -12,12 +12,12 @@ from typing import IO, Any, TypeAlias, cast
 from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.records.compression import File, open_bytes
-from korbert.records.detection import Form, Format, detected, head_of, open_table
+from korbert.records.detection import Form, Format, detected, open_table
 from korbert.records.encodings import utf8
 from korbert.records.jsons import object_of, parsed
 from korbert.records.labelling_tools import is_export
 from korbert.records.lines import TOO_LONG, Line, batches
-from korbert.records.table import Columns, Fault, Table, beginning
+from korbert.records.table import Columns, Fault, Table, beginning, head_of
 
 Source: TypeAlias = "IO[bytes] | File"
 Guess: TypeAlias = Callable[[Sequence[str]], Format]

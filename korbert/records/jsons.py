@@ -128,8 +128,8 @@ def fault_of(value: object) -> Fault:
     """The fault of a value that is not an object."""
     if isinstance(value, Fault):
         return value
-    what = Message("{kind} where an object belongs", kind=type_name(value))
-    return Fault("bad_json", what, raw=json.dumps(value, ensure_ascii=False))
+    raw = json.dumps(value, ensure_ascii=False)
+    return Fault("bad_json", Message("{kind} where an object belongs", kind=type_name(value)), raw=raw)
 
 
 def cell_of(record: JsonObject, column: str) -> Any:

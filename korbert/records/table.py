@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeAlias
 
 from korbert.errors import CorpusError
 from korbert.messages import Message
-from korbert.names import BLANK
+from korbert.names import BLANK, did_you_mean
 from korbert.records.compression import File, open_bytes
 from korbert.records.encodings import HEAD_BYTES, encoding_in, errors_of, utf8
 from korbert.records.lines import LONGEST
@@ -146,11 +146,19 @@ class TextFile:
             yield from iter(lambda: file.read(_BLOCK_CHARS), "")
 
 
-def open_text(path: File) -> TextFile:
-    """Detects encoding and line ends. Raises CorpusError for an empty file, and for UTF-16 without a BOM."""
+def head_of(path: File) -> bytes:
+    """The beginning of a file, unpacked. Raises CorpusError for a missing file."""
+    if not path.exists():
+        others = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+        hint = did_you_mean(path.name, others) or Message("check its name and folder")
+        raise CorpusError("{path}: no such file: {hint}", path=path, hint=hint)
     with open_bytes(path) as file:
-        head = file.read(HEAD_BYTES)
-    return text_file(path, head)
+        return file.read(HEAD_BYTES)
+
+
+def open_text(path: File) -> TextFile:
+    """Detects encoding and line ends. Raises CorpusError for a missing or empty file, and for UTF-16 without a BOM."""
+    return text_file(path, head_of(path))
 
 
 def text_file(path: File, head: bytes, encoding: str = "auto", longest: int = LONGEST) -> TextFile:

@@ -18,7 +18,8 @@ from programs import started
 @pytest.fixture(scope="module", autouse=True)
 def _one_worker_here(request: pytest.FixtureRequest) -> Iterator[None]:
     """One worker is this process, and two are real ones: what they do is the same. Tests of workers start all."""
-    with units_here(0 if "execution" in request.path.parts else 1):
+    most = 0 if "execution" in request.path.parts else 1
+    with units_here(most):
         yield
 
 
@@ -43,7 +44,8 @@ def others_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Ca
 
     def run(stage: Callable[[], object], library: str) -> bool:
         stage()
-        before, real = keys(), parts.installed_version
+        before = keys()
+        real = parts.installed_version
         with monkeypatch.context() as patch:
             patch.setattr(parts, "installed_version", lambda name: "0.0.1" if name == library else real(name))
             stage()

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from korbert.corpus.cleaning import clean
 from korbert.errors import CorpusError
 from korbert.tokenization import Analysis
 
-CRASH, HANG = "죽어라", "멈춰라"
+CRASH = "죽어라"
+HANG = "멈춰라"
 _READ = clean._read
 _ANALYZE = analyze._analyze  # before a test puts something else there
 
@@ -114,20 +116,16 @@ def load_whitespace(options: object, seconds: float = 0.0) -> None:
     analyze._analyzer = Whitespace(seconds)  # type: ignore[assignment]
 
 
-def analyze_small_slices(unit: Any) -> Any:
-    return _small_only(_ANALYZE, unit)
-
-
-def read_small_pieces(unit: Any) -> Any:
-    return _small_only(_READ, unit)
-
-
 def _small_only(function: Callable[[Any], Any], unit: Any) -> Any:
     """As the function, but a unit of many records ends the process."""
     if unit.stop is None or unit.stop - unit.first > 12:
         time.sleep(0.2)
         os._exit(9)
     return function(unit)
+
+
+analyze_small_slices = partial(_small_only, _ANALYZE)
+read_small_pieces = partial(_small_only, _READ)
 
 
 def read_or_fail(unit: Any) -> Any:

@@ -8,7 +8,9 @@ from korbert.corpus.readers import SourceRow, chunks, rows
 
 def put(folder: Path, name: str, content: str | bytes, encoding: str = "utf-8") -> Path:
     path = folder / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode(encoding))
+    if isinstance(content, str):
+        content = content.encode(encoding)
+    path.write_bytes(content)
     return path
 
 

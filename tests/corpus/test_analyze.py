@@ -49,9 +49,12 @@ def test_morphemes_are_those_of_kiwi(tmp_path):
     assert pq.read_schema(next((tmp_path / "out" / "morphemes").iterdir())).equals(SCHEMA)
     for row, text in zip(analyzed, TEXTS, strict=True):
         expected = analyzer.analyze(text)
-        assert (row["form"], row["tag"]) == (expected.forms, expected.tags)
-        assert (row["start"], row["end"]) == (expected.starts, expected.ends)
-        assert (row["sentence"], row["eojeol"]) == (expected.sentences, expected.eojeols)
+        assert row["form"] == expected.forms
+        assert row["tag"] == expected.tags
+        assert row["start"] == expected.starts
+        assert row["end"] == expected.ends
+        assert row["sentence"] == expected.sentences
+        assert row["eojeol"] == expected.eojeols
     assert counts == {
         "documents": 5, "failed": 0, "sentences": sum(len(set(row["sentence"])) for row in analyzed),
         "eojeols": sum(len(set(row["eojeol"])) for row in analyzed),

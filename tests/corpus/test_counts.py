@@ -12,7 +12,8 @@ from korbert.corpus.documents import is_heldout
 from korbert.errors import CorpusError
 from korbert.tokenization.tokenizer_settings import VocabularySettings
 
-SEED, SHARE = 5, 0.3
+SEED = 5
+SHARE = 0.3
 PARTS = [made_up.documents(part, 40, part) for part in range(3)]
 ROWS = [row for rows in PARTS for row in rows]
 
@@ -27,7 +28,9 @@ def run(morphemes, output, workers=1, share=SHARE):
 
 
 def expected_counts(rows):
-    counts, initial, holders = Counter(), Counter(), Counter()
+    counts = Counter()
+    initial = Counter()
+    holders = Counter()
     for row in rows:
         pairs = list(zip(row["form"], row["tag"], strict=True))
         counts.update(pairs)
@@ -102,7 +105,8 @@ def test_forms_of_few_documents_are_left_out(tmp_path):
 @pytest.mark.parametrize("mark", ["none", "eojeol"])
 def test_the_forms_cut_most_often_come_first(morphemes, tmp_path, mark):
     run(morphemes, tmp_path / "out", share=0.0)
-    path, tokenizer = tmp_path / "out" / "counts.parquet", made_up.tokenizer(mark)
+    path = tmp_path / "out" / "counts.parquet"
+    tokenizer = made_up.tokenizer(mark)
     pairs = [pair for row in ROWS for pair in zip(row["form"], made_up.begins(row["eojeol"]), strict=True)]
     cut = Counter(form for form, first in pairs if len(tokenizer.encode_forms([form], [first])[0]) > 1)
     order = sorted(cut, key=lambda form: (-cut[form], form))

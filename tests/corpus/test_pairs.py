@@ -28,7 +28,8 @@ def test_passages_are_of_the_text(text, title):
 
 
 def test_the_command(tmp_path, command):
-    corpus, output = tmp_path / "corpus.jsonl", tmp_path / "pairs.jsonl"
+    corpus = tmp_path / "corpus.jsonl"
+    output = tmp_path / "pairs.jsonl"
     documents = [{"제목": "농업", "text": f"{FIRST}\n역사.\n{SECOND}"}, {"제목": 3, "text": SECOND}]
     corpus.write_text("\n".join(json.dumps(document) for document in documents), encoding="utf-8")
     pairs = ["pairs", corpus, "--output", output, "--title", "제목"]

@@ -85,7 +85,8 @@ def test_questions_are_in_the_format_of_korquad_and_answered_in_their_article(sa
                 assert 300 <= len(context) <= 1_200
                 for row in paragraph["qas"]:
                     (answer,) = row["answers"]
-                    start, said = answer["answer_start"], answer["text"]
+                    start = answer["answer_start"]
+                    said = answer["text"]
                     assert row == {"id": row["id"], "question": row["question"], "answers": [answer]}
                     assert row["id"].split("-")[0] == page.removeprefix("kowiki-")
                     assert context[start : start + len(said)] == said.strip() != ""

@@ -10,7 +10,8 @@ from korbert.corpus.shards import SCHEMA
 from korbert.errors import CorpusError
 from korbert.tokenization.analyzer import Analysis
 
-SEED, SHARE = 5, 0.3
+SEED = 5
+SHARE = 0.3
 PARTS = [made_up.documents(part, 40, part) for part in range(4)]
 ROWS = [row for rows in PARTS for row in rows]
 SMALL = ShardSettings(part_bytes=3_000, seed=SEED)

@@ -69,7 +69,8 @@ def read(folder, name):
 def test_documents_are_kept_or_dropped_with_a_reason(tmp_path):
     good = {"id": "b", "text": "\u1112\u1161\u11a8\u1100\u116d에서  책을 읽었다.\r\n\r\n그리고 잤다.  "}
     rows = [good, {"id": "short", "text": "네."}, {"id": "en", "text": "An English text only."}]
-    path, text = write_jsonl(tmp_path / "a.jsonl", rows), tmp_path / "b.txt"
+    path = write_jsonl(tmp_path / "a.jsonl", rows)
+    text = tmp_path / "b.txt"
     with path.open("ab") as file:
         file.write(b'{"id": "cut", "text": "\n' + b'{"id": "latin", "text": "\xe9t\xe9"}\n{"id": 3, "text": []}\n')
     text.write_text("\ufeff학교에서 책을 읽었다.\n학교에서 책을 읽었다.\n하늘이 파랗고 바다도 파랗다.\n")
@@ -237,7 +238,7 @@ def test_a_record_that_crashes_or_hangs_is_the_only_one_lost(tmp_path, monkeypat
     monkeypatch.setattr("korbert.corpus.cleaning.clean._read", faults.read_or_fail)
     monkeypatch.setattr("korbert.corpus.cleaning.clean._MIN_SECONDS", 6.0)
     counts = clean(settings(part_bytes=1 << 20), {"wiki": [path]}, tmp_path / "out", workers=2)
-    assert (counts["documents"], counts["dropped"], counts[f"dropped.{reason}"]) == (3, 1, 1)
+    assert counts.items() >= {"documents": 3, "dropped": 1, f"dropped.{reason}": 1}.items()
     (row,) = read(tmp_path / "out", "dropped")
     told = {"clean_crashed": "its worker process ended", "clean_timeout": "no result after 6 seconds"}[reason]
     assert list(row.values()) == ["wiki:2", "wiki", reason, f"a.jsonl line 3: {told}", texts[2]]
@@ -251,7 +252,7 @@ def test_a_source_whose_every_record_crashes_is_dropped(tmp_path, monkeypatch):
     monkeypatch.setattr("korbert.corpus.cleaning.clean._read", faults.read_or_fail)
     some = settings(sources=[{"name": "wiki", "path": "x"}, {"name": "b", "path": "x"}])
     counts = clean(some, {"wiki": [path], "b": [other]}, tmp_path / "out", workers=2)
-    assert (counts["documents"], counts["dropped.clean_crashed"]) == (1, 1)
+    assert counts.items() >= {"documents": 1, "dropped.clean_crashed": 1}.items()
 
 
 GOOD = f'{{"id": 1, "text": "{SENTENCE}"}}\n'.encode()

@@ -94,7 +94,8 @@ def test_little_memory_spills_to_disk_with_the_same_result(tmp_path, monkeypatch
     assert equal(tmp_path, [part]) == number // 2
     much = (tmp_path / "equal.parquet").read_bytes()
     monkeypatch.setattr("korbert.corpus.execution.database._MEMORY_LIMIT", "64MB")
-    sizes, over = [0], threading.Event()
+    sizes = [0]
+    over = threading.Event()
 
     def watch():
         while not over.wait(0.01):

@@ -27,7 +27,9 @@ def top_share(text, size):
 
 
 def repeated_share(text, size):
-    words, seen, covered = text.split(), set(), set()
+    words = text.split()
+    seen = set()
+    covered = set()
     for i in range(len(words) - size + 1):
         gram = tuple(words[i : i + size])
         if gram in seen:
@@ -73,7 +75,8 @@ def test_kinds_of_characters(chars, kind):
 
 
 def test_features_of_no_texts_and_empty_texts():
-    none, empty = Features([]), Features(["", " \n "])
+    none = Features([])
+    empty = Features(["", " \n "])
     assert len(none) == 0
     for some, expected in ((none, []), (empty, [0.0, 0.0])):
         shares = some.top_ngram_share(2), some.repeated_ngram_share(5), some.line_share(some.bullet_lines)

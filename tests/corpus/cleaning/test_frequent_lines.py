@@ -14,7 +14,8 @@ def find(folder, documents, gone):
     """Where the lines of at least 5 characters and more than 2 documents stand, and these lines by frequency."""
     rows = planted.parts(folder / "rows", {"text": documents}, 2)
     lines = planted.parts(folder / "lines", {"text": documents}, 2, partial(line_table, min_chars=5))
-    positions, texts = folder / "places.parquet", folder / "texts.parquet"
+    positions = folder / "places.parquet"
+    texts = folder / "texts.parquet"
     with connect(folder, 1, without=planted.gone(folder, gone), lines=lines, read=rows) as database:
         number = find_frequent(database, 2, texts, positions, folder)
     tables = [pq.read_table(path).to_pylist() for path in (positions, texts)]

@@ -68,7 +68,8 @@ def test_hostile_documents_are_kept_or_dropped(tmp_path, count):
     (tmp_path / "prose.txt").write_text("상인들은 큰돈을 벌었다고 적혀 있는 전혀 다른 글이 여기에 있다.", "utf-8")
     some = settings(sources=[{"name": "a", "path": "x", "max_undecodable": 1}], evaluation=evaluation)
     counts = clean(some, {"a": [path], "prose": [tmp_path / "prose.txt"]}, tmp_path / "out", workers=2)
-    kept, dropped = read(tmp_path / "out", "documents"), read(tmp_path / "out", "dropped")
+    kept = read(tmp_path / "out", "documents")
+    dropped = read(tmp_path / "out", "dropped")
     assert len(kept) + len(dropped) == counts["read"] == len(lines)
     assert all(row["reason"] for row in dropped)
     assert all(row["text"] and "\0" not in row["text"] and "\u202e" not in row["text"] for row in kept)
@@ -117,7 +118,8 @@ def test_a_run_on_a_full_disk_can_be_resumed(tmp_path, monkeypatch, bytes_below)
     path.write_text("\n".join(lines), "utf-8")
     some = settings(part_bytes=2048, duplicates={"near": 0})
     clean(some, {"a": [path]}, tmp_path / "reference", workers=1)
-    real, left = parts.written_aside, [3]
+    real = parts.written_aside
+    left = [3]
 
     def write(path, write, output):
         left[0] -= path.suffix == ".parquet"

@@ -17,7 +17,9 @@ MARKED = re.compile(r"\{(\w+)\|([^}]*)\}")
 
 def marked(case):
     """The text of a case, and its spans, (start, end, kind)."""
-    text, wanted, done = "", [], 0
+    text = ""
+    wanted = []
+    done = 0
     for match in MARKED.finditer(case):
         text += case[done : match.start()]
         wanted.append((len(text), len(text) + len(match[2]), match[1]))

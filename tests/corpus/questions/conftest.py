@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from korbert.corpus.questions.answers import candidates, definitions
-from korbert.corpus.questions.asking import ask
-from korbert.corpus.questions.checks import Refused
+from korbert.corpus.questions.asking import Refused, ask
 from korbert.corpus.questions.sentences import Sentence, Stripped
 from korbert.tokenization.analyzer import Analyzer
 

@@ -1,6 +1,6 @@
 import pytest
 
-from korbert.corpus.questions.checks import Refused
+from korbert.corpus.questions.asking import Refused
 from korbert.corpus.questions.numbers import has_same_unit
 
 CASES = [

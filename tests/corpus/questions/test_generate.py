@@ -14,7 +14,8 @@ PEOPLE = ("윤동주", "서정주", "박경리", "최인호", "나태주", "김�
 
 
 def _document(number):
-    name, year = PEOPLE[number % len(PEOPLE)], 1900 + number
+    name = PEOPLE[number % len(PEOPLE)]
+    year = 1900 + number
     return (
         f"{name}는 대한민국의 시인이다. {year}년에 평양에서 태어났다. 많은 사람이 그 시를 읽었다고 한다. "
         f"{name}는 {year + 30}년 5월 {number % 28 + 1}일 서울 시인협회에 가입하였다. 사람들은 오래 이야기했다. "

@@ -31,6 +31,7 @@ DUMP = Path(__file__).parent / "wikipedia" / "pages-articles.xml"
         ("a.tsv", 'id\ttext\tlabel\n1\t"가\t0\r\n2\t나"다\t1\n3\t라\n', {},
          [("1", '"가', "line 2", None), ("2", '나"다', "line 3", None), (None, "3\t라\n", "line 4", "bad_fields")]),
         ("a.tsv", TSV, {}, [("1", '그는 "네" 했다', "line 2", None)]),
+        ("a.tsv", "## 7\t<경찰:OG>은\n경\tB-OG\n찰\tI-OG\n은\tO\n", {}, [("7", "경찰은", "line 1", None)]),
         ("a.tsv", TSV, {"kind": "tsv-plain"}, [("1", '"그는 ""네"" 했다"', "line 2", None)]),
         ("a.jsonl", '\ufeff{"id": "k", "text": "가"}\r\n\n{"id": 7, "text": "\\ud83d\\ude00"}', {},
          [("k", "가", "line 1", None), (7, "😀", "line 3", None)]),

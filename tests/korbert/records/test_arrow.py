@@ -6,7 +6,7 @@ import pytest
 from korbert.errors import CorpusError
 from korbert.tasks.files import ROLES, read_rows
 
-TEXT, LABEL, TOKENS, TAGS = ROLES["text"], ROLES["label"], ROLES["tokens"], ROLES["tags"]
+TEXT, LABEL, TOKENS, TAGS = (ROLES[name] for name in ("text", "label", "tokens", "tags"))
 FEATURES = datasets.Features(
     text=datasets.Value("string"),
     label=datasets.ClassLabel(names=["부정", "긍정"]),
@@ -54,7 +54,7 @@ def test_splits_are_given_one_at_a_time(tmp_path):
 def test_a_record_of_wrong_types_or_paths_is_refused(tmp_path, record):
     path = tmp_path / ("dataset_dict.json" if "splits" in record else "state.json")
     path.write_text(json.dumps(record), encoding="utf-8")
-    with pytest.raises(CorpusError, match=rf"{path.name}: .* is no name of what lies beside it: get the folder again"):
+    with pytest.raises(CorpusError, match=rf"{path.name}: .* is not the name of a file or folder next to it: get"):
         read_rows(tmp_path, [TEXT])
 
 
@@ -64,7 +64,7 @@ def test_a_missing_file_of_a_dataset_is_named(tmp_path):
     with pytest.raises(CorpusError, match=r"data-00001-of-00002.arrow: no such file, and .*state.json names it"):
         read_rows(tmp_path / "a", [TEXT])
     (tmp_path / "a" / "state.json").write_text("{}")
-    with pytest.raises(CorpusError, match=r"state.json: no record of `datasets` with '_data_files'"):
+    with pytest.raises(CorpusError, match=r"state.json: not a record of `datasets` with '_data_files'"):
         read_rows(tmp_path / "a", [TEXT])
 
 

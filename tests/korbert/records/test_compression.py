@@ -11,7 +11,8 @@ import zstandard
 from korbert.errors import CorpusError
 from korbert.records.compression import open_bytes
 
-FIRST, SECOND = "첫째 줄\n".encode() * 5_000, "둘째 줄\n".encode() * 3_000
+FIRST = "첫째 줄\n".encode() * 5_000
+SECOND = "둘째 줄\n".encode() * 3_000
 SKIPPABLE = struct.pack("<II", 0x184D2A50, 5) + b"about"
 
 
@@ -58,7 +59,8 @@ def test_zstandard_frames_with_large_windows_are_read(tmp_path, window_log):
 
 @pytest.mark.parametrize(("name", "pack"), PACKS)
 def test_a_truncated_or_damaged_frame_is_an_error(tmp_path, name, pack):
-    first, second = pack(FIRST), pack(SECOND)
+    first = pack(FIRST)
+    second = pack(SECOND)
     faults = [(first[:-5] + second, "frame 1 is damaged .*get the file again")]
     faults += [(first + b"not packed at all", "frame 2 is damaged .*get the file again"), (b"", "ends inside frame 1")]
     for cut in (1, 3, 10, -1):

@@ -6,7 +6,7 @@ from korbert.errors import CorpusError
 from korbert.records import open_table
 from korbert.tasks.files import ROLES, read_rows
 
-TOKENS, TAGS, ID, TEXT = ROLES["tokens"], ROLES["tags"], ROLES["id"], ROLES["text"]
+TOKENS, TAGS, ID, TEXT = (ROLES[name] for name in ("tokens", "tags", "id", "text"))
 TOKEN = st.text("가나#\"' .-", min_size=1).filter(lambda token: not token.startswith(("#", "-DOCSTART-")))
 SENTENCES = st.lists(
     st.lists(st.tuples(TOKEN, st.sampled_from(["O", "B-PS", "I-PS"])), min_size=1, max_size=5), min_size=1, max_size=5

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from korbert.records.delimited import are_quoted
 from korbert.tasks.files import ROLES, read_rows
 
-TEXT, LABEL = ROLES["text"], ROLES["label"]
+TEXT = ROLES["text"]
+LABEL = ROLES["label"]
 HEAD = "id\ttext\tlabel\n"
 
 

@@ -8,7 +8,8 @@ from korbert.errors import SettingsError
 from korbert.records.given import write_rows
 from korbert.tasks.files import ROLES, read_rows
 
-TEXTS, MOODS = ["정말 재미있다", "시간이 아깝다", "또 보고 싶다"], ["긍정", "부정", "긍정"]
+TEXTS = ["정말 재미있다", "시간이 아깝다", "또 보고 싶다"]
+MOODS = ["긍정", "부정", "긍정"]
 PAIRS = list(zip(TEXTS, MOODS, strict=True))
 
 
@@ -60,12 +61,12 @@ def test_numbers_of_numpy_missing_cells_and_pairs(tmp_path):
     [
         ([], "train: holds no row: give a path, a list of tuples or dicts"),
         (3, "train: is a int: give a path"),
-        (["가"], r"train\[0\]: '가' is no row: give a path"),
+        (["가"], r"train\[0\]: '가' is not a row: give a path"),
         (
             [("가", "나"), ("가",)],
             r"train\[1\]: a tuple of 1: give \(text, label\) or \(text, pair, label\), or a dict",
         ),
-        ([{"text": "가", "label": {1}}], r"train\[0\]: a set has no form in JSON: give texts, numbers and lists"),
+        ([{"text": "가", "label": {1}}], r"train\[0\]: a set cannot be written as JSON: give texts, numbers and lists"),
         (_data_set("splits"), "train: is a DatasetDict of train: give one of these"),
         (pd.DataFrame({"text": ["가", 1]}), "train: .*: give each column values of one type"),
     ],
