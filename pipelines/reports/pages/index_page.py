@@ -7,8 +7,7 @@ from pathlib import Path
 from korbert.errors import ArtifactError
 from korbert.messages import Message
 from korbert.pipelines.artifacts import PAGE, RECORD, Artifact, Figure, Stage, drawing, formatting, read_json
-from korbert.pipelines.reports.artifacts.stage_page import figures_of, render, usage
-from korbert.pipelines.reports.artifacts.task_scores import TaskResult, has_result, result_of, table
+from korbert.pipelines.reports.artifacts import TaskResult, figures_of, has_result, render, result_of, table, usage
 from korbert.pipelines.reports.drawing import write
 from korbert.pipelines.runs.pipeline import Pipeline
 from korbert.pipelines.stages.table import STAGES, stage_named

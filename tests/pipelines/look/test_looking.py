@@ -13,13 +13,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from korbert.errors import ModelError
-from korbert.model import Model
+from korbert import Model, ModelError
 from korbert.modeling import EmbeddingModel, EncoderModel, PretrainingModel, save_model
 from korbert.pipelines.reports.look.data import look_data, stretches_of
 from korbert.pipelines.reports.look.page import page
-from korbert.tokenization import Pieces
-from korbert.tokenization.vocabulary import FIRST_PIECE
+from korbert.tokenization import FIRST_PIECE, Pieces
 from korbert.vectors.attention import attention
 from korbert.vectors.attribution import attribute
 from tests.korbert.tiny import stirred

@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from korbert.pipelines.artifacts import figures
+from korbert.pipelines.artifacts import Artifact, figures, sampled
 from korbert.pipelines.artifacts.formatting import compact, duration, megabytes, value
-from korbert.pipelines.artifacts.record import Artifact, sampled
 from korbert.pipelines.experiments.training_log import TrainingLog, time_axis
 from korbert.pipelines.reports import index
 from korbert.pipelines.stages.table import STAGES

@@ -5,8 +5,8 @@ import re
 import matplotlib
 import pytest
 
-from korbert.pipelines.reports.drawing.pictures import Series
-from korbert.pipelines.reports.drawing.pictures import curves as curves_of
+from korbert.pipelines.reports.drawing import Series
+from korbert.pipelines.reports.drawing import curves as curves_of
 
 
 def curves(title, lines, **options):

@@ -5,8 +5,7 @@ import re
 
 import pyarrow.parquet as pq
 
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.record import stream
+from korbert.pipelines.artifacts import formatting, stream
 from korbert.pipelines.reports import render
 from korbert.pipelines.reports.artifacts import analyze, clean, pretrain, shard, task, vocab
 from tests.pipelines.reports.conftest import change, elements, plain, write_lines, write_parquet

@@ -15,9 +15,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from korbert.pipelines.commands.serving import named
-from korbert.pipelines.service.limits import Limits
+from korbert.pipelines.service import Limits, Service
 from korbert.pipelines.service.running import _bound, application, is_loopback
-from korbert.pipelines.service.shared import Service
 from tests.pipelines.service.started import ROOT, ask, started, toy
 from tests.running import wait_until
 
