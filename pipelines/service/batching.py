@@ -159,11 +159,18 @@ class Batcher:
         self._submitted.set()
         return job
 
-    def give_up(self, job: Job) -> None:
-        """Frees the queue places of an abandoned job. A batch that is being computed is not interrupted."""
-        if not job.future.done():
-            self.waiting -= job.left
+    def give_up(self, job: Job, refusal: Refusal | None = None) -> None:
+        """Ends a job, with the refusal if there is one, and frees its places in the queue.
+
+        A batch that is being computed is not interrupted.
+        """
+        if job.future.done():
+            return
+        self.waiting -= job.left
+        if refusal is None:
             job.future.cancel()
+        else:
+            job.future.set_exception(refusal)
 
     async def _keep_running(
         self,
@@ -192,7 +199,7 @@ class Batcher:
                 if len(jobs) > 1:
                     alone += ([item for item in items if item.job is job] for job in jobs)
                 else:
-                    self._fail(items[0].job, Refusal(500, Message("the model failed on this request")))
+                    self.give_up(items[0].job, Refusal(500, Message("the model failed on this request")))
 
     def _next_items(self) -> list[_Item] | None:
         """The next items of one operation, some of each job in turn; may be empty. None: no job, or enough is ready."""
@@ -231,7 +238,7 @@ class Batcher:
             if isinstance(row, TokenizedItem):
                 ready.append(_Item(item.job, item.number, row))
             else:  # only the route knows what the request calls the item
-                self._fail(item.job, Refusal(row.status_code, row.detail, str(item.number)))
+                self.give_up(item.job, Refusal(row.status_code, row.detail, str(item.number)))
         if operation.forward is None:
             self._deliver(ready, [item.row.value for item in ready])
         elif ready:
@@ -281,11 +288,6 @@ class Batcher:
             self.waiting -= 1
             if not job.left:
                 job.future.set_result(job.answers)
-
-    def _fail(self, job: Job, refusal: Refusal) -> None:
-        if not job.future.done():
-            self.waiting -= job.left
-            job.future.set_exception(refusal)
 
 
 def trace(error: BaseException) -> str:
