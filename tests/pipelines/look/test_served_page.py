@@ -1,4 +1,4 @@
-"""The page as a service gives it, in a real browser: it asks for what it shows."""
+"""The page that a service delivers, in a real browser: it requests its data."""
 
 import json
 import threading
@@ -14,7 +14,7 @@ from tests.pipelines.look.conftest import PAIR, TEXT
 
 
 class Service:
-    """What the page needs of a service. operations, index: what it has. token: that it wants. asked: what it was."""
+    """A fake of the service. operations, index: what it offers. token: required of requests. asked: the requests so far."""
 
     def __init__(self, filler):
         self.operations = ["attention", "fill"]
@@ -89,7 +89,7 @@ def service(filler):
     service.server.server_close()
 
 
-def test_type_see_and_pass_on_the_link(window, service):
+def test_a_text_is_entered_and_its_link_shared(window, service):
     one = window()
     tab = one.tab
     tab.goto(service.address)
@@ -123,7 +123,7 @@ def test_an_example_is_one_click_away(window, service):
     assert tab.locator("#texts").inner_text() == "나는 너를 사랑해"
 
 
-def test_without_examples_for_a_model_nothing_is_offered(window, service):
+def test_no_examples_are_offered_for_a_model_without_any(window, service):
     service.kind = "features"
     one = window()
     one.tab.goto(service.address)
@@ -140,7 +140,7 @@ def test_the_service_is_asked_for_a_mask(window, service):
     assert tab.locator(".guess-panel li").count() == 5
 
 
-def test_of_a_classifier_the_label_comes_before_what_speaks_for_it(window, service):
+def test_a_label_is_shown_before_its_attributions(window, service):
     service.kind = "classification"
     window().open(f"{service.address}#text={TEXT}").wait_for_timeout(500)
     asked = [body for route, body in service.asked if route == "attention"]
@@ -192,7 +192,7 @@ def test_the_page_waits_for_models_that_are_loading(window, service):
     tab.wait_for_selector(".threads canvas")
 
 
-def test_rooms_that_the_service_has_not_are_not_there(window, service):
+def test_views_that_the_service_lacks_are_hidden(window, service):
     service.operations = ["attention"]
     service.index = False
     tab = window().open(f"{service.address}#text={TEXT}")
@@ -201,7 +201,7 @@ def test_rooms_that_the_service_has_not_are_not_there(window, service):
     assert not [route for route, _ in service.asked if route in ("similar", "fill")]
 
 
-def test_what_the_service_refuses_is_said(window, service):
+def test_refusals_are_shown(window, service):
     service.token = "secret"
     one = window()
     tab = one.tab

@@ -1,4 +1,4 @@
-"""Small artifacts of every stage, with what pages read of them, and helpers to read pages."""
+"""Small artifacts of every stage, as far as pages read them, and helpers to read pages."""
 
 import json
 import random
@@ -71,7 +71,7 @@ def plain(text: str) -> str:
 
 
 class Reader(HTMLParser):
-    """Collects tags, ids and text, and holds that every element is closed where it was opened."""
+    """Collects tags, ids and text, and checks that elements are closed in order."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Keys of records, and numbers, as people read them; parts of an artifact, and times, as they are read."""
+"""Labels of keys, formatted numbers, sampled parts of an artifact, and training times."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The pages of the stages say what their artifacts hold."""
+"""The pages of the stages show what is in their artifacts."""
 
 import json
 import re
@@ -205,7 +205,7 @@ def test_pretrain_shows_guesses_at_three_evaluations(maker):
     assert '<li class="right"><b lang="ko">나</b> 35.0' in page
 
 
-def test_nsmc_shows_scores_of_unseen_rows_beside_those_of_all(maker):
+def test_nsmc_shows_scores_of_unseen_rows_next_to_those_of_all(maker):
     table = elements(task.story(maker.open("nsmc")))["All scores"]
     assert table.head[2:6] == ("accuracy", "macro F1", "accuracy, unseen", "macro F1, unseen")
     assert plain(" ".join(table.rows[0][2:6])) == "78.30 % 78.30 % 77.30 % 77.30 %"

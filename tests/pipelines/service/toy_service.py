@@ -26,7 +26,7 @@ class Searcher:
 
 
 def look_data(model, text, pair, attributed):
-    """What korbert.pipelines.reports.look.data stands for."""
+    """Replaces look_data of korbert.pipelines.reports.look.data."""
     return {"texts": [text] if pair is None else [text, pair], "model": model.network.kind}
 
 
