@@ -123,12 +123,13 @@ def _bound(host: str, port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         if error.errno == errno.EADDRINUSE:
+            other = port + 1 if port < 65535 else port - 1
             raise SettingsError(
                 "port {port} of {host} is in use, perhaps by another service: stop it, or use another port, as "
                 "in --port {port2}",
                 port=port,
                 host=host,
-                port2=port + 1 if port < 65535 else port - 1,
+                port2=other,
             ) from None
         raise SettingsError(
             "{host}, port {port}: {strerror}: use another --host or --port",

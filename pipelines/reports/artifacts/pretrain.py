@@ -32,8 +32,9 @@ _LETTERS = {  # final consonants as letters, ᆫ as ㄴ: alone, most fonts draw 
 
 def use(folder: Path) -> Use:
     """Usage: filling gaps with the model or its generator."""
+    model = "generator" if (folder / "generator").is_dir() else "model"
     return Use(
-        "generator" if (folder / "generator").is_dir() else "model",
+        model,
         "korbert fill {} '오늘 [MASK] 정말 좋다'",
         "import korbert\nfiller = korbert.load({})\nprint(filler.fill('오늘 [MASK] 정말 좋다')[0][0].piece)",
     )

@@ -56,9 +56,11 @@ def spans_of(kind: Any, row: dict[str, Any], text: str, labels: Sequence[Any]) -
     if kind.units == "characters":
         return [(start, end, label) for start, end, label in labels]
     words: list[tuple[int, int]] = []
+    end = 0
     for word in row.get("tokens") or text.split():
-        start = text.index(word, words[-1][1] if words else 0)
-        words.append((start, start + len(word)))
+        start = text.index(word, end)
+        end = start + len(word)
+        words.append((start, end))
     if is_bio(kind.tags):
         return spans_of_words(labels, words)
     return [(start, end, label) for (start, end), label in zip(words, labels, strict=True)]

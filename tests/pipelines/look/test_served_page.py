@@ -14,7 +14,7 @@ from tests.pipelines.look.conftest import PAIR, TEXT
 
 
 class Service:
-    """A fake of the service. operations, index: what it offers. token: required of requests. asked: the requests so far."""
+    """A fake of the service. operations, index: what it offers. token: that it requires. asked: the requests so far."""
 
     def __init__(self, filler):
         self.operations = ["attention", "fill"]
