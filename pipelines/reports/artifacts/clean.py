@@ -157,9 +157,13 @@ def contamination(counts: Mapping[str, int]) -> Iterator[TableElement]:
     rows = []
     for name in (key.split(".")[1] for key in counts if key.startswith("evaluation.") and key.endswith(".texts")):
         texts, searched, matched = (counts[f"evaluation.{name}.{kind}"] for kind in ("texts", "looked_for", "found"))
-        share = formatting.percent(formatting.ratio(matched, searched))
-        documents = formatting.count(counts.get(f"contaminated.{name}", 0))
-        rows.append((name, *map(formatting.count, (texts, searched, matched)), share, documents))
+        row = (
+            name,
+            *map(formatting.count, (texts, searched, matched)),
+            formatting.percent(formatting.ratio(matched, searched)),
+            formatting.count(counts.get(f"contaminated.{name}", 0)),
+        )
+        rows.append(row)
     if rows:
         yield TableElement(
             Message("Evaluation texts found in the corpus"),

@@ -118,8 +118,9 @@ def lede(scores: Json, log: TrainingLog, init: str | None) -> Message:
     if init:
         sentences.append(Message("Training started from the weights of {init}.", init=init))
     if log.waiting is not None:
-        share = formatting.percent(log.waiting)
-        sentences.append(Message("The device waited {share} of the time for rows.", share=share))
+        sentences.append(
+            Message("The device waited {share} of the time for rows.", share=formatting.percent(log.waiting))
+        )
     return joined(sentences, " ")
 
 

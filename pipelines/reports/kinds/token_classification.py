@@ -95,12 +95,16 @@ def error_entry(text: str, errors: Sequence[SpanError]) -> Example:
         passage.insert(0, ("… ", ()))
     if start + len(shown) < len(text):
         passage.append((" …", ()))
-    facts = [
-        (sides[mark], ", ".join(f"{text[start:end]} ({label})" for start, end, label in of_side))
-        for mark, of_side in spans.items()
-        if of_side
-    ]
-    return Example("", "", facts, passage)
+    return Example(
+        "",
+        "",
+        [
+            (sides[mark], ", ".join(f"{text[start:end]} ({label})" for start, end, label in of_side))
+            for mark, of_side in spans.items()
+            if of_side
+        ],
+        passage,
+    )
 
 
 def cause_elements(errors: Mapping[str, Mapping[str, Sequence[SpanError]]]) -> Iterator[Element]:
@@ -119,8 +123,14 @@ def cause_elements(errors: Mapping[str, Mapping[str, Sequence[SpanError]]]) -> I
         )
     for number, (cause, count) in enumerate(causes.items()):
         texts = list(errors[cause].items())[:_EXAMPLES]
-        title = Message(
-            "{cause} · {errors:,}, {count} text shown", "{cause} · {errors:,}, {count} texts shown",
-            cause=_CAUSES[cause][0], errors=count, count=len(texts),
-        )  # fmt: skip
-        yield Folded(title, [error_entry(text, of_text) for text, of_text in texts], open=number == 0)
+        yield Folded(
+            Message(
+                "{cause} · {errors:,}, {count} text shown",
+                "{cause} · {errors:,}, {count} texts shown",
+                cause=_CAUSES[cause][0],
+                errors=count,
+                count=len(texts),
+            ),
+            [error_entry(text, of_text) for text, of_text in texts],
+            open=number == 0,
+        )

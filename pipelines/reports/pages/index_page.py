@@ -90,9 +90,11 @@ def box_of(recipe_folder: Path, stage: str) -> Box:
         with drawing(artifact):
             figures = figures_of(artifact)
             result = result_of(artifact) if has_result(stage) else None
-            made_from = artifact.record["inputs"]["artifacts"]
-            digests = {name: (read_json(recipe_folder / name / RECORD) or {}).get("digest") for name in made_from}
-            changed = [name for name, digest in made_from.items() if digests[name] != digest]
+            changed = [
+                name
+                for name, digest in artifact.record["inputs"]["artifacts"].items()
+                if (read_json(recipe_folder / name / RECORD) or {}).get("digest") != digest
+            ]
     except ArtifactError as error:
         return Box(stage, "broken", error.message)
     box = Box(stage, "done", "", figures, artifact.seconds, (folder / PAGE).is_file(), result)
