@@ -205,13 +205,14 @@ class Batcher:
         """The next items of one operation, some of each job in turn; may be empty. None: no job, or enough is ready."""
         if not self._jobs or self._ready_pieces >= _AHEAD * self._limits.batch_pieces:
             return None
+        # The operation that has waited longest; what is left of its jobs goes to the end.
         operation, jobs = next(iter(self._jobs.items()))
         del self._jobs[operation]
         items: list[_Item] = []
         chars = 0
         while jobs and len(items) < _AT_ONCE and chars < _AT_ONCE_CHARS:
             job = jobs.popleft()
-            if job.future.done():
+            if job.future.done():  # given up, or one of its items was refused
                 continue
             if not job.taken:
                 self.metrics.seconds["queue"].observe(time.monotonic() - job.since)
@@ -273,6 +274,7 @@ class Batcher:
         now = time.monotonic()
         self.metrics.seconds["model"].observe(now - began)
         self.metrics.batch_pieces.observe(sum(item.row.pieces for item in batch))
+        # Time between batches without work does not count.
         self._pace += 0.1 * ((now - max(began, self._last)) / len(batch) - self._pace)
         self._last = now
         self._deliver(batch, answers)

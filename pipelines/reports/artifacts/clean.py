@@ -185,7 +185,8 @@ def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:
     for batch in batches(artifact.parts("dropped/*.parquet"), ["id", "source", "reason", "detail", "text"]):
         _draw(batch, dropped)
     duplicates = {row["detail"] for name in dropped if name.endswith(_DUPLICATE) for _, row in dropped[name]}
-    originals: dict[str, str] = {}  # id -> excerpt; only then are all documents read
+    # Id -> excerpt. All documents are read only if there are duplicates to compare.
+    originals: dict[str, str] = {}
     for batch in batches(artifact.parts("documents/*.parquet"), ["id", "text"]) if duplicates else ():
         matching = batch.filter(pc.is_in(batch.column("id"), pa.array(sorted(duplicates), pa.string()))).to_pylist()
         originals.update((row["id"], excerpt(row["text"])) for row in matching)
@@ -213,7 +214,7 @@ def _draw(batch: pa.RecordBatch, samples: _Samples) -> None:
     for index, (id, reason) in enumerate(zip(ids, batch.column("reason").to_pylist(), strict=True)):
         drawn = samples.setdefault(reason, [])
         id_hash = hashlib.blake2b(str(id).encode(), digest_size=8).digest()
-        if len(drawn) < _SAMPLES or id_hash < drawn[-1][0]:
+        if len(drawn) < _SAMPLES or id_hash < drawn[-1][0]:  # few rows: only these are converted
             (row,) = batch.slice(index, 1).to_pylist()
             row = {name: value or "" for name, value in row.items()}  # a bad record has no id
             insort(drawn, (id_hash, row), key=lambda sample: sample[0])

@@ -207,6 +207,6 @@ def chart(
     """
     positions = log.pieces(lines)
     drawn = [Series.through(name, positions, [line.get(key) for line in lines]) for name, key in keys.items()]
-    if level is not None and len(drawn[0].x):
+    if level is not None and len(drawn[0].x):  # a horizontal line, as wide as the curve
         drawn.append(Series(Message("unigram"), [min(drawn[0].x), max(drawn[0].x)], [level] * 2, reference=True))
     yield from curves(title, drawn, x=Message("pieces"), y=y, percent=percent, floor=floor, note=note)

@@ -76,6 +76,7 @@ def span_errors(true: Sequence[MarkedSpan], predicted: Sequence[MarkedSpan]) -> 
         if not overlapping:
             yield "missed", (span, None)
             continue
+        # Rather a prediction with the same ends than the first that overlaps.
         other = next((other for other in overlapping if other[:2] == span[:2]), overlapping[0])
         wrong.remove(other)
         yield "other label" if other[:2] == span[:2] else "other ends", (span, other)

@@ -67,6 +67,7 @@ def look_data(
             None if one is None else {"own": _short(one.own), "best": [[name, _short(p)] for name, p in one.guesses]}
             for one in loaded.expect(text, pair)
         ]
+    # Attribution needs 50 passes, so that a page asks for it in a second request.
     if attributed and isinstance(model, ClassificationModel) and model.kind == "classification":
         data["label"] = _label(model, tokenizer, data, whole)
     if reading is not None:
@@ -165,7 +166,7 @@ def _layers(model: Any, tokenizer: AnyTokenizer, texts: Sequence[str]) -> Json |
         try:
             with torch.inference_mode():
                 layers = model.encoder.all_layers(ids, boundaries=boundaries)
-        except ModelError:  # an encoder with shorter rows in some layers
+        except ModelError:  # an encoder such as Funnel, with shorter rows in some layers
             return None
         of_texts.append(layers[:, 0].float().mean(dim=1).cpu().numpy())
     vectors = np.stack(of_texts)  # (texts, L + 1, D)

@@ -175,6 +175,7 @@ def loss_curves(runs: Sequence[Run]) -> Iterator[Element]:
 
     losses = {run.name: [line[_LOSS] for line in run.log.heldout] for run in runs}
     y = Message("nats")
+    # One unit for all curves, that of the longest run.
     longest = max((float(run.seconds[-1]) for run in runs if run.seconds is not None), default=0.0)
     size, unit = time_axis(longest)
     yield from curves(
