@@ -55,7 +55,7 @@ class Window:
     def _note(self, route: Any) -> None:
         self.asked.append(route.request.url)
         ours = route.request.url.startswith(("file://", "data:", "blob:", "http://127.0.0.1:"))
-        route.continue_() if ours else route.abort()
+        route.fallback() if ours else route.abort()
 
     def open(self, address: str) -> Any:
         self.tab.goto("about:blank")

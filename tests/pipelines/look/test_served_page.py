@@ -1,9 +1,5 @@
 """The page that a service delivers, in a real browser: it requests its data."""
 
-import json
-import threading
-from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -26,10 +22,18 @@ class Service:
                     "score_vectors": 0.9, "score_words": None, "fields": {}}  # fmt: skip
         self.asked: list[tuple[str, Any]] = []
         self.filler = filler
-        self.lock = threading.Lock()
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, self))
-        self.address = f"http://127.0.0.1:{self.server.server_port}/"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.address = "http://127.0.0.1:8000/"
+
+    def serve(self, route):
+        """Answers a request of the browser."""
+        path = route.request.url.removeprefix(self.address)
+        if path == "":
+            route.fulfill(body=page(None), content_type="text/html; charset=utf-8")
+        elif self.token and path != "health" and route.request.headers.get("authorization") != f"Bearer {self.token}":
+            route.fulfill(status=401, json={"error": {"message": "the token is missing or wrong"}})
+        else:
+            code, found = self.answer(path, route.request.post_data_json)
+            route.fulfill(status=code, json=found)
 
     def answer(self, route, body):
         self.asked.append((route, body))
@@ -46,47 +50,21 @@ class Service:
         return 200, {"data": [{"hits": [self.hit]}]}
 
 
-class Handler(BaseHTTPRequestHandler):
-    def __init__(self, service, *how):
-        self.service = service
-        super().__init__(*how)
-
-    def do_GET(self):
-        if self.path == "/":
-            self.send(200, page(None).encode(), "text/html; charset=utf-8")
-        else:
-            self.reply(self.path[1:], None)
-
-    def do_POST(self):
-        self.reply(self.path[1:], json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-
-    def reply(self, route, body):
-        token = self.service.token
-        if token and route != "health" and self.headers.get("Authorization") != f"Bearer {token}":
-            code = 401
-            found = {"error": {"message": "the token is missing or wrong"}}
-        else:
-            with self.service.lock:
-                code, found = self.service.answer(route, body)
-        self.send(code, json.dumps(found).encode(), "application/json")
-
-    def send(self, code, body, kind):
-        self.send_response(code)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
+@pytest.fixture
+def service(filler):
+    return Service(filler)
 
 
 @pytest.fixture
-def service(filler):
-    service = Service(filler)
-    yield service
-    service.server.shutdown()
-    service.server.server_close()
+def window(window, service):
+    """Tabs whose requests to the address of the service get its answers."""
+
+    def new(**how):
+        made = window(**how)
+        made.context.route(f"{service.address}**", service.serve)
+        return made
+
+    return new
 
 
 def test_a_text_is_entered_and_its_link_shared(window, service):
