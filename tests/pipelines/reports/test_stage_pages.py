@@ -152,7 +152,7 @@ def test_pretrain_compares_with_the_unigram_baseline(maker):
 
 def test_pretrain_draws_what_was_measured(maker):
     shown = elements(pretrain.story(maker.open("pretrain")))
-    assert shown["Gradient norm"].legend == ()
+    assert shown["Gradient norm"].legend == []
     assert all(shown[title].kind == "picture" for title in ("MLM training loss", "NSP training loss", "Throughput"))
     assert ">pieces<" in shown["Held-out MLM loss"].svg
     path = maker("pretrain") / "metrics.jsonl"  # of one measurement there are no curves
