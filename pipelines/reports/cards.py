@@ -20,8 +20,7 @@ from korbert.pipelines.artifacts import (
     text,
     without_folders,
 )
-from korbert.pipelines.reports.artifacts.task import score_table
-from korbert.pipelines.reports.artifacts.task_scores import has_result, result_of, table
+from korbert.pipelines.reports.artifacts import has_result, result_of, score_table, table
 from korbert.pipelines.reports.drawing import filled
 from korbert.pipelines.stages.table import TASK
 from korbert.system import read_object, write_whole

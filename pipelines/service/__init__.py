@@ -10,3 +10,7 @@
 
 Used by all: limits.py, refusals.py (error responses), metrics.py (Prometheus).
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -159,11 +159,18 @@ class Batcher:
         self._submitted.set()
         return job
 
-    def give_up(self, job: Job) -> None:
-        """Frees the queue places of an abandoned job. A batch that is being computed is not interrupted."""
-        if not job.future.done():
-            self.waiting -= job.left
+    def give_up(self, job: Job, refusal: Refusal | None = None) -> None:
+        """Ends a job, with the refusal if there is one, and frees its places in the queue.
+
+        A batch that is being computed is not interrupted.
+        """
+        if job.future.done():
+            return
+        self.waiting -= job.left
+        if refusal is None:
             job.future.cancel()
+        else:
+            job.future.set_exception(refusal)
 
     async def _keep_running(
         self,
@@ -192,19 +199,20 @@ class Batcher:
                 if len(jobs) > 1:
                     alone += ([item for item in items if item.job is job] for job in jobs)
                 else:
-                    self._fail(items[0].job, Refusal(500, Message("the model failed on this request")))
+                    self.give_up(items[0].job, Refusal(500, Message("the model failed on this request")))
 
     def _next_items(self) -> list[_Item] | None:
         """The next items of one operation, some of each job in turn; may be empty. None: no job, or enough is ready."""
         if not self._jobs or self._ready_pieces >= _AHEAD * self._limits.batch_pieces:
             return None
+        # The operation that has waited longest; what is left of its jobs goes to the end.
         operation, jobs = next(iter(self._jobs.items()))
         del self._jobs[operation]
         items: list[_Item] = []
         chars = 0
         while jobs and len(items) < _AT_ONCE and chars < _AT_ONCE_CHARS:
             job = jobs.popleft()
-            if job.future.done():
+            if job.future.done():  # given up, or one of its items was refused
                 continue
             if not job.taken:
                 self.metrics.seconds["queue"].observe(time.monotonic() - job.since)
@@ -231,7 +239,7 @@ class Batcher:
             if isinstance(row, TokenizedItem):
                 ready.append(_Item(item.job, item.number, row))
             else:  # only the route knows what the request calls the item
-                self._fail(item.job, Refusal(row.status_code, row.detail, str(item.number)))
+                self.give_up(item.job, Refusal(row.status_code, row.detail, str(item.number)))
         if operation.forward is None:
             self._deliver(ready, [item.row.value for item in ready])
         elif ready:
@@ -266,6 +274,7 @@ class Batcher:
         now = time.monotonic()
         self.metrics.seconds["model"].observe(now - began)
         self.metrics.batch_pieces.observe(sum(item.row.pieces for item in batch))
+        # Time between batches without work does not count.
         self._pace += 0.1 * ((now - max(began, self._last)) / len(batch) - self._pace)
         self._last = now
         self._deliver(batch, answers)
@@ -281,11 +290,6 @@ class Batcher:
             self.waiting -= 1
             if not job.left:
                 job.future.set_result(job.answers)
-
-    def _fail(self, job: Job, refusal: Refusal) -> None:
-        if not job.future.done():
-            self.waiting -= job.left
-            job.future.set_exception(refusal)
 
 
 def trace(error: BaseException) -> str:

@@ -99,6 +99,7 @@ class Gate:
                 403,
                 Message("the Host header names another server: use {hosts}", hosts=" or ".join(sorted(self._hosts))),
             )
+        # A browser sends Origin with requests of pages; the page of this service has the same host.
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2].lower() != host:
             raise Refusal(403, Message("pages of other origins may not use this service"))

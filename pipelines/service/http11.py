@@ -93,10 +93,11 @@ class _Protocol(H11Protocol):
                 Message("the head of the request took longer than {seconds:g} s", seconds=self.limits.head_seconds),
             )
         elif self.cycle.response_complete:
+            # Wait on while the client reads its answer, or for a while, while it still sends its body.
             left = self.transport.get_write_buffer_size()
             is_sending = self.conn.their_state is h11.SEND_BODY
             has_time = self._received and self.loop.time() < self._answered + self.limits.unread_seconds
-            if (left and left != self._unread) or (is_sending and has_time):  # it reads its answer, or still writes
+            if (left and left != self._unread) or (is_sending and has_time):
                 self._unread = left
                 self._wait_for_head()
             elif left or is_sending:

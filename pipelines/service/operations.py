@@ -135,6 +135,7 @@ def fill_operation(model: Model) -> Operation:
 
     def forward(rows: Sequence[tuple[str, Encoding, int]]) -> list[Json]:
         texts, encodings, tops = zip(*rows, strict=True)
+        # One pass for all, with as many candidates as the most demanding request wants.
         filled = model.fill_encoded(texts, encodings, max(tops))
         return [
             {"gaps": [[vars(one) for one in candidates[:top]] for candidates in gaps]}

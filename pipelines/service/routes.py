@@ -53,7 +53,9 @@ class JsonRoute(APIRoute):
                 name, *rest = first["loc"] or ("",)
                 param = f"{name}{''.join(f'[{part}]' for part in rest if isinstance(part, int))}"
                 raise Refusal(
-                    422, Message("{param}: {first}", param=param or "the body", first=first["msg"]), param or None
+                    422,
+                    Message("{param}: {first}", param=param or Message("the body"), first=first["msg"]),
+                    param or None,
                 ) from None
             answer: BaseModel = await self.endpoint(body, request)
             text = answer.model_dump_json(exclude_unset=self.response_model_exclude_unset)

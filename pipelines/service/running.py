@@ -9,7 +9,7 @@ import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import uvicorn
@@ -49,13 +49,17 @@ def run(
 
     def begin() -> None:
         try:
-            service.ready(*load())
+            service.models, service.search = load()
+            if service.status == "loading":
+                service.status = "ready"
             said(f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}")
         except BaseException as error:  # raised in the main thread
             failed.append(error)
             server.should_exit = True
 
+    # Models load in a thread, so that /health answers meanwhile and a signal ends the process at once.
     thread = threading.Thread(target=begin, name="loader", daemon=True)
+    # Against DNS rebinding: a page of another host must not reach a service that only this machine may use.
     hosts = {"localhost", "127.0.0.1", "[::1]", host.lower()} if is_loopback(host) else None
     server = _Server(service, application(service, thread.start, hosts))
     try:
@@ -97,12 +101,9 @@ class _Server(uvicorn.Server):
 
 def is_loopback(host: str) -> bool:
     """Whether an address is reachable only from this machine."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    with suppress(ValueError):  # a name, not an address
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    return False
 
 
 def _bound(host: str, port: int) -> socket.socket:
@@ -123,12 +124,13 @@ def _bound(host: str, port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         if error.errno == errno.EADDRINUSE:
+            other = port + 1 if port < 65535 else port - 1
             raise SettingsError(
                 "port {port} of {host} is in use, perhaps by another service: stop it, or use another port, as "
                 "in --port {port2}",
                 port=port,
                 host=host,
-                port2=port + 1 if port < 65535 else port - 1,
+                port2=other,
             ) from None
         raise SettingsError(
             "{host}, port {port}: {strerror}: use another --host or --port",

@@ -56,13 +56,6 @@ class Service:
         sent = headers.get("authorization", "").encode("latin-1")
         return self.token is None or hmac.compare_digest(sent, f"Bearer {self.token}".encode())
 
-    def ready(self, models: Mapping[str, Served], search: Operation | None) -> None:
-        """Installs the loaded models; from now on requests are answered."""
-        self.models = models
-        self.search = search
-        if self.status == "loading":
-            self.status = "ready"
-
     def model(self, name: str | None, operation: str = "embed") -> Served:
         """The model of that name; by default the first that supports the operation, an embedding model for "embed".
 
@@ -132,6 +125,7 @@ class Service:
         except Refusal as refusal:
             if refusal.param is None:
                 raise
+            # The batcher knows the number of the item; here it gets the name of its field.
             place = f"{param}[{refusal.param}]" if isinstance(getattr(body, param), list) else param
             raise Refusal(
                 refusal.status_code, Message("{place}: {detail}", place=place, detail=refusal.detail), place

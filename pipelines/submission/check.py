@@ -59,6 +59,7 @@ def check(bundle: Path, dataset: Path | None = None, *, limit_seconds: float = 3
     path = dataset or SAMPLE_FOLDER / "korquad" / "valid.json"
     rows = korquad.read(path)
     with tempfile.TemporaryDirectory(prefix="korbert-judge-") as name:
+        # Only what a server would have: the bundle, the questions, and an empty home.
         cell = Path(name).resolve()
         shutil.copytree(source, cell / "submission")
         for folder in ("home", "work"):

@@ -22,8 +22,8 @@ def submit(model: str | Path, input: str | Path, output: str | Path, *, device: 
     """
     check_output(Path(output), Path(input), Path(model))
     rows = korquad.read(input)
-    questions, contexts = ([row[role] for row in rows] for role in ("question", "context"))
-    answers = korbert.load(model, device).answer(questions, contexts)
+    loaded = korbert.load(model, device)
+    answers = loaded.answer([row["question"] for row in rows], [row["context"] for row in rows])
     predictions = {row["id"]: answer.answer for row, answer in zip(rows, answers, strict=True)}
     write_json(Path(output), predictions)
     return len(predictions)

@@ -1,2 +1,11 @@
 from . import stage_page as stage_page
 from . import task_scores as task_scores
+from .stage_page import figures_of as figures_of
+from .stage_page import render as render
+from .stage_page import usage as usage
+from .task import on_one_scale as on_one_scale
+from .task import score_table as score_table
+from .task_scores import TaskResult as TaskResult
+from .task_scores import has_result as has_result
+from .task_scores import result_of as result_of
+from .task_scores import table as table

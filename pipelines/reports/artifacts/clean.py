@@ -157,9 +157,13 @@ def contamination(counts: Mapping[str, int]) -> Iterator[TableElement]:
     rows = []
     for name in (key.split(".")[1] for key in counts if key.startswith("evaluation.") and key.endswith(".texts")):
         texts, searched, matched = (counts[f"evaluation.{name}.{kind}"] for kind in ("texts", "looked_for", "found"))
-        share = formatting.percent(formatting.ratio(matched, searched))
-        documents = formatting.count(counts.get(f"contaminated.{name}", 0))
-        rows.append((name, *map(formatting.count, (texts, searched, matched)), share, documents))
+        row = (
+            name,
+            *map(formatting.count, (texts, searched, matched)),
+            formatting.percent(formatting.ratio(matched, searched)),
+            formatting.count(counts.get(f"contaminated.{name}", 0)),
+        )
+        rows.append(row)
     if rows:
         yield TableElement(
             Message("Evaluation texts found in the corpus"),
@@ -181,7 +185,8 @@ def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:
     for batch in batches(artifact.parts("dropped/*.parquet"), ["id", "source", "reason", "detail", "text"]):
         _draw(batch, dropped)
     duplicates = {row["detail"] for name in dropped if name.endswith(_DUPLICATE) for _, row in dropped[name]}
-    originals: dict[str, str] = {}  # id -> excerpt; only then are all documents read
+    # Id -> excerpt. All documents are read only if there are duplicates to compare.
+    originals: dict[str, str] = {}
     for batch in batches(artifact.parts("documents/*.parquet"), ["id", "text"]) if duplicates else ():
         matching = batch.filter(pc.is_in(batch.column("id"), pa.array(sorted(duplicates), pa.string()))).to_pylist()
         originals.update((row["id"], excerpt(row["text"])) for row in matching)
@@ -209,7 +214,7 @@ def _draw(batch: pa.RecordBatch, samples: _Samples) -> None:
     for index, (id, reason) in enumerate(zip(ids, batch.column("reason").to_pylist(), strict=True)):
         drawn = samples.setdefault(reason, [])
         id_hash = hashlib.blake2b(str(id).encode(), digest_size=8).digest()
-        if len(drawn) < _SAMPLES or id_hash < drawn[-1][0]:
+        if len(drawn) < _SAMPLES or id_hash < drawn[-1][0]:  # few rows: only these are converted
             (row,) = batch.slice(index, 1).to_pylist()
             row = {name: value or "" for name, value in row.items()}  # a bad record has no id
             insort(drawn, (id_hash, row), key=lambda sample: sample[0])

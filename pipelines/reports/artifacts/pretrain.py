@@ -32,8 +32,9 @@ _LETTERS = {  # final consonants as letters, ᆫ as ㄴ: alone, most fonts draw 
 
 def use(folder: Path) -> Use:
     """Usage: filling gaps with the model or its generator."""
+    model = "generator" if (folder / "generator").is_dir() else "model"
     return Use(
-        "generator" if (folder / "generator").is_dir() else "model",
+        model,
         "korbert fill {} '오늘 [MASK] 정말 좋다'",
         "import korbert\nfiller = korbert.load({})\nprint(filler.fill('오늘 [MASK] 정말 좋다')[0][0].piece)",
     )
@@ -117,8 +118,9 @@ def lede(scores: Json, log: TrainingLog, init: str | None) -> Message:
     if init:
         sentences.append(Message("Training started from the weights of {init}.", init=init))
     if log.waiting is not None:
-        share = formatting.percent(log.waiting)
-        sentences.append(Message("The device waited {share} of the time for rows.", share=share))
+        sentences.append(
+            Message("The device waited {share} of the time for rows.", share=formatting.percent(log.waiting))
+        )
     return joined(sentences, " ")
 
 
@@ -205,6 +207,6 @@ def chart(
     """
     positions = log.pieces(lines)
     drawn = [Series.through(name, positions, [line.get(key) for line in lines]) for name, key in keys.items()]
-    if level is not None and len(drawn[0].x):
+    if level is not None and len(drawn[0].x):  # a horizontal line, as wide as the curve
         drawn.append(Series(Message("unigram"), [min(drawn[0].x), max(drawn[0].x)], [level] * 2, reference=True))
     yield from curves(title, drawn, x=Message("pieces"), y=y, percent=percent, floor=floor, note=note)

@@ -118,17 +118,21 @@ def origins(artifact: Artifact) -> list[TableElement]:
     files = []
     for role, of_role in record["inputs"]["files"].items():
         for file in of_role:
-            digest = str(file["version"] if "version" in file else file["sha256"])  # a version if remote
-            files.append((role, str(file["name"]), formatting.megabytes(file["size"]), digest[:_DIGEST_CHARS]))
+            digest = file["version"] if "version" in file else file["sha256"]  # a version if remote
+            files.append((role, str(file["name"]), formatting.megabytes(file["size"]), str(digest)[:_DIGEST_CHARS]))
     counts, numerics = ([(label(key), text) for key, text in _flat(record[part])] for part in ("counts", "numerics"))
-    head = (Message("role"), Message("file"), Message("size"), Message("SHA-256 or version"))
     tables = (
         TableElement(Message("Counts"), ("", ""), counts, "lr"),
         TableElement(
             Message("Settings"), (Message("setting"), Message("value")), list(_flat(record["settings"])), "nk"
         ),
         TableElement(Message("Input artifacts"), (Message("stage"), Message("digest")), artifacts, "nn"),
-        TableElement(Message("Input files"), head, files, "nkrn"),
+        TableElement(
+            Message("Input files"),
+            (Message("role"), Message("file"), Message("size"), Message("SHA-256 or version")),
+            files,
+            "nkrn",
+        ),
         TableElement(
             Message("Library versions"), (Message("library"), Message("version")), list(_flat(record["versions"])), "nn"
         ),

@@ -207,6 +207,7 @@ def on_one_scale(
     defined = [row for row in scores if all(map(known, row[1:]))]
     if not defined:
         return
+    # Correlations may be negative. A scale has at least the width of one step.
     lowest = 0.0 if in_percent(metric) else -1.0
     left = max(lowest, min(math.floor(20 * min(low for _, _, low, _ in defined)) / 20, 0.95))
     right = min(1.0, max(math.ceil(20 * max(high for *_, high in defined)) / 20, left + 0.05))
@@ -221,6 +222,7 @@ def on_one_scale(
 def score_table(scores: Json) -> TableElement:
     metrics = scores["metrics"]
     validation = f"validation_{metrics[0]}"
+    # Only columns that some row has a value for.
     keys = [key for key in _LEARNED if any(row.get(key) is not None for row in scores["rows"])]
     unseen = metrics if any("unseen" in row for row in scores["rows"]) else ()
     rows = []

@@ -86,7 +86,8 @@ def curves(
             axes.plot(*averaged, color=colour, marker="o" * has_dots, markersize=4)
 
         # About 5 ticks, only at integers if the values are: then one tick may be all.
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=whole, min_n_ticks=1 if whole else 2))
+        fewest_ticks = 1 if whole else 2
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=whole, min_n_ticks=fewest_ticks))
         axes.yaxis.set_major_locator(MaxNLocator(5))
         axes.set_ylim(bottom=floor)
         _label_axes(axes, x, y, percent=percent)

@@ -82,6 +82,7 @@ def calibration(probabilities: np.ndarray, outcomes: np.ndarray, *, x: str, y: s
     finite = np.isfinite(probabilities)
     probabilities = probabilities[finite].clip(0, 1)
     outcomes = outcomes[finite]
+    # A probability of exactly 1 belongs to the last bin.
     bins = np.minimum((probabilities * _BINS).astype(int), _BINS - 1)
     sizes = np.bincount(bins, minlength=_BINS)
     filled = np.flatnonzero(sizes)

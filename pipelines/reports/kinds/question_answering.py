@@ -64,8 +64,11 @@ def miss_elements(causes: dict[str, int], misses: Sequence[Json]) -> Iterator[Fo
                 )
                 entries.append(example)
         if entries:
-            title = Message("{cause} · {shown} shown", cause=_CAUSES[cause][0], shown=len(entries))
-            yield Folded(title, entries, open=number == 0)
+            yield Folded(
+                Message("{cause} · {shown} shown", cause=_CAUSES[cause][0], shown=len(entries)),
+                entries,
+                open=number == 0,
+            )
 
 
 def passage_of(miss: Json) -> Iterator[Marked]:

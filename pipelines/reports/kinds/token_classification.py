@@ -56,9 +56,11 @@ def spans_of(kind: Any, row: dict[str, Any], text: str, labels: Sequence[Any]) -
     if kind.units == "characters":
         return [(start, end, label) for start, end, label in labels]
     words: list[tuple[int, int]] = []
+    end = 0
     for word in row.get("tokens") or text.split():
-        start = text.index(word, words[-1][1] if words else 0)
-        words.append((start, start + len(word)))
+        start = text.index(word, end)
+        end = start + len(word)
+        words.append((start, end))
     if is_bio(kind.tags):
         return spans_of_words(labels, words)
     return [(start, end, label) for (start, end), label in zip(words, labels, strict=True)]
@@ -74,6 +76,7 @@ def span_errors(true: Sequence[MarkedSpan], predicted: Sequence[MarkedSpan]) -> 
         if not overlapping:
             yield "missed", (span, None)
             continue
+        # Rather a prediction with the same ends than the first that overlaps.
         other = next((other for other in overlapping if other[:2] == span[:2]), overlapping[0])
         wrong.remove(other)
         yield "other label" if other[:2] == span[:2] else "other ends", (span, other)
@@ -93,12 +96,16 @@ def error_entry(text: str, errors: Sequence[SpanError]) -> Example:
         passage.insert(0, ("… ", ()))
     if start + len(shown) < len(text):
         passage.append((" …", ()))
-    facts = [
-        (sides[mark], ", ".join(f"{text[start:end]} ({label})" for start, end, label in of_side))
-        for mark, of_side in spans.items()
-        if of_side
-    ]
-    return Example("", "", facts, passage)
+    return Example(
+        "",
+        "",
+        [
+            (sides[mark], ", ".join(f"{text[start:end]} ({label})" for start, end, label in of_side))
+            for mark, of_side in spans.items()
+            if of_side
+        ],
+        passage,
+    )
 
 
 def cause_elements(errors: Mapping[str, Mapping[str, Sequence[SpanError]]]) -> Iterator[Element]:
@@ -117,8 +124,14 @@ def cause_elements(errors: Mapping[str, Mapping[str, Sequence[SpanError]]]) -> I
         )
     for number, (cause, count) in enumerate(causes.items()):
         texts = list(errors[cause].items())[:_EXAMPLES]
-        title = Message(
-            "{cause} · {errors:,}, {count} text shown", "{cause} · {errors:,}, {count} texts shown",
-            cause=_CAUSES[cause][0], errors=count, count=len(texts),
-        )  # fmt: skip
-        yield Folded(title, [error_entry(text, of_text) for text, of_text in texts], open=number == 0)
+        yield Folded(
+            Message(
+                "{cause} · {errors:,}, {count} text shown",
+                "{cause} · {errors:,}, {count} texts shown",
+                cause=_CAUSES[cause][0],
+                errors=count,
+                count=len(texts),
+            ),
+            [error_entry(text, of_text) for text, of_text in texts],
+            open=number == 0,
+        )

@@ -67,6 +67,7 @@ def look_data(
             None if one is None else {"own": _short(one.own), "best": [[name, _short(p)] for name, p in one.guesses]}
             for one in loaded.expect(text, pair)
         ]
+    # Attribution needs 50 passes, so that a page asks for it in a second request.
     if attributed and isinstance(model, ClassificationModel) and model.kind == "classification":
         data["label"] = _label(model, tokenizer, data, whole)
     if reading is not None:
@@ -165,7 +166,7 @@ def _layers(model: Any, tokenizer: AnyTokenizer, texts: Sequence[str]) -> Json |
         try:
             with torch.inference_mode():
                 layers = model.encoder.all_layers(ids, boundaries=boundaries)
-        except ModelError:  # an encoder with shorter rows in some layers
+        except ModelError:  # an encoder such as Funnel, with shorter rows in some layers
             return None
         of_texts.append(layers[:, 0].float().mean(dim=1).cpu().numpy())
     vectors = np.stack(of_texts)  # (texts, L + 1, D)
@@ -190,8 +191,9 @@ def _label(model: ClassificationModel, tokenizer: AnyTokenizer, data: Json, whol
         return None
     two = model.num_labels == 2 and model.problem_type == "single_label_classification"
     most = _MOST_LABELS if whole and not two else 1  # with two labels, the second mirrors the first
-    text, *pair = data["texts"]
-    attribution = attribute(model, tokenizer, text, pair[0] if pair else None, most)
+    text, *others = data["texts"]
+    pair = others[0] if others else None
+    attribution = attribute(model, tokenizer, text, pair, most)
     return {
         "names": attribution.labels,
         "number": model.problem_type == "regression",
@@ -218,7 +220,8 @@ def _reading(loaded: Model, kind: QuestionAnswering, question: str, context: str
 def _prediction(loaded: Model, text: str, pair: str | None) -> Json | None:
     """What `korbert predict` or `fill` returns, and the cosine of a pair for a model of vectors; None: nothing."""
     if "predict" in loaded.can:
-        return json_of(loaded.predict(text if pair is None else (text, pair)))
+        row = text if pair is None else (text, pair)
+        return json_of(loaded.predict(row))
     if "tag" in loaded.can:
         return json_of(loaded.tag(text))
     if "fill" in loaded.can and "[MASK]" in text:

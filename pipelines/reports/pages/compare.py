@@ -122,11 +122,13 @@ def run_tables(runs: Sequence[Run]) -> list[TableElement]:
     sizes = []
     last = []
     for run in runs:
-        parameters = _known(run.parameters, formatting.compact)
-        vocabulary = _known(run.vocab_size, formatting.count)
-        state = Message("not finished") if run.parameters is None else Message("finished")
-        speed = _known(run.log.pieces_per_second, formatting.count)
-        sizes.append((run.name, parameters, vocabulary, speed, state))
+        size = (
+            run.name,
+            _known(run.parameters, formatting.compact),
+            _known(run.vocab_size, formatting.count),
+            _known(run.log.pieces_per_second, formatting.count),
+        )
+        sizes.append((*size, Message("not finished") if run.parameters is None else Message("finished")))
         line = run.log.heldout[-1]
         scores = (text(_LOSS, line[_LOSS], 1), text(_ACCURACY, line[_ACCURACY]))
         time = formatting.UNKNOWN if run.seconds is None else formatting.duration(run.seconds[-1])
@@ -173,6 +175,7 @@ def loss_curves(runs: Sequence[Run]) -> Iterator[Element]:
 
     losses = {run.name: [line[_LOSS] for line in run.log.heldout] for run in runs}
     y = Message("nats")
+    # One unit for all curves, that of the longest run.
     longest = max((float(run.seconds[-1]) for run in runs if run.seconds is not None), default=0.0)
     size, unit = time_axis(longest)
     yield from curves(

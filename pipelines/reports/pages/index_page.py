@@ -7,8 +7,7 @@ from pathlib import Path
 from korbert.errors import ArtifactError
 from korbert.messages import Message
 from korbert.pipelines.artifacts import PAGE, RECORD, Artifact, Figure, Stage, drawing, formatting, read_json
-from korbert.pipelines.reports.artifacts.stage_page import figures_of, render, usage
-from korbert.pipelines.reports.artifacts.task_scores import TaskResult, has_result, result_of, table
+from korbert.pipelines.reports.artifacts import TaskResult, figures_of, has_result, render, result_of, table, usage
 from korbert.pipelines.reports.drawing import write
 from korbert.pipelines.runs.pipeline import Pipeline
 from korbert.pipelines.stages.table import STAGES, stage_named
@@ -91,9 +90,11 @@ def box_of(recipe_folder: Path, stage: str) -> Box:
         with drawing(artifact):
             figures = figures_of(artifact)
             result = result_of(artifact) if has_result(stage) else None
-            made_from = artifact.record["inputs"]["artifacts"]
-            digests = {name: (read_json(recipe_folder / name / RECORD) or {}).get("digest") for name in made_from}
-            changed = [name for name, digest in made_from.items() if digests[name] != digest]
+            changed = [
+                name
+                for name, digest in artifact.record["inputs"]["artifacts"].items()
+                if (read_json(recipe_folder / name / RECORD) or {}).get("digest") != digest
+            ]
     except ArtifactError as error:
         return Box(stage, "broken", error.message)
     box = Box(stage, "done", "", figures, artifact.seconds, (folder / PAGE).is_file(), result)

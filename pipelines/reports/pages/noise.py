@@ -28,8 +28,9 @@ def write_page(path: Path, name: str, kind: Kind, found: Evaluation) -> Path:
     """Writes the page and returns its path. name: of the model. found: with the evaluations of the disturbed rows."""
     note = Message("Whiskers: 95 % bootstrap interval over rows.")
     if len(kind.noise) < len(NOISE):
-        others = Message("Other noise changes letters, and with them what is labelled: it is for classifiers.")
-        note = joined([note, others], " ")
+        note = joined(
+            [note, Message("Other noise changes letters, and with them what is labelled: it is for classifiers.")], " "
+        )
     return write(
         path,
         "noise.html",

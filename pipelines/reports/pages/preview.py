@@ -43,10 +43,11 @@ def print_preview(sample: Preview) -> None:
         counts.add_row(escape(in_language(name)), f"{number:,}", f"{number / max(1, len(sample.rows)):.1%}")
     out.print(counts)
     table = Table(show_lines=True, header_style="dim")
-    table.add_column(Message("row"), overflow="fold", ratio=1)
-    table.add_column(Message("before"), overflow="fold", ratio=3)
-    table.add_column(Message("after"), overflow="fold", ratio=3)
+    table.add_column(in_language(Message("row")), overflow="fold", ratio=1)
+    table.add_column(in_language(Message("before")), overflow="fold", ratio=3)
+    table.add_column(in_language(Message("after")), overflow="fold", ratio=3)
     for row in [row for row in sample.rows if row.reason or row.changed][:_MAX_PRINTED]:
+        # A dropped row is shown from its beginning, a changed one from shortly before its first change.
         start = 0 if row.reason else max(0, _first_change(row) - _AROUND_CHARS)
         before, after = (
             escape("…" * (start > 0) + _cut(text[start:], _SHOWN_CHARS)) for text in (row.before, row.after)

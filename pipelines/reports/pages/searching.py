@@ -43,7 +43,9 @@ def write_page(
         rows = []
         for way, measured in ways.items():
             value, low, high = measured.figures[metric]
-            rows.append((WAYS.get(way, way), value, value if low is None else low, value if high is None else high))
+            if low is None or high is None:  # too few queries for an interval
+                low = high = value
+            rows.append((WAYS.get(way, way), value, low, high))
         figures += on_one_scale(_TITLES[metric], metric, rows, "")
     return write(
         path,

@@ -1,4 +1,4 @@
-"""What the tests of the page share: a browser, a tab that notes what goes wrong in it, and small models.
+"""Shared by the tests of the page: a browser, a tab that records errors, and small models.
 
 The browser is chromium, which no Python package brings: without it these tests skip, unless KORBERT_BROWSER_IS_REQUIRED
 is set.
@@ -39,7 +39,7 @@ def browser():
 
 
 class Window:
-    """A tab that notes what goes wrong in it, and what it asks for. Nothing may."""
+    """A browser tab that records errors and requests. There must be no errors, and no requests to other hosts."""
 
     def __init__(self, browser: Any, width: int = 1280, scheme: str = "light") -> None:
         self.context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
@@ -55,7 +55,7 @@ class Window:
     def _note(self, route: Any) -> None:
         self.asked.append(route.request.url)
         ours = route.request.url.startswith(("file://", "data:", "blob:", "http://127.0.0.1:"))
-        route.continue_() if ours else route.abort()
+        route.fallback() if ours else route.abort()
 
     def open(self, address: str) -> Any:
         self.tab.goto("about:blank")

@@ -1,4 +1,4 @@
-"""What the page is given: weights as bytes, guesses, vectors, what speaks for a label; and that no text is markup."""
+"""The data of the page: weights as bytes, guesses, vectors, attributions; and that no text becomes markup."""
 
 import base64
 import json
@@ -13,13 +13,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from korbert.errors import ModelError
-from korbert.model import Model
+from korbert import Model, ModelError
 from korbert.modeling import EmbeddingModel, EncoderModel, PretrainingModel, save_model
 from korbert.pipelines.reports.look.data import look_data, stretches_of
 from korbert.pipelines.reports.look.page import page
-from korbert.tokenization import Pieces
-from korbert.tokenization.vocabulary import FIRST_PIECE
+from korbert.tokenization import FIRST_PIECE, Pieces
 from korbert.vectors.attention import attention
 from korbert.vectors.attribution import attribute
 from tests.korbert.tiny import stirred
@@ -101,7 +99,7 @@ def test_vectors_by_layer_are_those_of_an_embedder(tiny_tokenizer, config):
     assert np.diag(data["between_layers"][0]) == pytest.approx(1, abs=1e-3)
 
 
-def test_what_speaks_for_a_label_sums_to_the_change_of_its_score(classifier):
+def test_attributions_sum_to_the_change_of_the_score(classifier):
     """Completeness (Sundararajan et al. 2017, proposition 1); special tokens, which stay, add nothing."""
     with torch.inference_mode():  # as a service may call it
         found = attribute(classifier.network, classifier.tokenizer, TEXT, most=3)
@@ -120,7 +118,7 @@ def test_what_speaks_for_a_label_sums_to_the_change_of_its_score(classifier):
 
 
 def test_a_label_that_is_not_explained_says_why(classifier, monkeypatch):
-    """Somebody who waits is not kept waiting for that of a long text."""
+    """A service does not attribute long texts, which would keep its user waiting."""
     assert "takes long: use korbert look" in look_data(classifier, TEXT * 10)["missing"]["label"]
     assert look_data(classifier, TEXT)["label"]["names"] == (classifier.predict(TEXT).label,)
     monkeypatch.setitem(sys.modules, "captum", None)
@@ -143,7 +141,7 @@ def test_a_reader_shows_its_answers(reader):
         look_data(reader, f"{question} " * 100)
 
 
-def test_an_encoder_without_weights_of_pieces_on_pieces_has_the_other_rooms(foreign):
+def test_an_encoder_without_attention_weights_has_the_other_views(foreign):
     from korbert.huggingface.importing import load_encoder, read_folder
     from korbert.tokenization.transformers_tokenizer import TransformersTokenizer
 
@@ -196,12 +194,12 @@ def test_a_text_that_is_too_long_is_refused(folder, tmp_path, command):
     assert not (tmp_path / "look.html").exists()
 
 
-def test_a_pair_that_a_classifier_cannot_read_is_said(classifier):
+def test_a_pair_that_a_classifier_cannot_read_is_explained(classifier):
     assert look_data(classifier, TEXT)["prediction"]["label"] == classifier.predict(TEXT).label
     assert "is a pair of texts" in look_data(classifier, TEXT, PAIR)["missing"]["prediction"]
 
 
-def test_an_encoder_without_heads_is_looked_at_too(filler):
+def test_an_encoder_without_heads_can_be_looked_at(filler):
     model = EncoderModel(filler.network.config, encoder=filler.network.encoder)
     data = look_data(Model(model, filler.tokenizer), TEXT, whole=True)
     assert data["model"]["kind"] == "encoder"

@@ -1,4 +1,4 @@
-"""The page from disk as people use it, in a real browser: by mouse and by keyboard, on a phone, in the dark."""
+"""The page from disk in a real browser: with mouse and keyboard, on a phone, in dark mode."""
 
 import json
 from itertools import accumulate
@@ -53,7 +53,7 @@ def rollout(weights):
     return np.stack(list(accumulate(passed, lambda below, layer: layer @ below)))
 
 
-def test_what_the_script_computes_is_what_python_does(window, data, seen):
+def test_the_script_computes_the_same_as_python(window, data, seen):
     tab = window().tab
     tab.goto("about:blank")
     script = ROOT / "pipelines" / "reports" / "templates" / "look" / "data.js"
@@ -76,7 +76,7 @@ def test_what_the_script_computes_is_what_python_does(window, data, seen):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [375, 1280])
-def test_every_room_on_a_phone_and_a_desk_by_day_and_by_night(window, on_disk, width, scheme):
+def test_every_view_fits_phone_and_desktop_in_light_and_dark(window, on_disk, width, scheme):
     one = window(width=width, scheme=scheme)
     tab = one.open(on_disk)
     assert tab.locator("#texts").inner_text().split("\n") == [f"A{TEXT}", f"B{PAIR}"]
@@ -121,8 +121,8 @@ def test_a_click_on_a_head_changes_the_lines_and_the_address(window, on_disk):
     assert again.lines() == kept
 
 
-def test_from_one_unit_the_page_says_what_it_takes(window, on_disk, seen):
-    """In words, so that it can be heard; by direction."""
+def test_the_readout_names_what_a_unit_attends_to(window, on_disk, seen):
+    """In words, for screen readers; by direction."""
     labels = seen.labels("eojeol")
     weights = joined(seen.weights[1, 0], seen.groups("eojeol"))
     place = labels.index("친구를")
@@ -142,7 +142,7 @@ def test_from_one_unit_the_page_says_what_it_takes(window, on_disk, seen):
     assert readout.inner_text().startswith("친구를 is attended to most by")
 
 
-def test_all_by_keyboard(window, on_disk):
+def test_everything_works_by_keyboard(window, on_disk):
     tab = window().open(on_disk)
     tab.get_by_role("button", name="layer 1, head 1").focus()
     for key in ("ArrowRight", "ArrowDown"):
@@ -203,14 +203,14 @@ def test_text_never_runs(window, filler, tmp_path):
     assert tab.evaluate("window.hacked") is None
 
 
-def test_what_is_missing_is_said(window, data, tmp_path):
+def test_missing_parts_are_explained(window, data, tmp_path):
     without = {key: value for key, value in data.items() if key != "neurons"}
     tab = window().open(written(tmp_path, without | {"missing": {"neurons": "<i>left out</i>"}}))
     assert "Neurons" not in tab.get_by_role("tab").all_inner_texts()
     assert tab.get_by_text("<i>left out</i>").is_visible()
 
 
-def test_what_speaks_for_a_label(window, classifier, tmp_path):
+def test_attributions_of_a_label_are_shown(window, classifier, tmp_path):
     tab = window().open(written(tmp_path, look_data(classifier, TEXT)))
     best = classifier.predict(TEXT)
     assert f"log odds of {best.label} ({round(100 * max(best.probabilities.values()))}" in (

@@ -1,9 +1,5 @@
-"""The page as a service gives it, in a real browser: it asks for what it shows."""
+"""The page that a service delivers, in a real browser: it requests its data."""
 
-import json
-import threading
-from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -14,7 +10,7 @@ from tests.pipelines.look.conftest import PAIR, TEXT
 
 
 class Service:
-    """What the page needs of a service. operations, index: what it has. token: that it wants. asked: what it was."""
+    """A fake of the service. operations, index: what it offers. token: that it requires. asked: the requests so far."""
 
     def __init__(self, filler):
         self.operations = ["attention", "fill"]
@@ -26,10 +22,18 @@ class Service:
                     "score_vectors": 0.9, "score_words": None, "fields": {}}  # fmt: skip
         self.asked: list[tuple[str, Any]] = []
         self.filler = filler
-        self.lock = threading.Lock()
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, self))
-        self.address = f"http://127.0.0.1:{self.server.server_port}/"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.address = "http://127.0.0.1:8000/"
+
+    def serve(self, route):
+        """Answers a request of the browser."""
+        path = route.request.url.removeprefix(self.address)
+        if path == "":
+            route.fulfill(body=page(None), content_type="text/html; charset=utf-8")
+        elif self.token and path != "health" and route.request.headers.get("authorization") != f"Bearer {self.token}":
+            route.fulfill(status=401, json={"error": {"message": "the token is missing or wrong"}})
+        else:
+            code, found = self.answer(path, route.request.post_data_json)
+            route.fulfill(status=code, json=found)
 
     def answer(self, route, body):
         self.asked.append((route, body))
@@ -46,50 +50,24 @@ class Service:
         return 200, {"data": [{"hits": [self.hit]}]}
 
 
-class Handler(BaseHTTPRequestHandler):
-    def __init__(self, service, *how):
-        self.service = service
-        super().__init__(*how)
-
-    def do_GET(self):
-        if self.path == "/":
-            self.send(200, page(None).encode(), "text/html; charset=utf-8")
-        else:
-            self.reply(self.path[1:], None)
-
-    def do_POST(self):
-        self.reply(self.path[1:], json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-
-    def reply(self, route, body):
-        token = self.service.token
-        if token and route != "health" and self.headers.get("Authorization") != f"Bearer {token}":
-            code = 401
-            found = {"error": {"message": "the token is missing or wrong"}}
-        else:
-            with self.service.lock:
-                code, found = self.service.answer(route, body)
-        self.send(code, json.dumps(found).encode(), "application/json")
-
-    def send(self, code, body, kind):
-        self.send_response(code)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
+@pytest.fixture
+def service(filler):
+    return Service(filler)
 
 
 @pytest.fixture
-def service(filler):
-    service = Service(filler)
-    yield service
-    service.server.shutdown()
-    service.server.server_close()
+def window(window, service):
+    """Tabs whose requests to the address of the service get its answers."""
+
+    def new(**how):
+        made = window(**how)
+        made.context.route(f"{service.address}**", service.serve)
+        return made
+
+    return new
 
 
-def test_type_see_and_pass_on_the_link(window, service):
+def test_a_text_is_entered_and_its_link_shared(window, service):
     one = window()
     tab = one.tab
     tab.goto(service.address)
@@ -123,7 +101,7 @@ def test_an_example_is_one_click_away(window, service):
     assert tab.locator("#texts").inner_text() == "나는 너를 사랑해"
 
 
-def test_without_examples_for_a_model_nothing_is_offered(window, service):
+def test_no_examples_are_offered_for_a_model_without_any(window, service):
     service.kind = "features"
     one = window()
     one.tab.goto(service.address)
@@ -140,7 +118,7 @@ def test_the_service_is_asked_for_a_mask(window, service):
     assert tab.locator(".guess-panel li").count() == 5
 
 
-def test_of_a_classifier_the_label_comes_before_what_speaks_for_it(window, service):
+def test_a_label_is_shown_before_its_attributions(window, service):
     service.kind = "classification"
     window().open(f"{service.address}#text={TEXT}").wait_for_timeout(500)
     asked = [body for route, body in service.asked if route == "attention"]
@@ -192,7 +170,7 @@ def test_the_page_waits_for_models_that_are_loading(window, service):
     tab.wait_for_selector(".threads canvas")
 
 
-def test_rooms_that_the_service_has_not_are_not_there(window, service):
+def test_views_that_the_service_lacks_are_hidden(window, service):
     service.operations = ["attention"]
     service.index = False
     tab = window().open(f"{service.address}#text={TEXT}")
@@ -201,7 +179,7 @@ def test_rooms_that_the_service_has_not_are_not_there(window, service):
     assert not [route for route, _ in service.asked if route in ("similar", "fill")]
 
 
-def test_what_the_service_refuses_is_said(window, service):
+def test_refusals_are_shown(window, service):
     service.token = "secret"
     one = window()
     tab = one.tab

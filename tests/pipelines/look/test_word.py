@@ -24,13 +24,13 @@ def sentences(here):
 
 
 @pytest.mark.parametrize("layer", ["4", "-1", "-4,-3,-2,-1"])
-def test_nearer_in_the_nearer_sentence(command, sentences, layer):
+def test_a_word_is_closer_in_a_more_similar_sentence(command, sentences, layer):
     first = command(*WORD, sentences, "--layer", layer).out.partition("나는 너를 [사랑]해")[2].splitlines()[0]
     same, near, far, *_ = (float(number) for number in re.findall(r"\d\.\d+", first))
     assert same == 1 > near > far
 
 
-def test_places_are_counted_and_sentences_without_the_word_are_said(command, sentences):
+def test_occurrences_are_counted_and_sentences_without_the_word_reported(command, sentences):
     said = command(*WORD, sentences)
     assert said.out.startswith("korbert-mini, 4 sentences, 5 places, layer 8 ")
     assert said.err == "korbert: sentences.txt: line 6: no morpheme of its first 512 pieces is '사랑'\n"
@@ -46,7 +46,7 @@ def test_the_page_has_the_table_in_colours(command, sentences, tmp_path, monkeyp
 
 
 @pytest.mark.parametrize(("file", "count"), [("few.txt", 1), ("many.txt", 62)])
-def test_neither_one_place_nor_very_many_are_compared(command, sentences, file, count):
+def test_one_occurrence_or_too_many_are_refused(command, sentences, file, count):
     assert f"{file}: places of '사랑': {count}; 2 to 60 can be compared" in command(*WORD, file, code=2).err
 
 
@@ -54,5 +54,5 @@ def test_neither_one_place_nor_very_many_are_compared(command, sentences, file, 
     ["--word", "사랑"], ["--sentences", "few.txt"], ["글"], ["글", "--html", "a.html", "--layer", "1"],
     ["글", "--word", "사랑", "--sentences", "few.txt"],
 ])  # fmt: skip
-def test_options_that_do_not_go_together_are_refused(command, sentences, arguments):
+def test_conflicting_options_are_refused(command, sentences, arguments):
     assert "give TEXT and --html alone" in command("look", "korbert-mini", *arguments, code=2).err

@@ -1,4 +1,4 @@
-"""Small artifacts of every stage, with what pages read of them, and helpers to read pages."""
+"""Small artifacts of every stage, as far as pages read them, and helpers to read pages."""
 
 import json
 import random
@@ -71,7 +71,7 @@ def plain(text: str) -> str:
 
 
 class Reader(HTMLParser):
-    """Collects tags, ids and text, and holds that every element is closed where it was opened."""
+    """Collects tags, ids and text, and checks that elements are closed in order."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class Reader(HTMLParser):
         self.text += data
 
 
-def clean(folder: Path, rng: random.Random) -> dict[str, Any]:
+def clean(folder: Path, rng: random.Random) -> dict[str, int]:
     kept = Counter[str]()
     for part in range(3):
         texts = [" ".join(rng.choices(_SENTENCES, k=rng.choice((1, 1, 2, 12, 60)))) for _ in range(60)]
@@ -119,7 +119,7 @@ def clean(folder: Path, rng: random.Random) -> dict[str, Any]:
     return {"read": 218, "documents": 180, "dropped": 38, **kept, **by_reason}
 
 
-def analyze(folder: Path, rng: random.Random) -> dict[str, Any]:
+def analyze(folder: Path, rng: random.Random) -> dict[str, int]:
     total = 0
     for part in range(2):
         rows = []
@@ -135,7 +135,7 @@ def analyze(folder: Path, rng: random.Random) -> dict[str, Any]:
     return {"documents": 82, "morphemes": total, "failed": 1}
 
 
-def vocab(folder: Path, rng: random.Random) -> dict[str, Any]:
+def vocab(folder: Path, rng: random.Random) -> dict[str, int]:
     measures = {
         "documents": 40, "morphemes": 9210, "eojeols": 4100, "pieces": 10020, "whole_morpheme_share": 0.948,
         "pieces_per_morpheme": 1.088, "pieces_per_eojeol": 2.444, "byte_share": 0.0021,
@@ -157,7 +157,7 @@ def vocab(folder: Path, rng: random.Random) -> dict[str, Any]:
     return {"size": 400}
 
 
-def shard(folder: Path, rng: random.Random) -> dict[str, Any]:
+def shard(folder: Path, rng: random.Random) -> dict[str, int]:
     counted = Counter[str]()
     for split, parts in (("train", 2), ("heldout", 1)):
         for part in range(parts):
@@ -179,7 +179,7 @@ def shard(folder: Path, rng: random.Random) -> dict[str, Any]:
     return {"documents": 150, "pieces": counted.total(), **heldout}
 
 
-def pretrain(folder: Path, rng: random.Random) -> dict[str, Any]:
+def pretrain(folder: Path, rng: random.Random) -> dict[str, int]:
     train = []
     heldout = []
     timing = [{"kind": "start", "step": 0}]
@@ -225,7 +225,7 @@ def scored(metrics: Sequence[str], models: Mapping[str, float], *, unseen: bool 
     } | more
 
 
-def nsmc(folder: Path, rng: random.Random) -> dict[str, Any]:
+def nsmc(folder: Path, rng: random.Random) -> dict[str, int]:
     labels = ("부정", "긍정")
     task = {"kind": "classification", "metrics": ["accuracy", "macro_f1"], "max_length": 128, "labels": labels}
     counts = {"train": 9500, "valid": 500, "test": 2000, "test_in_train": 3, "unseen": 1900}
@@ -247,7 +247,7 @@ def nsmc(folder: Path, rng: random.Random) -> dict[str, Any]:
     return counts
 
 
-def korquad(folder: Path, rng: random.Random) -> dict[str, Any]:
+def korquad(folder: Path, rng: random.Random) -> dict[str, int]:
     causes = ("elsewhere", "boundary", "overlap", "elsewhere")
     miss = {
         "question": "그 다리는 언제 놓였나?", "prediction": "1936년에 놓", "answers": ["1936년", "1936년"],
@@ -271,7 +271,7 @@ def korquad(folder: Path, rng: random.Random) -> dict[str, Any]:
     return counts
 
 
-MAKERS: Mapping[str, Callable[[Path, random.Random], dict[str, Any]]] = {
+MAKERS: Mapping[str, Callable[[Path, random.Random], dict[str, int]]] = {
     "clean": clean, "analyze": analyze, "vocab": vocab, "shard": shard, "pretrain": pretrain, "nsmc": nsmc,
     "korquad": korquad,
 }  # fmt: skip

@@ -42,7 +42,7 @@ def test_rows_that_noise_makes_wrong_or_right_are_shown(moods):
     assert dict(entry.facts) == {"text as given": "시간이 <아깝다>", "true": "나", **predicted}
 
 
-def test_numbers_are_nearer_or_less_near():
+def test_graded_predictions_are_closer_or_further():
     kind = KINDS["regression"].kind_class(mean=0, deviation=1, **SHARED | {"metrics": ("pearson",)})
     found = numbers(1.0, 2.0, 1.5, disturbed={"emoji": numbers(1.5, 3.5, 1.5), "laughter": numbers(1.0, 2.0, 1.0)})
     worse, better = noise.changes(kind, found)
@@ -81,7 +81,7 @@ def _ways(**ranks):
     return {way: Measured(dict.fromkeys(METRICS, Figure(0.5, 0.25, 0.75)), own) for way, own in ranks.items()}
 
 
-def test_queries_stand_by_the_difference_of_the_ways():
+def test_queries_are_ordered_by_the_difference_of_the_ways():
     ways = _ways(words=[1, 2, None], vectors=[2, 2, 1], reranked=[3, 1, None])
     elements = list(searching.differences(PAIRS, RIGHT, ways))
     pairs = ["words better than vectors", "vectors better than words"]

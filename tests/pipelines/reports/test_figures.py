@@ -1,13 +1,12 @@
-"""Keys of records, and numbers, as people read them; parts of an artifact, and times, as they are read."""
+"""Labels of keys, formatted numbers, sampled parts of an artifact, and training times."""
 
 import math
 
 import numpy as np
 import pytest
 
-from korbert.pipelines.artifacts import figures
+from korbert.pipelines.artifacts import Artifact, figures, sampled
 from korbert.pipelines.artifacts.formatting import compact, duration, megabytes, value
-from korbert.pipelines.artifacts.record import Artifact, sampled
 from korbert.pipelines.experiments.training_log import TrainingLog, time_axis
 from korbert.pipelines.reports import index
 from korbert.pipelines.stages.table import STAGES

@@ -36,7 +36,7 @@ def test_every_stage_has_a_box_with_its_state(maker):
     assert "5 of 7 stages done; their last runs took 6 min" in page
 
 
-def test_states_are_said_in_korean_and_styled_in_english(maker, monkeypatch):
+def test_states_are_shown_in_korean_and_styled_in_english(maker, monkeypatch):
     maker("clean")
     monkeypatch.setenv("KORBERT_LANG", "ko")
     page = index(maker.recipe, ["clean", "analyze"]).read_text(encoding="utf-8")

@@ -168,6 +168,6 @@ def test_each_class_of_a_page_has_a_style():
 
 
 @pytest.mark.parametrize("text", ["", "<!doctype html>\n<html>\n<head>\n<title>korbert</title>", "\x00" * 100])
-def test_a_page_of_somebody_else_is_told_apart(tmp_path, text):
+def test_a_page_of_another_program_is_not_ours(tmp_path, text):
     (tmp_path / "page.html").write_text(text)
     assert not is_page(tmp_path / "page.html")

@@ -5,8 +5,8 @@ import re
 import matplotlib
 import pytest
 
-from korbert.pipelines.reports.drawing.pictures import Series
-from korbert.pipelines.reports.drawing.pictures import curves as curves_of
+from korbert.pipelines.reports.drawing import Series
+from korbert.pipelines.reports.drawing import curves as curves_of
 
 
 def curves(title, lines, **options):
@@ -31,7 +31,7 @@ def test_names_are_in_the_legend_and_only_the_escaped_title_in_the_picture():
     picture = curves("제목 <b>", [Series("위키", [1, 2], [1, 2]), Series("후기", [1, 2], [2, 2], reference=True)])
     assert picture.legend == [("위키", 1, False), ("후기", 0, True)]
     assert "위키" not in picture.svg
-    assert _curve().legend == ()  # one line needs none
+    assert _curve().legend == []  # one line needs none
     assert 'aria-label="제목 &lt;b&gt;"' in picture.svg
 
 

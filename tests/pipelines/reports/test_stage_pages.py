@@ -1,12 +1,11 @@
-"""The pages of the stages say what their artifacts hold."""
+"""The pages of the stages show what is in their artifacts."""
 
 import json
 import re
 
 import pyarrow.parquet as pq
 
-from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.artifacts.record import stream
+from korbert.pipelines.artifacts import formatting, stream
 from korbert.pipelines.reports import render
 from korbert.pipelines.reports.artifacts import analyze, clean, pretrain, shard, task, vocab
 from tests.pipelines.reports.conftest import change, elements, plain, write_lines, write_parquet
@@ -153,7 +152,7 @@ def test_pretrain_compares_with_the_unigram_baseline(maker):
 
 def test_pretrain_draws_what_was_measured(maker):
     shown = elements(pretrain.story(maker.open("pretrain")))
-    assert shown["Gradient norm"].legend == ()
+    assert shown["Gradient norm"].legend == []
     assert all(shown[title].kind == "picture" for title in ("MLM training loss", "NSP training loss", "Throughput"))
     assert ">pieces<" in shown["Held-out MLM loss"].svg
     path = maker("pretrain") / "metrics.jsonl"  # of one measurement there are no curves
@@ -206,7 +205,7 @@ def test_pretrain_shows_guesses_at_three_evaluations(maker):
     assert '<li class="right"><b lang="ko">나</b> 35.0' in page
 
 
-def test_nsmc_shows_scores_of_unseen_rows_beside_those_of_all(maker):
+def test_nsmc_shows_scores_of_unseen_rows_next_to_those_of_all(maker):
     table = elements(task.story(maker.open("nsmc")))["All scores"]
     assert table.head[2:6] == ("accuracy", "macro F1", "accuracy, unseen", "macro F1, unseen")
     assert plain(" ".join(table.rows[0][2:6])) == "78.30 % 78.30 % 77.30 % 77.30 %"

@@ -1,4 +1,4 @@
-"""The page of a task of any kind says what its records hold, whatever they lack."""
+"""The page of a task of any kind shows what is in its records, even if parts are missing."""
 
 import ast
 import json

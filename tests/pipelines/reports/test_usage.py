@@ -1,4 +1,4 @@
-"""Each page of something that can be used says how, with commands and Python that are valid."""
+"""Pages say how to use their artifact, with valid commands and Python."""
 
 import ast
 import html

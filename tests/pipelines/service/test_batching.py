@@ -5,9 +5,7 @@ import threading
 
 import pytest
 
-from korbert.pipelines.service.batching import Batcher, Operation, TokenizedItem
-from korbert.pipelines.service.limits import Limits
-from korbert.pipelines.service.refusals import Refusal
+from korbert.pipelines.service import Batcher, Limits, Operation, Refusal, TokenizedItem
 
 
 class Toy:

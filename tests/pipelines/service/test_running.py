@@ -15,9 +15,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from korbert.pipelines.commands.serving import named
-from korbert.pipelines.service.limits import Limits
+from korbert.pipelines.service import Limits, Service
 from korbert.pipelines.service.running import _bound, application, is_loopback
-from korbert.pipelines.service.shared import Service
 from tests.pipelines.service.started import ROOT, ask, started, toy
 from tests.running import wait_until
 
@@ -61,7 +60,7 @@ def test_shutdown_answers_pending_requests_and_refuses_new_ones():
 
 
 @pytest.mark.slow
-def test_a_second_signal_ends_it_although_the_model_is_at_work():
+def test_a_second_signal_ends_it_while_the_model_is_busy():
     with toy(seconds_a_batch=100) as service, ThreadPoolExecutor() as clients:
         clients.submit(service.ask, "/v1/embeddings", {"input": "글"})  # its error is nobody's
         service.wait_for("korbert_queue_texts 1.0")

@@ -11,10 +11,7 @@ import pytest
 
 import korbert
 from korbert.pipelines.inference.predicting import json_of
-from korbert.pipelines.service import schemas
-from korbert.pipelines.service.batching import TokenizedItem
-from korbert.pipelines.service.limits import Limits
-from korbert.pipelines.service.operations import operations_of
+from korbert.pipelines.service import Limits, TokenizedItem, operations_of, schemas
 from korbert.search import Index
 from tests.pipelines.service.started import started, toy
 

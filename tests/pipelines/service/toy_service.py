@@ -12,11 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from korbert.pipelines.service.analysis import AnalysisProcess
-from korbert.pipelines.service.batching import Operation, TokenizedItem
-from korbert.pipelines.service.limits import Limits
-from korbert.pipelines.service.running import run
-from korbert.pipelines.service.shared import Served
+from korbert.pipelines.service import AnalysisProcess, Limits, Operation, Served, TokenizedItem, run
 from korbert.search import Hit
 from korbert.vectors.vector_settings import VectorSettings
 
@@ -30,7 +26,7 @@ class Searcher:
 
 
 def look_data(model, text, pair, attributed):
-    """What korbert.pipelines.reports.look.data stands for."""
+    """Replaces look_data of korbert.pipelines.reports.look.data."""
     return {"texts": [text] if pair is None else [text, pair], "model": model.network.kind}
 
 

@@ -1,0 +1,16 @@
+from .analysis import AnalysisProcess as AnalysisProcess
+from .analysis import RemoteAnalyzer as RemoteAnalyzer
+from .batching import Batcher as Batcher
+from .batching import Operation as Operation
+from .batching import TokenizedItem as TokenizedItem
+from .limits import Limits as Limits
+from .operations import load_all as load_all
+from .operations import operations_of as operations_of
+from .operations import search_operation as search_operation
+from .refusals import Refusal as Refusal
+from .routes import ROUTES as ROUTES
+from .running import application as application
+from .running import is_loopback as is_loopback
+from .running import run as run
+from .shared import Served as Served
+from .shared import Service as Service
