@@ -67,7 +67,7 @@ PASSAGE = replace(ROLES["pair"], names=(*ROLES["pair"].names, "passage", "positi
 NEGATIVES = ROLES["negatives"]
 
 _WEIGHTS = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # of cosines, which are added to BM25
-_TERMS_PER_MORPHEME = 0.6  # 0.58 to 0.62 on four sets: particles, endings and symbols are no search terms
+_TERMS_PER_MORPHEME = 0.6  # 0.58 to 0.62 on four sets: particles, endings and symbols are not search terms
 
 
 class Embedding(Kind, frozen=True):
