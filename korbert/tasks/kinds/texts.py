@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from korbert.messages import Message
 from korbert.tasks.baselines.features import TextPairs, Texts
 from korbert.tasks.files import TaskRow
 from korbert.tasks.kinds.kind import Morphemes
@@ -17,7 +18,7 @@ from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer, fitted
 from korbert.training import Examples
 
-NO_TEXT = "the text is empty"
+NO_TEXT = Message("the text is empty")
 """Why a row gets no label."""
 
 
