@@ -156,7 +156,7 @@ def test_standoff_of_brat(tmp_path):
         read(folder / "no.ann")
     assert len(some.sources) == 1
     (folder / "a.txt").unlink()
-    with pytest.raises(CorpusError, match=r"a.ann: no a.txt beside it, the text that it is about: put it there"):
+    with pytest.raises(CorpusError, match=r"a.ann: no a.txt next to it, which holds its text: put it there"):
         read(folder)
 
 
