@@ -18,7 +18,7 @@ from korbert.modeling import AnyConfig, ClassificationModel, Pooling
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows, joined_labels
 from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.sections import ClassificationSection
-from korbert.tasks.kinds.texts import NO_TEXT, equal_in_run, examples_of, morphemes_of
+from korbert.tasks.kinds.texts import NO_TEXT, blank_rows, equal_in_run, examples_of, morphemes_of
 from korbert.tasks.metrics import multilabel
 from korbert.tasks.metrics.classification import METRICS, confusion, f1_of, micro_f1
 from korbert.tasks.metrics.statistics import RunArray, Score
@@ -145,7 +145,8 @@ class Classification(Kind, frozen=True):
         self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
     ) -> Prepared:
         labels = self._numbers([row.get("label") for row in rows])
-        return Prepared(rows, passages, examples_of(passages, labels, tokenizer, self.max_length))
+        examples = examples_of(passages, labels, tokenizer, self.max_length)
+        return Prepared(rows, examples, blank=blank_rows(passages))
 
     def _numbers(self, labels: Sequence[Any]) -> NDArray[Any]:
         """(N,) int64, or (N, C) float32 for several labels; 0 if there is none."""

@@ -218,7 +218,7 @@ class Embedding(Kind, frozen=True):
             query, passage = encode_passages(tokenizer, [self.query_prompt, self.passage_prompt])
             groups = [[query.joined(first), *map(passage.joined, others)] for first, *others in groups]
         members = [[(own,) for own in group] for group in groups]
-        return Prepared(rows, passages, Groups.of(members, labels, tokenizer, self.max_length))
+        return Prepared(rows, Groups.of(members, labels, tokenizer, self.max_length))
 
     def prompt(self, side: Side) -> str:
         return self.query_prompt if side == "query" else self.passage_prompt

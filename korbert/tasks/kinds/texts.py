@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from korbert.messages import Message
+from korbert.records import is_empty
 from korbert.tasks.baselines.features import TextPairs, Texts
 from korbert.tasks.files import TaskRow
 from korbert.tasks.kinds.kind import Morphemes
@@ -20,6 +21,11 @@ from korbert.training import Examples
 
 NO_TEXT = Message("the text is empty")
 """Why a row gets no label."""
+
+
+def blank_rows(rows: Sequence[Sequence[Passage]]) -> list[bool]:
+    """Whether one of the texts of each row is empty, or white space."""
+    return [any(is_empty(passage.text) for passage in passages) for passages in rows]
 
 
 def equal_in_run(run: RunArray) -> NDArray[np.float64]:
