@@ -4,7 +4,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, Unpack
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 import torch
@@ -159,10 +159,12 @@ class Classification(Kind, frozen=True):
         return there
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ClassificationModel:
+        problem: Literal["multi_label_classification", "single_label_classification"] = "single_label_classification"
+        if self.several:
+            problem = "multi_label_classification"
         return ClassificationModel(
-            config, len(self.labels), self.pooling, labels=self.labels, generator=generator,
-            problem_type="multi_label_classification" if self.several else "single_label_classification",
-        )  # fmt: skip
+            config, len(self.labels), self.pooling, labels=self.labels, generator=generator, problem_type=problem
+        )
 
     def head(self) -> Head:
         return Head(len(self.labels), self.pooling)

@@ -60,8 +60,10 @@ def examples_of(
         parts = (passage.part(0, most) for passage, most in zip(passages, kept, strict=True))
         ids, boundaries, seconds[number] = framed(frame, *parts)
         flat.append((ids, boundaries))
-    has_pairs = any(len(passages) == 2 for passages in rows)
-    return replace(Examples.of_rows(flat, labels, tokenizer.pad_id, seconds if has_pairs else None), cut=cut)
+    examples = Examples.of_rows(flat, labels, tokenizer.pad_id, seconds)
+    if all(len(passages) == 1 for passages in rows):
+        examples = replace(examples, seconds=None)
+    return replace(examples, cut=cut)
 
 
 @dataclass(frozen=True)
