@@ -17,7 +17,7 @@ def contrastive_loss(anchors: Tensor, candidates: Tensor, fits: Tensor, temperat
     """Cross-entropy of picking each anchor's own candidate among all candidates, by cosine / temperature.
 
     anchors: (N, D); candidates: (C, D), of which candidate i < N is that of anchor i, and those from N on are negatives
-    of all. fits: (N, C) bool, True where a candidate fits an anchor; those besides its own are left out of its
+    of all. fits: (N, C) bool, True where a candidate fits an anchor; those other than its own are left out of its
     denominator. Gao et al. 2021, equations 4 (no negatives) and 5.
     """
     with torch.autocast(anchors.device.type, enabled=False):  # divided by 0.05, bf16 errors would matter

@@ -128,7 +128,7 @@ def _probabilities(network: PretrainingModel, vectors: Tensor) -> Tensor:
 
 
 def _best(tokenizer: AnyTokenizer, probabilities: Tensor, top: int) -> list[tuple[str, int, float]]:
-    """Piece, id and probability of the `top` most probable entries that are no special tokens."""
+    """Piece, id and probability of the `top` most probable entries that are not special tokens."""
     best = probabilities[FIRST_PIECE:].topk(min(top, len(probabilities) - FIRST_PIECE))
     ids = (best.indices + FIRST_PIECE).tolist()
     return list(zip(tokenizer.tokens(ids), ids, best.values.tolist(), strict=True))

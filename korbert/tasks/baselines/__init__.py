@@ -3,7 +3,7 @@
 1. features.py: TF-IDF of morphemes, of one text, or of two and their overlap.
 2. tfidf.py: logistic regression and ridge on these features; the sentence of a context that is nearest to a question.
 
-The most frequent answer is found by the kinds themselves, and the dictionary of entities by ../token_classification/.
+The most frequent answer and the dictionary of entities are found by the kinds themselves.
 """
 
 import lazy_loader

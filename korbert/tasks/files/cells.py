@@ -41,7 +41,7 @@ class LabelledSpan(NamedTuple):
 
 
 class QuotedSpan(NamedTuple):
-    """A span as a tool counts it, with the text that it stands for; `placed` finds the characters."""
+    """A span as a tool counts it, with the text that it marks; `placed` finds the characters."""
 
     start: int
     end: int
@@ -76,7 +76,7 @@ def text(cell: object) -> str:
     except UnicodeEncodeError as error:
         code = ord(cell[error.start])
         fault = Message("a surrogate")
-        if 0xDC80 <= code <= 0xDCFF:  # by which Python stands for a byte that is not of the encoding
+        if 0xDC80 <= code <= 0xDCFF:  # Python's placeholder for a byte that cannot be decoded
             fault = Message("byte 0x{byte:02x}, which its encoding lacks,", byte=code - 0xDC00)
         raise ValueError(Message("has {fault} at character {place}", fault=fault, place=error.start)) from None
     return cell
@@ -254,7 +254,7 @@ _FEW = 4  # sentences of a word each are possible
 
 
 def sentences(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
-    """The tokens of a file, unchanged. Raises ValueError if each of many rows has only one: these are no sentences."""
+    """The tokens of a file, unchanged. Raises ValueError if each of many rows has only one: these are not sentences."""
     if len(values) > _FEW and all(value is not None and len(value) == 1 and len(value[0]) > 1 for value in values):
         raise ValueError(
             Message(
@@ -381,7 +381,7 @@ def _span(part: object) -> LabelledSpan | QuotedSpan:
 
 
 def placed(text: str, spans: Sequence[LabelledSpan | QuotedSpan]) -> list[LabelledSpan]:
-    """Spans in characters of the text. Those with a text of their own have to stand for it, in NFC.
+    """Spans in characters of the text. Those with a quoted text have to mark that text, in NFC.
 
     If they do not, their offsets are taken as UTF-16 units, as in a browser, or their end as that of the last
     character; ValueError if that does not fit either.

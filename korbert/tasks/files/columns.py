@@ -22,7 +22,7 @@ def choose_columns(
 ) -> dict[str, tuple[str, ...]]:
     """Role -> its columns, one unless they are a series or flags. Optional roles may be left out.
 
-    present: the columns of the file. cells: of its first records; columns with other cells than those of a role are no
+    present: the columns of the file. cells: of its first records; columns whose cells are not values of a role are not
     candidates for it. Raises CorpusError, which lists them, for a missing or duplicate column, for a role with no or
     several candidate columns, and for a column whose name is usual for two roles; SettingsError for a role in `given`
     that is not in `roles`.

@@ -58,7 +58,7 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
         0, ge=-1, description="lowest layers to freeze, with the embeddings; -1: the whole encoder"
     )
     frozen_embeddings: bool = Field(
-        False, description="freeze the piece embeddings alone: the model packs small beside its base (korbert pack)"
+        False, description="freeze the piece embeddings alone: the model packs small next to its base (korbert pack)"
     )
     piece_dropout: float = Field(
         0.0,

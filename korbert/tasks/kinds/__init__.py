@@ -26,14 +26,13 @@ __all__ = ["ALIASES", "KINDS", "Entry", "kind_of_task", "section_class"]
 
 @dataclass(frozen=True)
 class Entry:
-    """A kind: its name in recipes, and a description.
+    """A kind by its name in recipes.
 
     `question-answering` is the class QuestionAnswering of question_answering.py, with QuestionAnsweringSection of
     sections.py, which needs no PyTorch.
     """
 
     name: str
-    about: str
 
     @property
     def kind_class(self) -> "type[Kind]":
@@ -53,14 +52,14 @@ class Entry:
 KINDS: Mapping[str, Entry] = {
     entry.name: entry
     for entry in (
-        Entry("classification", "labels of a text or a pair of texts"),
-        Entry("regression", "a number for a text or a pair of texts"),
-        Entry("multiple-choice", "the right one of several continuations or answers"),
-        Entry("token-classification", "labels of spans or words"),
-        Entry("question-answering", "answers to questions, cut out of texts"),
-        Entry("slots", "values of described slots, cut out of texts: also of slots that training did not have"),
-        Entry("embedding", "vectors of texts, near where the texts are alike or one answers the other"),
-        Entry("rerank", "how well a passage answers a query, read together"),
+        Entry("classification"),  # labels of a text or a pair of texts
+        Entry("regression"),  # a number for a text or a pair of texts
+        Entry("multiple-choice"),  # the right one of several continuations or answers
+        Entry("token-classification"),  # labels of spans or words
+        Entry("question-answering"),  # answers to questions, cut out of texts
+        Entry("slots"),  # values of described slots, cut out of texts: also of slots that training did not have
+        Entry("embedding"),  # vectors of texts: near each other if the texts are alike or one answers the other
+        Entry("rerank"),  # how well a passage answers a query, read together
     )
 }
 

@@ -4,7 +4,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, Unpack
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from korbert.modeling import AnyConfig, ClassificationModel, Pooling
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows, joined_labels
 from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.sections import ClassificationSection
-from korbert.tasks.kinds.texts import NO_TEXT, equal_in_run, examples_of, morphemes_of
+from korbert.tasks.kinds.texts import NO_TEXT, blank_rows, equal_in_run, examples_of, morphemes_of
 from korbert.tasks.metrics import multilabel
 from korbert.tasks.metrics.classification import METRICS, confusion, f1_of, micro_f1
 from korbert.tasks.metrics.statistics import RunArray, Score
@@ -145,7 +145,8 @@ class Classification(Kind, frozen=True):
         self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
     ) -> Prepared:
         labels = self._numbers([row.get("label") for row in rows])
-        return Prepared(rows, passages, examples_of(passages, labels, tokenizer, self.max_length))
+        examples = examples_of(passages, labels, tokenizer, self.max_length)
+        return Prepared(rows, examples, blank=blank_rows(passages))
 
     def _numbers(self, labels: Sequence[Any]) -> NDArray[Any]:
         """(N,) int64, or (N, C) float32 for several labels; 0 if there is none."""
@@ -158,10 +159,12 @@ class Classification(Kind, frozen=True):
         return there
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ClassificationModel:
+        problem: Literal["multi_label_classification", "single_label_classification"] = "single_label_classification"
+        if self.several:
+            problem = "multi_label_classification"
         return ClassificationModel(
-            config, len(self.labels), self.pooling, labels=self.labels, generator=generator,
-            problem_type="multi_label_classification" if self.several else "single_label_classification",
-        )  # fmt: skip
+            config, len(self.labels), self.pooling, labels=self.labels, generator=generator, problem_type=problem
+        )
 
     def head(self) -> Head:
         return Head(len(self.labels), self.pooling)

@@ -67,7 +67,7 @@ PASSAGE = replace(ROLES["pair"], names=(*ROLES["pair"].names, "passage", "positi
 NEGATIVES = ROLES["negatives"]
 
 _WEIGHTS = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # of cosines, which are added to BM25
-_TERMS_PER_MORPHEME = 0.6  # 0.58 to 0.62 on four sets: particles, endings and symbols are no search terms
+_TERMS_PER_MORPHEME = 0.6  # 0.58 to 0.62 on four sets: particles, endings and symbols are not search terms
 
 
 class Embedding(Kind, frozen=True):
@@ -218,7 +218,7 @@ class Embedding(Kind, frozen=True):
             query, passage = encode_passages(tokenizer, [self.query_prompt, self.passage_prompt])
             groups = [[query.joined(first), *map(passage.joined, others)] for first, *others in groups]
         members = [[(own,) for own in group] for group in groups]
-        return Prepared(rows, passages, Groups.of(members, labels, tokenizer, self.max_length))
+        return Prepared(rows, Groups.of(members, labels, tokenizer, self.max_length))
 
     def prompt(self, side: Side) -> str:
         return self.query_prompt if side == "query" else self.passage_prompt

@@ -16,7 +16,6 @@ from korbert.errors import ModelError, SettingsError
 from korbert.folders import model_folder
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, Network, Pooling
-from korbert.records import is_empty
 from korbert.system import JsonObject
 from korbert.tasks.files import Role, TaskRow, TaskRows
 from korbert.tasks.metrics.statistics import RunArray, Score
@@ -35,11 +34,16 @@ Morphemes = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Prepared:
-    """Rows as examples. passages: the pieces of the texts of each row, in the order of `Kind.texts`."""
+    """Rows as examples.
+
+    passages: the pieces of the texts of each row, of kinds that map predictions back to them; others do without, to
+    save memory. blank: whether a text of a row is empty, of kinds that give such a row no label.
+    """
 
     rows: Sequence[TaskRow]
-    passages: Sequence[Sequence[Passage]]
     examples: Examples
+    passages: Sequence[Sequence[Passage]] = ()
+    blank: Sequence[bool] = ()
 
 
 class Baseline(NamedTuple):
@@ -87,7 +91,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     noise: ClassVar[Sequence[str]] = ()  # names in korbert.tasks.noise that apply to its texts
     is_graded: ClassVar[bool] = False  # predictions are more or less near the target, not right or wrong
     loss_unit: ClassVar[Message] = Message("nats")
-    result_of_blank: ClassVar[object] = None  # of a row with an empty text, which gets no label; None: it is predicted
+    result_of_blank: ClassVar[object] = None  # of a row with an empty text, if such rows get no label
 
     # The order of the fields is that of `task` in config.json: a new field goes last.
     metrics: tuple[str, ...] = Field(min_length=1)
@@ -175,11 +179,9 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 
     def results(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Any]:
         """The predictions as users of korbert.Model get them: values with named fields, or numbers."""
-        results = []
-        for passages, prediction in zip(prepared.passages, self.predict(model, prepared, **how), strict=True):
-            is_blank = any(is_empty(passage.text) for passage in passages)
-            results.append((is_blank and self.result_of_blank) or self.result(prediction))
-        return results
+        predictions = self.predict(model, prepared, **how)
+        pairs = zip(predictions, prepared.blank or [False] * len(predictions), strict=True)
+        return [self.result_of_blank if is_blank else self.result(prediction) for prediction, is_blank in pairs]
 
     def result(self, prediction: TaskPrediction) -> Any:
         """A prediction as in `results`."""

@@ -16,7 +16,7 @@ from korbert.modeling import AnyConfig, MultipleChoiceModel, Pooling
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows
 from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.sections import MultipleChoiceSection
-from korbert.tasks.kinds.texts import NO_TEXT, Groups, equal_in_run
+from korbert.tasks.kinds.texts import NO_TEXT, Groups, blank_rows, equal_in_run
 from korbert.tasks.metrics.classification import METRICS, confusion
 from korbert.tasks.metrics.statistics import RunArray, Score
 from korbert.tasks.passages import Passage
@@ -98,7 +98,8 @@ class MultipleChoice(Kind, frozen=True):
     ) -> Prepared:
         labels = np.array([0 if row.get("label") is None else self.target(row) for row in rows], dtype=np.int64)
         groups = [[(text, choice) for choice in choices] for text, *choices in passages]
-        return Prepared(rows, passages, Groups.of(groups, labels, tokenizer, self.max_length))
+        examples = Groups.of(groups, labels, tokenizer, self.max_length)
+        return Prepared(rows, examples, blank=blank_rows(passages))
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> MultipleChoiceModel:
         return MultipleChoiceModel(config, self.pooling, generator)

@@ -110,7 +110,7 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
         for index, (row, (question, context)) in enumerate(zip(rows, passages, strict=True)):
             answer = next((answer.span for answer in right_answers(row)), None) if row.get("answers") else None
             windows += cut_windows(question, context, self, index=index, answer=answer, special=tokenizer.frame.special)
-        return Prepared(rows, passages, WindowExamples.of(windows, tokenizer, self))
+        return Prepared(rows, WindowExamples.of(windows, tokenizer, self), passages)
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> QuestionAnsweringModel:
         return QuestionAnsweringModel(config, generator)

@@ -17,7 +17,7 @@ from korbert.modeling import AnyConfig, ClassificationModel, Pooling
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows
 from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, among
 from korbert.tasks.kinds.sections import RegressionSection
-from korbert.tasks.kinds.texts import examples_of, morphemes_of
+from korbert.tasks.kinds.texts import blank_rows, examples_of, morphemes_of
 from korbert.tasks.metrics import regression
 from korbert.tasks.metrics.statistics import RunArray, Score, repeated
 from korbert.tasks.noise import NOISE
@@ -78,7 +78,8 @@ class Regression(Kind, frozen=True):
         self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
     ) -> Prepared:
         scores = np.array([row.get("score") or 0.0 for row in rows], dtype=np.float32)
-        return Prepared(rows, passages, examples_of(passages, scores, tokenizer, self.max_length))
+        examples = examples_of(passages, scores, tokenizer, self.max_length)
+        return Prepared(rows, examples, blank=blank_rows(passages))
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ClassificationModel:
         model = ClassificationModel(config, 1, self.pooling, generator=generator, problem_type="regression")

@@ -67,7 +67,7 @@ class Rerank(Kind, frozen=True):
     ) -> Prepared:
         groups = [[(query, passage) for passage in own] for query, *own in passages]
         labels = np.zeros(len(rows), np.int64)
-        return Prepared(rows, passages, Groups.of(groups, labels, tokenizer, self.max_length))
+        return Prepared(rows, Groups.of(groups, labels, tokenizer, self.max_length))
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ClassificationModel:
         return ClassificationModel(config, 1, self.pooling, generator=generator, problem_type="regression")

@@ -104,7 +104,7 @@ class Slots(WindowSettings, Kind, frozen=True):
         examples = replace(WindowExamples.of(windows, tokenizer, self), separator=True)
         is_any = np.array([values[window.index] == ANY for window in windows], dtype=bool)
         examples.labels[is_any] = examples.seconds[is_any, None] - 1
-        return Prepared(rows, passages, examples)
+        return Prepared(rows, examples)
 
     def model(self, config: AnyConfig, generator: Generator | None = None) -> SlotsModel:
         return SlotsModel(config, generator)

@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from korbert.messages import Message
+from korbert.records import is_empty
 from korbert.tasks.baselines.features import TextPairs, Texts
 from korbert.tasks.files import TaskRow
 from korbert.tasks.kinds.kind import Morphemes
@@ -17,8 +19,13 @@ from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer, fitted
 from korbert.training import Examples
 
-NO_TEXT = "the text is empty"
+NO_TEXT = Message("the text is empty")
 """Why a row gets no label."""
+
+
+def blank_rows(rows: Sequence[Sequence[Passage]]) -> list[bool]:
+    """Whether one of the texts of each row is empty, or white space."""
+    return [any(is_empty(passage.text) for passage in passages) for passages in rows]
 
 
 def equal_in_run(run: RunArray) -> NDArray[np.float64]:
@@ -53,8 +60,10 @@ def examples_of(
         parts = (passage.part(0, most) for passage, most in zip(passages, kept, strict=True))
         ids, boundaries, seconds[number] = framed(frame, *parts)
         flat.append((ids, boundaries))
-    has_pairs = any(len(passages) == 2 for passages in rows)
-    return replace(Examples.of_rows(flat, labels, tokenizer.pad_id, seconds if has_pairs else None), cut=cut)
+    examples = Examples.of_rows(flat, labels, tokenizer.pad_id, seconds)
+    if all(len(passages) == 1 for passages in rows):
+        examples = replace(examples, seconds=None)
+    return replace(examples, cut=cut)
 
 
 @dataclass(frozen=True)

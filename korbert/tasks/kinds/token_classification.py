@@ -207,7 +207,7 @@ class TokenClassification(Kind, frozen=True):
                 tags = piece_tags(target, passage) if words is None else word_tags(target, words, passage)
             targets.append(encode_tags(tags, self.tags))
         examples = make_examples(texts, targets, tokenizer, max_length=self.max_length, stride=self.stride)
-        return Prepared(rows, passages, examples)
+        return Prepared(rows, examples, passages)
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> TokenClassificationModel:
         return TokenClassificationModel(config, self.tags, generator)

@@ -36,7 +36,7 @@ def klue_exact_match(prediction: str, answers: Sequence[str]) -> bool:
 def rouge_w(prediction: str, answers: Sequence[str]) -> float:
     """KLUE-MRC's ROUGE-W, the best over the answers, 0 to 1; texts are normalised as in `klue_exact_match`.
 
-    With L the length of the longest run of characters, spaces included, that stands in both texts: the harmonic mean of
+    With L the length of the longest run of characters, spaces included, that both texts have: the harmonic mean of
     L / characters of the prediction and L / characters of the answer (KLUE-baseline, klue_baseline/metrics/utils.py,
     rouge_w_score_for_klue_mrc). That is not the weighted subsequence of Lin 2004, which gave it its name. An empty
     answer scores 1 for an empty prediction, else 0. Answers of 200 characters and more can score lower in the script,

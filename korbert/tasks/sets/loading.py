@@ -40,10 +40,10 @@ class _Found:
     folder: Path
     there: Mapping[SplitName, tuple[Path, ...]]
 
-    def absent(self, part: SplitName) -> list[str]:
-        """Names of a part's missing files."""
+    def absent(self, part: SplitName) -> str:
+        """Names of a part's missing files, for messages; empty if there are none."""
         names = {path.name for path in self.there.get(part, ())}
-        return [name for name in self.files.parts.get(part, ()) if name not in names]
+        return " and ".join(name for name in self.files.parts.get(part, ()) if name not in names)
 
 
 def load(name: str, data: Path) -> KnownParts:
@@ -53,38 +53,33 @@ def load(name: str, data: Path) -> KnownParts:
     `read_rows` refuses. Unusable records are counted in `dropped` of their part, or in that of train if it was split.
     """
     known = known_set(name)
-    files_at_hand(known, data)
-    found = _best(known, data)
-    columns = found.files.columns
-    form = found.files.form
-    roles = [_role(role, names, found.files.labels) for role, names in columns.items()]
-    rows = {part: read_rows(paths, roles, form=form, columns=columns) for part, paths in found.there.items()}
-    notes = [Message(found.files.note)] if found.files.note else []
+    found = _found(known, data)
+    files = found.files
+    roles = [_role(role, names, files.labels) for role, names in files.columns.items()]
+    rows = {
+        part: read_rows(paths, roles, form=files.form, columns=files.columns) for part, paths in found.there.items()
+    }
+    notes = [Message(files.note)] if files.note else []
     for part in found.there:
         if absent := found.absent(part):
-            files = " and ".join(absent)
             notes.append(
-                Message("{part} is without {files}: not comparable with published scores", part=part, files=files)
+                Message("{part} is without {files}: not comparable with published scores", part=part, files=absent)
             )
     if "train" not in rows:
         return _cut(known, found, rows, notes)
     if "test" in rows:
         if absent := found.absent("valid"):
-            files = " and ".join(absent)
-            notes.append(Message("without {files}, choices are made on a share of train", files=files))
-        return KnownParts(rows["train"], rows.get("valid"), rows["test"], tuple(notes), found.files.labels)
-    dev = " and ".join(found.files.parts["valid"])
+            notes.append(Message("without {files}, choices are made on a share of train", files=absent))
+        return KnownParts(rows["train"], rows.get("valid"), rows["test"], tuple(notes), files.labels)
+    dev = " and ".join(files.parts["valid"])
+    note = Message(
+        "no labelled test set is published: {dev} is the test set, choices are made on a share of train", dev=dev
+    )
     if absent := found.absent("test"):
         note = Message(
-            "without {files}, {dev} is the test set: not comparable with published scores",
-            files=" and ".join(absent), dev=dev,
-        )  # fmt: skip
-    else:
-        note = Message(
-            "no labelled test set is published: {dev} is the test set, choices are made on a share of train", dev=dev
+            "without {files}, {dev} is the test set: not comparable with published scores", files=absent, dev=dev
         )
-    notes.append(note)
-    return KnownParts(rows["train"], None, rows["valid"], tuple(notes), found.files.labels)
+    return KnownParts(rows["train"], None, rows["valid"], (*notes, note), files.labels)
 
 
 def files_at_hand(known: KnownSet, data: Path) -> dict[SplitName, tuple[Path, ...]]:
@@ -92,18 +87,7 @@ def files_at_hand(known: KnownSet, data: Path) -> dict[SplitName, tuple[Path, ..
 
     CorpusError if there is no such folder, or too little in it for `load`.
     """
-    found = _best(known, data)
-    if "valid" not in found.there and not {"train", "test"} <= found.there.keys():
-        names = [f"{name} ({part})" for part in PARTS for name in found.absent(part)]
-        where: object = found.folder
-        if not found.there:
-            folders = ", ".join(found.files.folders)
-            where = Message("{folder} and its folders {folders}", folder=str(data), folders=folders)
-        raise CorpusError(
-            "{known}: no {names} in {folder}: {remedy}",
-            known=known.name, names=", ".join(names), folder=where, remedy=_remedy(known),
-        )  # fmt: skip
-    return dict(found.there)
+    return dict(_found(known, data).there)
 
 
 def part_of(row: TaskRow) -> SplitName:
@@ -132,14 +116,12 @@ def _cut(known: KnownSet, found: _Found, rows: Mapping[SplitName, TaskRows], not
             file=found.folder / names, rows=len(dev), sizes=sizes, remedy=_remedy(known),
         )  # fmt: skip
     cut["train"].dropped = dev.dropped  # once, for all parts
-    absent = " and ".join(found.absent("train"))
     note = Message(
         "without {files}, {dev} is cut by hash ({sizes}): not comparable with published scores",
-        files=absent, dev=names, sizes=sizes,
+        files=found.absent("train"), dev=names, sizes=sizes,
     )  # fmt: skip
-    return KnownParts(
-        cut["train"], cut["valid"], cut["test"] if test is None else test, (*notes, note), found.files.labels
-    )
+    parts = {**rows, **cut}
+    return KnownParts(parts["train"], parts["valid"], parts["test"], (*notes, note), found.files.labels)
 
 
 def _role(name: str, columns: str | list[str], labels: Mapping[str, str]) -> Role:
@@ -150,8 +132,11 @@ def _role(name: str, columns: str | list[str], labels: Mapping[str, str]) -> Rol
     return renamed(role, labels, strict=True) if name == "label" else role
 
 
-def _best(known: KnownSet, data: Path) -> _Found:
-    """The existing files of a set: prefers a training part, then the most files, then the first candidate."""
+def _found(known: KnownSet, data: Path) -> _Found:
+    """The existing files of a set: prefers a training part, then the most files, then the first candidate.
+
+    CorpusError if they are too few for `load`.
+    """
     if not data.is_dir():
         raise CorpusError(
             "{data}: no such folder: give the one that holds the files of {known}", data=data, known=known.name
@@ -167,7 +152,18 @@ def _best(known: KnownSet, data: Path) -> _Found:
                 for part, names in files.parts.items()
             }
             candidates.append(_Found(files, folder, {part: paths for part, paths in there.items() if paths}))
-    return max(candidates, key=lambda found: ("train" in found.there, sum(map(len, found.there.values()))))
+    found = max(candidates, key=lambda found: ("train" in found.there, sum(map(len, found.there.values()))))
+    if "valid" not in found.there and not {"train", "test"} <= found.there.keys():
+        names = [f"{absent} ({part})" for part in PARTS if (absent := found.absent(part))]
+        where: object = found.folder
+        if not found.there:
+            folders = ", ".join(found.files.folders)
+            where = Message("{folder} and its folders {folders}", folder=str(data), folders=folders)
+        raise CorpusError(
+            "{known}: no {names} in {folder}: {remedy}",
+            known=known.name, names=", ".join(names), folder=where, remedy=_remedy(known),
+        )  # fmt: skip
+    return found
 
 
 def _remedy(known: KnownSet) -> Message:

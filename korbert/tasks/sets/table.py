@@ -73,7 +73,7 @@ def known_set(name: str) -> KnownSet:
 def listing() -> list[dict[str, str]]:
     """One line per set: name, kind, about, rows (of train, valid and test), metric, best, licence, where.
 
-    "-" stands for a part without published labels and for an unknown best score.
+    "-" marks a part without published labels and for an unknown best score.
     """
     return [
         {

@@ -63,5 +63,5 @@ def search(network: Any, kind: Any, pairs: Sequence[tuple[Passage, Passage]], to
     windows = list[Window]()
     for index, pair in enumerate(pairs):
         windows += cut_windows(*pair, kind, index=index, special=tokenizer.frame.special)
-    prepared = Prepared([{}] * len(pairs), pairs, WindowExamples.of(windows, tokenizer, kind))
+    prepared = Prepared([{}] * len(pairs), WindowExamples.of(windows, tokenizer, kind))
     return kind.search(network, prepared, device=torch.device("cpu"))

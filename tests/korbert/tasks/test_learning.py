@@ -68,7 +68,7 @@ def test_another_device_learns_what_the_processor_learns(tmp_path, monkeypatch, 
         with second_device.SecondDevice() if where == second_device.DEVICE else nullcontext():
 
             def measure(model, where=where):
-                predictions = kind.predict(model, Prepared(rows, [], examples), device=where)
+                predictions = kind.predict(model, Prepared(rows, examples), device=where)
                 return kind.scores(rows, predictions)["accuracy"], {}
 
             best = finetune(
@@ -76,7 +76,7 @@ def test_another_device_learns_what_the_processor_learns(tmp_path, monkeypatch, 
                 metrics=folder / "curve", device=where,
             )  # fmt: skip
             assert {tensor.device.type for tensor in model.state_dict().values()} == {where.type}
-            predictions = kind.predict(model, Prepared(rows, [], examples), device=where)
+            predictions = kind.predict(model, Prepared(rows, examples), device=where)
             found.append((best, [list(one["probabilities"].values()) for one in predictions]))
     assert found[0][0] == found[1][0]
     np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-2)

@@ -79,7 +79,7 @@ def test_labels_stay_on_their_letters_under_other_spaces(row, seed, name):
     def labelled(row):
         (text,), target = kind.texts(row), kind.target(row)
         if kind.units == "words":
-            target = [(*span, label) for span, label in zip(kind._units(row).words, target, strict=True)]
+            target = [(*span, label) for span, label in zip(kind._text_and_words(row)[1], target, strict=True)]
         spans = [(text[start:end], label) for start, end, label in target]
         return [(letters(span), kind.units == "words" or span.strip() == span, label) for span, label in spans]
 

@@ -132,13 +132,13 @@ def test_equal_sides_and_unequal_examples():
 
 
 def test_sentences():
-    better = ours.Comparison(("small", "scratch"), (0.91, 0.9), (3, 3), 50_000, 0.004, 0.016, 0.0004)
+    better = ours.PairedComparison(("small", "scratch"), (0.91, 0.9), (3, 3), 50_000, 0.004, 0.016, 0.0004)
     assert better.sentence == (
         "small (0.9100) scores higher than scratch (0.9000); this is more than chance "
         "(difference +0.0100, 95% interval +0.0040 to +0.0160, p < 0.001; 50,000 examples, 3 and 3 runs)."
     )
-    unclear = ours.Comparison(("small", "scratch"), (0.9, 0.91), (1, 1), 100, -0.05, 0.03, 0.61).sentence
+    unclear = ours.PairedComparison(("small", "scratch"), (0.9, 0.91), (1, 1), 100, -0.05, 0.03, 0.61).sentence
     assert unclear.startswith("small (0.9000) scores lower than scratch (0.9100); this may be chance (difference -0.01")
     assert unclear.endswith("p = 0.610; 100 examples, one run each: other seeds may differ).")
-    equal = ours.Comparison(("small", "scratch"), (0.9, 0.9), (1, 1), 100, -0.05, 0.03, 1.0).sentence
+    equal = ours.PairedComparison(("small", "scratch"), (0.9, 0.9), (1, 1), 100, -0.05, 0.03, 1.0).sentence
     assert "small (0.9000) equals scratch (0.9000)" in equal

@@ -87,7 +87,7 @@ def test_spans_without_a_text_behind_an_emoji_are_warned_of(tmp_path):
     before, behind = {"text": "하늘 😀", "spans": [[0, 2, "PS"]]}, {"text": "😀 하늘", "spans": [[2, 4, "PS"]]}
     rows = read_rows(_jsonl(tmp_path, before, behind), TAGGING)
     (note,) = rows.notes
-    assert note.startswith(f"{tmp_path / 'a.jsonl'}: 1 rows have spans after characters above U+FFFF (emoji), and no")
+    assert note.startswith(f"{tmp_path / 'a.jsonl'}: 1 rows have spans after characters above U+FFFF (emoji), without")
     assert not read_rows(_jsonl(tmp_path, before), TAGGING).notes
 
 

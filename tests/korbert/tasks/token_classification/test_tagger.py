@@ -13,7 +13,7 @@ from korbert.errors import ModelError
 from korbert.model import Model
 from korbert.modeling import TokenClassificationModel
 from korbert.system.ranks import World
-from korbert.tasks.kinds.token_classification import TokenClassification
+from korbert.tasks.kinds.token_classification import TokenClassification, learn_dictionary, look_up
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.token_classification.bio import bio_labels, read_bio, write_bio
 from korbert.tasks.token_classification.examples import IGNORED, by_text, encode_tags, make_examples
@@ -215,3 +215,20 @@ def test_the_best_legal_path_is_that_of_trying_all(labels, length, seed):
     # A probability of 0 is no obstacle, and gives no NaN.
     scores = np.array([[-np.inf, -1.0, 0.0], [-np.inf, -np.inf, 0.0]])
     assert best_path(scores, ["O", "B-PS", "I-PS"]).tolist() == [1, 2]
+
+
+FOUND = [
+    "<세종:PS>은 <서울:LC>에 산다",
+    "<서울대:OG>는 <서울:LC>에 있고 <서울:OG>이 이겼다",
+    "<이:PS>는 이 집의 이웃이다",
+]
+
+
+def test_the_longest_entry_with_its_most_frequent_label():
+    dictionary = learn_dictionary(map(marked, FOUND))
+    assert dictionary == {"서울": "LC", "서울대": "OG", "세종": "PS"}  # 이 is mostly no name
+    text, expected = marked("<서울대:OG>에서 <서울:LC><서울:LC> <세종:PS>")
+    assert look_up(text, dictionary) == expected
+    assert look_up("", dictionary) == look_up("서", dictionary) == look_up("서울", {}) == []
+    assert learn_dictionary(map(marked, ["<한강:LC>", "<한강:AF>"])) == {"한강": "AF"}
+    assert learn_dictionary(map(marked, ["<한강:LC>", "한강"])) == {}

@@ -1,4 +1,4 @@
-"""Rows of pieces of foreign tokenizers: as these make them, with their own special tokens."""
+"""Rows of pieces: those that are cut, and those of foreign tokenizers, with their own special tokens."""
 
 from collections import Counter
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from korbert.modeling.adapters.transformers_config import CLASSES
-from korbert.tasks.kinds.texts import examples_of
+from korbert.tasks.kinds.texts import Groups, examples_of
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.question_answering.window_settings import WindowSettings
 from korbert.tasks.question_answering.windows import cut_windows
@@ -58,3 +58,18 @@ def test_the_answer_is_where_the_scores_point(foreign, model_type):
     (found,) = search(model, kind, [(question, context)], tokenizer)
     expected = context.spans[first][0], context.spans[first + 1][1]
     assert (found.candidates[0].start, found.candidates[0].end) == expected
+
+
+SHORT, LONG = "좋다", "아주 좋은 영화를 어제 친구와 같이 보았다"
+
+
+@pytest.mark.parametrize(("rows", "cut"), [
+    ([[SHORT], [LONG], [LONG]], 2),
+    ([[SHORT, SHORT], [SHORT, LONG], [LONG, LONG]], 2),
+])  # fmt: skip
+def test_rows_that_lose_pieces_are_counted(tiny_tokenizer, rows, cut):
+    passages = [encode_passages(tiny_tokenizer, texts) for texts in rows]
+    length = 7 + len(encode_passages(tiny_tokenizer, [SHORT])[0].ids) * 2
+    assert examples_of(passages, np.zeros(len(rows)), tiny_tokenizer, length).cut == cut
+    groups = Groups.of([passages], np.zeros(1), tiny_tokenizer, length)
+    assert groups.cut == cut
