@@ -124,8 +124,7 @@ def test_hours_give_a_command_with_so_many_steps(recipe, tmp_path, command):
     words = shlex.split(said.split("\nkorbert ")[1])
     assert words[:6] == ["run", str(recipe), *options]
     changes = [words[place + 1] for place, word in enumerate(words) if word == "--set"]
-    section = loading.load(str(recipe), changes).section("pretrain")
-    assert section.phases[0].steps > 7
+    assert loading.load(str(recipe), changes).section("pretrain").phases[0].steps > 7
     found = json.loads(command("plan", recipe, "--seconds", "1", "--hours", "1", "--json", *options).out)
     assert found["phases"][1]["step_pieces"] == 512
     assert found["phases"][1]["pieces_a_second"] == pytest.approx(512 / found["phases"][1]["step_seconds"])
