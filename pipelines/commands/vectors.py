@@ -201,6 +201,7 @@ def index(
     is_there = search.is_index(output)  # before the model is loaded: refuses other files
     failed = options.Failed(str(corpus))
     texts = iter(()) if corpus is None else _pairs(corpus, form, text, failed)
+    # One text is read ahead: from an empty corpus no index is made.
     first = list(islice(texts, 1))
     if corpus is not None and not first and not is_there:  # nothing can be read, so that no index is made
         failed.end()

@@ -182,6 +182,7 @@ def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskCo
                     path=side.folder / PREDICTIONS, number=number, row=_beginning(pair[1]),
                     first_path=sides[0].folder / PREDICTIONS, first_row=_beginning(pair[0]),
                 )  # fmt: skip
+    # The folders tell the sides apart, or the models of one folder.
     named = [replace(side, name=name) for side, name in zip(sides, distinct_names(paths), strict=True)]
     return TaskComparison.of(task, named)
 

@@ -110,6 +110,7 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
     task, rows = read_parts(settings, inputs, runtime.data)
     said = [Message("{kind}: {about}", kind=task.name, about=task.about()), *rows.read, *rows.notes]
     by_part = {name: part.rows for name, part in rows.by_name().items()}
+    # Each text is analysed once, however many rows and parts have it; the order is that of the rows.
     texts = list(dict.fromkeys(text for part in by_part.values() for row in part for text in task.texts(row)))
     if share := getattr(settings, "spacing_noise", 0.0):
         changes = [wrong_spaces(task.texts(row), share, settings.seeds[0]) for row in rows.train]
@@ -167,6 +168,7 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
     if hasattr(task, "labels"):
         for name in tables.keys() - {"train"}:
             refuse_unseen_labels(tables[name], task.labels)
+    # A kind may learn from rows that it cannot score, such as texts with their vectors.
     checks = {"train": task.check_training_row, "warm_up": task.check_training_row}
     parts = {name: usable(rows, checks.get(name, task.target)) for name, rows in tables.items()}
 

@@ -60,6 +60,7 @@ def records(
     Raises SettingsError, listing the columns, if a table or the first records of a file of JSON lines lack one of
     the roles; CorpusError for a faulty file.
     """
+    # Only a text can be a plain line; a pair or a question needs names.
     alone = _is_text(roles)
 
     def fits(columns: Columns) -> bool:
