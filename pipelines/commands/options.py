@@ -66,7 +66,10 @@ class Failed:
             say(shortened(f"korbert: {self.name}: line {record['line']}: {record['error']}"), err=True)
             self.failed += 1
         elif record.get("cut"):
-            say(f"korbert: {self.name}: line {record['line']}: only its beginning was read", err=True)
+            line = Message(
+                "korbert: {name}: line {line}: only its beginning was read", name=self.name, line=record["line"]
+            )
+            say(line, err=True)
         return "error" in record
 
     def end(self) -> None:

@@ -262,11 +262,11 @@ class Pipeline:
         for earlier in (stage for stage in self.stages() if stage not in stages):
             builders = [stage.name for stage in stages if self._builds_on(stage, earlier)]
             if builders and (status := self.status(earlier)).state != "fresh":
-                why = f" ({status.reasons[0]})" if status.reasons else ""
+                why = Message(" ({reason})", reason=status.reasons[0]) if status.reasons else ""
                 raise ArtifactError(
                     "{artifact}: is {state}{why}, and {builders} builds on it: run {command}",
                     artifact=self.artifact(earlier.name),
-                    state=status.state,
+                    state=STATES[status.state],
                     why=why,
                     builders=builders[0],
                     command=self.command(from_=earlier.name),
