@@ -193,21 +193,14 @@ def index(
         model = Path(search.model_of(output))
     if output is None:
         raise SettingsError("no index is named: give its folder with --output FOLDER")
-    if corpus is None and remove is None:
-        raise SettingsError("neither CORPUS nor --remove is given: name texts to add, or ids to remove")
-    for path in filter(None, (corpus, remove)):
-        if not (path.is_file() or (path == corpus and inference.embedding.holds_texts(path))):
-            what = Message("is a folder without texts and tables") if path.is_dir() else Message("no such file")
-            raise SettingsError(
-                "{path}: {what}: name a file or folder of texts, or a file of ids for --remove", path=path, what=what
-            )
+    _check_files(corpus, remove)
     check_outside(output, model)
     is_there = search.is_index(output)  # before the model is loaded: refuses other files
     failed = options.Failed(str(corpus))
     texts = iter(()) if corpus is None else _pairs(corpus, form, text, failed)
     # One text is read ahead: from an empty corpus no index is made.
     first = list(islice(texts, 1))
-    if corpus is not None and not first and not is_there:  # nothing can be read, so that no index is made
+    if corpus is not None and not first and not is_there:
         failed.end()
         raise CorpusError("{corpus}: holds no text: give texts to index", corpus=corpus)
     loaded = options.loaded(model, device, given["precision"])
@@ -249,6 +242,18 @@ def index(
         )
     )  # fmt: skip
     failed.end()
+
+
+def _check_files(corpus: Path | None, remove: Path | None) -> None:
+    """SettingsError if there is neither, or one that cannot be read: found before a model is loaded."""
+    if corpus is None and remove is None:
+        raise SettingsError("neither CORPUS nor --remove is given: name texts to add, or ids to remove")
+    for path in filter(None, (corpus, remove)):
+        if not (path.is_file() or (path == corpus and inference.embedding.holds_texts(path))):
+            what = Message("is a folder without texts and tables") if path.is_dir() else Message("no such file")
+            raise SettingsError(
+                "{path}: {what}: name a file or folder of texts, or a file of ids for --remove", path=path, what=what
+            )
 
 
 @contextmanager

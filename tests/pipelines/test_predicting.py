@@ -164,7 +164,7 @@ def test_options_that_do_not_suit_a_file_are_refused(folders, here, command, nam
 
 @pytest.mark.parametrize(("data", "name", "columns", "said"), [
     ("번호,후기\n1,좋다\n", "a.csv", {},
-     "a.csv: no column text among 번호, 후기: name it with --text NAME, or if the first .* use --form lines"),
+     "a.csv: no column text among 번호, 후기: name it with --text NAME, or if the first .* use form lines"),
     ("id,text\n1,좋다\n", "a.csv", {"text": ["후기"]}, "no column 후기 among id, text"),
     ('[{"번호": 1, "후기": "좋다"}]', "a.json", {},
      "^a.json: no column text among 번호, 후기: name it with --text NAME$"),
