@@ -138,7 +138,7 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
     return PreparedTask(settings, task, rows, start, tokenizer, encoded, parts, said, device, folder, output, runtime)
 
 
-def _model_to_start_from(settings: TaskSection, inputs: StageInputs) -> tuple[Model, AnyTokenizer]:
+def _model_to_start_from(settings: TaskSection, inputs: StageInputs) -> tuple[Network, AnyTokenizer]:
     """The model of pretrain or of `init`, with as many layers as the settings keep.
 
     Raises SettingsError if it has too few positions for the texts, or not the layers of `features`.
