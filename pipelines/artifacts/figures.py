@@ -26,8 +26,6 @@ class ShownFigure:
         return f"{self.value} {self.label}{f' ({self.note})' if self.note else ''}"
 
 
-Figure = ShownFigure  # reports/ imports it by this name
-
 OBJECTIVES: Mapping[str, Message] = {
     "mlm": Message("MLM"),
     "nsp": Message("NSP"),

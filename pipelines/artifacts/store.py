@@ -53,8 +53,6 @@ _MARKS = (MARK, REBUILD)  # of a partial folder
 _UNRECORDED = frozenset({RECORD, RUN, "timing.jsonl", PAGE, *_MARKS})  # files of an artifact outside the digest
 BESIDE = _UNRECORDED | SCRATCH | {PLAN, "tensorboard"}
 
-Json = JsonObject  # reports/ imports it by this name
-
 
 @dataclass(frozen=True)
 class Plan:

@@ -64,9 +64,6 @@ class ComparedModel:
         return cls(folder, model, task, str(scores.get("scored_on")), facts, rows, of_seeds)
 
 
-Side = ComparedModel  # reports/ imports it by this name
-
-
 @dataclass(frozen=True)
 class TaskComparison:
     """Two or more sides on the same rows. scores: as score_table; comparisons: the first with each."""
