@@ -75,38 +75,29 @@ def embed(
     embedding = files.TextEmbedder(options.loaded(model, device, given["precision"]), options.asked_for(given))
     failed = options.Failed(input.name)
     records = files.text_records(input.file, input.name, form, text)
-    if output is None:
-        with nullcontext(lambda count: None) if sys.stdout.isatty() else track("embed", None, "texts") as advance:
-            _print_vectors(embedding, records, parts, failed, advance)
-    else:
+    if output is not None:
         with track("embed", None, "texts") as advance:
             rows, resumed = files.write_vectors(embedding, chain.from_iterable(records), output, failed, advance)
         written = Message("{output}: {rows:,} rows", output=output, rows=rows)
         if resumed:
             written = Message("{written}, {count:,} of them from an earlier run", written=written, count=resumed)
         say(written, err=True)
+        failed.end()
+        return
+    with nullcontext(lambda count: None) if sys.stdout.isatty() else track("embed", None, "texts") as advance:
+        for some in filter(None, records):
+            good = [one for one in some if not failed(one)]
+            texts = [one["text"] for one in good]
+            if parts:
+                for one, own in zip(good, embedding.model.parts(texts, parts, **embedding.asked), strict=True):
+                    columns = zip(own.names, own.spans, own.vectors.tolist(), strict=True)
+                    one["parts"] = [{"name": name, "span": span, "vector": row} for name, span, row in columns]
+            else:
+                for one, vector in zip(good, embedding(texts), strict=True):
+                    one["vector"] = vector.tolist()
+            click.echo(b"\n".join(map(inference.lines.as_json, some)))
+            advance(len(some))
     failed.end()
-
-
-def _print_vectors(
-    embedding: "inference.embedding.TextEmbedder",
-    records: Iterator[list[JsonObject]],
-    parts: Unit | None,
-    failed: options.Failed,
-    advance: Callable[[int], None],
-) -> None:
-    for some in filter(None, records):
-        good = [one for one in some if not failed(one)]
-        texts = [one["text"] for one in good]
-        if parts:
-            for one, own in zip(good, embedding.model.parts(texts, parts, **embedding.asked), strict=True):
-                columns = zip(own.names, own.spans, own.vectors.tolist(), strict=True)
-                one["parts"] = [{"name": name, "span": span, "vector": row} for name, span, row in columns]
-        else:
-            for one, vector in zip(good, embedding(texts), strict=True):
-                one["vector"] = vector.tolist()
-        click.echo(b"\n".join(map(inference.lines.as_json, some)))
-        advance(len(some))
 
 
 def _pairs(
