@@ -74,6 +74,7 @@ def run_command(arguments: list[str]) -> int:
 @contextmanager
 def _at_the_command_line() -> Iterator[None]:
     """Makes messages name options instead of arguments, and click's own words be in the user's language."""
+    # In the environment, which worker processes inherit.
     os.environ[NAMES] = "options"
     os.environ["LANGUAGE"] = language()
     gettext.bindtextdomain("click", LOCALES)

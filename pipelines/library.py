@@ -84,6 +84,7 @@ def finetune(
     """
     if (train is None) == (task is None) or (task is not None and data is None):
         raise SettingsError("finetune: give train=FILE or rows, or else task=NAME with data=FOLDER")
+    # Each process would make a temporary folder of its own.
     if output is None and world().size > 1:
         raise SettingsError("finetune: the processes of torchrun need one folder: give output=FOLDER")
     parts = {"train": train, "valid": valid, "test": test, "warm_up": settings.pop("warm_up", None)}

@@ -2,7 +2,7 @@ from . import figures as figures
 from . import formatting as formatting
 from . import store as store
 from .figures import OBJECTIVES as OBJECTIVES
-from .figures import Figure as Figure
+from .figures import ShownFigure as ShownFigure
 from .figures import baseline_name as baseline_name
 from .figures import in_percent as in_percent
 from .figures import interval as interval
@@ -28,6 +28,5 @@ from .stage import StageCounts as StageCounts
 from .stage import StageInputs as StageInputs
 from .store import PAGE as PAGE
 from .store import RECORD as RECORD
-from .store import Json as Json
 from .store import Plan as Plan
 from .store import read_json as read_json

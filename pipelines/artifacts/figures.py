@@ -26,8 +26,6 @@ class ShownFigure:
         return f"{self.value} {self.label}{f' ({self.note})' if self.note else ''}"
 
 
-Figure = ShownFigure  # reports/ imports it by this name
-
 OBJECTIVES: Mapping[str, Message] = {
     "mlm": Message("MLM"),
     "nsp": Message("NSP"),
@@ -48,6 +46,7 @@ _DECIMALS |= {"pieces_per_morpheme": 2, "pieces_per_eojeol": 2}
 _PERCENT_DECIMALS = {"byte_share": 2}  # 1 for all other shares
 _ENCODERS = ("pretrained", "scratch")
 _UNTUNED = "-untuned"  # of the name of an encoder before training
+# Names from a recipe, such as that of a source, are shown as they are.
 _NAMING = ("contaminated", "evaluation", "kept")  # keys followed by a name from the recipe
 
 

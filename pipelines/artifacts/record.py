@@ -117,6 +117,7 @@ def drawing(artifact: Artifact) -> Iterator[None]:
     """Turns errors from values that the stage would not write into an ArtifactError naming the artifact."""
     try:
         yield
+    # What code raises for a number that is a string, a list that is too short, and the like.
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ArtifactError(
             "{folder}: its page cannot be drawn, as a file holds values that the stage does not write: "

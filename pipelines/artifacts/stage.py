@@ -79,6 +79,7 @@ class Runtime:
         return corpus.Workers(self.workers, self.runner, self.address)
 
 
+# The runs of a recipe stand above the stages, which know them by this alone.
 class Chain(Protocol):
     """What `inspect` may ask about the artifacts of a recipe (runs/pipeline.py)."""
 

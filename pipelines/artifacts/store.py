@@ -53,8 +53,6 @@ _MARKS = (MARK, REBUILD)  # of a partial folder
 _UNRECORDED = frozenset({RECORD, RUN, "timing.jsonl", PAGE, *_MARKS})  # files of an artifact outside the digest
 BESIDE = _UNRECORDED | SCRATCH | {PLAN, "tensorboard"}
 
-Json = JsonObject  # reports/ imports it by this name
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -159,6 +157,7 @@ def read_json(path: Path, fields: type[BaseModel] | None = None) -> JsonObject |
 
 def digest_of(record: JsonObject) -> str:
     """SHA-256 over settings, inputs and data files, as canonical JSON."""
+    # Neither versions nor counts: the same bytes made elsewhere have the same digest.
     covered = {key: record[key] for key in ("format", "stage", "stage_version", "settings", "inputs", "files")}
     text = json.dumps(covered, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -271,6 +270,7 @@ def finish(partial: Path, final: Path, plan: Plan, facts: JsonObject, run: JsonO
     record: JsonObject = {**plan.as_json(), "files": files, "versions": dict(plan.versions), **facts}
     record["digest"] = digest_of(record)
     durable.write_json(partial / RUN, {**run, "hashed": hashed}, sort_keys=True)
+    # The names of the files, too, have to be on disk before the record says that they are.
     for folder in sorted({path.parent for path in data_files(partial)} | {partial}):
         sync(folder)
     # From here on the partial folder is complete; only `settle` is left.
@@ -284,6 +284,7 @@ def settle(partial: Path, final: Path) -> None:
     check_place(final)  # again: files may have come in the hours of the run
     for name in (*SCRATCH, PLAN):
         _discard(partial / name)
+    # A run killed between the two renames leaves the older artifact whole next to the newer one.
     old = old_of(final)
     _remove(old)
     if final.exists():
@@ -356,6 +357,7 @@ def check_place(final: Path, option: str = "root") -> None:
                 what=what,
                 option=argument(option),
             )
+        # A marked partial folder is ours with all that it holds, whatever that is.
         if not (path == partial_of(final) and is_marked(path)) and (others := strangers(path)):
             raise ArtifactError(
                 "{path}: holds {others}, which no readable record of korbert lists: move it away or choose "
@@ -410,6 +412,7 @@ def locked(final: Path) -> Iterator[None]:
     foreign = ArtifactError("{path}: is not a lock of korbert, which would be there: move it away", path=path)
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise foreign
+    # Not truncated before the lock is taken: the file then names the run that holds it.
     with path.open("a+b") as file:
         if not lock_descriptor(file.fileno(), blocking=False):
             raise ArtifactError(

@@ -114,7 +114,13 @@ def predict(
             data, cut = excel.workbook_of(chain.from_iterable(predicting.as_table(batches())))
             write_whole(output, data)
             if cut:
-                say(f"korbert: {output}: {cut:,} texts were cut to 32,767 characters, which is Excel's limit", err=True)
+                say(
+                    Message(
+                        "korbert: {output}: {count:,} texts were cut to 32,767 characters, which is Excel's limit",
+                        output=output, count=cut,
+                    ),
+                    err=True,
+                )  # fmt: skip
         elif output:
             predicting.write_parquet(output, loaded, input.file, form, batches())
         elif as_csv:
@@ -181,15 +187,15 @@ def export(model: Path, folder: Path, onnx: bool, bits: str | None) -> None:
     if onnx:
         width: Literal[8, 32] = 8 if bits == "8" else 32
         compared = modeling.export_onnx(model, folder, width)
-        say(f"piece vectors: largest difference {compared['vectors']:.2e}")
-        say(f"text vectors: smallest cosine {compared['cosine']:.6f}")
+        say(Message("piece vectors: largest difference {difference:.2e}", difference=compared["vectors"]))
+        say(Message("text vectors: smallest cosine {cosine:.6f}", cosine=compared["cosine"]))
         say(folder)
         return
     if bits:
         raise click.UsageError(Message("--bits needs --onnx"))
     huggingface.export(model, folder)
     if card := reports.cards.write_card(model, folder):
-        say(f"{card}: add a licence before you publish it")
+        say(Message("{card}: add a licence before you publish it", card=card))
     say(folder)
 
 
@@ -287,7 +293,13 @@ def _compare(
     for place, text in inference.lines.texts(sentences.file, sentences.name, "auto"):
         found.append(loaded.parts(text, **asked).places(word))
         if text.strip() and not len(found[-1]):
-            say(f"korbert: {place}: no morpheme of its first {loaded.max_length:,} pieces is {word!r}", err=True)
+            say(
+                Message(
+                    "korbert: {place}: no morpheme of its first {pieces:,} pieces is {word!r}",
+                    place=place, pieces=loaded.max_length, word=word,
+                ),
+                err=True,
+            )  # fmt: skip
     count = sum(map(len, found))
     if not 2 <= count <= _MOST_PLACES:
         raise CorpusError(

@@ -66,7 +66,10 @@ class Failed:
             say(shortened(f"korbert: {self.name}: line {record['line']}: {record['error']}"), err=True)
             self.failed += 1
         elif record.get("cut"):
-            say(f"korbert: {self.name}: line {record['line']}: only its beginning was read", err=True)
+            line = Message(
+                "korbert: {name}: line {line}: only its beginning was read", name=self.name, line=record["line"]
+            )
+            say(line, err=True)
         return "error" in record
 
     def end(self) -> None:
@@ -215,7 +218,7 @@ texts_input = click.option(
 texts = together(click.argument("texts", nargs=-1, metavar="[TEXT]..."), texts_input)
 model_names = completed(models_in_the_box)
 model = click.argument("model", type=PathType(), shell_complete=model_names)
-recipe_names = completed(lambda: sorted(path.stem for path in recipes.files.SHIPPED.glob("*.toml")))
+recipe_names = completed(lambda: recipes.files.shipped())
 recipe = click.argument("recipe", shell_complete=recipe_names)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON: one object, or a line for each text.")
 accept_kiwi = click.option(  # in the environment, as worker processes have to know, too

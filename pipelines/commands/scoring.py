@@ -54,7 +54,7 @@ def submit(
     if model is None or input is None or output is None:
         raise click.UsageError(Message("name MODEL INPUT OUTPUT, or --check BUNDLE"))
     answered = submission.writing.submit(model, input, output, device=device)
-    say(f"{answered:,} answers in {output}", err=True)
+    say(Message("{count:,} answers in {output}", count=answered, output=output), err=True)
 
 
 @click.command()

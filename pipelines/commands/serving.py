@@ -92,7 +92,7 @@ def serve(
 
             run(load, host, port, limits=limits, token=token, page=partial(page, None), said=serving)
     except Interrupted as signal:
-        say(f"korbert: ended by {signal.number.name}", err=True)
+        say(Message("korbert: ended by {signal}", signal=signal.number.name), err=True)
         sys.exit(128 + signal.number)
 
 

@@ -212,6 +212,7 @@ def report(recipe: str, **common: Unpack[PipelineOptions]) -> None:
         except KorbertError as error:
             broken.append(error)
     say(reports.index(pipeline.folder, names))
+    # The last error is raised, so that the exit code tells of it; the others are told first.
     for one in broken[:-1]:
         say(f"korbert: {in_one_line(str(one))}", err=True)
     if broken:

@@ -214,6 +214,7 @@ def distill(teacher: str, texts: Path, text: str | None, model: Path, output: Pa
         raise SettingsError("--output {output}: names no folder of its own: give it a name", output=output)
     vectors = output.with_name(f"{output.name}.teacher.parquet")
     failed = options.Failed(texts.name)
+    # Before the teacher's vectors are computed, which may take hours.
     artifacts.store.check_place(output, "--output")
     check_output(vectors, model, texts, Path(teacher), is_ours=Path.is_file)
     size = korbert.load(model, given["device"]).network.config.hidden_size

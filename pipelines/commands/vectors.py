@@ -15,7 +15,7 @@ import click
 import korbert
 from korbert import search
 from korbert.errors import CorpusError, SettingsError
-from korbert.messages import Message, argument
+from korbert.messages import Message, argument, joined
 from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options
 from korbert.records import Form, Format, is_empty
@@ -75,36 +75,29 @@ def embed(
     embedding = files.TextEmbedder(options.loaded(model, device, given["precision"]), options.asked_for(given))
     failed = options.Failed(input.name)
     records = files.text_records(input.file, input.name, form, text)
-    if output is None:
-        with nullcontext(lambda count: None) if sys.stdout.isatty() else track("embed", None, "texts") as advance:
-            _print_vectors(embedding, records, parts, failed, advance)
-    else:
+    if output is not None:
         with track("embed", None, "texts") as advance:
             rows, resumed = files.write_vectors(embedding, chain.from_iterable(records), output, failed, advance)
-        earlier = f", {resumed:,} of them from an earlier run" if resumed else ""
-        say(f"{output}: {rows:,} rows{earlier}", err=True)
+        written = Message("{output}: {rows:,} rows", output=output, rows=rows)
+        if resumed:
+            written = Message("{written}, {count:,} of them from an earlier run", written=written, count=resumed)
+        say(written, err=True)
+        failed.end()
+        return
+    with nullcontext(lambda count: None) if sys.stdout.isatty() else track("embed", None, "texts") as advance:
+        for some in filter(None, records):
+            good = [one for one in some if not failed(one)]
+            texts = [one["text"] for one in good]
+            if parts:
+                for one, own in zip(good, embedding.model.parts(texts, parts, **embedding.asked), strict=True):
+                    columns = zip(own.names, own.spans, own.vectors.tolist(), strict=True)
+                    one["parts"] = [{"name": name, "span": span, "vector": row} for name, span, row in columns]
+            else:
+                for one, vector in zip(good, embedding(texts), strict=True):
+                    one["vector"] = vector.tolist()
+            click.echo(b"\n".join(map(inference.lines.as_json, some)))
+            advance(len(some))
     failed.end()
-
-
-def _print_vectors(
-    embedding: "inference.embedding.TextEmbedder",
-    records: Iterator[list[JsonObject]],
-    parts: Unit | None,
-    failed: options.Failed,
-    advance: Callable[[int], None],
-) -> None:
-    for some in filter(None, records):
-        good = [one for one in some if not failed(one)]
-        texts = [one["text"] for one in good]
-        if parts:
-            for one, own in zip(good, embedding.model.parts(texts, parts, **embedding.asked), strict=True):
-                columns = zip(own.names, own.spans, own.vectors.tolist(), strict=True)
-                one["parts"] = [{"name": name, "span": span, "vector": row} for name, span, row in columns]
-        else:
-            for one, vector in zip(good, embedding(texts), strict=True):
-                one["vector"] = vector.tolist()
-        click.echo(b"\n".join(map(inference.lines.as_json, some)))
-        advance(len(some))
 
 
 def _pairs(
@@ -118,8 +111,10 @@ def _pairs(
     blank = 0
     if files := inference.embedding.text_files(corpus):
         others = [name for name in inference.embedding.visible_files(corpus) if name not in files]
-        left_out = f"; not read: {len(others):,}, such as {others[0]}" if others else ""
-        say(f"{corpus}: {len(files):,} files of texts and tables{left_out}", err=True)
+        read = Message("{corpus}: {count:,} files of texts and tables", corpus=corpus, count=len(files))
+        if others:
+            read = joined((read, Message("not read: {count:,}, such as {name}", count=len(others), name=others[0])))
+        say(read, err=True)
     for name, file in (files or {corpus.name: corpus}).items():
         line = number = 0  # the number of a record on its line: a list of JSON may be one line
         for record in _records_of(file, name, form, text, is_alone=file is corpus):
@@ -140,7 +135,7 @@ def _pairs(
             seen[id] = record["line"]
             yield id, record["text"], record["fields"]
     if blank:
-        say(f"korbert: {corpus}: blank texts left out: {blank:,}", err=True)
+        say(Message("korbert: {corpus}: blank texts left out: {count:,}", corpus=corpus, count=blank), err=True)
 
 
 def _records_of(file: Path, name: str, form: Format, text: str | None, *, is_alone: bool) -> Iterator[JsonObject]:
@@ -182,27 +177,21 @@ def index(
     if check:
         if corpus or output or remove:
             raise SettingsError("--check reads an index, and nothing else: korbert index INDEX --check")
-        say(f"{model}: {search.check(model):,} texts, all as they were written")
+        say(Message("{index}: {count:,} texts, all as they were written", index=model, count=search.check(model)))
         return
     if output is None and corpus is None and remove and (model / FILE).is_file():
         output = model
         model = Path(search.model_of(output))
     if output is None:
         raise SettingsError("no index is named: give its folder with --output FOLDER")
-    if corpus is None and remove is None:
-        raise SettingsError("neither CORPUS nor --remove is given: name texts to add, or ids to remove")
-    for path in filter(None, (corpus, remove)):
-        if not (path.is_file() or (path == corpus and inference.embedding.holds_texts(path))):
-            what = "is a folder without texts and tables" if path.is_dir() else "no such file"
-            raise SettingsError(
-                "{path}: {what}: name a file or folder of texts, or a file of ids for --remove", path=path, what=what
-            )
+    _check_files(corpus, remove)
     check_outside(output, model)
     is_there = search.is_index(output)  # before the model is loaded: refuses other files
     failed = options.Failed(str(corpus))
     texts = iter(()) if corpus is None else _pairs(corpus, form, text, failed)
+    # One text is read ahead: from an empty corpus no index is made.
     first = list(islice(texts, 1))
-    if corpus is not None and not first and not is_there:  # nothing can be read, so that no index is made
+    if corpus is not None and not first and not is_there:
         failed.end()
         raise CorpusError("{corpus}: holds no text: give texts to index", corpus=corpus)
     loaded = options.loaded(model, device, given["precision"])
@@ -217,7 +206,13 @@ def index(
         ids = {id for _, id in inference.lines.texts(remove, remove.name) if id}
         removed = made.remove(ids)
         if removed < len(ids):
-            say(f"korbert: {remove}: {len(ids) - removed:,} of {len(ids):,} ids are not in the index", err=True)
+            say(
+                Message(
+                    "korbert: {file}: {count:,} of {ids:,} ids are not in the index",
+                    file=remove, count=len(ids) - removed, ids=len(ids),
+                ),
+                err=True,
+            )  # fmt: skip
     if corpus is not None:
         with track("index", None, "texts") as advance:
             added = made.add(_advancing(chain(first, texts), advance))
@@ -230,10 +225,26 @@ def index(
                 err=True,
             )  # fmt: skip
     say(
-        f"{output}: {added.new:,} new, {added.replaced:,} replaced, {added.unchanged:,} unchanged, {removed:,} removed;"
-        f" {len(made):,} texts"
-    )
+        Message(
+            "{output}: {new:,} new, {replaced:,} replaced, {unchanged:,} unchanged, {removed:,} removed; "
+            "{count:,} texts",
+            output=output, new=added.new, replaced=added.replaced, unchanged=added.unchanged, removed=removed,
+            count=len(made),
+        )
+    )  # fmt: skip
     failed.end()
+
+
+def _check_files(corpus: Path | None, remove: Path | None) -> None:
+    """SettingsError if there is neither, or one that cannot be read: found before a model is loaded."""
+    if corpus is None and remove is None:
+        raise SettingsError("neither CORPUS nor --remove is given: name texts to add, or ids to remove")
+    for path in filter(None, (corpus, remove)):
+        if not (path.is_file() or (path == corpus and inference.embedding.holds_texts(path))):
+            what = Message("is a folder without texts and tables") if path.is_dir() else Message("no such file")
+            raise SettingsError(
+                "{path}: {what}: name a file or folder of texts, or a file of ids for --remove", path=path, what=what
+            )
 
 
 @contextmanager
@@ -302,12 +313,15 @@ def similar(
     reranker = _reranker(rerank, device)
     with _index_of(model, corpus, device, given, way, _pairs(corpus, form, text, failed)) as made:
         if way is None and made.way == "words":
-            say(f"korbert: ranked by {made.way}, as {made.why}: --way chooses another", err=True)
+            say(
+                Message("korbert: ranked by {way}, as {why}: --way chooses another", way=made.way, why=made.why),
+                err=True,
+            )
         for place, query in given_texts:
             if not query.strip():
                 if texts:
                     raise SettingsError("{place} is blank: give words to search for", place=place)
-                say(f"korbert: {place} is blank: nothing to search for", err=True)
+                say(Message("korbert: {place} is blank: nothing to search for", place=place), err=True)
                 continue
             hits = made.search(query, top, way, where, reranker)[0]
             if as_json:
@@ -373,7 +387,13 @@ def search_eval(
                 corpus=corpus,
             )
         if unknown := len(wanted) - len(right):
-            say(f"korbert: {queries}: {unknown:,} ids are of no text of {corpus}, and count as not found", err=True)
+            say(
+                Message(
+                    "korbert: {queries}: {count:,} ids are of no text of {corpus}, and count as not found",
+                    queries=queries, count=unknown, corpus=corpus,
+                ),
+                err=True,
+            )  # fmt: skip
         ways = [way] if way else get_args(SearchWay)[::-1]
         measured = search.evaluation.evaluate(made, texts, ids, ways, _reranker(rerank, device))
         facts = {"model": str(model), "queries": len(pairs), "texts": len(made)}
@@ -398,7 +418,13 @@ def _reranker(folder: Path | None, device: str) -> "korbert.Model | None":
         return None
     model = korbert.load(folder, device)
     weight = search.rerank_kind(model, folder).found_weight
-    say(f"korbert: {folder}: search scores are weighted by {weight:g} (setting found_weight)", err=True)
+    say(
+        Message(
+            "korbert: {folder}: search scores are weighted by {weight:g} (setting found_weight)",
+            folder=folder, weight=weight,
+        ),
+        err=True,
+    )  # fmt: skip
     return model
 
 
@@ -445,7 +471,13 @@ def negatives(
                 advance(1)
     write_whole(output, b"".join(inference.lines.as_json(result) + b"\n" for result in results))
     none = sum(not result["negatives"] for result in results)
-    say(f"{output}: {len(results):,} pairs, {none:,} of them without negatives", err=True)
+    say(
+        Message(
+            "{output}: {count:,} pairs, {none:,} of them without negatives",
+            output=output, count=len(results), none=none,
+        ),
+        err=True,
+    )  # fmt: skip
 
 
 def _judged(queries: Path, query: str | None, relevant: str, failed: options.Failed) -> Iterator[tuple[str, list[str]]]:

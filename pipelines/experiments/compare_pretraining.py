@@ -43,9 +43,6 @@ class PretrainingRun:
         return float(np.interp(position, [x for x, _ in points], [value for _, value in points]))
 
 
-Run = PretrainingRun  # reports/ imports it by this name
-
-
 def open_runs(folders: Sequence[Path]) -> list[PretrainingRun]:
     """Opens the runs in these folders: pretrain artifacts, finished or partial, or recipe folders.
 

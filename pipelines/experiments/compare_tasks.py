@@ -64,9 +64,6 @@ class ComparedModel:
         return cls(folder, model, task, str(scores.get("scored_on")), facts, rows, of_seeds)
 
 
-Side = ComparedModel  # reports/ imports it by this name
-
-
 @dataclass(frozen=True)
 class TaskComparison:
     """Two or more sides on the same rows. scores: as score_table; comparisons: the first with each."""
@@ -182,6 +179,7 @@ def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskCo
                     path=side.folder / PREDICTIONS, number=number, row=_beginning(pair[1]),
                     first_path=sides[0].folder / PREDICTIONS, first_row=_beginning(pair[0]),
                 )  # fmt: skip
+    # The folders tell the sides apart, or the models of one folder.
     named = [replace(side, name=name) for side, name in zip(sides, distinct_names(paths), strict=True)]
     return TaskComparison.of(task, named)
 

@@ -80,6 +80,7 @@ def evaluated(
         refuse_unseen_labels(rows, kind.labels)
     kind = kind.validated_on(rows)
     was_trained_on = _was_trained_on(model, file)
+    # The kind may have other settings now, such as its metrics; the caller's model stays as it is.
     model = Model(model.network, model.tokenizer, kind, name=model.name, precision=model.precision)
     rows = usable(rows, kind.target)
 

@@ -93,24 +93,10 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
         package("scipy.stats", "more than one seed")  # an interval over seeds
     torch.set_num_threads(settings.threads)
     device = choose_device(runtime.device)
-    pretrained = inputs.artifacts.get("pretrain")
-    source = pretrained / "model" if pretrained else inputs.folder("init", "config.json")
-    start, tokenizer = load_model(source)
-    if settings.num_hidden_layers is not None:
-        keep_layers(start, settings.num_hidden_layers)
-    if settings.max_length > (positions := start.config.max_position_embeddings):
-        raise SettingsError(
-            "max_length {max_length} is more than the {positions} positions of {source}: lower it",
-            max_length=settings.max_length,
-            positions=positions,
-            source=source,
-        )
-    if settings.features is not None:
-        chosen_layers(settings.features.layers, start.config.num_hidden_layers)  # raises for layers that it lacks
+    start, tokenizer = _model_to_start_from(settings, inputs)
     task, rows = read_parts(settings, inputs, runtime.data)
     said = [Message("{kind}: {about}", kind=task.name, about=task.about()), *rows.read, *rows.notes]
     by_part = {name: part.rows for name, part in rows.by_name().items()}
-    texts = list(dict.fromkeys(text for part in by_part.values() for row in part for text in task.texts(row)))
     if share := getattr(settings, "spacing_noise", 0.0):
         changes = [wrong_spaces(task.texts(row), share, settings.seeds[0]) for row in rows.train]
         by_part["train"] = [
@@ -122,7 +108,9 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
                 number=sum(map(ne, rows.train, by_part["train"])), rows=len(changes),
             )
         )  # fmt: skip
-        texts = list(dict.fromkeys(chain(texts, *map(task.texts, by_part["train"]))))
+    # Each text is analysed once, however many rows and parts have it; with wrong spaces it is another one.
+    read = chain(*rows.by_name().values(), by_part["train"])
+    texts = list(dict.fromkeys(text for row in read for text in task.texts(row)))
     for line in said:
         _logger.info(line)
     for line in rows.doubts:
@@ -150,6 +138,28 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
     return PreparedTask(settings, task, rows, start, tokenizer, encoded, parts, said, device, folder, output, runtime)
 
 
+def _model_to_start_from(settings: TaskSection, inputs: StageInputs) -> tuple[Network, AnyTokenizer]:
+    """The model of pretrain or of `init`, with as many layers as the settings keep.
+
+    Raises SettingsError if it has too few positions for the texts, or not the layers of `features`.
+    """
+    pretrained = inputs.artifacts.get("pretrain")
+    source = pretrained / "model" if pretrained else inputs.folder("init", "config.json")
+    start, tokenizer = load_model(source)
+    if settings.num_hidden_layers is not None:
+        keep_layers(start, settings.num_hidden_layers)
+    if settings.max_length > (positions := start.config.max_position_embeddings):
+        raise SettingsError(
+            "max_length {max_length} is more than the {positions} positions of {source}: lower it",
+            max_length=settings.max_length,
+            positions=positions,
+            source=source,
+        )
+    if settings.features is not None:
+        chosen_layers(settings.features.layers, start.config.num_hidden_layers)  # raises for layers that it lacks
+    return start, tokenizer
+
+
 def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[Kind, Splits]:
     """The task inferred from the files, and their usable rows. data: the data folder.
 
@@ -167,6 +177,7 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
     if hasattr(task, "labels"):
         for name in tables.keys() - {"train"}:
             refuse_unseen_labels(tables[name], task.labels)
+    # A kind may learn from rows that it cannot score, such as texts with their vectors.
     checks = {"train": task.check_training_row, "warm_up": task.check_training_row}
     parts = {name: usable(rows, checks.get(name, task.target)) for name, rows in tables.items()}
 

@@ -36,6 +36,7 @@ def score_table(
     models = []
     comparisons = []
     first: list[RunArray] = []
+    # Results come model by model, so that neighbours are the seeds of one.
     for name, group in groupby(zip(table, runs, strict=True), lambda pair: pair[0]["name"]):
         entries, own = map(list, zip(*group, strict=True))
         summary: dict[str, Any] = {"name": name, "seeds": len(entries)}

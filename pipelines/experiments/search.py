@@ -127,6 +127,7 @@ class _Search:
             known = _read_record(path)
             return None if known is None or (with_weights and read_best(folder) is None) else Best(**known)
 
+        # Rank 0 looks, and all act alike: half of the ranks in a training would wait for ever.
         best = broadcast(look_up)
         if best is None:
             ready = self.ready
@@ -145,6 +146,7 @@ class _Search:
         task, predictions = self.ready.settled(model)
         scores = task.scores(self.ready.parts["valid"].rows, predictions)
         known = {metric: score for metric, score in scores.items() if score is not None}
+        # An undefined score is below all others, as of a model that predicts one label for all rows.
         return known.get(task.metrics[0], -1.0), known
 
     def predictions(self, seed: int, folder: Path) -> list[TaskPrediction]:

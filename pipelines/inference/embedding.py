@@ -129,6 +129,7 @@ def write_vectors(
     Returns the number of rows, and how many of them an earlier run had made.
     """
     partial_folder = claim_parts(output)
+    # One text tells the size of the vectors before the schema is needed.
     width = embedding(["."]).shape[1]
     fields = [("line", pa.int64()), ("id", pa.string()), ("error", pa.string())]
     fields += [("text", pa.string())] if made_from else []
@@ -163,6 +164,7 @@ def write_vectors(
 def _table(embedding: Vectorizer, rows: list[InputResult], schema: pa.Schema) -> memoryview:
     """The bytes of a part."""
     there = np.array(["text" in row for row in rows])
+    # Rows with an error have zeros, which the mask makes null.
     vectors = np.zeros((len(rows), schema.field("vector").type.list_size), np.float32)
     if there.any():
         vectors[there] = embedding([row["text"] for row in rows if "text" in row])

@@ -60,6 +60,7 @@ def records(
     Raises SettingsError, listing the columns, if a table or the first records of a file of JSON lines lack one of
     the roles; CorpusError for a faulty file.
     """
+    # Only a text can be a plain line; a pair or a question needs names.
     alone = _is_text(roles)
 
     def fits(columns: Columns) -> bool:
@@ -109,7 +110,9 @@ def _is_text(roles: Sequence[Role]) -> bool:
 
 def _of_table(table: Table, name: str, roles: Sequence[Role], every_column: bool) -> Iterator[Record]:
     may_be_lines = _is_text(roles) and table.delimited is not None
-    header = ", or if the first line is not a header, use --form lines" if may_be_lines else ""
+    header = ""
+    if may_be_lines:
+        header = Message(", or if the first line is not a header, use {option} lines", option=argument("form"))
     _check_columns(table.place(name), roles, table.columns, header)
     chosen = {column_for(role.names, table.columns) or "text" for role in roles}
     named = [column_for((one,), table.columns) for role in roles for one in role.names]  # several may hold a list
@@ -153,7 +156,7 @@ def missing(roles: Sequence[Role], columns: Columns) -> dict[str, str]:
 def _check_columns(name: str, roles: Sequence[Role], columns: Columns, header: str = "") -> None:
     if lacking := missing(roles, columns):
         near = [alike for one in lacking.values() for alike in difflib.get_close_matches(one, columns, 1)]
-        hint = f"did you mean {' and '.join(near)}? " if near else ""
+        hint = Message("did you mean {names}? ", names=" and ".join(near)) if near else ""
         raise SettingsError(
             "{name}: no column {values} among {columns}: {hint}name it with {lacking}{header}",
             name=name,

@@ -58,6 +58,7 @@ def predict_lines(
             hint=" and ".join(map(option_of, own)),
         )
     known = {role: tuple(names) for role, names in {**model.columns, **columns}.items()}
+    # A column that the user names is the only one looked for: a usual name could be another's.
     usual = {role.name: () if role.name in columns else role.names for role in roles}
     roles = [replace(role, names=known.get(role.name, ()) + usual[role.name]) for role in roles]
     wanted = [*roles, Role("id", ids)] if ids else roles

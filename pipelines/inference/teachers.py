@@ -91,6 +91,7 @@ def _distinct(path: Path, text: str | None) -> Iterator[InputResult]:
     """The records of a file, each text once. Memory holds a digest of each text."""
     seen = set[bytes]()
     for row in chain.from_iterable(text_records(path, path.name, text=text)):
+        # 16 bytes a text, so that ten million texts take about a gigabyte, whatever their length.
         digest = hashlib.blake2b(row.get("text", "").encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if "text" not in row or digest not in seen:
             seen.add(digest)
@@ -120,6 +121,7 @@ def teacher_of(place: str, device: str) -> Vectorizer:
 def principal_axes(vectors: _Vectors, size: int) -> _Vectors:
     """(D, size): the strongest first. Inner products along them are as near to the vectors' as that size allows."""
     wide = vectors.astype(np.float64)
+    # Not centred: inner products are kept, and not distances from the mean. eigh sorts ascending.
     _, axes = np.linalg.eigh(wide.T @ wide)
     return np.ascontiguousarray(axes[:, ::-1][:, :size], np.float32)
 

@@ -224,6 +224,7 @@ def _untimed_phases(settings: PretrainStage, ids: SpecialIds, shards: Path | Non
 
 def training_memory(config: EncoderConfig, phases: Sequence[PhasePlan], precision: str) -> dict[str, int]:
     """Bytes by part; activations are those of the largest micro-batch."""
+    # Weights are fp32 in every precision: autocast makes bf16 copies as it goes.
     weights = 4 * sum(parameters(config).values())
     pieces, length = max((phase.step_pieces / phase.micro_batches, phase.row_pieces) for phase in phases)
     number_bytes = 4 if precision == "fp32" else 3  # in bf16, products take 2 bytes, norms and sums 4
@@ -300,6 +301,7 @@ class _Trial:
             marks.append(time.perf_counter())  # `fit` has waited for the device
             return {}
 
+        # The evaluations are marks in time: one ends the warm steps, and one the timed ones.
         limits = replace(training_plan(self._settings), steps=warm + timed, evaluate_every=warm)
         fit(self._model, batches, self._loss, limits, device=self._device, evaluate=mark, description="trial")
         return (marks[-1] - marks[0]) / timed

@@ -90,6 +90,7 @@ def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[JsonObj
             shipped=", ".join(shipped()),
             near=near(base, shipped()),
         )
+    # A circle of links or of names would recurse for ever.
     if os.path.realpath(base_path) in map(os.path.realpath, (path, *extended_by)):
         raise SettingsError(
             "{path}: extends: {base_path} extends this recipe: remove one of the two", path=path, base_path=base_path
@@ -168,6 +169,7 @@ def apply_change(raw: JsonObject, change: str) -> None:
             outer=".".join(outer),
             option=argument("set"),
         )
+    # A value is read as TOML, and as text if it is none, so that a path needs no quotes.
     try:
         holder[last] = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

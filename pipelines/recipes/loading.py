@@ -151,6 +151,7 @@ def _sections(raw: JsonObject, stages: Mapping[str, Stage], path: Path) -> dict[
             )
         for key in shared.keys() & own.model_fields.keys() - section.keys():
             section[key] = shared[key]
+        # Before validation: what is derived is checked, and recorded, like what is written.
         stage.derive(section, sections)
         try:
             sections[stage.name] = own.model_validate(section)

@@ -61,6 +61,7 @@ class SingleTask:
                 columns.setdefault(role, label)
         if columns:
             section["columns"] = columns
+        # The name of a stage, which the folder chooses, as a page or an error shows it.
         name = re.sub(r"[^a-z0-9_-]+", "-", self.output.name.lower()).strip("-") or "task"
         changes = [f"tasks.{name}.{change}" for change in self.changes]
         recipe = of_tables({"tasks": {name: section}}, Path("finetune"), "korbert finetune", changes)

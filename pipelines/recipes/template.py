@@ -57,6 +57,7 @@ def full_recipe(begin: str = "", folder: Path = Path()) -> str:
     recipe = tomllib.loads(short_recipe(begin, folder))
     lines = [_HEAD]
     sections = [stage.settings_class.model_fields for stage in STAGES.values()]
+    # A shared key has the same description in every section.
     for key in SHARED:
         about = next(fields[key] for fields in sections if key in fields)
         value = recipe.get(key, about.get_default())

@@ -13,7 +13,6 @@ from korbert.pipelines.artifacts import (
     OBJECTIVES,
     RECORD,
     Artifact,
-    Json,
     drawing,
     formatting,
     label,
@@ -23,7 +22,7 @@ from korbert.pipelines.artifacts import (
 from korbert.pipelines.reports.artifacts import has_result, result_of, score_table, table
 from korbert.pipelines.reports.drawing import filled
 from korbert.pipelines.stages.table import TASK
-from korbert.system import read_object, write_whole
+from korbert.system import JsonObject, read_object, write_whole
 
 CARD = "README.md"
 
@@ -40,7 +39,7 @@ def write_card(model: Path, folder: Path) -> Path | None:
     return path
 
 
-def model_card(folder: Path, config: Json, exported: Json) -> str:
+def model_card(folder: Path, config: JsonObject, exported: JsonObject) -> str:
     """The model card of an artifact. config, exported: config.json of the model, and of its export.
 
     Raises ArtifactError if a record is damaged.
@@ -54,7 +53,7 @@ def model_card(folder: Path, config: Json, exported: Json) -> str:
         architecture = exported["architectures"][0]
         is_embedding = config["kind"] == "embedding"
         result = result_of(artifact) if has_result(artifact.stage) else None
-        scores: Json = {} if result is None else artifact.json("scores.json")
+        scores: JsonObject = {} if result is None else artifact.json("scores.json")
         return filled(
             "card.md",
             name=name,

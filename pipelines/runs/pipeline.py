@@ -133,6 +133,7 @@ class Pipeline:
 
         files: the description of its source files, instead of looking at them.
         """
+        # A digest stands for all that an input was made from: nothing further up the chain is looked at.
         digests = {}
         for name in self.reads(stage):
             record = store.read_record(self.artifact(name))
@@ -160,6 +161,7 @@ class Pipeline:
             record = store.read_record(folder)
             if record is None:
                 return self._unfinished(stage) if self.partial(stage.name).is_dir() else Status(stage.name, "absent")
+        # A record that cannot be read: the run would refuse to replace what it cannot know to be ours.
         except ArtifactError as error:
             return Status(stage.name, "stale", (error.message,))
         reasons, notes = self._drift(stage, record)
@@ -222,6 +224,7 @@ class Pipeline:
         for stage in self.recipe.stages.values():
             status = self.status(stage, verify=verify)
             action = _ACTIONS[status.state]
+            # What a stage reads may be made anew with the same bytes, so that its own artifact stays fresh.
             waiting = [name for name in self.reads(stage) if statuses[name].state not in ("fresh", "unused")]
             if stage.name in rebuild:
                 action = Message("would be rebuilt (--rebuild)")
@@ -259,11 +262,11 @@ class Pipeline:
         for earlier in (stage for stage in self.stages() if stage not in stages):
             builders = [stage.name for stage in stages if self._builds_on(stage, earlier)]
             if builders and (status := self.status(earlier)).state != "fresh":
-                why = f" ({status.reasons[0]})" if status.reasons else ""
+                why = Message(" ({reason})", reason=status.reasons[0]) if status.reasons else ""
                 raise ArtifactError(
                     "{artifact}: is {state}{why}, and {builders} builds on it: run {command}",
                     artifact=self.artifact(earlier.name),
-                    state=status.state,
+                    state=STATES[status.state],
                     why=why,
                     builders=builders[0],
                     command=self.command(from_=earlier.name),

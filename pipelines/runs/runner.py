@@ -64,6 +64,7 @@ def make_all(pipeline: Pipeline, stages: Sequence[Stage], *, rebuild: bool = Fal
         pipeline.require_sources(stages)
         return mark_for_rebuild(pipeline, stages) if rebuild else frozenset()
 
+    # Processes are connected only to train: corpus stages have workers of their own.
     together: AbstractContextManager[object] = nullcontext()
     if trains and world().size > 1:
         together = training.joined(training.choose_device(pipeline.runtime.device))
@@ -193,6 +194,7 @@ def _prepare(pipeline: Pipeline, stage: Stage, plan: Plan, *, rebuild: bool) -> 
         if failed:
             write_json(partial / store.PLAN, begun, sort_keys=True)
         return
+    # Hours of work are not thrown away for a changed setting: the user says so with --rebuild.
     if reasons and not rebuild and not failed and store.holds_work(partial):
         raise ArtifactError(_refusal(pipeline, partial, stage, reasons))
     keep = "work" if failed and not rebuild and not stage.trains else None
@@ -253,6 +255,7 @@ def _numerics(pipeline: Pipeline, stage: Stage) -> JsonObject:
     device = training.choose_device(pipeline.runtime.device)
     now: JsonObject = {**training.numerics(device, section.precision, section.threads), "processes": connected().size}
     plan = store.read_json(path) or {}
+    # Kept in the plan, as a run may be resumed on another machine, and again on a third.
     earlier = [sitting for sitting in plan.get("sittings", []) if sitting != now]
     write_json(path, {**plan, "sittings": [*earlier, now]}, sort_keys=True)
     return {**now, "earlier": earlier} if earlier else now
@@ -261,6 +264,7 @@ def _numerics(pipeline: Pipeline, stage: Stage) -> JsonObject:
 def _in_words(counts: StageCounts) -> Message:
     """The first totals; after `dropped`, its most frequent reasons (`dropped.too_short`)."""
     totals = {key: value for key, value in counts.items() if isinstance(value, int)}
+    # Reasons are counted under keys of their own: dropped.too_short.
     reasons = Counter({key.partition(".")[2]: value for key, value in totals.items() if key.startswith("dropped.")})
     largest = reasons.most_common(_REASONS_SHOWN)
     named = [Message("{count:,} {reason}", count=value, reason=label(name)) for name, value in largest]

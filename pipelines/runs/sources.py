@@ -64,6 +64,7 @@ class Sources:
                 stat = path.stat()
                 below = ((base, prefix) for base, prefix in bases if path.is_relative_to(base))
                 name = next((prefix + path.relative_to(base).as_posix() for base, prefix in below), path.name)
+                # A corpus of gigabytes is hashed once, not in every run: as in make and rsync, size and time tell.
                 key = (str(path.absolute()), stat.st_size, stat.st_mtime_ns)
                 if key not in self._known:
                     self._known[key] = sha256_of(path)
@@ -108,6 +109,7 @@ class Sources:
             folder = find(below)
         except ModelError as error:
             raise CorpusError("{key}: {error}", key=key, error=error) from error
+        # Its digest would depend on itself, so that it would never be fresh.
         if folder.resolve().is_relative_to(self._folder.resolve()):
             raise CorpusError(
                 "{key}: {folder}: is an artifact of this recipe: name another, or rename the recipe",

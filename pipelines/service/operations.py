@@ -16,7 +16,6 @@ from korbert.errors import SettingsError
 from korbert.messages import Message
 from korbert.model import Model
 from korbert.modeling import OnnxEncoder
-from korbert.pipelines.artifacts import Json
 from korbert.pipelines.inference.predicting import json_of
 from korbert.pipelines.inference.tokenizing import token_rows
 from korbert.pipelines.reports.look.data import look_data
@@ -26,6 +25,7 @@ from korbert.pipelines.service.limits import CHARS_A_PIECE, Limits
 from korbert.pipelines.service.refusals import Refusal
 from korbert.pipelines.service.shared import Served
 from korbert.search import Index
+from korbert.system import JsonObject
 from korbert.tasks.files import TaskRow
 from korbert.tasks.kinds.kind import Kind
 from korbert.tasks.kinds.question_answering import QuestionAnswering
@@ -97,7 +97,7 @@ def search_operation(index: Index, limits: Limits) -> Operation:
         _check_chars(text, limits.pieces)
         return TokenizedItem(len(text) // CHARS_A_PIECE + 2, item)
 
-    def forward(rows: Sequence[tuple[str, tuple[int, str | None, str | None]]]) -> list[Json]:
+    def forward(rows: Sequence[tuple[str, tuple[int, str | None, str | None]]]) -> list[JsonObject]:
         return [{"hits": hits} for hits in _by_settings(rows, lambda texts, asked: index.search(texts, *asked))]
 
     return Operation(_each(row), forward)
@@ -133,7 +133,7 @@ def fill_operation(model: Model) -> Operation:
             )
         return TokenizedItem(len(encoding), (text, encoding, top))
 
-    def forward(rows: Sequence[tuple[str, Encoding, int]]) -> list[Json]:
+    def forward(rows: Sequence[tuple[str, Encoding, int]]) -> list[JsonObject]:
         texts, encodings, tops = zip(*rows, strict=True)
         # One pass for all, with as many candidates as the most demanding request wants.
         filled = model.fill_encoded(texts, encodings, max(tops))
@@ -148,7 +148,7 @@ def fill_operation(model: Model) -> Operation:
 def predict_operation(model: Model, kind: Kind, limits: Limits) -> Operation:
     """Text, or row by role -> its prediction: an object, {"prediction": value}, or {"spans": [span, ..]}."""
 
-    def row(item: str | Json) -> TokenizedItem:
+    def row(item: str | JsonObject) -> TokenizedItem:
         if kind.operation == "tag" and not isinstance(item, str):
             raise Refusal(422, Message("is not a string: this model takes texts"))
         try:
@@ -198,10 +198,10 @@ def answer_operation(model: Model, kind: QuestionAnswering, limits: Limits) -> O
     return Operation(_each(row), _results(model, kind))
 
 
-def _results(model: Model, kind: Kind) -> Callable[[Sequence[tuple[TaskRow, Sequence[Passage]]]], list[Json]]:
+def _results(model: Model, kind: Kind) -> Callable[[Sequence[tuple[TaskRow, Sequence[Passage]]]], list[JsonObject]]:
     """(row by role, the pieces of its texts) -> its result as a JSON object."""
 
-    def forward(rows: Sequence[tuple[TaskRow, Sequence[Passage]]]) -> list[Json]:
+    def forward(rows: Sequence[tuple[TaskRow, Sequence[Passage]]]) -> list[JsonObject]:
         prepared = kind.prepare([row for row, _ in rows], [passages for _, passages in rows], model.tokenizer)
         return list(map(json_of, model.results(prepared)))
 

@@ -15,12 +15,12 @@ from starlette.requests import ClientDisconnect
 
 from korbert.errors import SettingsError
 from korbert.messages import Message, language
-from korbert.pipelines.artifacts import Json
 from korbert.pipelines.reports.drawing import filled
 from korbert.pipelines.service import schemas
 from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.refusals import CODES, ErrorResponse, Refusal
 from korbert.pipelines.service.shared import Service
+from korbert.system import JsonObject
 from korbert.vectors import VectorSettings
 
 _PAGE_POLICY = (
@@ -102,11 +102,11 @@ def _too_large(limits: Limits) -> Refusal:
 T = TypeVar("T")
 
 
-def _errors(*codes: int) -> dict[int | str, Json]:
+def _errors(*codes: int) -> dict[int | str, JsonObject]:
     return {code: {"model": ErrorResponse, "description": CODES[code]} for code in codes}
 
 
-def _text(kind: str) -> dict[int | str, Json]:
+def _text(kind: str) -> dict[int | str, JsonObject]:
     return {200: {"content": {kind: {"schema": {"type": "string"}}}}}
 
 
@@ -223,7 +223,7 @@ async def attention(body: schemas.AttentionRequest, request: Request) -> schemas
 
 async def _answers(
     request: Request, body: schemas.Body, operation: str, items: Sequence[object], param: str = "input"
-) -> Json:
+) -> JsonObject:
     """The model's name, and as `data` its answer for each item. param: as of Service.ask."""
     service = _service(request)
     served = service.model(body.model, operation)
@@ -285,9 +285,9 @@ async def metrics(request: Request) -> Response:
 
 
 @_facts.get("/openapi.json")
-async def openapi(request: Request) -> Json:
+async def openapi(request: Request) -> JsonObject:
     """This document."""
-    document: Json = request.app.openapi()
+    document: JsonObject = request.app.openapi()
     return document
 
 

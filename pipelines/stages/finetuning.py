@@ -59,6 +59,7 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
     load_best(main.folder, model)
     task = ready.task if ready.task.is_settled else ready.settled(model)[0]
     task = task.completed(model, ready.parts["valid"], ready.morphemes, device=ready.device)
+    # Of vectors, for which an encoder that has learned nothing of the task is the baseline to beat.
     if settings.baselines and task.predicts_untrained:
         for name, build in builds.items():
             predictions = task.predict(build(settings.seeds[0]).to(ready.device), scored, device=ready.device)
@@ -68,6 +69,7 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
     if settings.baselines:
         results += baselines(ready)
     if isinstance(model, FeatureModel):
+        # In training, kept vectors stood in for the encoder.
         model.encoder = model.encoder.origin
     save_model(output / "model", model, ready.tokenizer, task=task.task(), overwrite=True)
     _write_predictions(output / "predictions.jsonl", scored.rows, results)

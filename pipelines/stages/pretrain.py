@@ -58,6 +58,7 @@ def run(settings: PretrainStage, inputs: StageInputs, output: Path, runtime: Run
     rows = ShardRows.of(settings, inputs.artifacts["shard"], SpecialIds.of(tokenizer))
     phases = rows.phases()
     heldout = rows.heldout()
+    # Made once: every evaluation sees the same rows and the same masks.
     held_out = pretraining.heldout_batches(heldout, settings.heldout_rows)
     samples = pretraining.Samples(output / "samples.jsonl", pretraining.choose_samples(heldout), tokenizer)
 
@@ -104,6 +105,7 @@ def _initial_model(
         take_vectors(model.encoder.token_weight, *piece_vectors(tokenizer, counted), settings.seed)
     if isinstance(model, PretrainingModel) and settings.init:
         take_weights(model, tokenizer, inputs.folder("init", "config.json"))
+    # Last, as the weights that are to stay have to be in place.
     if settings.frozen_embeddings:
         model.encoder.token_weight.requires_grad_(False)
     return model, loss

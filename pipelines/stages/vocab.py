@@ -93,6 +93,7 @@ def run(settings: VocabStage, inputs: StageInputs, output: Path, runtime: Runtim
                 counts, tokenizer, settings.add, min_count=settings.min_count, min_documents=settings.min_documents
             )
             tokenizer = extended(base, (*words, *frequent), options)
+    # Sentences with their pieces, by which a tokenizer notices another Kiwi.
     if tokenizer.parts.probe is None:
         tokenizer.take_probe()
     remove(output / "tokenizer", Path.is_dir)  # of the stage alone: left by an interrupted run

@@ -108,7 +108,7 @@ def test_lists_of_labels_need_no_option(tmp_path, lists):
     ("name", "given", "said"),
     [
         ("05-semicolons.csv", {"text": "의견", "label": "선택"}, "if a text may have several labels, use --several"),
-        ("11-words-as-rows.csv", {"tokens": "Word", "tags": "Tag"}, "each row has one word instead .* write CoNLL"),
+        ("11-words-as-rows.csv", {"tokens": "Word", "tags": "Tag"}, "one word instead of a sentence: write CoNLL"),
         ("21-brat-readme/README.txt", {}, "name it with --form, or if it is a table, write the names of its columns"),
         ("22-old.hwp", {}, r"22-old.hwp: is a document of Hangul \(HWP\): in Hangul, save its text as .txt"),
         ("23-no-header.tsv", {}, "the first line looks like a row .* add a line above it that names the columns"),

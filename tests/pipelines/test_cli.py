@@ -113,8 +113,7 @@ def test_what_can_be_mended_before_it_begins_leaves_with_2_and_a_failure_with_1(
 def test_options_of_workers_are_refused(command):
     assert "add --runner ray" in command("clean", "demo", "--address", "here:6379", code=2).err
     for stage, option in (("clean", "--workers"), ("pretrain", "--row-workers")):
-        said = command(stage, "demo", option, "1000000", code=2).err
-        assert f"'{option}': 1000000 is not in the range" in said
+        assert f"'{option}': 1000000 is not in the range" in command(stage, "demo", option, "1000000", code=2).err
 
 
 @pytest.mark.parametrize(("cores", "ranks", "asked", "each"), [

@@ -88,14 +88,12 @@ def test_an_encoder_learns_vectors(folders, tmp_path, command):
     # The vectors are kept for another run, and refused for another teacher.
     command(*distill)
     texts.write_text("다른 글", encoding="utf-8")
-    said = command(*distill, code=2).err
-    assert "out.teacher.parquet: holds the vectors of other texts or another teacher" in said
+    assert "out.teacher.parquet: holds the vectors of other texts or another teacher" in command(*distill, code=2).err
 
 
 def test_teachers_in_other_forms(folders, server, tmp_path):
     wide = folders[1]
-    expected = teacher_of(str(wide), "cpu")(TEXTS)
-    assert np.allclose(teacher_of(f"{server}#wide", "cpu")(TEXTS), expected, atol=1e-5)
+    assert np.allclose(teacher_of(f"{server}#wide", "cpu")(TEXTS), teacher_of(str(wide), "cpu")(TEXTS), atol=1e-5)
     for name, error, said in (
         ("#narrow", ModelError, r"gave no vectors .*404.*: start it, or check"),
         ("#moved", ModelError, r"redirects to http://localhost:\d+, another origin"),

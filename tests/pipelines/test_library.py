@@ -152,8 +152,7 @@ def test_evaluation_of_rows_and_files(mood, tmp_path):
     assert [row["text"] for row in found.rows] == TEXTS[:4]
     assert found.noise.keys() == NOISE.keys()
     pd.DataFrame(ROWS, columns=["후기", "느낌"]).to_csv(tmp_path / "my.csv", index=False)
-    named = korbert.evaluate(mood.folder, tmp_path / "my.csv", text="후기", label="느낌")
-    assert len(named.rows) == 10
+    assert len(korbert.evaluate(mood.folder, tmp_path / "my.csv", text="후기", label="느낌").rows) == 10
     with pytest.raises(
         SettingsError, match="'question' cannot be named for this kind of task, which has text, pair, label"
     ):

@@ -52,8 +52,7 @@ def test_a_recipe_finds_its_files(tmp_path, written, stored):
     recipe = load(str(_write(tmp_path / "recipe.toml", unicodedata.normalize(written, RECIPE), "NFC")))
     sources = Sources(recipe, tmp_path, tmp_path / "artifacts", [])
     of_roles = [role for stage in ("clean", "analyze", "tasks.feeling") for role in sources.files(stage).values()]
-    found = list(itertools.chain(*of_roles))
-    assert sorted(found) == sorted([*files.values(), files["말뭉치/시험.tsv"]])
+    assert sorted(itertools.chain(*of_roles)) == sorted([*files.values(), files["말뭉치/시험.tsv"]])
     described: JsonObject = sources.describe("tasks.feeling")
     assert [file["name"] for file in described["train"]] == ["말뭉치/학습1.csv", "말뭉치/학습2.csv"]  # in NFC
 

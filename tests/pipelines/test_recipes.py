@@ -226,8 +226,7 @@ def test_the_record_of_vocab_has_the_settings_that_are_used(tmp_path):
     choosing = {"min_count", "min_documents"}
     always = {"words", "seed", "heldout_share"}
     assert loading.load(given).settings("vocab").keys() == learning | choosing | always
-    taken = loading.load(given, ["vocab.tokenizer=x"])
-    assert taken.settings("vocab").keys() == always | {"tokenizer", "add"}
+    assert loading.load(given, ["vocab.tokenizer=x"]).settings("vocab").keys() == always | {"tokenizer", "add"}
     chosen = loading.load(given, ["vocab.tokenizer=x", "vocab.add=5", "vocab.min_count=3"])
     assert chosen.settings("vocab").keys() == always | choosing | {"tokenizer", "add"}
 

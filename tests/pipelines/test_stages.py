@@ -117,8 +117,7 @@ def test_words_are_added_to_it(tmp_path, taken):
     assert made.compare_probe() is not None
     assert made.tokens(range(410, 413)) == ["갓생", *chosen]
 
-    again = run_with(tmp_path / "out" / "tokenizer", morphemes, tmp_path / "again", {})
-    assert again["added"] == 0
+    assert run_with(tmp_path / "out" / "tokenizer", morphemes, tmp_path / "again", {})["added"] == 0
     assert Tokenizer.load(tmp_path / "again" / "tokenizer").digest == made.digest
 
 

@@ -215,8 +215,7 @@ def test_numbers_are_compared_and_shown(tmp_path):
     )
     found = compare_tasks([one, two])
     true = [row["score"] for row in rows]
-    drawn = found.scores["models"]
-    assert drawn[1]["pearson"]["mean"] == pytest.approx(stats.pearsonr(true, far).statistic)
+    assert found.scores["models"][1]["pearson"]["mean"] == pytest.approx(stats.pearsonr(true, far).statistic)
     page = write_page(tmp_path / "compare.html", of_tasks(found)).read_text(encoding="utf-8")
     assert "one closer than two · 20 of 20 rows" in page
     assert "two closer" not in page

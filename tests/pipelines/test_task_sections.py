@@ -66,8 +66,7 @@ def test_sections_of_tasks_are_the_last_stages_with_settings_by_kind(folder):
 ])  # fmt: skip
 def test_what_a_task_goes_on_from(folder, init, reads, found):
     recipe = loading.load(_write(folder, MINIMAL + MOOD + init))
-    stage = recipe.stages["tasks.mood"]
-    assert stage.reads_under(recipe.section("tasks.mood")) == reads
+    assert recipe.stages["tasks.mood"].reads_under(recipe.section("tasks.mood")) == reads
     assert tuple(given for given, _ in recipe.folders("tasks.mood").values()) == found
     pipeline = Pipeline(recipe, Runtime(root=folder / "artifacts", data=folder))
     roles = {"train", "init"} if found else {"train"}
@@ -138,7 +137,8 @@ def test_tasks_run_by_name(folder, command, caplog):
     given = _write(folder, OWN + LENGTHS)
     made = folder / "artifacts" / "mine"
     command("tasks", given, "my-lengths")
-    assert ((made / "tasks.mood").exists(), (made / "tasks.my-lengths").is_dir()) == (False, True)
+    assert not (made / "tasks.mood").exists()
+    assert (made / "tasks.my-lengths").is_dir()
     caplog.clear()
     shown = command("tasks", given).out
     assert "tasks.mood: done in" in caplog.text

@@ -232,8 +232,7 @@ def test_what_is_damaged_or_missing_at_the_end_is_made_anew(rated, root, tmp_pat
 def test_a_warm_up_is_learned_first_and_only_once(root, tmp_path):
     (root / "warm_up.json").write_text(json.dumps(document(ARTICLES[:2]), ensure_ascii=False), encoding="utf-8")
     section, files = read("warm")
-    counts = make(root, section, tmp_path / "warm", **files)
-    assert counts["warm_up"] == 5
+    assert make(root, section, tmp_path / "warm", **files)["warm_up"] == 5
     cold = section.model_copy(update={"warm_up": ""})
     make(root, cold, tmp_path / "cold", train="train.json", test="test.json")
     first = {}

@@ -232,8 +232,7 @@ def test_a_search_is_measured(model, texts, tmp_path, command):
     page = tmp_path / "ways.html"
     out, _ = command("search-eval", model, str(queries), folder, "--page", str(page), code=1)
     assert out.splitlines()[-1] == f"page: {page}"
-    shown = page.read_text(encoding="utf-8")
-    assert "75.0\u00a0% (50.0 to 100.0)" in shown  # recall at 1 of words
+    assert "75.0\u00a0% (50.0 to 100.0)" in page.read_text(encoding="utf-8")  # recall at 1 of words
     same = tmp_path / "same.jsonl"  # each query is answered by the text beside it
     rows = [{"id": "a", "query": "대출", "text": "신용 대출"}, {"id": "b", "query": "눈", "text": "눈이 온다"}]
     same.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from korbert.messages import Message, joined
-from korbert.pipelines.artifacts import Artifact, Figure, batches, formatting, label
+from korbert.pipelines.artifacts import Artifact, ShownFigure, batches, formatting, label
 from korbert.pipelines.reports.drawing import Example, Folded, Section, Story, Use, length_table
 
 _SAMPLES = 20  # failed documents shown for each reason
@@ -18,16 +18,16 @@ def use(_folder: Path) -> Use:
     return Use("morphemes", "", "import pandas as pd\nprint(pd.read_parquet({})[['id', 'form', 'tag']])")
 
 
-def figures(artifact: Artifact) -> Sequence[Figure]:
+def figures(artifact: Artifact) -> Sequence[ShownFigure]:
     counts = artifact.record["counts"]
     shown = [
-        Figure(formatting.compact(counts["documents"]), Message("documents analysed")),
-        Figure(formatting.compact(counts["morphemes"]), Message("morphemes")),
+        ShownFigure(formatting.compact(counts["documents"]), Message("documents analysed")),
+        ShownFigure(formatting.compact(counts["morphemes"]), Message("morphemes")),
     ]
     if seconds := _seconds(artifact):
-        shown.append(Figure(formatting.compact(counts["documents"] / seconds), Message("documents/s")))
+        shown.append(ShownFigure(formatting.compact(counts["documents"] / seconds), Message("documents/s")))
     failed = formatting.count(counts["failed"]) if counts["failed"] else Message("none")
-    return [*shown, Figure(failed, Message("failed"))]
+    return [*shown, ShownFigure(failed, Message("failed"))]
 
 
 def _seconds(artifact: Artifact) -> float | None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from korbert.messages import Message, joined
-from korbert.pipelines.artifacts import Artifact, Figure, batches, formatting, label, num_rows
+from korbert.pipelines.artifacts import Artifact, ShownFigure, batches, formatting, label, num_rows
 from korbert.pipelines.reports.drawing import (
     Element,
     Example,
@@ -70,12 +70,12 @@ def use(_folder: Path) -> Use:
     )
 
 
-def figures(artifact: Artifact) -> Sequence[Figure]:
+def figures(artifact: Artifact) -> Sequence[ShownFigure]:
     kept, dropped = (artifact.record["counts"][key] for key in ("documents", "dropped"))
     return (
-        Figure(formatting.count(kept), Message("documents kept")),
-        Figure(_kept_share(kept, dropped), Message("of documents read")),
-        Figure(formatting.count(dropped), Message("documents dropped")),
+        ShownFigure(formatting.count(kept), Message("documents kept")),
+        ShownFigure(_kept_share(kept, dropped), Message("of documents read")),
+        ShownFigure(formatting.count(dropped), Message("documents dropped")),
     )
 
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from korbert.messages import Message, joined
-from korbert.pipelines.artifacts import OBJECTIVES, Artifact, Figure, Json, formatting, label, text
+from korbert.pipelines.artifacts import OBJECTIVES, Artifact, ShownFigure, formatting, label, text
 from korbert.pipelines.experiments.training_log import TrainingLog
 from korbert.pipelines.reports.drawing import Element, Gapped, Section, Series, Story, Use, curves
+from korbert.system import JsonObject
 
 _GAPS = Message(
     "The model's predictions for each gap, most likely first, at the first, a middle and the last evaluation. The "
@@ -40,7 +41,7 @@ def use(folder: Path) -> Use:
     )
 
 
-def figures(artifact: Artifact) -> Sequence[Figure]:
+def figures(artifact: Artifact) -> Sequence[ShownFigure]:
     scores = artifact.json("scores.json")
     unigram = text("unigram_loss", scores["unigram_loss"])
     compared = Message("unigram {unigram}", unigram=unigram)
@@ -49,7 +50,7 @@ def figures(artifact: Artifact) -> Sequence[Figure]:
             "before training {before}, unigram {unigram}", before=text("mlm_loss", before), unigram=unigram
         )
     name = Message("nats, held-out {figure}", figure=label("mlm_loss"))
-    shown = [Figure(text("mlm_loss", scores["mlm_loss"]), name, compared)]
+    shown = [ShownFigure(text("mlm_loss", scores["mlm_loss"]), name, compared)]
     for objective in OBJECTIVES:
         if f"{objective}_count" in scores:
             key = f"{objective}_accuracy"
@@ -58,7 +59,7 @@ def figures(artifact: Artifact) -> Sequence[Figure]:
             if number:  # with the binomial standard error: ± 0.6 %, n = 3,945
                 error = math.sqrt(max(0.0, scores[key] * (1 - scores[key])) / number)
                 note = f"± {formatting.percent(error)}, n = {formatting.count(number)}"
-            shown.append(Figure(text(key, scores[key]), label(key), note))
+            shown.append(ShownFigure(text(key, scores[key]), label(key), note))
     return shown
 
 
@@ -84,7 +85,7 @@ def story(artifact: Artifact) -> Story:
     )
 
 
-def headline(scores: Json) -> Message:
+def headline(scores: JsonObject) -> Message:
     """0.12 nats better than before training, or of a new model, worse than the unigram baseline.
 
     Losses are in nats; None, of no masked piece, cannot be compared.
@@ -105,7 +106,7 @@ def headline(scores: Json) -> Message:
     return Message("{nats:.2f} nats worse than {than}", nats=-gain, than=than)
 
 
-def lede(scores: Json, log: TrainingLog, init: str | None) -> Message:
+def lede(scores: JsonObject, log: TrainingLog, init: str | None) -> Message:
     parameters, steps, rows = (formatting.compact(scores[key]) for key in ("parameters", "steps", "rows"))
     sentences = [
         Message(
@@ -124,9 +125,9 @@ def lede(scores: Json, log: TrainingLog, init: str | None) -> Message:
     return joined(sentences, " ")
 
 
-def gapped_samples(lines: Iterable[Json]) -> Iterator[Gapped]:
+def gapped_samples(lines: Iterable[JsonObject]) -> Iterator[Gapped]:
     """The samples with predictions for their gaps at the first, a middle and the last evaluation."""
-    by_row: dict[int, list[Json]] = {}  # in the order of their evaluations
+    by_row: dict[int, list[JsonObject]] = {}  # in the order of their evaluations
     for line in lines:
         by_row.setdefault(line["row"], []).append(line)
     for row, samples in by_row.items():
@@ -143,7 +144,7 @@ def gapped_samples(lines: Iterable[Json]) -> Iterator[Gapped]:
         )
 
 
-def _predictions(gap: Json) -> list[tuple[str, str, bool]]:
+def _predictions(gap: JsonObject) -> list[tuple[str, str, bool]]:
     """The most likely pieces, followed by the original one if it is not among them."""
     right: str = gap["piece"]
     missing = [] if right in [guess["piece"] for guess in gap["guesses"]] else [gap]
@@ -198,7 +199,7 @@ def training_elements(log: TrainingLog) -> Iterator[Element]:
 
 
 def chart(
-    title: str, log: TrainingLog, lines: Sequence[Json], keys: Mapping[str, str], *, y: str,
+    title: str, log: TrainingLog, lines: Sequence[JsonObject], keys: Mapping[str, str], *, y: str,
     level: float | None = None, percent: bool = False, floor: float | None = None, note: str = "",
 ) -> Iterator[Element]:  # fmt: skip
     """A chart with a curve per name and key, against pieces; empty without the keys.

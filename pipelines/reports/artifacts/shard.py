@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from korbert.messages import Message
-from korbert.pipelines.artifacts import Artifact, Figure, formatting, stream
+from korbert.pipelines.artifacts import Artifact, ShownFigure, formatting, stream
 from korbert.pipelines.reports.drawing import Section, Story, TableElement, Use, length_table
 
 
@@ -23,12 +23,14 @@ def use(folder: Path) -> Use:
     )
 
 
-def figures(artifact: Artifact) -> Sequence[Figure]:
+def figures(artifact: Artifact) -> Sequence[ShownFigure]:
     counts = artifact.record["counts"]
     return (
-        Figure(formatting.compact(counts["pieces"] - counts["heldout_pieces"]), Message("training pieces")),
-        Figure(formatting.compact(counts["documents"] - counts["heldout_documents"]), Message("training documents")),
-        Figure(formatting.compact(counts["heldout_pieces"]), Message("held-out pieces")),
+        ShownFigure(formatting.compact(counts["pieces"] - counts["heldout_pieces"]), Message("training pieces")),
+        ShownFigure(
+            formatting.compact(counts["documents"] - counts["heldout_documents"]), Message("training documents")
+        ),
+        ShownFigure(formatting.compact(counts["heldout_pieces"]), Message("held-out pieces")),
     )
 
 

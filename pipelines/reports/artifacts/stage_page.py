@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 from korbert.messages import Message, joined
-from korbert.pipelines.artifacts import PAGE, Artifact, Figure, drawing, formatting, label
+from korbert.pipelines.artifacts import PAGE, Artifact, ShownFigure, drawing, formatting, label
 from korbert.pipelines.reports.drawing import Code, Section, Story, TableElement, write
 from korbert.pipelines.stages.table import stage_named
 
@@ -39,7 +39,7 @@ def page_of(stage: str) -> ModuleType | SimpleNamespace:
     return importlib.import_module(entry.page)
 
 
-def figures_of(artifact: Artifact) -> list[Figure]:
+def figures_of(artifact: Artifact) -> list[ShownFigure]:
     """The main figures of an artifact. ArtifactError if its files hold other values than the stage writes."""
     with drawing(artifact):
         return list(page_of(artifact.stage).figures(artifact))

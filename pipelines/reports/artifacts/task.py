@@ -8,8 +8,7 @@ from typing import Any
 from korbert.messages import Message, joined
 from korbert.pipelines.artifacts import (
     Artifact,
-    Figure,
-    Json,
+    ShownFigure,
     formatting,
     in_percent,
     interval,
@@ -34,6 +33,7 @@ from korbert.pipelines.reports.drawing import (
 from korbert.pipelines.reports.kinds import sections_of
 from korbert.pipelines.reports.kinds.common import ScoredRows
 from korbert.pipelines.stages.table import TASK
+from korbert.system import JsonObject
 from korbert.tasks.finetuning import training_name
 from korbert.tasks.kinds import KINDS, kind_of_task
 
@@ -68,7 +68,7 @@ def use(folder: Path) -> Use:
     )
 
 
-def figures(artifact: Artifact) -> Sequence[Figure]:
+def figures(artifact: Artifact) -> Sequence[ShownFigure]:
     """The first metric of every model, the main one first, with its other metrics."""
     scores = artifact.json("scores.json")
     metric, *more = scores["metrics"]
@@ -76,7 +76,7 @@ def figures(artifact: Artifact) -> Sequence[Figure]:
     for model in scores["models"]:
         spread = deviation(metric, model)
         note = Message("{deviation} over {seeds} seeds", deviation=spread, seeds=model["seeds"]) if spread else ""
-        shown.append(Figure(text(metric, mean(metric, model)), model_name(model["name"]), note))
+        shown.append(ShownFigure(text(metric, mean(metric, model)), model_name(model["name"]), note))
     main = scores["models"][0]
     name = label(metric)
     if scores["scored_on"] != "test":
@@ -86,7 +86,7 @@ def figures(artifact: Artifact) -> Sequence[Figure]:
         notes.append(Message("95 % interval over examples: {interval}", interval=over_examples))
     notes += (joined([label(other), text(other, mean(other, main))], " ") for other in more if main[other])
     notes.append(Message("{count:,} row", "{count:,} rows", count=scores["counts"].get(scores["scored_on"], 0)))
-    return Figure(shown[0].value, joined([name, shown[0].label], ", "), joined(notes)), *shown[1:]
+    return ShownFigure(shown[0].value, joined([name, shown[0].label], ", "), joined(notes)), *shown[1:]
 
 
 def story(artifact: Artifact) -> Story:
@@ -124,7 +124,7 @@ def story(artifact: Artifact) -> Story:
     )
 
 
-def title_of(task: str, scores: Json) -> Message:
+def title_of(task: str, scores: JsonObject) -> Message:
     """The difference from the best baseline, in words."""
     metric = scores["metrics"][0]
     baseline = best_baseline(scores)
@@ -144,7 +144,7 @@ def title_of(task: str, scores: Json) -> Message:
     return Message("{task}: {metric} {amount} below the {model}", **values)
 
 
-def lede_of(scores: Json, about: str) -> Message:
+def lede_of(scores: JsonObject, about: str) -> Message:
     """about: what the task predicts; "" if its kind is unknown."""
     counts = scores["counts"]
     sizes = [
@@ -168,7 +168,7 @@ def lede_of(scores: Json, about: str) -> Message:
     return joined(sentences, " ")
 
 
-def score_elements(scores: Json) -> Iterator[Element]:
+def score_elements(scores: JsonObject) -> Iterator[Element]:
     metric = scores["metrics"][0]
     name = label(metric)
     over_examples = []
@@ -219,7 +219,7 @@ def on_one_scale(
     yield Intervals(title, rows, text(metric, left, -1), text(metric, right, -1), note=note)
 
 
-def score_table(scores: Json) -> TableElement:
+def score_table(scores: JsonObject) -> TableElement:
     metrics = scores["metrics"]
     validation = f"validation_{metrics[0]}"
     # Only columns that some row has a value for.
@@ -258,7 +258,7 @@ def score_table(scores: Json) -> TableElement:
     return TableElement(Message("All scores"), head, rows, "l" + "r" * (len(head) - 1), note=joined(notes, " "))
 
 
-def trial_tables(scores: Json) -> Iterator[TableElement]:
+def trial_tables(scores: JsonObject) -> Iterator[TableElement]:
     validation = f"validation_{scores['metrics'][0]}"
     for model in scores["models"]:
         trials = next(row for row in scores["rows"] if row["name"] == model["name"]).get("trials") or []
@@ -277,7 +277,7 @@ def trial_tables(scores: Json) -> Iterator[TableElement]:
             )
 
 
-def training_curves(artifact: Artifact, scores: Json) -> Iterator[Element]:
+def training_curves(artifact: Artifact, scores: JsonObject) -> Iterator[Element]:
     """Curves of the trainings in the table, without other hyperparameters that were tried."""
     logs = {}
     for row in scores["rows"]:

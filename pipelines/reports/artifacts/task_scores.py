@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from korbert.messages import Message, joined
 from korbert.pipelines.artifacts import (
     Artifact,
-    Json,
     baseline_name,
     figures,
     formatting,
@@ -17,6 +16,7 @@ from korbert.pipelines.artifacts import (
 )
 from korbert.pipelines.reports.drawing import TableElement
 from korbert.pipelines.stages.table import TASK, TASK_PAGE, stage_named
+from korbert.system import JsonObject
 from korbert.tasks.metrics.statistics import PairedComparison
 
 
@@ -33,13 +33,13 @@ class TaskResult(NamedTuple):
     cells: tuple[str, ...]
 
 
-def mean(metric: str, model: Json) -> float | None:
+def mean(metric: str, model: JsonObject) -> float | None:
     """The mean over seeds of a model of scores.json; None if undefined."""
     value: float | None = (model[metric] or {}).get("mean")
     return value if known(value) else None
 
 
-def deviation(metric: str, model: Json) -> str:
+def deviation(metric: str, model: JsonObject) -> str:
     """The standard deviation over seeds, in points for shares: ± 1.8; empty for one seed."""
     value: Any = (model[metric] or {}).get("deviation")
     if not known(value):
@@ -47,13 +47,13 @@ def deviation(metric: str, model: Json) -> str:
     return f"± {formatting.decimal(100 * value, 1) if in_percent(metric) else formatting.decimal(value, 3)}"
 
 
-def example_interval(metric: str, model: Json) -> str:
+def example_interval(metric: str, model: JsonObject) -> str:
     """The 95 % interval over examples, of the first seed; empty if undefined."""
     ends = model.get("examples")
     return figures.interval(metric, ends) if ends and all(map(known, ends)) else ""
 
 
-def sentences(scores: Json) -> list[Message]:
+def sentences(scores: JsonObject) -> list[Message]:
     """What each comparison of scores.json says, with the display names of the models."""
     models = {model["name"]: model for model in scores["models"]}
     compared = []
@@ -73,7 +73,7 @@ def sentences(scores: Json) -> list[Message]:
     return compared
 
 
-def best_baseline(scores: Json) -> Json | None:
+def best_baseline(scores: JsonObject) -> JsonObject | None:
     """The model without an encoder that scores highest in the first metric, from `models`; None without any."""
     metric = scores["metrics"][0]
     without = {row["name"] for row in scores["rows"] if row.get("seed") is None}

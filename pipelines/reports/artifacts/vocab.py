@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from korbert.messages import Message
-from korbert.pipelines.artifacts import Artifact, Figure, Json, batches, formatting, label, num_rows, text
+from korbert.pipelines.artifacts import Artifact, ShownFigure, batches, formatting, label, num_rows, text
 from korbert.pipelines.reports.drawing import (
     Bar,
     Bars,
@@ -17,6 +17,7 @@ from korbert.pipelines.reports.drawing import (
     number_and_share,
     ranked_bars,
 )
+from korbert.system import JsonObject
 
 _TOP = 30  # morphemes in the bar chart
 _MOST_SPLIT = 20
@@ -35,11 +36,11 @@ def use(_folder: Path) -> Use:
     )
 
 
-def figures(artifact: Artifact) -> Sequence[Figure]:
+def figures(artifact: Artifact) -> Sequence[ShownFigure]:
     overall = artifact.json("coverage.json")["all"]
     return (
-        Figure(text(_WHOLE, overall[_WHOLE]), Message("of morphemes in one piece"), Message("held-out text")),
-        *(Figure(text(key, overall[key]), label(key)) for key in _MEASURES[2:]),
+        ShownFigure(text(_WHOLE, overall[_WHOLE]), Message("of morphemes in one piece"), Message("held-out text")),
+        *(ShownFigure(text(key, overall[key]), label(key)) for key in _MEASURES[2:]),
     )
 
 
@@ -62,7 +63,7 @@ def story(artifact: Artifact) -> Story:
     )
 
 
-def coverage_table(coverage: Json) -> TableElement:
+def coverage_table(coverage: JsonObject) -> TableElement:
     sources = sorted(coverage["by_source"].items())
     if len(sources) > 1:
         sources.append((Message("all"), coverage["all"]))
@@ -97,7 +98,7 @@ def frequency_elements(artifact: Artifact) -> Iterator[Bars]:
         )
 
 
-def piece_usage(used: Json) -> Bars:
+def piece_usage(used: JsonObject) -> Bars:
     often = used["entries"] - used["never"] - used["rarely"]
     show = number_and_share(used["entries"])
     uses = (
@@ -111,7 +112,7 @@ def piece_usage(used: Json) -> Bars:
     )
 
 
-def most_split(coverage: Json) -> Iterator[TableElement]:
+def most_split(coverage: JsonObject) -> Iterator[TableElement]:
     for source, entries in coverage["most_split"].items():
         if source != "all":
             yield TableElement(

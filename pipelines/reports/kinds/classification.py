@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from korbert.messages import Message, joined
-from korbert.pipelines.artifacts import Json, formatting
+from korbert.pipelines.artifacts import formatting
 from korbert.pipelines.reports.drawing import Element, Folded, MatrixElement, Section
 from korbert.pipelines.reports.kinds.common import ScoredRows, calibration, label_scores
+from korbert.system import JsonObject
 from korbert.tasks.metrics.classification import confusion
 
 _MATRIX_LABELS = 10  # with more, there are only examples of the most frequent confusions
@@ -18,7 +19,7 @@ _CELLS = 20  # most frequent confusions shown with examples
 _EXAMPLES = 5  # of each
 
 
-def sections(scored: ScoredRows, details: Json) -> Iterator[Section]:
+def sections(scored: ScoredRows, details: JsonObject) -> Iterator[Section]:
     if scored.kind.several:
         yield from multi_label_sections(scored)
         return

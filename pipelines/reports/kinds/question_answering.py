@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from korbert.messages import Message
-from korbert.pipelines.artifacts import Json, formatting, label
+from korbert.pipelines.artifacts import formatting, label
 from korbert.pipelines.reports.drawing import Example, Folded, Marked, Section, TableElement, marked
 from korbert.pipelines.reports.kinds.common import Causes, ScoredRows, cause_bars
+from korbert.system import JsonObject
 
 _CAUSES: Causes = {
     "unreachable": (Message("unreachable"), Message("no span of pieces equals a correct answer")),
@@ -24,14 +25,14 @@ _MARKED = Message(
 )
 
 
-def sections(scored: ScoredRows, details: Json) -> Iterator[Section]:
+def sections(scored: ScoredRows, details: JsonObject) -> Iterator[Section]:
     """From the details of scores.json."""
     causes = dict(Counter[str](details["by_cause"]).most_common())
     yield Section(Message("Error analysis"), [*cause_bars(causes, _CAUSES), windows(details)])
     yield Section(Message("Errors"), list(miss_elements(causes, details["misses"])), _MARKED)
 
 
-def windows(details: Json) -> TableElement:
+def windows(details: JsonObject) -> TableElement:
     questions = sum(details["answer_chars"])
     per_question = formatting.decimal(formatting.ratio(details["windows"], questions))
     rows = [(Message("windows"), formatting.count(details["windows"]), "")]
@@ -47,7 +48,7 @@ def windows(details: Json) -> TableElement:
     )
 
 
-def miss_elements(causes: dict[str, int], misses: Sequence[Json]) -> Iterator[Folded]:
+def miss_elements(causes: dict[str, int], misses: Sequence[JsonObject]) -> Iterator[Folded]:
     """Missed answers by cause, with the most frequent cause expanded."""
     for number, cause in enumerate(causes):
         entries = []
@@ -71,7 +72,7 @@ def miss_elements(causes: dict[str, int], misses: Sequence[Json]) -> Iterator[Fo
             )
 
 
-def passage_of(miss: Json) -> Iterator[Marked]:
+def passage_of(miss: JsonObject) -> Iterator[Marked]:
     """The context around both answers, as marked stretches."""
     spans = {"right": miss["answer_span"], "given": miss["prediction_span"]}
     for number, snippet in enumerate(miss["snippets"]):

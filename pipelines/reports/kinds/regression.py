@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from korbert.messages import Message
-from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.reports.drawing import Section, scatter
 from korbert.pipelines.reports.kinds.common import ScoredRows
+from korbert.system import JsonObject
 
 
-def sections(scored: ScoredRows, details: Json) -> Iterator[Section]:
+def sections(scored: ScoredRows, details: JsonObject) -> Iterator[Section]:
     predictions = np.array(scored.predictions, dtype=float)
     finite = np.isfinite(predictions)
     if not finite.any():

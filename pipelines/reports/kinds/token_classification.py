@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from korbert.messages import Message
-from korbert.pipelines.artifacts import Json, formatting
+from korbert.pipelines.artifacts import formatting
 from korbert.pipelines.reports.drawing import Element, Example, Folded, Section, TableElement, marked
 from korbert.pipelines.reports.kinds.common import Causes, ScoredRows, cause_bars, label_scores
+from korbert.system import JsonObject
 from korbert.tasks.token_classification import is_bio, spans_of_words
 
 _EXAMPLES = 10  # texts of each cause
@@ -25,7 +26,7 @@ SpanError = tuple[MarkedSpan | None, MarkedSpan | None]
 """A true span and the predicted one; None if there is none."""
 
 
-def sections(scored: ScoredRows, details: Json) -> Iterator[Section]:
+def sections(scored: ScoredRows, details: JsonObject) -> Iterator[Section]:
     kind = scored.kind
     bio = is_bio(kind.tags)
     totals = kind.run(scored.rows, scored.predictions).sum(axis=0)

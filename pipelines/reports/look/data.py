@@ -15,8 +15,8 @@ from korbert.errors import ModelError, SettingsError
 from korbert.messages import Message
 from korbert.model import Model
 from korbert.modeling import ClassificationModel, TransformersEncoder
-from korbert.pipelines.artifacts import Json
 from korbert.pipelines.inference.predicting import json_of
+from korbert.system import JsonObject
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tokenization import AnyTokenizer, Pieces
 from korbert.vectors import UNITS, Attention, TextParts, attribute, unit
@@ -30,7 +30,7 @@ _SHORT = 128  # pieces of a text up to which a service computes integrated gradi
 
 def look_data(
     loaded: Model, text: str, pair: str | None = None, *, whole: bool = False, attributed: bool = True
-) -> Json:
+) -> JsonObject:
     """Data of the page for a text or a pair, as JSON values (docs/formats.md).
 
     loaded: from korbert.load. whole: include what takes many forward passes: the guesses at every position
@@ -120,12 +120,12 @@ def stretches_of(text: str, encoded: Pieces) -> list[tuple[str, list[tuple[str, 
     return stretches
 
 
-def packed(array: NDArray[np.integer]) -> Json:
+def packed(array: NDArray[np.integer]) -> JsonObject:
     """An array of bytes for the page: its shape, and its bytes compressed with zlib, in base64."""
     return {"shape": list(array.shape), "data": base64.b64encode(zlib.compress(array.tobytes(), 6)).decode()}
 
 
-def about(loaded: Model) -> Json:
+def about(loaded: Model) -> JsonObject:
     """Name, kind and sizes of the model. The name is the folder name, as a server does not show paths."""
     config = loaded.network.config
     path = Path(loaded.name)
@@ -138,7 +138,7 @@ def about(loaded: Model) -> Json:
     }
 
 
-def _neurons(seen: Attention, missing: dict[str, str]) -> Json | None:
+def _neurons(seen: Attention, missing: dict[str, str]) -> JsonObject | None:
     """Queries and keys as signed bytes; None if missing["neurons"] gives a reason."""
     if seen.queries is None or seen.keys is None:
         missing["neurons"] = Message("Encoders of transformers do not expose their queries and keys.")
@@ -149,14 +149,14 @@ def _neurons(seen: Attention, missing: dict[str, str]) -> Json | None:
     return {"queries": _signed(seen.queries), "keys": _signed(seen.keys)}
 
 
-def _signed(array: NDArray[np.float32]) -> Json:
+def _signed(array: NDArray[np.float32]) -> JsonObject:
     """(A, B, ...) as signed bytes; scale: the largest absolute value of each [a, b], encoded as 127."""
     most = np.maximum(np.abs(array).max(axis=tuple(range(2, array.ndim)), keepdims=True), 1e-9)
     scale = most.reshape(array.shape[:2])
     return packed(np.rint(127 * array / most).astype(np.int8)) | {"scale": [[_short(x) for x in row] for row in scale]}
 
 
-def _layers(model: Any, tokenizer: AnyTokenizer, texts: Sequence[str]) -> Json | None:
+def _layers(model: Any, tokenizer: AnyTokenizer, texts: Sequence[str]) -> JsonObject | None:
     """Mean vector of each text, encoded alone, in every layer, with the cosines between layers and between texts."""
     device = next(model.parameters()).device
     of_texts = []
@@ -178,7 +178,7 @@ def _layers(model: Any, tokenizer: AnyTokenizer, texts: Sequence[str]) -> Json |
     }
 
 
-def _label(model: ClassificationModel, tokenizer: AnyTokenizer, data: Json, whole: bool) -> Json | None:
+def _label(model: ClassificationModel, tokenizer: AnyTokenizer, data: JsonObject, whole: bool) -> JsonObject | None:
     """Attribution of the most likely label, with `whole` also of the next; None if data["missing"] gives a reason."""
     pieces = len(data["special"]) if "special" in data else 0
     if find_spec("captum") is None:
@@ -204,7 +204,7 @@ def _label(model: ClassificationModel, tokenizer: AnyTokenizer, data: Json, whol
     }
 
 
-def _reading(loaded: Model, kind: QuestionAnswering, question: str, context: str | None) -> Json:
+def _reading(loaded: Model, kind: QuestionAnswering, question: str, context: str | None) -> JsonObject:
     prepared = loaded.prepared([{"question": question, "context": context}])
     (searched,) = kind.search(loaded.network, prepared, **loaded.scoring)
     return {
@@ -217,7 +217,7 @@ def _reading(loaded: Model, kind: QuestionAnswering, question: str, context: str
     }
 
 
-def _prediction(loaded: Model, text: str, pair: str | None) -> Json | None:
+def _prediction(loaded: Model, text: str, pair: str | None) -> JsonObject | None:
     """What `korbert predict` or `fill` returns, and the cosine of a pair for a model of vectors; None: nothing."""
     if "predict" in loaded.can:
         row = text if pair is None else (text, pair)

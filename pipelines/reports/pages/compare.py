@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
 from korbert.messages import Message, argument, joined
-from korbert.pipelines.artifacts import Json, formatting, label, text
-from korbert.pipelines.experiments.compare_pretraining import Run, difference, open_runs
-from korbert.pipelines.experiments.compare_tasks import PREDICTIONS, Side, TaskComparison, compare_tasks
+from korbert.pipelines.artifacts import formatting, label, text
+from korbert.pipelines.experiments.compare_pretraining import PretrainingRun, difference, open_runs
+from korbert.pipelines.experiments.compare_tasks import PREDICTIONS, ComparedModel, TaskComparison, compare_tasks
 from korbert.pipelines.experiments.training_log import time_axis
 from korbert.pipelines.reports.artifacts.task_scores import deviation, example_interval, mean
 from korbert.pipelines.reports.drawing import (
@@ -24,6 +24,7 @@ from korbert.pipelines.reports.drawing import (
     in_words,
     write,
 )
+from korbert.system import JsonObject
 
 _EXAMPLES = 10  # for each side of a pair
 _LOSS = "mlm_loss"
@@ -34,7 +35,7 @@ _ACCURACY = "mlm_accuracy"
 class ShownComparison:
     """A comparison as it is shown. sentences: below the tables. sections: of the page."""
 
-    sides: Sequence[Run | Side]
+    sides: Sequence[PretrainingRun | ComparedModel]
     tables: list[TableElement]
     sentences: Sequence[str]
     lede: str
@@ -42,7 +43,7 @@ class ShownComparison:
     sections: Callable[[], Sequence[Section]]
 
 
-def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[ShownComparison, Json]:
+def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[ShownComparison, JsonObject]:
     """The comparison of artifacts of tasks, or of pretraining runs, and as JSON.
 
     models: of tasks, as in compare_tasks. Raises SettingsError for artifacts of both sorts, and for `models` of runs.
@@ -91,7 +92,7 @@ def write_page(path: Path, shown: ShownComparison) -> Path:
     return write(path, "compare.html", shown=shown, sections=sections)
 
 
-def of_runs(runs: Sequence[Run]) -> ShownComparison:
+def of_runs(runs: Sequence[PretrainingRun]) -> ShownComparison:
     """The runs, their last evaluations, and figures at equal time and equal pieces, if known for all runs."""
     tables = run_tables(runs)
     seconds = [run.seconds for run in runs if run.seconds is not None]
@@ -117,7 +118,7 @@ def _known(value: float | None, show: Callable[[float], str]) -> str:
     return formatting.UNKNOWN if value is None else show(value)
 
 
-def run_tables(runs: Sequence[Run]) -> list[TableElement]:
+def run_tables(runs: Sequence[PretrainingRun]) -> list[TableElement]:
     """Sizes and speed of the runs, and their last evaluations."""
     sizes = []
     last = []
@@ -149,7 +150,9 @@ def run_tables(runs: Sequence[Run]) -> list[TableElement]:
     ]
 
 
-def at_equal(title: str, runs: Sequence[Run], position: float, axes: Sequence[NDArray[np.float64]]) -> TableElement:
+def at_equal(
+    title: str, runs: Sequence[PretrainingRun], position: float, axes: Sequence[NDArray[np.float64]]
+) -> TableElement:
     """Held-out figures at a position that all runs have reached, best run first.
 
     axes: the positions of each run's evaluations.
@@ -169,7 +172,7 @@ def at_equal(title: str, runs: Sequence[Run], position: float, axes: Sequence[ND
     )
 
 
-def loss_curves(runs: Sequence[Run]) -> Iterator[Element]:
+def loss_curves(runs: Sequence[PretrainingRun]) -> Iterator[Element]:
     """The held-out loss of all runs against time and against pieces, as far as measured."""
     from korbert.pipelines.reports.drawing import Series, curves  # matplotlib, which tables do without
 
@@ -246,7 +249,7 @@ def example_elements(comparison: TaskComparison) -> Iterator[Element]:
         )
 
 
-def example(comparison: TaskComparison, number: int, sides: Sequence[Side]) -> Example:
+def example(comparison: TaskComparison, number: int, sides: Sequence[ComparedModel]) -> Example:
     row = comparison.rows[number]
     task = comparison.task
     facts: list[tuple[str, str]] = [(Message("true"), in_words(row, task.target(row)))]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from korbert.errors import ArtifactError
 from korbert.messages import Message
-from korbert.pipelines.artifacts import PAGE, RECORD, Artifact, Figure, Stage, drawing, formatting, read_json
+from korbert.pipelines.artifacts import PAGE, RECORD, Artifact, ShownFigure, Stage, drawing, formatting, read_json
 from korbert.pipelines.reports.artifacts import TaskResult, figures_of, has_result, render, result_of, table, usage
 from korbert.pipelines.reports.drawing import write
 from korbert.pipelines.runs.pipeline import Pipeline
@@ -32,7 +32,7 @@ class Box:
     stage: str
     state: str
     why: str = ""
-    figures: Sequence[Figure] = ()
+    figures: Sequence[ShownFigure] = ()
     seconds: float | None = None
     page: bool = False
     result: TaskResult | None = None

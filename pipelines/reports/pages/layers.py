@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from korbert.messages import Message
-from korbert.pipelines.artifacts import Json, formatting, in_percent, interval, label, model_name, text
+from korbert.pipelines.artifacts import formatting, in_percent, interval, label, model_name, text
 from korbert.pipelines.reports.drawing import Element, Series, TableElement, curves, write
+from korbert.system import JsonObject
 
 _HEADS = {
     "linear": Message("Linear heads"),
@@ -25,7 +26,7 @@ _COMBINATIONS = {  # by their names in layers.json
 }  # fmt: skip
 
 
-def write_page(path: Path, name: str, record: Json) -> Path:
+def write_page(path: Path, name: str, record: JsonObject) -> Path:
     """Writes the page of scores by layer and returns its path. record: as in layers.json."""
     return write(
         path,
@@ -41,7 +42,7 @@ def write_page(path: Path, name: str, record: Json) -> Path:
     )
 
 
-def score_elements(record: Json) -> Iterator[Element]:
+def score_elements(record: JsonObject) -> Iterator[Element]:
     metric: str = record["metrics"][0]
     defined = [model for model in record["models"] if model[metric] is not None]
     single = [model for model in defined if model["name"].isdecimal()]
@@ -72,7 +73,7 @@ def layer_name(name: str) -> str:
     return _COMBINATIONS.get(name) or model_name(name)
 
 
-def score_table(record: Json) -> TableElement:
+def score_table(record: JsonObject) -> TableElement:
     """The scores of layers and combinations. record: as in layers.json."""
     metric: str = record["metrics"][0]
     rows = []
