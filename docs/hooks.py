@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = {  # a file outside docs/ -> its place in the site
     "benchmarks/RESULTS.md": "results.md",
     "benchmarks/archive/2026-11.md": "archive.md",
-    **{f"benchmarks/{path.name}": path.name for path in (ROOT / "benchmarks").glob("*.svg")},
+    **{f"benchmarks/results/{path.name}": path.name for path in (ROOT / "benchmarks" / "results").glob("*.svg")},
     "korbert/box/README.md": "model-card.md",
     "corpus/sample/README.md": "sample.md",
     "CONTRIBUTING.md": "contributing.md",
