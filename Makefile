@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest -q -n 2 --dist loadfile
 
-.PHONY: constraints demo docs lint messages release test test-all types wheel
+.PHONY: constraints demo docs lint messages release results test test-all types wheel
 
 # The environment of a user: torch first, so that a CPU build at hand is taken and nothing pulls in another.
 $(VENV)/ready: pyproject.toml constraints.txt
@@ -41,6 +41,10 @@ constraints:
 messages: $(VENV)/ready-dev
 	$(BIN)/python -m docs.messages
 	$(BIN)/python -m docs.messages --check
+
+# benchmarks/RESULTS.md, from the figures in benchmarks/results/.
+results: $(VENV)/ready-dev
+	$(BIN)/python -m benchmarks.tables
 
 types: $(VENV)/ready-dev
 	$(BIN)/mypy

@@ -1,6 +1,6 @@
 """Make the sample's texts: talk.jsonl, wiki.jsonl, ATTRIBUTION.tsv, reviews.jsonl, nsmc/ and law/ in corpus/sample/.
 
-    KORBERT_DATA=DIR python benchmarks/make_sample.py
+    KORBERT_DATA=DIR python -m benchmarks.make_sample
 
 DIR is filled as docs/data.md says. A hash of each id decides what is taken, so the same data gives the same bytes. The
 questions in corpus/sample/korquad/ were written by hand over the articles chosen here; this script leaves them alone.

@@ -25,10 +25,12 @@ from korbert.pipelines.stages.table import STAGES
 from korbert.tasks.kinds import KINDS
 
 ROOT = Path(__file__).resolve().parent.parent
+MEASURED = [*(ROOT / "benchmarks" / "results").iterdir(), *(ROOT / "benchmarks" / "notes").iterdir()]
 PAGES = {  # file outside docs/ -> page of the site
     "benchmarks/RESULTS.md": "results.md",
+    "benchmarks/archive/2026-11-28.md": "archive-2.md",
     "benchmarks/archive/2026-11.md": "archive.md",
-    **{f"benchmarks/{path.name}": path.name for path in (ROOT / "benchmarks").glob("*.svg")},
+    **{f"benchmarks/{path.parent.name}/{path.name}": f"{path.parent.name}/{path.name}" for path in MEASURED},
     "korbert/box/README.md": "model-card.md",
     "corpus/sample/README.md": "sample.md",
     "CONTRIBUTING.md": "contributing.md",

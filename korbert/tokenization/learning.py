@@ -43,8 +43,8 @@ def learn(
     """The bytes of a SentencePiece model with `settings.size` entries less those of whole words.
 
     counts: (marked(form, ...), count) in any order; those of equal strings are added. model_type: the stage learns
-    "bpe"; benchmarks/vocabulary.py compares both. Raises CorpusError for too little text for the size, or too many
-    characters.
+    "bpe"; benchmarks/quality/vocabulary.py compares both. Raises CorpusError for too little text for the size, or too
+    many characters.
     """
     rows = _rows(counts, settings)
     if not rows:

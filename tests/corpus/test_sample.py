@@ -1,19 +1,12 @@
 """corpus/sample/ is as its README describes it."""
 
-import importlib.util
 import json
 import re
-from pathlib import Path
 
 import pytest
 
+from benchmarks import make_sample as maker
 from tests.korbert.tiny import json_lines as read_jsonl
-
-_MAKER = importlib.util.spec_from_file_location(
-    "make_sample", Path(__file__).resolve().parents[2] / "benchmarks" / "make_sample.py"
-)
-maker = importlib.util.module_from_spec(_MAKER)
-_MAKER.loader.exec_module(maker)
 
 MADE = ("wiki.jsonl", "ATTRIBUTION.tsv", "reviews.jsonl", "nsmc/ratings_train.txt", "nsmc/ratings_test.txt",
         "law/train.jsonl", "law/dev.jsonl", "talk.jsonl")  # fmt: skip

@@ -1,6 +1,5 @@
-"""benchmarks/trials.py: steps from a time, ways that load, and trials of seconds from calibration to table."""
+"""benchmarks/quality/trials.py: steps from a time, ways that load, and trials of seconds from calibration to table."""
 
-import importlib
 import json
 import math
 import signal
@@ -10,11 +9,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmarks.quality import trials
 from korbert.pipelines.recipes import loading
 from korbert.system.durable import read_json
 from tests.running import run_here
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks" / "quality"
 TRIALS = """
 recipe = "{recipe}"
 tasks = "tasks.toml"
@@ -44,13 +44,7 @@ init = "model"
 """
 
 
-@pytest.fixture
-def trials(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return importlib.import_module("trials")
-
-
-def test_every_way_of_the_file_loads(trials):
+def test_every_way_of_the_file_loads():
     """Each changes something, and gives the encoder that its name says."""
     listed = trials.Trials.load(BENCHMARKS / "trials.toml")
     settings = {way: listed.settings(way) for way in listed.ways}
@@ -63,7 +57,7 @@ def test_every_way_of_the_file_loads(trials):
     assert loading.load(listed.tasks, changes).section("tasks.nsmc").train_rows == 20_000
 
 
-def test_steps_of_all_phases_are_scaled_to_the_time(trials):
+def test_steps_of_all_phases_are_scaled_to_the_time():
     assert trials.steps_within(600, 2_400, [1_450, 400]) == [362, 100]
     assert trials.steps_within(4_800, 2_400, [1_450, 400]) == [2_900, 800]
     assert trials.steps_within(1, 2_400, [1_450, 400]) == [1, 1]
@@ -74,7 +68,7 @@ def test_steps_of_all_phases_are_scaled_to_the_time(trials):
     ("seeds = [1]", 'steps_of = "none"', "steps_of 'none' is none of the ways plain, hidden"),
     ("pretrain.masking.rate=0.3", "vocab.size=500", "vocab.size=500: the ways share their shards"),
 ])  # fmt: skip
-def test_what_no_trial_can_be_of(trials, tmp_path, old, new, said):
+def test_what_no_trial_can_be_of(tmp_path, old, new, said):
     (tmp_path / "t.toml").write_text(TRIALS.format(recipe="demo").replace(old, new), encoding="utf-8")
     with pytest.raises(ValueError, match=said):
         trials.Trials.load(tmp_path / "t.toml")
@@ -97,7 +91,7 @@ def _in_this_process(command, recipe, *words, changes=()):
 
 
 @pytest.mark.slow
-def test_trials_end_in_a_table(trials, whole, data, tmp_path, monkeypatch):
+def test_trials_end_in_a_table(whole, data, tmp_path, monkeypatch):
     """In one process, which takes seconds less for each command."""
     monkeypatch.setattr(trials, "korbert", _in_this_process)
     monkeypatch.setattr(sys, "argv", ["trials.py", *_command(tmp_path, whole, data, "0.02")])

@@ -83,7 +83,7 @@ def test_of_a_large_file_the_same_is_found_without_reading_all_at_opening(filled
 
 @pytest.mark.parametrize("copies", [25, pytest.param(400, marks=pytest.mark.slow)])
 def test_a_copy_with_damage_answers_as_before_or_says_so(filled, encoder, copies):
-    """As benchmarks/damaged_index.py, which does so with a real model."""
+    """As benchmarks/damage/damaged_index.py, which does so with a real model."""
     expected, rng, path = answers(filled.folder, encoder), random.Random(copies), filled.folder / database.FILE
     data = path.read_bytes()
     for _ in range(copies):

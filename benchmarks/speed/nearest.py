@@ -1,0 +1,84 @@
+"""A query by vectors: over 8-bit codes and a few whole vectors, and over all whole vectors in memory.
+
+    python -m benchmarks.speed.nearest FOLDER [--texts 1000000] [--size 256] [--cosine 0] [--rounds 15] [--threads 2]
+
+Makes the index in a new FOLDER, with vectors whose cosine to each other is about that given, and searches with vectors
+near to some of them. Both ways in turn; milliseconds by the clock, and of processor time. Memory is what the process
+has more than before.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from psutil import Process
+
+from korbert.search import database as store
+from korbert.search.nearest import VectorCache, best
+from korbert.search.texts import insert
+from korbert.vectors.encoder import unit
+
+BATCH, TOP = 50_000, 10
+
+
+def made(count: int, size: int, cosine: float) -> Iterator[Any]:
+    rng = np.random.default_rng(0)
+    common = unit(rng.standard_normal(size, np.float32)) * np.float32(cosine**0.5)
+    for start in range(0, count, BATCH):
+        own = unit(rng.standard_normal((min(BATCH, count - start), size), np.float32))
+        yield unit(common + own * np.float32((1 - cosine) ** 0.5))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--texts", type=int, default=1_000_000)
+    parser.add_argument("--size", type=int, default=256, help="numbers per vector")
+    parser.add_argument("--cosine", type=float, default=0.0)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--threads", type=int, default=2)
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    if not given.folder.exists():
+        store.create(given.folder, {})
+        for number, part in enumerate(made(given.texts, given.size, given.cosine)):
+            with store.writing(given.folder) as database:
+                insert(database, [(f"{number}-{row}", "{}", "", [], vector) for row, vector in enumerate(part)])
+
+    def memory() -> int:
+        return round(Process().memory_info().rss / 1e6)
+
+    cache, rng, before, start = VectorCache(given.size), np.random.default_rng(1), memory(), time.perf_counter()
+    with store.reading(given.folder) as database:
+        codes = cache.read(database)
+    first, own = time.perf_counter() - start, memory() - before
+    before = memory()
+    whole = np.empty((len(codes.numbers), given.size), np.float32)
+    with store.reading(given.folder) as database:
+        for row, (vector,) in enumerate(database.execute("SELECT vector FROM vectors ORDER BY number")):
+            whole[row] = np.frombuffer(vector, np.float32)
+    figures = {"texts": len(whole), "first_s": round(first, 1), "memory_mb": [own, memory() - before]}
+    times, differ = np.zeros((given.rounds, 4)), 0
+    for turn in range(given.rounds):
+        near = whole[rng.integers(len(whole))]
+        query = unit(near + np.float32(0.7 * given.size**-0.5) * rng.standard_normal(given.size, np.float32))
+        start = np.array([time.perf_counter(), time.process_time()])
+        with store.reading(given.folder) as database:
+            found = codes.nearest(database, query, TOP)
+        middle = np.array([time.perf_counter(), time.process_time()])
+        expected = best(codes.numbers, whole @ query, TOP)
+        times[turn] = *(middle - start), *(np.array([time.perf_counter(), time.process_time()]) - middle)
+        differ += [number for number, _ in found] != [number for number, _ in expected]
+    codes_ms, codes_cpu_ms, whole_ms, whole_cpu_ms = np.median(1e3 * times, axis=0).round(1).tolist()
+    figures |= {"codes_ms": codes_ms, "whole_ms": whole_ms, "codes_cpu_ms": codes_cpu_ms, "whole_cpu_ms": whole_cpu_ms}
+    ratios = np.median(times[:, 2:] / times[:, :2], axis=0).round(2).tolist()
+    print(json.dumps({**figures, "ratio": ratios[0], "ratio_cpu": ratios[1], "differ": differ}))
+
+
+if __name__ == "__main__":
+    main()

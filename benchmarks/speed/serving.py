@@ -1,0 +1,254 @@
+"""The service against the model's own methods, in turn: throughput, latency of a single text, overload.
+
+    python -m benchmarks.speed.serving MODEL                                  64 clients, 60 seconds
+    python -m benchmarks.speed.serving MODEL --seconds 600 --rounds 1         memory over ten minutes
+
+1. Closed-loop clients that request vectors (base64), against `embed` on all texts. The clients are a process on the
+   same cores. The bar is 65 %.
+2. Single texts, one request at a time, against `embed` of one text. The bar is 1.4 times the model's own median.
+3. Four times as many clients as queue places: how many are refused, how fast, and whether any waits forever.
+
+Prints Markdown rows, each with the load of the machine at its end.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+REVIEWS = ROOT / "corpus" / "sample" / "reviews.jsonl"
+BARS = {"texts a second": 0.65, "one text alone": 1.4}
+
+
+class Reply(NamedTuple):
+    code: int
+    seconds: float
+    texts: int
+
+
+class Clients:
+    """Clients of a service, each with a persistent connection."""
+
+    def __init__(self, port: int, texts: list[str], texts_a_request: int) -> None:
+        self.port, self.texts_a_request = port, texts_a_request
+        self.bodies = cycle(
+            json.dumps({"input": texts[at : at + texts_a_request], "encoding_format": "base64"}).encode()
+            for at in range(0, len(texts), texts_a_request)
+        )
+        self.replies: list[Reply] = []
+
+    async def run(self, clients: int, seconds: float) -> None:
+        """Runs all clients for that long, and waits for pending answers."""
+        end = time.perf_counter() + seconds
+        await asyncio.gather(*(self._client(end) for _ in range(clients)))
+
+    async def _client(self, end: float) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        while (began := time.perf_counter()) < end:
+            code = await _ask(reader, writer, next(self.bodies))
+            self.replies.append(Reply(code, time.perf_counter() - began, self.texts_a_request))
+            if code == 429:
+                await asyncio.sleep(0.1)  # less than it is told, to keep up the load
+        writer.close()
+
+    def seconds(self, code: int) -> list[float]:
+        return sorted(reply.seconds for reply in self.replies if reply.code == code)
+
+
+async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: bytes) -> int:
+    writer.write(b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+    await reader.readexactly(length)
+    return int(head[9:12])
+
+
+@contextmanager
+def served(model: Path, *options: str) -> Iterator[tuple[int, subprocess.Popen[str], float]]:
+    """Port and process of a service of the model, and the seconds until it was ready."""
+    began = time.perf_counter()
+    command = [sys.executable, "-m", "korbert", "serve", str(model), "--port", "0", *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    assert process.stdout is not None
+    try:
+        said = process.stdout.readline()
+        yield int(said.rpartition(":")[2]), process, time.perf_counter() - began
+    finally:
+        process.terminate()
+        process.wait()
+
+
+class Model:
+    """The model's own methods, in a separate process that sleeps between requests."""
+
+    def __init__(self, model: Path, texts: list[str], precision: str) -> None:
+        command = [sys.executable, "-m", "benchmarks.speed.serving", str(model), "--own", "--precision", precision]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        self.loading = self.ask(texts=texts)
+
+    def ask(self, **what: Any) -> Any:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(what) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+
+def own(folder: Path, precision: Any) -> None:
+    """Measures the model's own methods: seconds to load Kiwi, texts per second, seconds of each single text."""
+    import korbert
+
+    model: Any = korbert.load(folder, "cpu", precision)
+    texts: list[str] = []
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if "texts" in asked:
+            texts = asked["texts"]
+            began = time.perf_counter()
+            model.tokenizer.encode_pieces("가")
+            found: Any = time.perf_counter() - began
+            model.embed(texts[:600])
+        elif "seconds" in asked:
+            began, done = time.perf_counter(), 0
+            while time.perf_counter() - began < asked["seconds"]:
+                done += len(model.embed(texts))
+            found = done / (time.perf_counter() - began)
+        else:
+            found = []
+            for text in texts[: asked["alone"]]:
+                began = time.perf_counter()
+                model.embed(text)
+                found.append(time.perf_counter() - began)
+        print(json.dumps(found), flush=True)
+
+
+def memory(process: subprocess.Popen[str]) -> float:
+    """Resident memory in MB."""
+    pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def _row(*cells: Any) -> None:
+    print(f"| {' | '.join(map(str, cells))} | {os.getloadavg()[0]:.1f} |", flush=True)
+
+
+async def _watched(clients: Clients, number: int, seconds: float, process: subprocess.Popen[str]) -> list[float]:
+    """Runs the clients, and samples the memory of the service eleven times."""
+    running = asyncio.ensure_future(clients.run(number, seconds))
+    sizes = []
+    for _ in range(11):
+        sizes.append(memory(process))
+        await asyncio.sleep(seconds / 10.5)
+    await running
+    return sizes
+
+
+def load(given: argparse.Namespace, texts: list[str], model: Model, port: int, process: subprocess.Popen[str]) -> None:
+    """1: the rows of throughput."""
+    print("\n| texts a request | service, texts/s | embed, texts/s | ratio | median s | 99 % s | memory, MB | load |")
+    print("|---|---|---|---|---|---|---|---|")
+    for texts_a_request in given.texts_a_request:
+        ratios = []
+        for _ in range(given.rounds):
+            clients = Clients(port, texts, texts_a_request)
+            began = time.perf_counter()
+            sizes = asyncio.run(_watched(clients, given.clients, given.seconds, process))
+            rate = sum(reply.texts for reply in clients.replies if reply.code == 200) / (time.perf_counter() - began)
+            beside = model.ask(seconds=given.seconds)
+            ratios.append(rate / beside)
+            found = clients.seconds(200)
+            between = f"{sizes[0]:.0f}, {max(sizes):.0f}, {sizes[-1]:.0f}"
+            middle, last = statistics.median(found), found[int(0.99 * len(found))]
+            _row(
+                texts_a_request,
+                f"{rate:,.0f}",
+                f"{beside:,.0f}",
+                f"{ratios[-1]:.2f}",
+                f"{middle:.3f}",
+                f"{last:.3f}",
+                between,
+            )
+        print(f"median ratio {statistics.median(ratios):.2f} (bar: {BARS['texts a second']})")
+
+
+def alone(given: argparse.Namespace, texts: list[str], model: Model, port: int) -> None:
+    """2: the rows of single texts."""
+    print("\n| one text alone | median ms | 99 % ms | load |")
+    print("|---|---|---|---|")
+    ratios = []
+    for _ in range(given.rounds):
+        clients = Clients(port, texts, 1)
+        asyncio.run(_some(clients, given.alone))
+        medians = []
+        for name, seconds in (("service", clients.seconds(200)), ("embed", sorted(model.ask(alone=given.alone)))):
+            medians.append(statistics.median(seconds))
+            _row(name, f"{1000 * medians[-1]:.2f}", f"{1000 * seconds[int(0.99 * len(seconds))]:.2f}")
+        ratios.append(medians[0] / medians[1])
+    print(f"median ratio {statistics.median(ratios):.2f} (bar: {BARS['one text alone']})")
+
+
+async def _some(clients: Clients, number: int) -> None:
+    """Runs one client with that many requests."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", clients.port)
+    for body in islice(clients.bodies, number):
+        began = time.perf_counter()
+        code = await _ask(reader, writer, body)
+        clients.replies.append(Reply(code, time.perf_counter() - began, 1))
+    writer.close()
+
+
+def overload(given: argparse.Namespace, texts: list[str]) -> None:
+    """3: the row of overload."""
+    print("\n| queue, texts | clients | answered | refused | refused: median ms | 99 % ms | answered: 99 % ms | load |")
+    print("|---|---|---|---|---|---|---|---|")
+    with served(given.model, "--precision", given.precision, "--queue", str(given.queue)) as (port, _, _):
+        clients = Clients(port, texts, 1)
+        asyncio.run(asyncio.wait_for(clients.run(4 * given.queue, given.seconds), given.seconds + 60))
+        answered, refused = clients.seconds(200), clients.seconds(429)
+        assert len(answered) + len(refused) == len(clients.replies), "another code than 200 and 429"
+        figures = [(refused, 0.5), (refused, 0.99), (answered, 0.99)]
+        times = [f"{1000 * seconds[int(share * len(seconds))]:.1f}" if seconds else "-" for seconds, share in figures]
+        _row(given.queue, 4 * given.queue, f"{len(answered):,}", f"{len(refused):,}", *times)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--seconds", type=float, default=60, help="of each measurement")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--texts-a-request", type=int, nargs="+", default=[1, 16])
+    parser.add_argument("--texts", type=int, default=5_000, help="reviews of the sample")
+    parser.add_argument("--alone", type=int, default=500, help="texts that are asked for one by one")
+    parser.add_argument("--queue", type=int, default=64, help="of the service that gets too much")
+    parser.add_argument("--precision", default="auto", help="of both")
+    parser.add_argument("--own", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    given.model = given.model.absolute() if given.model.exists() else given.model  # else one in the box
+    if given.own:
+        own(given.model, given.precision)
+        return
+    with REVIEWS.open(encoding="utf-8") as lines:
+        texts = [json.loads(line)["text"] for line in islice(lines, given.texts)]
+    model = Model(given.model, texts, given.precision)
+    with served(given.model, "--precision", given.precision) as (port, process, ready):
+        print(f"ready after {ready:.1f} s, of which Kiwi takes {model.loading:.1f} s")
+        load(given, texts, model, port, process)
+        alone(given, texts, model, port)
+    assert model.process.stdin is not None
+    model.process.stdin.close()
+    overload(given, texts)
+
+
+if __name__ == "__main__":
+    main()
