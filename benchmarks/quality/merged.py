@@ -7,7 +7,6 @@ Worker processes import this file as well, so they do the same. The korquad subm
 
 from typing import Any
 
-
 from benchmarks.quality.schemes import merged
 from korbert.pipelines.cli import main
 from korbert.tokenization import Analysis, analyzer, morphemes
