@@ -243,7 +243,7 @@ def _rows(X: Any, width: int = 2) -> list[tuple[str, ...]]:
             what = Message("a text or a pair of texts") if width == 2 else Message("a text")
             raise SettingsError("X[{place}] is {row!r:.40}: give {what}", place=place, row=row, what=what)
         if not len(rows[0]) == len(row) <= width:
-            what = Message("1 or 2") if width == 2 else Message("only 1")
+            what = Message("1 or 2") if width == 2 else Message("1")
             raise SettingsError(
                 "X[{place}] has {texts} texts: give {what}, in all rows alike", place=place, texts=len(row), what=what
             )
