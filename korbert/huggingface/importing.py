@@ -6,6 +6,7 @@ Nothing is downloaded, no code in a folder is run, and weights are read from saf
 from pathlib import Path
 
 from korbert.errors import ModelError
+from korbert.messages import reason
 from korbert.modeling import (
     EncoderModel,
     TransformersConfig,
@@ -48,7 +49,9 @@ def read_folder(folder: str | Path) -> TransformersConfig:
         theirs = read_json(path)
     except (OSError, ValueError) as error:
         raise ModelError(
-            "{path}: cannot be read ({error}): name a folder that transformers has written", path=path, error=error
+            "{path}: cannot be read ({error}): name a folder that transformers has written",
+            path=path,
+            error=reason(error),
         ) from None
     if not isinstance(theirs, dict):
         raise ModelError("{path}: is not a JSON object: name a folder that transformers has written", path=path)
@@ -71,7 +74,7 @@ def read_folder(folder: str | Path) -> TransformersConfig:
     try:
         return adapted_config(theirs)
     except ModelError as error:
-        raise ModelError("{path}: {error}", path=path, error=error) from None
+        raise ModelError("{path}: {error}", path=path, error=reason(error)) from None
 
 
 def _check_index(path: Path) -> None:

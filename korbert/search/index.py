@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Any, Self, Unpack, get_args
+from typing import Self, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,7 +164,7 @@ class Index:
             for row, _ in all_texts(database):
                 yield row.id, row.text
 
-    def add(self, texts: Iterable[str | tuple[str, str] | tuple[str, str, Fields] | Mapping[str, Any]]) -> Added:
+    def add(self, texts: Iterable[str | tuple[str, str] | tuple[str, str, Fields] | Mapping[str, object]]) -> Added:
         """Adds texts, 4,096 at a time; what was added before an error stays.
 
         A text replaces the one with the same id, unless text and fields are equal.

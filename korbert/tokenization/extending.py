@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pydantic import ValidationError
 
 from korbert.errors import SettingsError
+from korbert.messages import Message
 from korbert.tokenization.tokenizer import Tokenizer
 from korbert.tokenization.tokenizer_settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.vocabulary import word_entries
@@ -48,11 +49,19 @@ def other_options(base: AnalyzerOptions, options: AnalyzerOptions) -> str:
         here = getattr(options, name)
         there = getattr(base, name)
         if here != there and name != "user_words":
-            return f"{name}: {here!r}, not {there!r}"
+            return Message("{name}: {here!r}, not {there!r}", name=name, here=here, there=there)
     for number, there in enumerate(base.user_words, 1):
         if options.user_words[number - 1 : number] != (there,):
-            known = f"{len(options.user_words)} words" if number > len(options.user_words) else "another word"
-            return f"user_words: {known}, not {there.form}/{there.tag} as word {number}, before all new ones"
+            known = Message("another word")
+            if number > len(options.user_words):
+                known = Message("{count} words", count=len(options.user_words))
+            return Message(
+                "user_words: {known}, not {form}/{tag} as word {number}, before all new ones",
+                known=known,
+                form=there.form,
+                tag=there.tag,
+                number=number,
+            )
     return ""
 
 
@@ -61,13 +70,13 @@ def why_not_extended(tokenizer: Tokenizer, base: Tokenizer) -> str:
     ours = tokenizer.parts
     theirs = base.parts
     if ours.model != theirs.model:
-        return "another vocabulary was learned"
+        return Message("another vocabulary was learned")
     if ours.settings.mark != theirs.settings.mark:
-        return f"mark: {ours.settings.mark!r}, not {theirs.settings.mark!r}"
+        return Message("mark: {here!r}, not {there!r}", here=ours.settings.mark, there=theirs.settings.mark)
     if ours.settings.words[: len(theirs.settings.words)] != theirs.settings.words:
-        return "words: they do not begin with those of the other"
+        return Message("words: they do not begin with those of the other")
     if ours.versions != theirs.versions:
-        return f"versions: {ours.versions}, not {theirs.versions}"
+        return Message("versions: {here}, not {there}", here=ours.versions, there=theirs.versions)
     return other_options(theirs.options, ours.options)
 
 

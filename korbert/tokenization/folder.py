@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import AfterValidator, BaseModel, ValidationError
 
 from korbert.errors import ModelError
-from korbert.messages import argument
+from korbert.messages import Message, argument, reason
 from korbert.system import check_output, read_object, sha256_of, write_whole
 from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.tokenizer_settings import AnalyzerOptions, VocabularySettings
@@ -31,7 +31,8 @@ _logger = logging.getLogger(__name__)
 def _names_of_files(files: dict[str, str]) -> dict[str, str]:
     """Refuses paths, and records without the files that every tokenizer has."""
     if not {MODEL, PIECES} <= files.keys() <= {MODEL, PIECES, WORDS, PROBE}:
-        raise ValueError(f"{', '.join(sorted(files))[:80]!r} are not the files of a tokenizer")
+        names = ", ".join(sorted(files))
+        raise ValueError(Message("{names!r} are not the files of a tokenizer", names=names[:80]))
     return files
 
 
@@ -100,7 +101,7 @@ def write(folder: Path, parts: Parts, pieces: Sequence[str]) -> None:
     write_files(folder, files, record)
 
 
-def write_files(folder: Path, files: Mapping[str, bytes], record: Mapping[str, Any]) -> None:
+def write_files(folder: Path, files: Mapping[str, bytes], record: Mapping[str, object]) -> None:
     """Writes the files and the record. SettingsError if one of them is there already."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
@@ -164,7 +165,7 @@ def _record(path: Path) -> _Record:
         ) from None
     except (OSError, ValueError) as error:
         raise ModelError(
-            "{path}: cannot be read ({error}): restore the file as it was saved", path=path, error=error
+            "{path}: cannot be read ({error}): restore the file as it was saved", path=path, error=reason(error)
         ) from error
     if record.get("kind") == "transformers":
         raise ModelError(

@@ -6,13 +6,16 @@ vector, up to a rotation (Nyström's method: Williams and Seeger 2001).
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from korbert.tokenization.morphemes import load_kiwi
 from korbert.tokenization.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from kiwipiepy import Kiwi
 
 _ANCHORS = 512  # twice the numbers of a vector; cosines come out within 3e-5
 _LEAST = 1e-5  # eigenvalues below this share of the largest one are rounding
@@ -47,16 +50,20 @@ def piece_vectors(tokenizer: Tokenizer, counts: Iterable[tuple[str, str, int]]) 
     return used, (sums[used] / total[used, None]).astype(np.float32)
 
 
-def morpheme_vectors(kiwi: Any, morphemes: Sequence[tuple[str, str]]) -> tuple[NDArray[np.int64], Vectors]:
+def morpheme_vectors(kiwi: "Kiwi", morphemes: Sequence[tuple[str, str]]) -> tuple[NDArray[np.int64], Vectors]:
     """(K,) which of the morphemes (form, tag) Kiwi's language model knows, and (K, D) their vectors, of length 1.
 
     Their cosines are Kiwi's. Their axes are arbitrary.
     """
     cosine = kiwi.morpheme_similarity
     entries = sorted(entry.id for entry in kiwi.most_similar_morphemes(_SOME, top_n=_ALL))
-    names = {(token.form, token.tag): id for id in reversed(entries) if (token := kiwi.morpheme(id)).form}
+    names: dict[tuple[str, str], int] = {}
+    for id in reversed(entries):
+        token = kiwi.morpheme(id)
+        if token.form:
+            names[token.form, token.tag] = id
 
-    def target(form: str, tag: str) -> Any:
+    def target(form: str, tag: str) -> int | tuple[str, str] | None:
         """What Kiwi takes for a morpheme. An allomorph (는) is no entry, and has the vector of one (은)."""
         if (form, tag) in names:
             return names[form, tag]

@@ -79,6 +79,7 @@ def _trained(
     import sentencepiece
 
     model = io.BytesIO()
+    required = "" if settings.mark == "none" else MARK
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=(f"{form}\t{count}" for form, count in rows),  # a path would be written into the model
@@ -87,7 +88,7 @@ def _trained(
             model_type=model_type,
             vocab_size=settings.size - len(word_entries(settings.words, settings.mark)),
             character_coverage=character_coverage,
-            required_chars="" if settings.mark == "none" else MARK,
+            required_chars=required,
             max_sentencepiece_length=settings.max_piece_chars,
             max_sentence_length=_MAX_FORM_BYTES,
             num_threads=1,  # is written into the model, too

@@ -69,7 +69,7 @@ def load_kiwi(options: KiwiOptions, threads: int) -> "Kiwi":
     return kiwi
 
 
-def call_options(options: KiwiOptions) -> dict[str, Any]:
+def call_options(options: KiwiOptions) -> KiwiOptions:
     """Keyword arguments of each Kiwi.tokenize."""
     calling = {name: options[name] for name in _CALLING if name in options}
     if dialects := options.get("dialects"):
@@ -95,7 +95,7 @@ def stretches_of(text: str) -> Iterator[Stretch]:
         offset += len(line) + 1
 
 
-def analyze(text: str, kiwi: "Kiwi", calling: Mapping[str, Any]) -> Analysis:
+def analyze(text: str, kiwi: "Kiwi", calling: KiwiOptions) -> Analysis:
     """The morphemes of a text, on the caller's thread. kiwi, calling: from load_kiwi and call_options."""
     stretches = list(stretches_of(text))
     tokens: dict[str, list[Token]] = {}

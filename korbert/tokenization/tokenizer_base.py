@@ -103,11 +103,13 @@ class AnyTokenizer(ABC):
             (text,) if pair is None else (text, pair) for text, pair in zip(texts, seconds, strict=True)
         )
         pieces = self.pieces_of_many(segments, workers=workers)
+        encodings = []
         with collection_paused():
-            return [
-                assemble(next(pieces), None if pair is None else next(pieces), self.frame, max_length)
-                for pair in seconds
-            ]
+            for pair in seconds:
+                first = next(pieces)
+                second = None if pair is None else next(pieces)
+                encodings.append(assemble(first, second, self.frame, max_length))
+        return encodings
 
     @abstractmethod
     def pieces_of_many(self, texts: Iterable[str], *, workers: int = 1) -> Iterator[Pieces]:

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
 
 from korbert.errors import CorpusError
+from korbert.messages import Message, reason
 from korbert.system import read_small
 
 Mark = Literal["none", "eojeol", "morpheme"]
@@ -26,7 +27,7 @@ _TAGS = re.compile(  # parts of speech that a user's word may have, as Kiwi name
     "(NN[GPB]|NR|NP|V[VAX](-[RI])?|VC[PN]|MM|MAG|MAJ|IC|JK[SCGOBVQ]|JX|JC|E[PFC]|ET[NM]|XPN|XS[NVAM]|XR|S[FPSEOWLHN]"
     "|SSO|SSC|USER[0-4])"
 )
-_WORD_FORMAT = "a line is form, tab, tag, tab, score; without tag and score it is NNP and 0"
+_WORD_FORMAT = Message("a line is form, tab, tag, tab, score; without tag and score it is NNP and 0")
 
 
 def is_form(form: str) -> bool:
@@ -38,7 +39,9 @@ def _form(form: str) -> str:
     """The form in NFC, as Kiwi gets texts. ValueError if it cannot be a word."""
     form = unicodedata.normalize("NFC", form)
     if not is_form(form):
-        raise ValueError(f"{form!r} is no form: a word has at least one character and no space, control or ▁")
+        raise ValueError(
+            Message("{form!r} is no form: a word has at least one character and no space, control or ▁", form=form)
+        )
     return form
 
 
@@ -55,7 +58,7 @@ class UserWord(BaseModel, frozen=True, extra="forbid"):
     @classmethod
     def _tag_of_kiwi(cls, tag: str) -> str:
         if not _TAGS.fullmatch(tag):
-            raise ValueError(f"{tag!r} is no part of speech of Kiwi, such as NNP, NNG, VV or MAG")
+            raise ValueError(Message("{tag!r} is no part of speech of Kiwi, such as NNP, NNG, VV or MAG", tag=tag))
         return tag
 
 
@@ -75,15 +78,18 @@ def read_user_words(path: Path) -> tuple[UserWord, ...]:
             "{path}: cannot be read ({strerror}): give a file of words", path=path, strerror=error.strerror
         ) from error
     except UnicodeDecodeError as error:
-        where = f"{path}, line {1 + data.count(10, 0, error.start)}"
-        what = f"byte 0x{data[error.start]:02x} is not UTF-8: convert the file to UTF-8"
-        raise CorpusError("{where}: {what}", where=where, what=what) from error
+        raise CorpusError(
+            "{path}, line {line}: byte 0x{byte:02x} is not UTF-8: convert the file to UTF-8",
+            path=path,
+            line=1 + data.count(10, 0, error.start),
+            byte=data[error.start],
+        ) from error
     lines: dict[tuple[str, str], int] = {}
     words: list[UserWord] = []
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip() or line.startswith("#"):
             continue
-        word = _word(line, f"{path}, line {number}")
+        word = _word(line, Message("{path}, line {number}", path=path, number=number))
         first = lines.setdefault((word.form, word.tag), number)
         if first != number:
             raise CorpusError(
@@ -121,9 +127,11 @@ def _word(line: str, where: str) -> UserWord:
         return UserWord.model_validate(dict(zip(UserWord.model_fields, fields, strict=False)))
     except ValidationError as error:
         first = error.errors()[0]
-        what = first["msg"].removeprefix("Value error, ")
-        if what == first["msg"]:  # pydantic's own, which names neither field nor value
-            what = f"{first['loc'][0]}: {what}, not {first['input']!r}"
+        what: str = Message(
+            "{field}: {said}, not {value!r}", field=first["loc"][0], said=first["msg"], value=first["input"]
+        )
+        if first["type"] == "value_error":  # ours: pydantic's own errors name neither field nor value
+            what = reason(first["ctx"]["error"])
         raise CorpusError("{where}: {what}: {word_format}", where=where, what=what, word_format=_WORD_FORMAT) from error
 
 
@@ -175,12 +183,18 @@ class VocabularySettings(BaseModel, frozen=True, extra="forbid"):
     def _words_differ(cls, words: tuple[str, ...]) -> tuple[str, ...]:
         words = tuple(map(_form, words))
         if repeated := sorted(word for word, times in Counter(words).items() if times > 1):
-            raise ValueError(f"{repeated[0]!r} stands there twice: once is enough")
+            raise ValueError(Message("{word!r} stands there twice: once is enough", word=repeated[0]))
         return words
 
     @model_validator(mode="after")
     def _words_fit(self) -> Self:
         entries = len(self.words) * (2 if self.mark == "eojeol" else 1)  # with and without the mark
         if self.size - entries < _SMALLEST:
-            raise ValueError(f"words take {entries} of {self.size} entries and leave none to learn: raise size")
+            raise ValueError(
+                Message(
+                    "words take {entries} of {size} entries and leave none to learn: raise size",
+                    entries=entries,
+                    size=self.size,
+                )
+            )
         return self

@@ -17,6 +17,7 @@ from typing import Any
 
 from korbert.errors import ModelError
 from korbert.folders import tokenizer_folder
+from korbert.messages import Message, reason
 from korbert.modeling.adapters.transformers_package import quietly, reason_of
 from korbert.system import package, read_object, read_small
 from korbert.tokenization.analyzer import Analyzer
@@ -43,7 +44,7 @@ _LONGEST = 1_000_000  # a model_max_length above this means unlimited
 class TransformersTokenizer(AnyTokenizer):
     """A tokenizer of `transformers`, from its saved files.
 
-    Boundaries: MORPHEME at pieces that begin behind white space or at the beginning of the text, CONTINUATION at all
+    Boundaries: MORPHEME at pieces that begin after white space or at the beginning of the text, CONTINUATION at all
     others. Tags are empty; `morphemes` counts those beginnings. analyzer: Kiwi as it is by default, for baselines.
     """
 
@@ -62,7 +63,8 @@ class TransformersTokenizer(AnyTokenizer):
             )
         self.frame = frame_of(self.theirs)
         self.vocab_size = max(self.theirs.get_vocab().values()) + 1
-        self.cls_id, self.sep_id = self.frame.cls_id, self.frame.sep_id
+        self.cls_id = self.frame.cls_id
+        self.sep_id = self.frame.sep_id
         self.pad_id, self.unk_id, self.mask_id = (
             default if id is None else int(id)
             for id, default in (
@@ -73,7 +75,8 @@ class TransformersTokenizer(AnyTokenizer):
         )
         self.analyzer = Analyzer()
         # SentencePiece vocabularies contain special tokens as pieces, too: in a text these become the unknown piece.
-        self._never_in_text = frozenset(self.theirs.all_special_ids if self.unk_id >= 0 else ())
+        never = self.theirs.all_special_ids if self.unk_id >= 0 else ()
+        self._never_in_text = frozenset(never)
 
     @classmethod
     def of_folder(cls, folder: str | Path) -> "TransformersTokenizer":
@@ -83,7 +86,8 @@ class TransformersTokenizer(AnyTokenizer):
             tokenizer = cls(files)
             changed = [text for text in _SAMPLES if ids_of(tokenizer.theirs, text) != ids_of(original, text)]
         except ModelError as error:
-            raise ModelError("{path}: {error}", path=Path(folder) / "tokenizer_config.json", error=error) from None
+            path = Path(folder) / "tokenizer_config.json"
+            raise ModelError("{path}: {error}", path=path, error=reason(error)) from None
         if changed:
             raise ModelError(
                 "{folder}: its tokenizer gives other ids once saved ({changed!r}): save it anew",
@@ -108,7 +112,7 @@ class TransformersTokenizer(AnyTokenizer):
             files = {name: read_small(folder / name, _MOST_BYTES) for name in names}
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ModelError(
-                "{folder}: cannot be read ({error}): restore it as it was saved", folder=folder, error=error
+                "{folder}: cannot be read ({error}): restore it as it was saved", folder=folder, error=reason(error)
             ) from None
         if digest(files) != record.get("digest"):
             raise ModelError("{folder}: a file was changed since it was saved: restore it", folder=folder)
@@ -167,7 +171,8 @@ class TransformersTokenizer(AnyTokenizer):
         spans: list[Span] = []
         levels: list[int] = []
         words: list[int] = []
-        word = last_start = -1
+        word = -1
+        last_start = -1
         for name, (start, end) in zip(encoding.tokens, encoding.offsets, strict=True):
             # Without white space at the ends.
             start = end - len(text[start:end].lstrip())
@@ -175,10 +180,13 @@ class TransformersTokenizer(AnyTokenizer):
             if name == "▁" and "▁" not in text[start:end]:  # a space, even with the offsets of the next character
                 end = start
             begins = end > start and start != last_start and (start == 0 or text[start - 1].isspace())
+            level = CONTINUATION
             if begins:
-                word, last_start = word + 1, start
+                level = MORPHEME
+                word += 1
+                last_start = start
             spans.append((start, end))
-            levels.append(MORPHEME if begins else CONTINUATION)
+            levels.append(level)
             words.append(max(word, 0))
         return Pieces(ids, list(encoding.tokens), levels, spans, words, [""] * len(ids))
 
@@ -203,7 +211,8 @@ def opened(folder: Path) -> Any:
     try:
         for path in (path for path in (folder / "tokenizer.json", folder / "vocab.json") if path.is_file()):
             if wrong := _HUGE_ID.search(read_small(path, _MOST_BYTES)):
-                raise ValueError(f"{path.name}: id {wrong[1].decode()} is beyond any vocabulary")
+                id = wrong[1].decode()
+                raise ValueError(Message("{file}: id {id} is beyond any vocabulary", file=path.name, id=id))
         with quietly():
             return library.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # each class has errors of its own
@@ -224,7 +233,7 @@ def saved_files(folder: Path) -> tuple[Any, dict[str, bytes]]:
         raise ModelError(
             "{folder}: cannot be read ({error}): name a folder that transformers has written",
             folder=folder,
-            error=error,
+            error=reason(error),
         ) from None
     if settings.get("auto_map"):
         raise ModelError(
@@ -272,13 +281,15 @@ def ids_of(theirs: Any, *texts: str, **options: bool) -> list[int]:
 
 def frame_of(theirs: Any) -> Frame:
     """The special tokens that their tokenizer puts around and between texts. ModelError for an unsupported frame."""
-    body, alone, pair = ids_of(theirs, "가", add_special_tokens=False), ids_of(theirs, "가"), ids_of(theirs, "가", "가")
-    first, last = alone[0], alone[-1]
+    body = ids_of(theirs, "가", add_special_tokens=False)
+    alone = ids_of(theirs, "가")
+    pair = ids_of(theirs, "가", "가")
+    first, *_, last = alone
     between = pair[1 + len(body) : -1 - len(body)]
     if alone != [first, *body, last] or not between or pair != [first, *body, *[last] * len(between), *body, last]:
         raise ModelError(
             "its tokenizer puts special tokens around texts as in {convert_ids_to_tokens}: one before the "
-            "first and the same one behind each is needed, as of BERT and RoBERTa",
+            "first and the same one after each is needed, as of BERT and RoBERTa",
             convert_ids_to_tokens=theirs.convert_ids_to_tokens(pair),
         )
     cls, sep = theirs.convert_ids_to_tokens([first, last])

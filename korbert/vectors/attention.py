@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from korbert.modeling import Encoder, SelfAttention, TransformersEncoder, View
+from korbert.modeling import Model as Network
 from korbert.tokenization import AnyTokenizer, Encoding, span_of
 from korbert.tokenization.pieces import Span
 from korbert.training import NotFinite, device_of
 from korbert.vectors.encoder import encode_whole
 from korbert.vectors.names import Unit
-from korbert.vectors.parts import owners_of
+from korbert.vectors.parts import pieces_of_units
 
 UNITS: tuple[Unit, ...] = get_args(Unit)
 
@@ -41,28 +42,32 @@ class Attention:
     keys: NDArray[np.float32] | None = None
 
     def groups(self, unit: Unit) -> NDArray[np.int64]:
-        """The unit of each piece, (T,), as owners_of numbers them."""
-        return np.array(owners_of(self.texts, self.encoding, unit), dtype=np.int64)
+        """The unit of each piece, (T,), numbered from 0 in text order. Each special token is a unit of its own."""
+        groups = np.zeros(len(self.encoding), np.int64)
+        for number, pieces in enumerate(pieces_of_units(self.texts, self.encoding, unit)):
+            groups[pieces] = number
+        return groups
 
     def labels(self, unit: Unit) -> list[str]:
         """The text of each unit: its pieces (했: 하, 었), or its characters if the pieces are bytes."""
-        encoding, groups, names = self.encoding, self.groups(unit), []
-        for number, (start, end) in enumerate(self.spans(unit)):
-            members = np.flatnonzero(groups == number).tolist()
-            spelled = "".join(encoding.pieces[index].removeprefix("▁") for index in members)
-            of_text = self.texts[encoding.token_type_ids[members[0]]][start:end]
-            whole = unit == "eojeol" or (len(members) > 1 and len(spelled) > len(of_text))
-            names.append(of_text if whole and of_text else spelled)
+        encoding = self.encoding
+        names = []
+        units = pieces_of_units(self.texts, encoding, unit)
+        for pieces, (start, end) in zip(units, self.spans(unit), strict=True):
+            name = "".join(encoding.pieces[index].removeprefix("▁") for index in pieces)
+            of_text = self.texts[encoding.token_type_ids[pieces[0]]][start:end]
+            if of_text and (unit == "eojeol" or (len(pieces) > 1 and len(name) > len(of_text))):
+                name = of_text
+            names.append(name)
         return names
 
     def spans(self, unit: Unit) -> list[Span]:
         """The characters of each unit in its own text, (0, 0) for special tokens."""
-        groups = self.groups(unit)
-        runs = [np.flatnonzero(groups == number).tolist() for number in range(int(groups.max()) + 1)]
-        return [span_of([self.encoding.spans[index] for index in run], 0, len(run) - 1) for run in runs]
+        units = pieces_of_units(self.texts, self.encoding, unit)
+        return [span_of([self.encoding.spans[index] for index in pieces], 0, len(pieces) - 1) for pieces in units]
 
 
-def attention(model: Any, tokenizer: AnyTokenizer, text: str, pair: str | None = None) -> Attention:
+def attention(model: Network, tokenizer: AnyTokenizer, text: str, pair: str | None = None) -> Attention:
     """Attention of a model's encoder on a text or pair, in which `[MASK]` and the like are special tokens.
 
     model: any of korbert.modeling, in eval mode. ModelError for more pieces than it has positions, for weights that
@@ -98,7 +103,7 @@ def _attention_inputs(
     """Each layer's attention module with its inputs, (T, D) and a View, from one pass. Arguments: (1, T)."""
     seen: list[tuple[SelfAttention, Tensor, View]] = []
 
-    def note(module: Any, inputs: tuple[Any, ...]) -> None:
+    def note(module: SelfAttention, inputs: tuple[Tensor, Tensor, View]) -> None:
         hidden, _, view = inputs[:3]
         seen.append((module, hidden, view))
 

@@ -62,8 +62,10 @@ def attribute(
     with torch.inference_mode(False), torch.enable_grad():  # whatever the caller's mode
         logits = _logits_of(model, encoding)
         weight = model.encoder.token_weight.detach().clone()
-        whole, masked = weight[ids][None], weight[torch.where(special, ids, torch.full_like(ids, unknown))][None]
-        outputs, ends = logits(whole)[0].detach(), [scores(vectors)[0].detach() for vectors in (whole, masked)]
+        whole = weight[ids][None]
+        masked = weight[torch.where(special, ids, torch.full_like(ids, unknown))][None]
+        outputs = logits(whole)[0].detach()
+        ends = [scores(vectors)[0].detach() for vectors in (whole, masked)]
         by_type = {"single_label_classification": outputs.softmax(-1), "multi_label_classification": outputs.sigmoid()}
         probabilities = by_type.get(model.problem_type, outputs)
         order = probabilities.argsort(descending=True)[:most].tolist()
@@ -79,7 +81,8 @@ def attribute(
 
 def _logits_of(model: ClassificationModel, encoding: Encoding) -> Callable[[Tensor], Tensor]:
     """A function of the token embeddings of copies of a text: (B, T, E) -> (B, C)."""
-    device, weight = device_of(model), model.encoder.token_weight
+    device = device_of(model)
+    weight = model.encoder.token_weight
     columns = [encoding.input_ids, encoding.attention_mask, encoding.token_type_ids, encoding.boundaries]
     inputs = [torch.tensor([column], device=device) for column in columns]
     (table,) = (part for part in model.encoder.modules() if isinstance(part, nn.Embedding) and part.weight is weight)

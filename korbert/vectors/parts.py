@@ -4,7 +4,6 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import get_args
 
 import numpy as np
@@ -73,18 +72,21 @@ def parts_of(
     vectors_of = vectors_of_pieces(network, tokenizer, encodings, settings)
     parts = []
     for text, encoding, vectors in zip(texts, encodings, vectors_of, strict=True):
-        owners = owners_of((text,), encoding, unit)
-        inner = [index for index, special in enumerate(encoding.special_tokens_mask) if not special]
-        names, spans, rows = [], [], []
-        for _, run in groupby(inner, key=owners.__getitem__):
-            pieces = list(run)
-            span = span_of(encoding.spans, pieces[0], pieces[-1])
+        names = []
+        spans = []
+        rows = []
+        for pieces in pieces_of_units((text,), encoding, unit):
+            if encoding.special_tokens_mask[pieces[0]]:
+                continue
+            start, end = span_of(encoding.spans, pieces[0], pieces[-1])
             name = "".join(encoding.pieces[index].removeprefix("▁") for index in pieces)
             is_spelled = isinstance(tokenizer, Tokenizer) and "<0x" not in name  # without marks (##는) and bytes
-            if unit == "eojeol" or (unit == "morpheme" and not is_spelled):
-                name = text[slice(*span)]
-            names.append(encoding.pieces[pieces[0]] if unit == "piece" else name)
-            spans.append(span)
+            if unit == "piece":
+                name = encoding.pieces[pieces[0]]
+            elif unit == "eojeol" or not is_spelled:
+                name = text[start:end]
+            names.append(name)
+            spans.append((start, end))
             rows.append(vectors[pieces].mean(axis=0))
         parts.append(
             TextParts(text, unit, names, spans, np.array(rows, np.float32).reshape(len(rows), vectors.shape[1]))
@@ -96,7 +98,8 @@ def vectors_of_pieces(
     network: Network, tokenizer: AnyTokenizer, encodings: Sequence[Encoding], settings: VectorSettings
 ) -> list[NDArray[np.float32]]:
     """(T, D) of each encoding, special tokens included, in order; shortest first in the network. NotFinite for NaN."""
-    layers, device = settings.places(network.config.num_hidden_layers), device_of(network)
+    layers = settings.places(network.config.num_hidden_layers)
+    device = device_of(network)
     rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
     examples = Examples.of_rows(rows, [0] * len(encodings), tokenizer.pad_id)
     vectors: list[NDArray[np.float32]] = [np.zeros(0, np.float32)] * len(encodings)
@@ -110,14 +113,13 @@ def vectors_of_pieces(
     return vectors
 
 
-def owners_of(texts: Sequence[str], encoding: Encoding, unit: Unit) -> list[int]:
-    """The unit of each piece of one or two texts, numbered from 0 in text order. Each special token is its own unit.
+def pieces_of_units(texts: Sequence[str], encoding: Encoding, unit: Unit) -> list[list[int]]:
+    """The pieces of each unit of one or two texts, in text order. Each special token is a unit of its own.
 
     eojeol: split by white space. morpheme: those of the tokenizer; for one of `transformers`, its words.
     """
     later = [eojeols_after(text, []) for text in texts]  # by white space, torn words or not
-    numbers: dict[object, int] = {}
-    owners = []
+    pieces: dict[object, list[int]] = {}
     for index, special in enumerate(encoding.special_tokens_mask):
         segment = encoding.token_type_ids[index]
         key: object = ("piece", index)
@@ -125,5 +127,5 @@ def owners_of(texts: Sequence[str], encoding: Encoding, unit: Unit) -> list[int]
             key = (segment, encoding.morphemes[index])
         elif not special and unit == "eojeol":
             key = (segment, bisect_right(later[segment], encoding.spans[index][0]))
-        owners.append(numbers.setdefault(key, len(numbers)))
-    return owners
+        pieces.setdefault(key, []).append(index)
+    return list(pieces.values())

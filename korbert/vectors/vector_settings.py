@@ -1,11 +1,12 @@
 """How vectors of texts are made: layers, pooling, size. Imports no torch."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, TypedDict
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from korbert.errors import SettingsError
+from korbert.system import JsonObject
 from korbert.vectors.names import Mix, PoolingName, Side
 
 
@@ -23,16 +24,15 @@ class VectorSettings(BaseModel, frozen=True, extra="forbid"):
     size: int | None = Field(None, ge=1, description="keep only this many leading dimensions; none: all")
 
     @classmethod
-    def of(cls, values: dict[str, Any]) -> "VectorSettings":
+    def of(cls, values: JsonObject) -> "VectorSettings":
         """Raises SettingsError, which names the setting, for an invalid value."""
         try:
             return cls(**values)
         except ValidationError as error:
             first = error.errors()[0]
             name = ".".join(map(str, first["loc"])) or "vectors"
-            said = first["msg"].removeprefix("Value error, ")
             raise SettingsError(
-                "{name}: {said} (given: {first!r:.60})", name=name, said=said, first=first["input"]
+                "{name}: {said} (given: {first!r:.60})", name=name, said=first["msg"], first=first["input"]
             ) from None
 
     def places(self, count: int) -> tuple[int, ...]:
