@@ -25,7 +25,8 @@ from korbert.tokenization.vocabulary import FIRST_BYTE, MARK, SPECIAL, Vocabular
 
 __all__ = ["KorbertTokenizer"]
 
-_CLS, _SEP = SPECIAL.index("[CLS]"), SPECIAL.index("[SEP]")
+_CLS = SPECIAL.index("[CLS]")
+_SEP = SPECIAL.index("[SEP]")
 _FILES = {
     "vocab_file": "vocabulary.model",
     "record_file": "korbert_tokenizer.json",
@@ -129,7 +130,7 @@ class _Engine:
         self._calling = call_options(self._options)
         self._kiwi: Any = None
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type["_Engine"], tuple[dict[str, bytes]]]:
         return type(self), (self.files,)
 
     def encode(self, text: str) -> Pieces:
@@ -160,7 +161,7 @@ class KorbertTokenizer(PreTrainedTokenizer):
         pieces_file: str | None = None,
         words_file: str | None = None,
         probe_file: str | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         paths = (vocab_file, record_file, pieces_file, words_file, probe_file)
         files = {name: Path(path).read_bytes() for name, path in zip(_FILES.values(), paths, strict=True) if path}
@@ -183,14 +184,19 @@ class KorbertTokenizer(PreTrainedTokenizer):
         return len(self._names)
 
     def get_vocab(self) -> dict[str, int]:
-        """Piece -> id. A whole word that is a learned piece, too, has a space behind it here."""
+        """Piece -> id. A whole word that is a learned piece, too, has a space after it here."""
         return {**self._vocab, **self._added_tokens_encoder}
 
     def tokenize(
-        self, text: str, pair: str | None = None, add_special_tokens: bool = False, **kwargs: Any
+        self,
+        text: str,
+        pair: str | None = None,
+        add_special_tokens: bool = False,
+        split_special_tokens: bool | None = None,
+        **kwargs: object,
     ) -> list[str]:
         """The pieces of a text, without special tokens unless it holds them and split_special_tokens is False."""
-        return [entry.token for entry in self._entries(text, kwargs.get("split_special_tokens"))]
+        return [entry.token for entry in self._entries(text, split_special_tokens)]
 
     def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str, ...]:
         """Writes the files that this tokenizer was made from."""
@@ -203,7 +209,8 @@ class KorbertTokenizer(PreTrainedTokenizer):
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
         """Readable text: forms run together, bytes become characters."""
-        text, specials = bytearray(), set(self.all_special_tokens)
+        text = bytearray()
+        specials = set(self.all_special_tokens)
         for token in tokens:
             id = self._vocab.get(token)
             special = token in specials or (id is not None and id < FIRST_BYTE)
@@ -258,7 +265,8 @@ class KorbertTokenizer(PreTrainedTokenizer):
         for window, row in zip(windows, rows["input_ids"], strict=True):
             padding = [_Entry(self.pad_token_id, str(self.pad_token))] * (len(row) - len(window.ids))
             right = (options.padding_side or self.padding_side) == "right"
-            padded.append(_Window(window.entries + padding if right else padding + window.entries))
+            entries = window.entries + padding if right else padding + window.entries
+            padded.append(_Window(entries))
         types = options.return_token_type_ids
         if "token_type_ids" in self.model_input_names if types is None else types:
             rows["token_type_ids"] = [[entry.type for entry in window.entries] for window in padded]
@@ -280,7 +288,9 @@ class KorbertTokenizer(PreTrainedTokenizer):
         self, first: list[_Entry], second: list[_Entry] | None, options: SimpleNamespace
     ) -> list[tuple[list[_Entry], list[_Entry] | None]]:
         """What fits of a text or pair; with return_overflowing_tokens, all windows over the segment that is cut."""
-        strategy, max_length, stride = options.truncation_strategy, options.max_length, options.stride
+        strategy = options.truncation_strategy
+        max_length = options.max_length
+        stride = options.stride
         special = self.num_special_tokens_to_add(pair=second is not None) if options.add_special_tokens else 0
         surplus = len(first) + len(second or []) + special - (max_length or 0)
         if strategy == TruncationStrategy.DO_NOT_TRUNCATE or not max_length or surplus <= 0:
@@ -316,7 +326,8 @@ class KorbertTokenizer(PreTrainedTokenizer):
         """[CLS] first [SEP] second [SEP], or the segments alone."""
         cls, sep = (_Entry(id, self._names[id]) for id in (_CLS, _SEP))
         entries = [cls] * add_special_tokens
-        for segment, own in enumerate([first] if second is None else [first, second]):
+        segments = [first] if second is None else [first, second]
+        for segment, own in enumerate(segments):
             entries += [entry._replace(type=segment, segment=segment) for entry in own]
             entries += [sep._replace(type=segment)] * add_special_tokens
         return _Window(entries)
@@ -340,9 +351,9 @@ class KorbertTokenizer(PreTrainedTokenizer):
         entries: list[_Entry] = []
         if {entry.word for entry in joined} >= {number for number, word in enumerate(text) if word.strip()}:
             for entry in joined:
-                start, length = starts[entry.word or 0], len(text[entry.word or 0])
-                span = entry.span[0] - start, min(entry.span[1] - start, length)
-                entries.append(entry._replace(span=span))
+                place = entry.word or 0
+                end = min(entry.span[1] - starts[place], len(text[place]))
+                entries.append(entry._replace(span=(entry.span[0] - starts[place], end)))
             return entries
         for number, word in enumerate(text):
             own = [entry._replace(word=number) for entry in self._located(word, [], added)]
@@ -370,7 +381,7 @@ _Text = str | Sequence[str]  # or its words
 
 
 def _samples(text: Any, pair: Any, words: bool) -> tuple[list[tuple[_Text, _Text | None]] | None, bool]:
-    """(text and pair of each sample, whether a list was given); None for samples that are no texts.
+    """(text and pair of each sample, whether a list was given); None for samples that are not texts.
 
     words: each text is a list of words, and a pair in one argument a tuple of two lists.
     """
@@ -381,11 +392,12 @@ def _samples(text: Any, pair: Any, words: bool) -> tuple[list[tuple[_Text, _Text
         are_pairs = [isinstance(part, pair_type) and _is_list(part, words) for part in texts]
         samples = [tuple(part) if is_pair else (part, None) for part, is_pair in zip(texts, are_pairs, strict=True)]
     elif batched == _is_list(pair, words) and (not batched or len(pair) == len(text)):
-        samples = list(zip(texts, pair if batched else [pair], strict=True))
+        pairs = pair if batched else [pair]
+        samples = list(zip(texts, pairs, strict=True))
     else:
         raise ValueError("give as many pairs as texts: two texts, or two lists of the same length")
 
-    def is_text(part: Any) -> bool:
+    def is_text(part: object) -> bool:
         if words:
             return isinstance(part, (list, tuple)) and all(isinstance(word, str) for word in part)
         return isinstance(part, str)
@@ -394,6 +406,6 @@ def _samples(text: Any, pair: Any, words: bool) -> tuple[list[tuple[_Text, _Text
     return (samples if fit else None), batched
 
 
-def _is_list(text: Any, words: bool) -> bool:
+def _is_list(text: object, words: bool) -> bool:
     """Whether it holds texts, and is not one. words: a text is a list of words."""
     return isinstance(text, (list, tuple)) and not (words and (not text or isinstance(text[0], str)))

@@ -6,12 +6,12 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from korbert.errors import ModelError
-from korbert.messages import Message, argument, reason
+from korbert.messages import argument, reason
 from korbert.system import check_output, read_object, sha256_of, write_whole
 from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.tokenizer_settings import AnalyzerOptions, VocabularySettings
@@ -28,14 +28,6 @@ ACCEPT = "KORBERT_ACCEPT_KIWI"  # an environment variable, which worker processe
 _logger = logging.getLogger(__name__)
 
 
-def _names_of_files(files: dict[str, str]) -> dict[str, str]:
-    """Refuses paths, and records without the files that every tokenizer has."""
-    if not {MODEL, PIECES} <= files.keys() <= {MODEL, PIECES, WORDS, PROBE}:
-        names = ", ".join(sorted(files))
-        raise ValueError(Message("{names!r} are not the files of a tokenizer", names=names[:80]))
-    return files
-
-
 class _Record(BaseModel, strict=True):
     """The entries of the record that read() uses."""
 
@@ -45,7 +37,7 @@ class _Record(BaseModel, strict=True):
     analyzer: dict[str, Any]
     versions: dict[str, str]
     accepted: dict[str, str] = {}
-    files: Annotated[dict[str, str], AfterValidator(_names_of_files)]
+    files: dict[str, str]
 
 
 class Parts(NamedTuple):
@@ -127,6 +119,13 @@ def read(folder: Path, *, accept_kiwi: bool | None = None) -> Parts:
             name=name,
             first=first["msg"],
         ) from error
+    if not {MODEL, PIECES} <= record.files.keys() <= {MODEL, PIECES, WORDS, PROBE}:  # paths are refused, too
+        names = ", ".join(sorted(record.files))
+        raise ModelError(
+            "{folder}: files: {names!r} are not the files of a tokenizer: restore the file as it was saved",
+            folder=folder / RECORD,
+            names=names[:80],
+        )
     for name, expected in record.files.items():
         try:
             current = sha256_of(folder / name)

@@ -110,25 +110,22 @@ def analysis_of(text: str, stretches: list[Stretch], tokens: Iterable[list["Toke
 
     The columns are lists: arrays would cost a short text more than half of Kiwi's own time.
     """
-    forms: list[str] = []
-    tags: list[str] = []
-    starts: list[int] = []
-    ends: list[int] = []
-    sentences: list[int] = []
+    analysis = Analysis()
     for (_, offset, repaired, continues, _), own in zip(stretches, tokens, strict=True):
-        first = sentences[-1] + (not continues) if sentences else 0
+        first = analysis.sentences[-1] + (not continues) if analysis.sentences else 0
         for token in own:
             start: int = token.start
             end: int = token.end
             if repaired is not None:
                 start, end = repaired.span(start, end)
-            forms.append(token.form)
-            tags.append(sys.intern(token.tag))
-            starts.append(offset + start)
-            ends.append(offset + end)
-            sentences.append(first + token.sent_position)
+            analysis.forms.append(token.form)
+            analysis.tags.append(sys.intern(token.tag))  # Kiwi makes a new string for each token
+            analysis.starts.append(offset + start)
+            analysis.ends.append(offset + end)
+            analysis.sentences.append(first + token.sent_position)
     later = eojeols_after(text, stretches)
-    return Analysis(forms, tags, starts, ends, sentences, [bisect_right(later, start) for start in starts])
+    analysis.eojeols += [bisect_right(later, start) for start in analysis.starts]
+    return analysis
 
 
 def eojeols_after(text: str, stretches: list[Stretch] | None = None) -> list[int]:

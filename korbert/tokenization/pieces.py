@@ -6,7 +6,7 @@ Part of exported folders, as morphemes.py says.
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from itertools import accumulate, pairwise
 
 from korbert.tokenization.morphemes import Analysis
@@ -28,12 +28,12 @@ class Pieces:
     (한다: 하, ᆫ다) have its whole span. morphemes: index into the analysis. tags: of that morpheme.
     """
 
-    ids: list[int]
-    pieces: list[str]
-    boundaries: list[int]
-    spans: list[Span]
-    morphemes: list[int]
-    tags: list[str]
+    ids: list[int] = field(default_factory=list)
+    pieces: list[str] = field(default_factory=list)
+    boundaries: list[int] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+    morphemes: list[int] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -41,7 +41,7 @@ class Pieces:
     @classmethod
     def joined(cls, parts: Iterable["Pieces"]) -> "Pieces":
         """The parts one after the other. Numbers of morphemes stay as they are."""
-        joined = cls([], [], [], [], [], [])
+        joined = cls()
         for part in parts:
             for column in fields(cls):
                 getattr(joined, column.name).extend(getattr(part, column.name))
@@ -53,13 +53,9 @@ class Pieces:
 
 def pieces_of(analysis: Analysis, text: str, vocabulary: Vocabulary) -> Pieces:
     """The pieces of an analyzed text."""
-    ids: list[int] = []
-    pieces: list[str] = []
-    levels: list[int] = []
-    spans: list[Span] = []
-    morphemes: list[int] = []
-    tags: list[str] = []
-    last_sentence = last_eojeol = -1
+    pieces = Pieces()
+    last_sentence = -1
+    last_eojeol = -1
     columns = analysis.tags, analysis.starts, analysis.ends, analysis.sentences, analysis.eojeols
     for number, (form, tag, start, end, sentence, eojeol) in enumerate(zip(analysis.forms, *columns, strict=True)):
         initial = eojeol != last_eojeol
@@ -67,19 +63,19 @@ def pieces_of(analysis: Analysis, text: str, vocabulary: Vocabulary) -> Pieces:
         key = form if vocabulary.mark == "none" else marked(form, initial, vocabulary.mark)
         own = vocabulary.ids[key]
         if len(own) == 1:
-            spans.append((start, end))
+            pieces.spans.append((start, end))
         else:
-            spans += vocabulary.spans(key, form, start, end, text)
+            pieces.spans += vocabulary.spans(key, form, start, end, text)
         for id in own:
-            ids.append(id)
-            pieces.append(vocabulary.pieces[id])
-            levels.append(level)
-            morphemes.append(number)
-            tags.append(tag)
+            pieces.ids.append(id)
+            pieces.pieces.append(vocabulary.pieces[id])
+            pieces.boundaries.append(level)
+            pieces.morphemes.append(number)
+            pieces.tags.append(tag)
             level = CONTINUATION
         last_sentence = sentence
         last_eojeol = eojeol
-    return Pieces(ids, pieces, levels, spans, morphemes, tags)
+    return pieces
 
 
 def encode_with_special(text: str, encode: Callable[[str], Pieces], ids: Mapping[str, int]) -> Pieces:

@@ -24,7 +24,7 @@ from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.encoding import Frame
 from korbert.tokenization.folder import RECORD, write_files
 from korbert.tokenization.morphemes import Analysis
-from korbert.tokenization.pieces import CONTINUATION, MORPHEME, Pieces, Span
+from korbert.tokenization.pieces import CONTINUATION, MORPHEME, Pieces
 from korbert.tokenization.tokenizer import Tokenizer
 from korbert.tokenization.tokenizer_base import AnyTokenizer
 
@@ -168,9 +168,7 @@ class TransformersTokenizer(AnyTokenizer):
         ids: list[int] = encoding.ids
         if not special_tokens:
             ids = [self.unk_id if id in self._never_in_text else id for id in ids]
-        spans: list[Span] = []
-        levels: list[int] = []
-        words: list[int] = []
+        pieces = Pieces(ids, list(encoding.tokens), tags=[""] * len(ids))
         word = -1
         last_start = -1
         for name, (start, end) in zip(encoding.tokens, encoding.offsets, strict=True):
@@ -185,10 +183,10 @@ class TransformersTokenizer(AnyTokenizer):
                 level = MORPHEME
                 word += 1
                 last_start = start
-            spans.append((start, end))
-            levels.append(level)
-            words.append(max(word, 0))
-        return Pieces(ids, list(encoding.tokens), levels, spans, words, [""] * len(ids))
+            pieces.spans.append((start, end))
+            pieces.boundaries.append(level)
+            pieces.morphemes.append(max(word, 0))
+        return pieces
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         ids = [int(id) for id in ids]

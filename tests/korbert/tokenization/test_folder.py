@@ -38,7 +38,7 @@ def test_changed_and_missing_files_are_refused(saved, name):
         ({"vocabulary": []}, "vocabulary: Input should be a valid dictionary"),
         ({"digest": "0" * 64}, "the digest is .*, 000000000000 when it was saved"),
         ({"files": {"vocabulary.model": None}}, r"files\.vocabulary\.model: Input should be a valid string"),
-        ({"files": {}}, "files: Value error, '' are not the files of a tokenizer: restore the file as it was saved"),
+        ({"files": {}}, "files: '' are not the files of a tokenizer: restore the file as it was saved"),
         (None, "is no tokenizer, it has no korbert_tokenizer.json"),
         ("{", "cannot be read"),
         ("[]", "format None, this korbert reads 1"),
