@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from korbert.errors import ModelError
+from korbert.messages import Message
 from korbert.modeling import EncoderConfig, models
 from korbert.system import JsonObject
 from korbert.tokenization import FIRST_PIECE
@@ -168,9 +169,9 @@ _SHARED = (
     "pad_token_id",
 )
 _OURS = {  # of modeling_korbert.py -> how to have a `bert` without it, which has no such class
-    "boundary_embedding": "train one without",
-    "overlap_embedding": "fine-tune with overlap = false",
-    "piece_weights": "fine-tune with piece_weights = false",
+    "boundary_embedding": Message("train one without"),
+    "overlap_embedding": Message("fine-tune with overlap = false"),
+    "piece_weights": Message("fine-tune with piece_weights = false"),
 }
 _HEAD_NAMES = (  # of modeling_korbert.py: an encoder is fine-tuned under any of them
     "ForMaskedLM",

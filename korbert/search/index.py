@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from korbert.embedder import TEXTS_AT_ONCE, as_texts
 from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
 from korbert.folders import is_on_hub, lasting
-from korbert.messages import argument
+from korbert.messages import Message, argument
 from korbert.model import Model
 from korbert.search import database as store
 from korbert.search.filters import numbers_where
@@ -82,7 +82,7 @@ class Index:
         self._size: int = facts["size"]
         self._identity: str = facts["identity"]
         self._cache = VectorCache(self._size)
-        self.way, self.why = default_way(self.model) if self._size else ("words", "the index has no vectors")
+        self.way, self.why = default_way(self.model) if self._size else ("words", Message("the index has no vectors"))
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
@@ -386,10 +386,10 @@ def default_way(model: Model) -> tuple[SearchWay, str]:
     less than words alone: see "Search" in benchmarks/RESULTS.md. Of those that were, validation says whether they help.
     """
     if not isinstance(model.kind, Embedding) or model.kind.learns != "pairs":
-        return "words", "the model was not trained for search"
+        return "words", Message("the model was not trained for search")
     if model.kind.cosine_weight:
-        return "both", "they found more than words alone on the pairs that the model was validated on"
-    return "words", "vectors found nothing more on the pairs that the model was validated on"
+        return "both", Message("they found more than words alone on the pairs that the model was validated on")
+    return "words", Message("vectors found nothing more on the pairs that the model was validated on")
 
 
 def rerank_kind(model: Model, name: object = "this model") -> Rerank:

@@ -94,8 +94,8 @@ def test_other_configs_are_refused(copy, tmp_path, changes, message):
 def test_an_index_may_name_only_safetensors(copy, tmp_path):
     """A pickle behind it would run its code."""
     for index, said in (
-        ({"weight_map": {"a": "m.safetensors", "b": "pytorch_model.bin"}}, "'pytorch_model.bin' is not a safetensors file"),
-        ({"weight_map": {"a": "../other/model.safetensors"}}, "'../other/model.safetensors' is not a safetensors file"),
+        ({"weight_map": {"a": "m.safetensors", "b": "pytorch_model.bin"}}, "'pytorch_model.bin' is not a safetensors"),
+        ({"weight_map": {"a": "../other/model.safetensors"}}, "'../other/model.safetensors' is not a safetensors"),
         ({"weight_map": []}, "cannot be read"),
         ([], "cannot be read"),
     ):

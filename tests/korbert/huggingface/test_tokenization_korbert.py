@@ -105,7 +105,8 @@ def test_the_chosen_segment_is_truncated_at_the_chosen_side(tiny_tokenizer, thei
     kept = (got[1:end], got[end + 1 : -1])
     for part, whole in zip(kept, (first, second), strict=True):
         assert part == (whole[: len(part)] if side == "right" else whole[len(whole) - len(part) :])
-    assert (kept[0] == first, kept[1] == second) == (strategy == "only_second", strategy == "only_first")
+    assert (kept[0] == first) == (strategy == "only_second")
+    assert (kept[1] == second) == (strategy == "only_first")
 
 
 def test_characters_words_and_tokens_are_mapped(theirs):

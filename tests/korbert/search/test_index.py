@@ -26,7 +26,7 @@ from sklearn.neighbors import NearestNeighbors
 from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.model import Model
 from korbert.modeling import EmbeddingModel, PretrainingModel, save_model
-from korbert.search import Index, database, index, nearest, words
+from korbert.search import Added, Index, database, index, nearest, words
 from korbert.search.hits import shared_letters
 from korbert.search.words import read_texts, terms_of_tags
 from korbert.vectors.names import SearchWay
@@ -138,7 +138,7 @@ def test_a_text_with_a_known_id_replaces(filled):
     assert re.fullmatch(r"<Index .*: searched by words, as the model was not trained .*>", repr(filled))
     assert re.fullmatch(r"<Tokenizer of [\d,]+ pieces: \w{12}>", repr(filled.model.tokenizer))
     added = filled.add([("t0", "오늘은 눈이 온다"), ("t1", TEXTS[1]), ("new", "눈")])
-    assert (added.new, added.replaced, added.unchanged) == (1, 1, 1)
+    assert added == Added(new=1, replaced=1, unchanged=1)
     assert dict(filled)["t0"] == "오늘은 눈이 온다"
     assert len(filled) == len(TEXTS) + 1
     assert [hit.id for hit in filled.search("눈", way="words")[0]] == ["new", "t0"]
@@ -504,7 +504,7 @@ def test_a_text_that_another_writer_changes_meanwhile(filled, encoder, monkeypat
 
     monkeypatch.setattr(index, "read_texts", overtaken)
     added = filled.add(PAIRS)
-    assert (added.new, added.replaced, added.unchanged) == (1, 1, len(PAIRS) - 2)
+    assert added == Added(new=1, replaced=1, unchanged=len(PAIRS) - 2)
     assert sorted(filled) == PAIRS
     assert shown(filled.search(TEXTS[0], 1)) == shown(other.search(TEXTS[0], 1))
 

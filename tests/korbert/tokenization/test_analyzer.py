@@ -1,4 +1,3 @@
-import random
 import subprocess
 import sys
 import unicodedata
@@ -159,14 +158,17 @@ def spaced(text):
 
 @pytest.mark.parametrize("text", REVIEWS)
 def test_a_space_between_all_letters_changes_no_morpheme(analyzer, text):
-    torn, whole = analyzer.analyze(spaced(text)), analyzer.analyze(text.replace(" ", ""))
-    assert (torn.forms, torn.tags, torn.sentences) == (whole.forms, whole.tags, whole.sentences)
+    torn = analyzer.analyze(spaced(text))
+    whole = analyzer.analyze(text.replace(" ", ""))
+    assert torn.forms == whole.forms
+    assert torn.tags == whole.tags
+    assert torn.sentences == whole.sentences
     assert set(torn.eojeols) == {0}
     for start, end, own_start, own_end in zip(torn.starts, torn.ends, whole.starts, whole.ends, strict=True):
         assert spaced(text)[start:end].replace(" ", "") == text.replace(" ", "")[own_start:own_end]
 
 
-def test_lines_beside_a_torn_one_are_analysed_as_alone(analyzer):
+def test_lines_around_a_torn_one_are_analysed_as_if_alone(analyzer):
     analysis = analyzer.analyze(f"앞의 줄이다.\n  {spaced(REVIEWS[0])} \n뒤의 줄이다.")
     outside = [form for form, sentence in zip(analysis.forms, analysis.sentences, strict=True) if sentence != 1]
     assert outside == analyzer.analyze("앞의 줄이다.").forms + analyzer.analyze("뒤의 줄이다.").forms
@@ -188,23 +190,15 @@ def test_invisible_characters_and_normal_forms_change_nothing(analyzer):
 
 def test_a_long_torn_line_is_one_eojeol(analyzer):
     text = f"앞 줄\n{'갑 을 ' * 400}\n뒤 줄"
-    analysis = analyzer.analyze(text)
-    assert max(analysis.eojeols) == 4  # two, the long line, two
-    (batch,) = analyzer.analyze_many([text])
-    assert batch == analysis
+    assert max(analyzer.analyze(text).eojeols) == 4  # two, the long line, two
 
 
-@given(st.lists(st.text("가나다abc. \t\u200b\u1112\u1161", max_size=12), max_size=60), st.integers(0, 9))
-def test_any_text_has_spans_in_order_and_batches_agree(analyzer, texts, seed):
+@given(st.lists(st.text("가나다abc. \t\u200b\u1112\u1161", max_size=12), max_size=60))
+def test_any_text_has_spans_in_order(analyzer, texts):
     text = " ".join(texts) + "\n" + spaced("".join(texts))
     analysis = analyzer.analyze(text)
     assert all(0 <= start <= end <= len(text) for start, end in zip(analysis.starts, analysis.ends, strict=True))
     assert analysis.eojeols == sorted(analysis.eojeols)
-    (batch,) = analyzer.analyze_many([text])
-    assert batch == analysis
-    shuffled = list(REVIEWS)
-    random.Random(seed).shuffle(shuffled)
-    assert next(iter(analyzer.analyze_many([text, *shuffled]))) == analysis
 
 
 @pytest.mark.parametrize("length", [10, MAX_RUN, 5 * MAX_RUN])
