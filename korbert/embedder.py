@@ -17,7 +17,7 @@ from korbert.errors import SettingsError
 from korbert.modeling import EmbeddingModel, Network, OnnxEncoder, digest_of, quantizable, quantized
 from korbert.system import EXTRAS, cores, package
 from korbert.tasks.passages import MANY_TEXTS
-from korbert.tokenization import AnyTokenizer, Encoding, behind
+from korbert.tokenization import AnyTokenizer, Encoding, with_prompt
 from korbert.training import (
     Batch,
     Examples,
@@ -151,7 +151,7 @@ class Embedder:
                 size=settings.size,
                 width=width,
             )
-        if not settings.reads_last(last) and isinstance(self.network.encoder, OnnxEncoder):
+        if settings.places(last) != (last,) and isinstance(self.network.encoder, OnnxEncoder):
             raise SettingsError("layer: an encoder in an ONNX file has only its last layer: omit layer")
         return settings
 
@@ -211,9 +211,9 @@ class Embedder:
         last = self.network.config.num_hidden_layers
         if prompt := self.prompt(settings.side):
             pieces = self.tokenizer.encode_pieces(prompt)
-            encodings = [behind(pieces, encoding, self.max_length) for encoding in encodings]
-        network = self.fast_network if settings.reads_last(last) else self.network
+            encodings = [with_prompt(pieces, encoding, self.max_length) for encoding in encodings]
         layers = settings.places(last)
+        network = self.fast_network if layers == (last,) else self.network
 
         def vector_of(model: nn.Module, batch: Batch) -> Tensor:
             hidden = hidden_of(model, batch, settings, layers).float()

@@ -12,8 +12,8 @@ from korbert.modeling import EncoderConfig, models
 from korbert.system import JsonObject
 from korbert.tokenization import FIRST_PIECE
 
+# Naming scheme of weights. ALBERT is a `bert` with shared layers; ELECTRA may have narrow embeddings, too.
 Family = Literal["bert", "modern", "albert", "electra"]
-"""Naming scheme of weights. ALBERT is a `bert` with shared layers; ELECTRA may have narrow embeddings, too."""
 
 Names = Mapping[str, tuple[str, ...]]  # our module -> theirs; several of theirs are concatenated by rows
 

@@ -86,7 +86,7 @@ class Index:
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        """A connection to the index in the folder, which is opened anew if it is not the one that was opened."""
+        """A connection to the index in the folder, which is opened again if another one is there now."""
         with store.reading(self.folder) as database:
             if store.read_meta(database, "identity") != self._identity:
                 self._open(database)

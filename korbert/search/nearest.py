@@ -23,7 +23,7 @@ from korbert.search.hits import Ranking
 
 _ROWS_AT_ONCE = 4_096
 _SAMPLE = 1_000  # vectors whose mean is subtracted
-_BLOCK = 32  # numbers that torch's kernel of 8-bit products reads at a time: it would read behind shorter rows
+_BLOCK = 32  # numbers that torch's kernel of 8-bit products reads at a time: it would read past the end of shorter rows
 _ROUNDING = 2.0**-8  # of bfloat16, relative
 
 

@@ -2,11 +2,11 @@ from .analyzer import Analyzer as Analyzer
 from .encoding import Encoding as Encoding
 from .encoding import Frame as Frame
 from .encoding import assemble as assemble
-from .encoding import behind as behind
 from .encoding import fitted as fitted
 from .encoding import pad_batch as pad_batch
 from .encoding import span_of as span_of
 from .encoding import span_to_pieces as span_to_pieces
+from .encoding import with_prompt as with_prompt
 from .extending import extended as extended
 from .extending import new_entries as new_entries
 from .extending import other_options as other_options

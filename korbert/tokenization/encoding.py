@@ -84,7 +84,7 @@ def assemble(first: Pieces, second: Pieces | None, frame: Frame, max_length: int
     )
 
 
-def behind(prompt: Pieces, encoding: Encoding, max_length: int) -> Encoding:
+def with_prompt(prompt: Pieces, encoding: Encoding, max_length: int) -> Encoding:
     """The encoding of a text with a prompt after [CLS]; beyond max_length, the last pieces of the text are cut."""
     end = min(len(encoding) - 1, max_length - 1 - len(prompt))
     begun = assemble(prompt, None, Frame(encoding.input_ids[0], encoding.input_ids[-1]))

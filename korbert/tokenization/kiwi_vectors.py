@@ -64,7 +64,7 @@ def morpheme_vectors(kiwi: "Kiwi", morphemes: Sequence[tuple[str, str]]) -> tupl
             names[token.form, token.tag] = id
 
     def target(form: str, tag: str) -> int | tuple[str, str] | None:
-        """What Kiwi takes for a morpheme. An allomorph (는) is no entry, and has the vector of one (은)."""
+        """What Kiwi takes for a morpheme. An allomorph (는) is not an entry, and has the vector of one (은)."""
         if (form, tag) in names:
             return names[form, tag]
         try:

@@ -209,7 +209,8 @@ def processor_of(model: bytes) -> Any:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError as error:
         raise ModelError(
-            "the vocabulary is no SentencePiece model ({error}): learn it with korbert.tokenization.learn", error=error
+            "the vocabulary is not a SentencePiece model ({error}): learn it with korbert.tokenization.learn",
+            error=error,
         ) from error
     names = processor.id_to_piece([*range(len(SPECIAL)), FIRST_BYTE, FIRST_PIECE - 1])
     if names != [*SPECIAL, "<0x00>", "<0xFF>"]:

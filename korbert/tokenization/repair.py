@@ -75,7 +75,7 @@ def repair(text: str) -> Repaired | None:
 
 
 def is_torn(line: str) -> bool:
-    """Whether spaces tear words apart: at least two lone syllables that are no usual words, and a fifth of the eojeols.
+    """Whether spaces tear words apart: at least two lone syllables that are rare as words, and a fifth of the eojeols.
 
     True for 1 in 200 of NSMC's test reviews and 1 in 1,200 lines of Wikipedia; for 97 % of the reviews with a space
     between all letters, and 37 % with a fifth of the places changed (benchmarks/RESULTS.md, "Spacing").

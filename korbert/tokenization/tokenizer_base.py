@@ -89,8 +89,8 @@ class AnyTokenizer(ABC):
     ) -> list[Encoding]:
         """The encode() of each text, in order.
 
-        workers: threads of Kiwi, beside the caller's; 0: the caller's alone. Tokenizers of `transformers` ignore it, as
-        they have threads of their own.
+        workers: threads of Kiwi, in addition to the caller's; 0: the caller's alone. Tokenizers of `transformers`
+        ignore it, as they have threads of their own.
         """
         seconds = [None] * len(texts) if pairs is None else pairs
         if len(seconds) != len(texts):

@@ -40,7 +40,9 @@ def _form(form: str) -> str:
     form = unicodedata.normalize("NFC", form)
     if not is_form(form):
         raise ValueError(
-            Message("{form!r} is no form: a word has at least one character and no space, control or ▁", form=form)
+            Message(
+                "{form!r} cannot be a word: a word has at least one character and no space, control or ▁", form=form
+            )
         )
     return form
 
@@ -58,7 +60,7 @@ class UserWord(BaseModel, frozen=True, extra="forbid"):
     @classmethod
     def _tag_of_kiwi(cls, tag: str) -> str:
         if not _TAGS.fullmatch(tag):
-            raise ValueError(Message("{tag!r} is no part of speech of Kiwi, such as NNP, NNG, VV or MAG", tag=tag))
+            raise ValueError(Message("{tag!r} is not a part of speech of Kiwi, such as NNP, NNG, VV or MAG", tag=tag))
         return tag
 
 
@@ -67,7 +69,7 @@ def read_user_words(path: Path) -> tuple[UserWord, ...]:
     0). Blank lines and lines that begin with # are skipped.
 
     Raises CorpusError, naming file and line, for bytes that are not UTF-8, a line of more than three fields or with
-    commas instead of tabs, a form with spaces, an unknown part of speech, a score that is no number, and a repeated
+    commas instead of tabs, a form with spaces, an unknown part of speech, a score that is not a number, and a repeated
     form and tag.
     """
     try:
@@ -183,7 +185,7 @@ class VocabularySettings(BaseModel, frozen=True, extra="forbid"):
     def _words_differ(cls, words: tuple[str, ...]) -> tuple[str, ...]:
         words = tuple(map(_form, words))
         if repeated := sorted(word for word, times in Counter(words).items() if times > 1):
-            raise ValueError(Message("{word!r} stands there twice: once is enough", word=repeated[0]))
+            raise ValueError(Message("{word!r} is there twice: once is enough", word=repeated[0]))
         return words
 
     @model_validator(mode="after")

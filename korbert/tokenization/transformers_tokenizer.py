@@ -104,7 +104,7 @@ class TransformersTokenizer(AnyTokenizer):
             record = read_object(folder / RECORD)
             if record.get("kind") != KIND or record.get("format") != FORMAT:
                 raise ModelError(
-                    "{folder}: is no record of a tokenizer of transformers, format {format}",
+                    "{folder}: is not the record of a tokenizer of transformers, format {format}",
                     folder=folder / RECORD,
                     format=FORMAT,
                 )

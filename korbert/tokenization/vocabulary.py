@@ -15,7 +15,7 @@ RESERVED = 123  # entries for tasks to come
 FIRST_BYTE = len(SPECIAL) + RESERVED  # 128
 FIRST_PIECE = FIRST_BYTE + 256  # 384
 MARK = "▁"  # where a morpheme or an eojeol begins, as in SentencePiece; typed in a text it is spelled in bytes
-TYPED = "\uffff"  # a ▁ of the text in a key, so that it is no mark
+TYPED = "\uffff"  # a ▁ of the text in a key, so that it is not a mark
 
 Span = tuple[int, int]  # half-open, in code points of the text as given
 
@@ -59,7 +59,7 @@ def slices(form: str, sizes: Sequence[int]) -> list[Span]:
 
 
 def piece_spans(form: str, cuts: Sequence[Span], start: int, surface: str) -> list[Span]:
-    """The span of each piece in the text: its own characters, or the whole morpheme where its form is no slice of it.
+    """The span of each piece in the text: its own characters; the whole morpheme where its form is not a slice of it.
 
     cuts: as `slices` gives them. surface: the characters of the morpheme, which begin at `start`.
     """

@@ -12,8 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from korbert.modeling import Encoder, SelfAttention, TransformersEncoder, View
-from korbert.modeling import Model as Network
+from korbert.modeling import Encoder, Network, SelfAttention, TransformersEncoder, View
 from korbert.tokenization import AnyTokenizer, Encoding, span_of
 from korbert.tokenization.pieces import Span
 from korbert.training import NotFinite, device_of

@@ -60,7 +60,7 @@ def test_without_new_words_it_is_the_same(tiny_tokenizer):
     known = next(piece for piece in tiny_tokenizer.tokens(range(384, 2000)) if len(piece) > 1)
     assert extended(tiny_tokenizer, [], AnalyzerOptions()) is tiny_tokenizer
     assert extended(tiny_tokenizer, [known], AnalyzerOptions()).digest == tiny_tokenizer.digest
-    with pytest.raises(SettingsError, match=r"words added to a tokenizer: .*'두 말' is no form.*: change the words"):
+    with pytest.raises(SettingsError, match=r"words added to .*'두 말' cannot be a word.*: change the words"):
         extended(tiny_tokenizer, ["두 말"], AnalyzerOptions())
 
 

@@ -115,7 +115,7 @@ def test_recorded_sentences_tell_how_many_pieces_change(tiny_tokenizer, tmp_path
 
 def test_a_foreign_model_is_refused(tiny_tokenizer):
     for model, mark, said in (
-        (b"nonsense", "none", "is no SentencePiece model"),
+        (b"nonsense", "none", "is not a SentencePiece model"),
         (tiny_tokenizer.parts.model, "eojeol", "the vocabulary lacks ▁, but mark = 'eojeol'"),
     ):
         with pytest.raises(ModelError, match=said):

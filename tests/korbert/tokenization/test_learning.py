@@ -142,9 +142,9 @@ def test_counts_that_give_no_vocabulary_are_refused(counts, settings, message):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"words": ("두 낱말",)}, "is no form"),
-        ({"words": ("가▁",)}, "is no form"),
-        ({"words": ("가", "가")}, "stands there twice"),
+        ({"words": ("두 낱말",)}, "cannot be a word"),
+        ({"words": ("가▁",)}, "cannot be a word"),
+        ({"words": ("가", "가")}, "is there twice"),
         ({"size": 385, "words": ("가",)}, "leave none to learn"),
     ],
 )

@@ -137,7 +137,7 @@ def test_damaged_folders_are_refused(tokenizers, tmp_path):
     with pytest.raises(ModelError, match="cannot be read"):
         load_tokenizer(tmp_path)
     (tmp_path / "korbert_tokenizer.json").write_text('{"kind": "transformers", "format": 9}', encoding="utf-8")
-    with pytest.raises(ModelError, match="is no record of a tokenizer of transformers, format 1"):
+    with pytest.raises(ModelError, match="is not the record of a tokenizer of transformers, format 1"):
         load_tokenizer(tmp_path)
 
 

@@ -30,9 +30,9 @@ def test_a_file_of_words_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ("가나\n나다 라마\n", "line 2: '나다 라마' is no form: a word has at least one character and no space"),
-        ("\tNNP\n", "line 1: '' is no form"),
-        ("가나\tNOUN\n", "line 1: 'NOUN' is no part of speech of Kiwi"),
+        ("가나\n나다 라마\n", "line 2: '나다 라마' cannot be a word: a word has at least one character and no space"),
+        ("\tNNP\n", "line 1: '' cannot be a word"),
+        ("가나\tNOUN\n", "line 1: 'NOUN' is not a part of speech of Kiwi"),
         ("가나\tNNP\t많이\n", "line 1: score: Input should be a valid number.*, not '많이'"),
         ("가나\tNNP\tnan\n", "line 1: score: "),
         ("가나\tNNP\t1\t2\n", "line 1: 4 fields between tabs in "),
