@@ -33,7 +33,8 @@ def scores_of(model: Any, queries: list[str], texts: list[str]) -> tuple[Scores,
     with tempfile.TemporaryDirectory() as folder:
         index = Index.create(folder, model)
         index.add((str(row), text) for row, text in enumerate(texts))
-        asked = index._vectors([encoding for encoding, _ in read], "query")
+        settings = index.settings.model_copy(update={"side": "query"})
+        asked = index.model.pooled([encoding for encoding, _ in read], settings)
         with reading(index.folder) as database:
             numbers, vectors = zip(*database.execute("SELECT number, vector FROM vectors ORDER BY number"), strict=True)
             words = np.stack([word_scores(database, terms) for _, terms in read])

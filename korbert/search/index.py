@@ -28,8 +28,7 @@ from korbert.tasks.kinds.embedding import Embedding
 from korbert.tasks.kinds.rerank import Rerank
 from korbert.tasks.passages import MANY_TEXTS
 from korbert.tasks.retrieval import fused, weight_among
-from korbert.tokenization import Encoding
-from korbert.vectors import SearchWay, Side, VectorArgs, VectorSettings
+from korbert.vectors import SearchWay, VectorArgs, VectorSettings
 
 _DEPTH = 100  # at least this many ranks of each ranking are fused
 _RERANKED = _REORDERED = 50  # hits that a reranker reads; that shared letters reorder
@@ -218,7 +217,10 @@ class Index:
         new = {id: text for id, text, _ in texts if id not in there or there[id].text != text}
         workers = cores() if len(new) > MANY_TEXTS else 0
         read = list(read_texts(self.model.tokenizer, list(new.values()), self.model.max_length, workers))
-        vectors = self._vectors([encoding for encoding, _ in read], "passage")
+        vectors = np.zeros((len(read), 0), np.float32)
+        if self._size:
+            settings = self.settings.model_copy(update={"side": "passage"})
+            vectors = self.model.pooled([encoding for encoding, _ in read], settings)
         made = {id: (terms, vector) for id, (_, terms), vector in zip(new, read, vectors, strict=True)}
         again = []
         gone = []
@@ -289,7 +291,8 @@ class Index:
             among = None if where is None else numbers_where(database, where)
             vectors = np.zeros((len(read), 0), np.float32)
             if way != "words":
-                vectors = self._vectors([encoding for encoding, _ in read], "query")
+                settings = self.settings.model_copy(update={"side": "query"})
+                vectors = self.model.pooled([encoding for encoding, _ in read], settings)
             depth = max(top, _RERANKED) if reranker else top
             results = [
                 self._search(database, way, query, terms, vector, depth, among)
@@ -353,12 +356,6 @@ class Index:
         terms = store.read_meta(database, "length") / max(store.read_meta(database, "texts"), 1)
         letters = weight_among(terms, LETTERS_WEIGHT) if terms < SHORT_TERMS else 0.0
         return weight_among(terms, self.model.kind.cosine_weight), letters
-
-    def _vectors(self, encodings: list[Encoding], side: Side) -> NDArray[np.float32]:
-        if not self._size:
-            return np.zeros((len(encodings), 0), np.float32)
-        settings = self.settings.model_copy(update={"side": side})
-        return self.model.pooled(encodings, settings)
 
 
 def model_of(folder: str | Path) -> str:
