@@ -25,7 +25,7 @@ def check_spans(tokenizer, text):
     """The laws of spans (docs/architecture.md)."""
     analysis = tokenizer.analyzer.analyze(text)
     found = tokenizer.pieces(analysis, text)
-    assert {len(column) for column in vars(found).values()} == {len(found)}
+    assert {len(getattr(found, name)) for name in found.__slots__} == {len(found)}
     assert all(0 <= start <= end <= len(text) for start, end in found.spans)
     covered = {place for span in found.spans for place in range(*span)}
     unseen = [char for place, char in enumerate(text) if place not in covered]
