@@ -161,7 +161,7 @@ def foreign(tmp_path_factory):
     from foreign_folders import CONFIGS, TOKENIZERS, foreign_tokenizer
 
     from korbert.modeling.adapters.transformers_config import CLASSES
-    from korbert.modeling.adapters.transformers_package import quietly
+    from korbert.system.transformers_package import quietly
 
     made: dict[str, Path] = {}
 

@@ -18,8 +18,8 @@ from korbert.modeling import (
     their_config,
 )
 from korbert.modeling.adapters.transformers_config import CLASSES
-from korbert.modeling.adapters.transformers_package import quietly, reason_of
 from korbert.system import check_folder, read_json, read_object
+from korbert.system.transformers_package import quietly, reason_of
 from korbert.tokenization import TransformersTokenizer
 
 

@@ -18,8 +18,8 @@ from typing import Any
 from korbert.errors import ModelError
 from korbert.folders import tokenizer_folder
 from korbert.messages import Message, reason
-from korbert.modeling.adapters.transformers_package import quietly, reason_of
 from korbert.system import package, read_object, read_small
+from korbert.system.transformers_package import quietly, reason_of
 from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.encoding import Frame
 from korbert.tokenization.folder import RECORD, write_files

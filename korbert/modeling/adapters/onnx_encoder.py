@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from korbert.errors import ModelError
-from korbert.modeling.adapters.transformers_package import reason_of
 from korbert.modeling.config import EncoderConfig, check_row
 from korbert.system import package
+from korbert.system.transformers_package import reason_of
 
 _PLACES_AT_ONCE = 4_096  # rows x length per pass: attention holds a length x length matrix per row and head
 _FEWEST_PLACES = 512  # of a pass, where rows are divided among threads

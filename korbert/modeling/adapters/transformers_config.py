@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from korbert.errors import ModelError
-from korbert.modeling.adapters.transformers_package import quietly, reason_of
 from korbert.modeling.config import TransformersConfig
 from korbert.system import package
+from korbert.system.transformers_package import quietly, reason_of
 
 CLASSES: Mapping[str, str] = {  # model_type -> the class without a head
     "albert": "AlbertModel",

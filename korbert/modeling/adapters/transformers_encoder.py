@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from korbert.errors import ModelError
 from korbert.modeling.adapters.transformers_config import class_of, options, their_config
-from korbert.modeling.adapters.transformers_package import quietly
 from korbert.modeling.config import AnyConfig, TransformersConfig, check_row
 from korbert.modeling.encoder import Encoder
+from korbert.system.transformers_package import quietly
 
 
 class TransformersEncoder(nn.Module):
