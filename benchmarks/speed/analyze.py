@@ -13,6 +13,7 @@ The two cores of a small machine are often two threads of one core, where nothin
 """
 
 import argparse
+import importlib
 import multiprocessing
 import os
 import statistics
@@ -131,7 +132,8 @@ def main() -> None:
     parser.add_argument("--scaling", action="store_true", help="what so many workers make of the time of one, as well")
     record.add_option(parser)
     given = parser.parse_args()
-    stage._load_analyzer = load_analyzer
+    # By the module's name: worker processes of the stage do not see what is defined in `__main__`.
+    stage._load_analyzer = importlib.import_module("benchmarks.speed.analyze").load_analyzer
     texts = enough_texts(given.files, given.seconds, given.workers)
     lines = [line for text in texts for line in text.split("\n") if line]
     print(f"{len(texts):,} documents, {len(lines):,} lines, {sum(len(line.encode()) for line in lines) / 1e6:.1f} MB")

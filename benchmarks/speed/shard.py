@@ -8,6 +8,7 @@ second on two cores.
 """
 
 import argparse
+import importlib
 import os
 import statistics
 import tempfile
@@ -74,7 +75,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     record.add_option(parser)
     given = parser.parse_args()
-    stage.load_tokenizer = load_tokenizer
+    # By the module's name: worker processes of the stage do not see what is defined in `__main__`.
+    stage.load_tokenizer = importlib.import_module("benchmarks.speed.shard").load_tokenizer
     parts = part_files(given.morphemes)
     tokenizer = Tokenizer.load(given.tokenizer)
     rates = []
