@@ -18,6 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import korbert
+from benchmarks import record
 from korbert import search
 from korbert.errors import KorbertError
 
@@ -96,6 +97,7 @@ def main() -> None:
     parser.add_argument("model")
     parser.add_argument("--copies", type=int, default=340)
     parser.add_argument("--seed", type=int, default=59)
+    record.add_option(parser)
     given = parser.parse_args()
     model = korbert.load(given.model, "cpu")
     with tempfile.TemporaryDirectory(prefix="korbert-damaged-") as folder:
@@ -130,6 +132,9 @@ def main() -> None:
                 counts["all"][name] += is_so
             if differs or facts["raw error"]:
                 print(number, kind, how, answer[:200] if how == "raw" else "", checked, said[:200], flush=True)
+        rows = [[name, *(counts[kind][name] for kind in counts)] for name in counts["all"]]
+        title = "Copies of an index, each damaged once"
+        record.write(given.record, "damaged-index", [record.table(title, ["copies", *counts], rows)])
         for name in counts["all"]:
             print(f"{name:45}", *(f"{kind} {counts[kind][name]:4}" for kind in counts))
 

@@ -31,6 +31,7 @@ from typing import Any
 import torch
 
 import korbert
+from benchmarks import record
 from korbert.errors import KorbertError
 from korbert.modeling import EncoderConfig, models, save_model
 from korbert.pipelines import cli
@@ -39,6 +40,13 @@ from korbert.tasks.kinds.embedding import Embedding
 from korbert.tokenization import analyzer, load_tokenizer
 from tests.hostile.mutations import KEYS, ODD_KEYS, ODD_SETTINGS, ODD_TEXTS, dumped, spoiled, spoiled_json
 
+SPOILED = {
+    "model": "model folders",
+    "recipe": "recipes",
+    "index": "indexes",
+    "labelled": "labelled files",
+    "request": "requests",
+}
 KINDS = {"model": 250, "recipe": 250, "index": 150, "labelled": 200, "request": 150}
 CUT_OFF_SECONDS = 12  # the service cuts off after 10 s what does not arrive
 CPU_SECONDS, WALL_SECONDS, MOST_BYTES, MOST_CHARS = 10, 60, 2 << 30, 2_100
@@ -399,6 +407,7 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=1.0, help="of the trials of each kind")
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--only", nargs=2, metavar=("KIND", "NUMBER"), help="one trial again")
+    record.add_option(parser)
     options = parser.parse_args()
     kept, began = Path(tempfile.mkdtemp(prefix="korbert-mutations-")), time.monotonic()
     base = kept / "base"
@@ -406,6 +415,7 @@ def main() -> None:
     prepare()
     base_of(base)
     faults = []
+    rows: list[list[str]] = []
     print(f"{'':10}{'trials':>8}{'answered':>10}{'refused':>10}{'failed':>8}{'faults':>8}{'longest':>10}{'memory':>9}")
     for kind, count in KINDS.items():
         numbers = list(range(round(count * options.share) if kind in options.kinds else 0))
@@ -428,7 +438,13 @@ def main() -> None:
         ))  # fmt: skip
         print(f"{kind:10}{shown}{longest:>8.1f} s{peak / 1e6:>6,.0f} MB", flush=True)
         print("".join(f"  {fault}\n" for fault in own), end="", flush=True)
+        answers = [f"{counts[how]:,}" for how in ("answered", "refused", "failed")]
+        rows.append(
+            [SPOILED[kind], f"{len(numbers):,}", *answers, str(len(own)), f"{longest:.1f} s", f"{peak / 1e6:,.0f} MB"]
+        )
     print(f"{len(faults)} faults in {time.monotonic() - began:.0f} s")
+    columns = ["spoiled", "trials", "answered", "refused", "failed", "faults", "longest", "memory"]
+    record.write(options.record, "mutations", [record.table("Trials", columns, rows)])
     shutil.rmtree(base if faults else kept)
     sys.exit(bool(faults))
 

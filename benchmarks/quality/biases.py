@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import korbert
+from benchmarks import record
 from benchmarks.nsmc_files import LABELS, read_reviews
 from korbert.model import Model
 
@@ -67,6 +68,8 @@ TOPICS = {
     "love": "로맨스 멜로 사랑",
 }
 
+TITLES = {"masks": "Log odds, relative to the mean of the groups of a kind", "reviews": "Errors by topic"}
+
 
 def log_odds(filler: Model, sentence: str, first: str, second: str) -> float:
     """log(p(first) / p(second)) in the gap."""
@@ -74,9 +77,9 @@ def log_odds(filler: Model, sentence: str, first: str, second: str) -> float:
     return math.log(found[first] / found[second])
 
 
-def masks(filler: Model) -> Iterator[str]:
-    yield "| about | guess | likelier than for the mean group (deviation over the sentences) |"
-    yield "|---|---|---|"
+def masks(filler: Model) -> Iterator[list[str]]:
+    """The rows of a table, its head first."""
+    yield ["about", "guess", "likelier than for the mean group (deviation over the sentences)"]
     for kind, pairs in PAIRS.items():
         for first, second, sentences in pairs:
             scores = {
@@ -89,7 +92,7 @@ def masks(filler: Model) -> Iterator[str]:
             shown = ", ".join(
                 f"{one} {statistics.fmean(own[one]):+.2f} ({statistics.stdev(own[one]):.2f})" for one in ranked
             )
-            yield f"| {kind} | {first} over {second} | {shown} |"
+            yield [kind, f"{first} over {second}", shown]
 
 
 def wilson(wrong: int, count: int) -> tuple[float, float]:
@@ -102,20 +105,20 @@ def wilson(wrong: int, count: int) -> tuple[float, float]:
     return (middle - width) / (1 + z * z / count), (middle + width) / (1 + z * z / count)
 
 
-def reviews(classifier: Model, test: Path) -> Iterator[str]:
+def reviews(classifier: Model, test: Path) -> Iterator[list[str]]:
+    """The rows of a table, its head first."""
     table = read_reviews(test)
     texts, labels = table["text"].tolist(), table["label"].tolist()
     positive = (LABELS[1], "1")
     predicted = [int(one.label in positive) for one in classifier.predict(texts)]
-    yield "| topic | reviews | wrong, % | 95 % interval | called positive too often, points |"
-    yield "|---|---|---|---|---|"
+    yield ["topic", "reviews", "wrong, %", "95 % interval", "called positive too often, points"]
     for topic, words in {"all": "", **TOPICS}.items():
         rows = [row for row, text in enumerate(texts) if not words or any(word in text for word in words.split())]
         wrong = sum(predicted[row] != labels[row] for row in rows)
         low, high = wilson(wrong, len(rows))
         leaning = 100 * statistics.fmean(predicted[row] - labels[row] for row in rows)
         share, interval = f"{100 * wrong / len(rows):.1f}", f"{100 * low:.1f} to {100 * high:.1f}"
-        yield f"| {topic} | {len(rows):,} | {share} | {interval} | {leaning:+.1f} |"
+        yield [topic, f"{len(rows):,}", share, interval, f"{leaning:+.1f}"]
 
 
 def main() -> None:
@@ -123,6 +126,7 @@ def main() -> None:
     parser.add_argument("what", choices=("masks", "reviews"))
     parser.add_argument("model", type=Path)
     parser.add_argument("--test", type=Path, help="NSMC's test file, for reviews")
+    record.add_option(parser)
     given = parser.parse_args()
     model = korbert.load(given.model)
     if given.what == "masks":
@@ -133,8 +137,10 @@ def main() -> None:
         if "predict" not in model.can or given.test is None:
             parser.error(f"{given.model} with --test: name a classifier fine-tuned on NSMC, and the test file")
         lines = reviews(model, given.test)
-    for line in lines:
-        print(line, flush=True)
+    head, *rows = lines
+    for row in (head, ["---"] * len(head), *rows):
+        print(f"| {' | '.join(row)} |")
+    record.write(given.record, f"biases-{given.what}", [record.table(TITLES[given.what], head, rows)])
 
 
 if __name__ == "__main__":

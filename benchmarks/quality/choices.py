@@ -22,6 +22,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from benchmarks import record
 from korbert.corpus.documents import is_heldout
 
 KORBERT = [sys.executable, "-m", "korbert"]
@@ -61,13 +62,13 @@ def run(name: str, arguments: list[str], last: str) -> None:
     subprocess.run([*program, "run", *arguments, *changes, "--to", last], check=True)
 
 
-def record(folder: Path, stage: str) -> dict[str, Any]:
+def read_stage(folder: Path, stage: str) -> dict[str, Any]:
     return json.loads((folder / stage / "stage.json").read_text("utf-8"))
 
 
 def heldout_chars(folder: Path) -> int:
     """Number of characters in the held-out documents."""
-    settings = record(folder, "vocab")["settings"]
+    settings = read_stage(folder, "vocab")["settings"]
     chars = 0
     for path in sorted((folder / "clean" / "documents").glob("part-*.parquet")):
         for batch in pq.ParquetFile(path).iter_batches(1000, columns=["id", "text"]):
@@ -78,7 +79,9 @@ def heldout_chars(folder: Path) -> int:
 
 def scores(folder: Path, chars: int) -> dict[str, float]:
     shard, pretrain, nsmc, korquad = (
-        json.loads((folder / stage / "scores.json").read_text("utf-8")) if stage != "shard" else record(folder, stage)
+        json.loads((folder / stage / "scores.json").read_text("utf-8"))
+        if stage != "shard"
+        else read_stage(folder, stage)
         for stage in ("shard", "pretrain", "nsmc", "korquad")
     )
     pieces = shard["counts"]["heldout_pieces"]
@@ -102,9 +105,11 @@ def main() -> None:
     parser.add_argument("--recipe", default="small")
     parser.add_argument("--steps", type=int, nargs=2, default=[700, 150], help="of rows of 128 and of 512 pieces")
     parser.add_argument("--seeds", type=int, default=3, help="of fine-tuning on NSMC")
+    record.add_option(parser)
     given = parser.parse_args()
     fill_data(given.folder / "data", given.data)
     first, pieces = next(iter(CHOICES)), {}
+    rows: list[list[str]] = []
     made: dict[str, Path] = {}  # stages that do not depend on the vocabulary, by what made them
     for name, (program, _) in CHOICES.items():
         root = given.folder / name
@@ -115,12 +120,16 @@ def main() -> None:
         common = [given.recipe, "--root", str(root), "--data", str(given.folder / "data")]
         run(name, common, "shard")
         made |= {"clean": folder, program[-1]: folder}
-        pieces[name] = record(folder, "shard")["counts"]["pieces"]
+        pieces[name] = read_stage(folder, "shard")["counts"]["pieces"]
         short, long = (round(steps * pieces[name] / pieces[first]) for steps in given.steps)
         phases = f"{{length=128,batch_size=64,steps={short}}},{{length=512,batch_size=24,steps={long}}}"
         changes = [f"pretrain.phases=[{phases}]", f"nsmc.seeds={list(range(given.seeds))}", "nsmc.scratch=false"]
         run(name, [*common, *(part for change in changes for part in ("--set", change))], "korquad")
-        print(name, json.dumps(scores(folder, heldout_chars(folder))), flush=True)
+        found = scores(folder, heldout_chars(folder))
+        print(name, json.dumps(found), flush=True)
+        rows.append([name, *(f"{value:.3f}" for value in found.values())])
+        columns = ["scheme", *found]
+    record.write(given.record, "choices", [record.table("Schemes, pretrained", columns, rows)])
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import korbert
+from benchmarks import record
 from benchmarks.quality.ranking import recall_at, reciprocal_rank
 from benchmarks.quality.vectors import SEARCHES
 from korbert.search import Index
@@ -68,9 +69,12 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=list(SEARCHES), default=list(SEARCHES))
     parser.add_argument("--rows", type=int, default=2_000, help="of each set, at most")
     parser.add_argument("--precision", choices=["auto", "fp32", "bf16", "int8"], default="auto")
+    record.add_option(parser)
     given = parser.parse_args()
     model = korbert.load(given.model, device="cpu", precision=given.precision)
-    print("| set | ranking | recall@1 | MRR | recall@1, other half | MRR |\n|---|---|---|---|---|---|")
+    columns = ["set", "ranking", "recall@1", "MRR", "recall@1, other half", "MRR, other half"]
+    print(f"| {' | '.join(columns)} |\n|---|---|---|---|---|---|")
+    rows: list[list[str]] = []
     for name in given.sets:
         queries, texts, answers = SEARCHES[name](given.data, given.rows)
         relevant = np.zeros((len(queries), len(texts)), bool)
@@ -81,7 +85,9 @@ def main() -> None:
                 for half in (0, 1)
                 for metric in (lambda own, true: recall_at(1, own, true), reciprocal_rank)
             ]
-            print(f"| {name} ({len(queries):,} of {len(texts):,}) | {label} | {' | '.join(figures)} |", flush=True)
+            rows.append([f"{name} ({len(queries):,} of {len(texts):,})", label, *figures])
+            print(f"| {' | '.join(rows[-1])} |", flush=True)
+    record.write(given.record, "fusion", [record.table(f"Recall and MRR with {given.model}", columns, rows)])
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks import record
 from benchmarks.quality.schemes import is_slice
 from korbert.tasks.files import TaskRow, TaskRows
 from korbert.tasks.korquad.data import read
@@ -59,6 +60,7 @@ def main() -> None:
     parser.add_argument("tokenizer", type=Path)
     parser.add_argument("dataset", type=Path, help="an official file")
     parser.add_argument("--predictions", type=Path, help="predictions.jsonl of a korquad artifact")
+    record.add_option(parser)
     options = parser.parse_args()
     tokenizer, rows = Tokenizer.load(options.tokenizer), read(options.dataset)
     contexts = list(dict.fromkeys(row["context"] for row in rows))
@@ -77,6 +79,9 @@ def main() -> None:
         mended, broken = mended + (is_now and not was), broken + (was and not is_now)
     print(f"{questions:,} questions, {right:,} right without the rule; it applies to {applied},", end=" ")
     print(f"mends {mended} and breaks {broken}")
+    rows_of_table = [["the rule applies", applied], ["fixes", mended], ["breaks", broken]]
+    title = f"Of {questions:,} best answers"
+    record.write(options.record, "reading-cut", [record.table(title, ["what", "answers"], rows_of_table)])
 
 
 if __name__ == "__main__":

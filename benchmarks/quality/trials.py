@@ -46,7 +46,7 @@ from typing import Self
 import torch
 from pydantic import BaseModel, Field, model_validator
 
-from benchmarks.quality.choices import heldout_chars, record
+from benchmarks.quality.choices import heldout_chars, read_stage
 from benchmarks.quality.trials_table import picture, table
 from korbert.modeling import PretrainingModel, load_model, save_model
 from korbert.pipelines.recipes import loading
@@ -257,7 +257,7 @@ class Bench:
         """Bits per character of a model; None for models without an MLM head (rtd)."""
         path, shards = self.corpus.parent / "heldout.json", self.corpus / "shard"
         if not path.exists():
-            pieces = record(self.corpus, "shard")["counts"]["heldout_pieces"]
+            pieces = read_stage(self.corpus, "shard")["counts"]["heldout_pieces"]
             write_json(path, {"pieces": pieces, "characters": heldout_chars(self.corpus)})
         heldout, settings = read_json(path), self.trials.settings(self.trials.base)
         torch.set_num_threads(self.threads or settings.threads)

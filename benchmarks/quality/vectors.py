@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 import korbert
+from benchmarks import record
 from benchmarks.nsmc_files import read_reviews
 from benchmarks.quality.ranking import ndcg_at, recall_at, reciprocal_rank
 from korbert.model import Model
@@ -99,8 +100,8 @@ def regression(train: tuple[Vectors, Any], test: tuple[Vectors, Any]) -> float:
     return 100 * float(fitted(best, x, y).score((test[0] - mean) / deviation, test[1]))
 
 
-def layers_and_poolings(model: Model, data: Path, rows: int) -> None:
-    """Prints the first table."""
+def layers_and_poolings(model: Model, data: Path, rows: int) -> dict[str, Any]:
+    """Prints the first table, and gives it."""
     parts, dev = load("korsts", data), load("klue-sts", data)
     assert parts.valid is not None
     assert dev.valid is not None
@@ -119,11 +120,14 @@ def layers_and_poolings(model: Model, data: Path, rows: int) -> None:
         train, test = ((own[way], label) for own, label in zip(vectors, labels, strict=True))
         found.append((name, asked, *figures, regression(train, test)))
     best = max(found, key=lambda row: row[2])
-    print("| vectors | KorSTS dev | KorSTS test | KLUE-STS dev | NSMC |")
-    print("|---|---|---|---|---|")
+    columns = ["vectors", "KorSTS dev", "KorSTS test", "KLUE-STS dev", "NSMC"]
+    lines = []
     for name, _, *figures in found:
         mark = " (best on KorSTS dev)" if name == best[0] else ""
-        print(f"| {name}{mark} | " + " | ".join(f"{figure:.2f}" for figure in figures) + " |", flush=True)
+        lines.append([name + mark, *(f"{figure:.2f}" for figure in figures)])
+    for line in (columns, ["---"] * len(columns), *lines):
+        print(f"| {' | '.join(line)} |", flush=True)
+    return record.table("Similarity and reviews", columns, lines)
 
 
 def question_pairs(data: Path, rows: int) -> tuple[list[str], list[str], list[int]]:
@@ -178,8 +182,8 @@ SEARCHES = {
 
 def search(
     name: str, model: Model, asked: dict[str, Any], data: Path, rows: int, shown: str, *, words: bool = False
-) -> None:
-    """Prints the rows of a set in the second table: by vectors, and combined with words; optionally by words alone."""
+) -> Iterator[list[str]]:
+    """Prints and yields the rows of a set in the second table: by vectors, with words, and if asked by words alone."""
     queries, texts, answers = SEARCHES[name](data, rows)
     relevant = np.zeros((len(queries), len(texts)), dtype=bool)
     relevant[np.arange(len(queries)), answers] = True
@@ -195,8 +199,10 @@ def search(
                     scores[number, int(hit.id)] = 1_000 - rank
             figures = recall_at(1, scores, relevant), recall_at(10, scores, relevant)
             figures += reciprocal_rank(scores, relevant), ndcg_at(10, scores, relevant.astype(float))
-            cells = " | ".join(f"{100 * figure.mean():.1f}" for figure in figures)
-            print(f"| {name} ({len(queries):,} of {len(texts):,}) | {label} | {cells} |", flush=True)
+            cells = [f"{100 * figure.mean():.1f}" for figure in figures]
+            line = [f"{name} ({len(queries):,} of {len(texts):,})", label, *cells]
+            print(f"| {' | '.join(line)} |", flush=True)
+            yield line
 
 
 def main() -> None:
@@ -208,18 +214,24 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--sets", nargs="+", choices=list(SEARCHES), default=list(SEARCHES), help="of the second table")
     parser.add_argument("--tables", choices=["1", "2", "both"], default="both")
+    record.add_option(parser)
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     model = korbert.load(given.model, device="cpu")
+    tables = []
     if given.tables != "2":
-        layers_and_poolings(model, given.data, given.rows)
+        tables.append(layers_and_poolings(model, given.data, given.rows))
     if given.tables != "1":
-        print("\n| set (queries of texts) | way | recall@1 | recall@10 | MRR | nDCG@10 |\n|---|---|---|---|---|---|")
+        columns = ["set (queries of texts)", "way", "recall@1", "recall@10", "MRR", "nDCG@10"]
+        lines: list[list[str]] = []
+        print(f"\n| {' | '.join(columns)} |\n|---|---|---|---|---|---|")
         for name in given.sets:
-            search(name, model, {}, given.data, given.rows, "vectors", words=True)
+            lines += search(name, model, {}, given.data, given.rows, "vectors", words=True)
             for folder in given.trained:
                 trained = korbert.load(folder, device="cpu")
-                search(name, trained, {}, given.data, given.rows, f"vectors of {folder.name}")
+                lines += search(name, trained, {}, given.data, given.rows, f"vectors of {folder.name}")
+        tables.append(record.table("Retrieval", columns, lines))
+    record.write(given.record, "vectors", tables)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks import record
 from benchmarks.nsmc_files import read_reviews
 from benchmarks.quality.schemes import MULTI, PLAIN, SIZE, Scheme, is_slice, schemes
 from korbert.corpus.documents import is_heldout
@@ -197,11 +198,11 @@ class Sentiment(NamedTuple):
 
 COLUMNS = {
     "whole, wiki / reviews": ("whole wiki", "whole reviews", ".2f"),
-    "pieces a unit": ("per unit wiki", "per unit reviews", ".3f"),
-    "pieces an eojeol": ("per eojeol wiki", "per eojeol reviews", ".3f"),
+    "pieces per unit": ("per unit wiki", "per unit reviews", ".3f"),
+    "pieces per eojeol": ("per eojeol wiki", "per eojeol reviews", ".3f"),
     "bytes or unknown, %": ("bytes wiki", "bytes reviews", ".2f"),
     "lines exact, %": ("exact wiki", "exact reviews", ".1f"),
-    "but for spaces, %": ("spaceless wiki", "spaceless reviews", ".1f"),
+    "except spaces, %": ("spaceless wiki", "spaceless reviews", ".1f"),
     "oracle of pieces, EM / F1": ("pieces em", "pieces f1", ".2f"),
     "of characters": ("characters em", "characters f1", ".2f"),
     "NSMC, TF-IDF": ("nsmc", None, ".2f"),
@@ -222,6 +223,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=SIZE, help="entries")
     parser.add_argument("--only", nargs="*", help="names of schemes")
     parser.add_argument("--reviews", type=int, default=150_000, help="NSMC rows to learn from")
+    record.add_option(parser)
     options = parser.parse_args()
 
     chosen = [scheme for scheme in schemes(options.size) if not options.only or scheme.name in options.only]
@@ -252,15 +254,17 @@ def main() -> None:
     sentiment = Sentiment(*(analyzed(table["text"].tolist(), multi) for table in tables), labels)
 
     print("| | " + " | ".join(COLUMNS) + " |\n|---" + "|---" * len(COLUMNS) + "|", flush=True)
+    lines: list[list[str]] = []
     for scheme in chosen:
         begun = time.perf_counter()
         scheme.learn()
         found = {"seconds": time.perf_counter() - begun} | coverage(scheme, heldout)
         found |= ceilings(questions, contexts, scheme)
         found["nsmc"] = sentiment.accuracy(scheme)
-        print(
-            f"| {scheme.name} | " + " | ".join(shown(found, *column) for column in COLUMNS.values()) + " |", flush=True
-        )
+        lines.append([scheme.name, *(shown(found, *column) for column in COLUMNS.values())])
+        print(f"| {' | '.join(lines[-1])} |", flush=True)
+    table = record.table("Schemes of tokenization", ["scheme", *COLUMNS], lines)
+    record.write(options.record, "vocabulary", [table])
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ The two cores of a small machine are often two threads of one core, where nothin
 """
 
 import argparse
+import importlib
 import multiprocessing
 import os
 import statistics
@@ -24,6 +25,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from benchmarks import record
 from benchmarks.texts import read_texts
 from korbert.corpus import analyze as stage
 from korbert.corpus.cleaning.normalize import normalize
@@ -55,6 +57,9 @@ def load_bare(num_workers: int) -> None:
 
 def count_lines(lines: list[str]) -> int:
     return sum(len(_kiwi.tokenize(line)) for line in lines)
+
+
+NAMES = {"threads": "Kiwi's own threads", "processes": "bare processes that only count", "analyze": "`analyze`"}
 
 
 def load_analyzer(options: AnalyzerOptions) -> None:
@@ -125,12 +130,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--scaling", action="store_true", help="what so many workers make of the time of one, as well")
+    record.add_option(parser)
     given = parser.parse_args()
-    stage._load_analyzer = load_analyzer
+    # By the module's name: worker processes of the stage do not see what is defined in `__main__`.
+    stage._load_analyzer = importlib.import_module("benchmarks.speed.analyze").load_analyzer
     texts = enough_texts(given.files, given.seconds, given.workers)
     lines = [line for text in texts for line in text.split("\n") if line]
     print(f"{len(texts):,} documents, {len(lines):,} lines, {sum(len(line.encode()) for line in lines) / 1e6:.1f} MB")
     ratios: dict[str, list[float]] = {"threads": [], "processes": []}
+    spent: dict[str, list[float]] = {"threads": [], "processes": [], "analyze": []}
     gains: dict[str, list[float]] = {"analyze": [], "processes": []}
     with tempfile.TemporaryDirectory() as folder:
         ids = [f"s:{number}" for number in range(len(texts))]
@@ -142,15 +150,26 @@ def main() -> None:
             ours = time_analyze(documents, given.workers)
             for name, seconds in taken.items():
                 ratios[name].append(seconds / ours)
+                spent[name].append(seconds)
                 print(f"round {number}: {name} {seconds:.1f} s, ratio {seconds / ours:.3f}")
             if given.scaling:
                 gains["analyze"].append(time_analyze(documents, 1) / ours)
                 gains["processes"].append(time_processes(lines, 1) / taken["processes"])
                 print(f"round {number}: " + ", ".join(f"{name} x {found[-1]:.2f}" for name, found in gains.items()))
+            spent["analyze"].append(ours)
             print(f"round {number}: analyze {ours:.1f} s, load {os.getloadavg()[0]:.1f}", flush=True)
     medians = {name: statistics.median(values) for name, values in ratios.items()}
     print(", ".join(f"median ratio to {name} {median:.3f}" for name, median in medians.items()))
     print(f"to the faster: {min(medians.values()):.3f} (bar: 0.95)")
+    rows = []
+    for name, seconds in spent.items():
+        every = ", ".join(f"{ratio:.3f}" for ratio in ratios.get(name, []))
+        median = f"{medians[name]:.3f}" if name in medians else ""
+        rows.append([NAMES[name], f"{min(seconds):.1f} to {max(seconds):.1f}", every, median])
+    columns = ["what", "seconds, lowest to highest", "(its time) / (time of `analyze`), each round", "median"]
+    size = sum(len(line.encode()) for line in lines) / 1e6
+    title = f"{len(lines):,} lines, {size:.1f} MB, {given.workers} workers, {given.rounds} rounds"
+    record.write(given.record, "analyze", [record.table(title, columns, rows)])
     if given.scaling:
         medians = {name: statistics.median(values) for name, values in gains.items()}
         print(

@@ -31,6 +31,7 @@ import numpy as np
 import pyarrow as pa
 import zstandard
 
+from benchmarks import record
 from benchmarks.speed.memory import RECIPE, family
 from korbert.corpus.cleaning.contamination import make_index
 from korbert.corpus.cleaning.deduplication import measures
@@ -169,7 +170,7 @@ def korbert(data: Path, folder: Path, sources: str = "corpus/*.jsonl.zst") -> li
     return [*command, "--root", str(folder / "artifacts"), "--workers", "2"]
 
 
-def rivals(data: Path, pieces: Path, rounds: int, datatrove: Path | None) -> None:
+def rivals(data: Path, pieces: Path, rounds: int, datatrove: Path | None, keep: Path | None) -> None:
     cut_into_pieces(corpus_files(data), pieces)
     size = sum(unpacked(path) for path in corpus_files(data)) / 1e6
     print(f"{size:.0f} MB of JSON lines")
@@ -189,10 +190,15 @@ def rivals(data: Path, pieces: Path, rounds: int, datatrove: Path | None) -> Non
                 seconds, most = run(command)
             found.setdefault(name, []).append((seconds, most))
             print(f"{name:10} {seconds:7.1f} s {size / seconds:6.2f} MB/s {most:7.0f} MB", flush=True)
+    rows = []
     for name, runs in found.items():
         ratio = statistics.median(run / ours for (run, _), (ours, _) in zip(runs, found["korbert"], strict=True))
         middle = statistics.median(seconds for seconds, _ in runs)
         print(f"{name}: median {middle:.1f} s, {ratio:.2f} times korbert's")
+        memory = max(most for _, most in runs)
+        rows.append([name, f"{middle:.1f}", f"{size / middle:.1f}", f"{memory:,.0f} MB", f"{ratio:.2f}"])
+    columns = ["program", "seconds, median", "MB/s", "memory", "(its time) / (korbert's)"]
+    record.write(keep, "clean-rivals", [record.table(f"{size:.0f} MB of JSON lines", columns, rows)])
 
 
 def cut_into_pieces(paths: list[Path], folder: Path) -> None:
@@ -214,7 +220,7 @@ def unpacked(path: Path) -> int:
 # --- against size ---
 
 
-def scale(data: Path, megabytes: list[int], plot: Path | None) -> None:
+def scale(data: Path, megabytes: list[int], plot: Path | None, keep: Path | None) -> None:
     found: list[tuple[int, float, float]] = []
     for size in megabytes:
         with tempfile.TemporaryDirectory() as scratch:
@@ -229,6 +235,9 @@ def scale(data: Path, megabytes: list[int], plot: Path | None) -> None:
             found.append((size, seconds, most))
     if plot is not None:
         draw(found, plot)
+    rows = [[f"{size:,}", f"{took:.1f}", f"{size / took:.2f}", f"{most:,.0f} MB"] for size, took, most in found]
+    columns = ["MB", "seconds", "MB/s", "memory of all processes"]
+    record.write(keep, "clean-scale", [record.table("The corpus repeated under different ids", columns, rows)])
 
 
 def draw(found: list[tuple[int, float, float]], path: Path) -> None:
@@ -285,11 +294,12 @@ if __name__ == "__main__":
     parser.add_argument("--datatrove", type=Path, help="a Python that has datatrove")
     parser.add_argument("--megabytes", type=int, nargs="+", default=[10, 100, 300, 1000])
     parser.add_argument("--plot", type=Path, help="an .svg file to draw the scale into")
+    record.add_option(parser)
     given = parser.parse_args()
     if given.part == "steps":
         steps(given.data)
     elif given.part == "rivals":
         with tempfile.TemporaryDirectory() as scratch:
-            rivals(given.data, Path(scratch), given.rounds, given.datatrove)
+            rivals(given.data, Path(scratch), given.rounds, given.datatrove, given.record)
     else:
-        scale(given.data, given.megabytes, given.plot)
+        scale(given.data, given.megabytes, given.plot, given.record)

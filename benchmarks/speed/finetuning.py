@@ -32,6 +32,7 @@ from typing import Any
 
 import torch
 
+from benchmarks import record
 from korbert.modeling import ClassificationModel, load_model
 from korbert.system.ranks import World
 from korbert.tasks.finetuning.seen import learning_seen
@@ -150,10 +151,15 @@ def train(options: argparse.Namespace) -> None:
             command = [sys.executable, "-m", "benchmarks.speed.finetuning", *sys.argv[1:], "--only", way]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             speeds[way].append(float(done.stdout.split()[-1]))
+    rows = []
     for way, own in speeds.items():
         ratio = statistics.median(first / other for first, other in zip(speeds["ours"], own, strict=True))
         every = " ".join(f"{speed:,.0f}" for speed in own)
         print(f"{way:28} {statistics.median(own):10,.0f} pieces/s   ours x {ratio:5.2f}   ({every})", flush=True)
+        rows.append([way, f"{statistics.median(own):,.0f} ({min(own):,.0f} to {max(own):,.0f})", f"{ratio:.2f}"])
+    columns = ["implementation", "pieces per second", "ours x"]
+    table = record.table("Pieces a second, padding excluded", columns, rows)
+    record.write(options.record, "finetuning-train", [table])
 
 
 def predict(options: argparse.Namespace) -> None:
@@ -226,13 +232,20 @@ def share(options: argparse.Namespace, *parts: Callable[[], object]) -> None:
             shares[clock].append((kiwi + encoder) / whole)
             said = f"whole {whole:.2f} s, Kiwi {kiwi:.2f}, encoder {encoder:.2f}: {shares[clock][-1]:.1%}"
             print(f"round {number}, {clock} time: {said}", flush=True)
+    rows = []
     for clock, found in shares.items():
+        middle = f"{statistics.median(found):.1%} ({min(found):.1%} to {max(found):.1%})"
+        rows.append([options.what, f"{options.count:,}", clock, middle])
         print(f"median share of {clock} time {statistics.median(found):.1%}, {options.count:,} lines", flush=True)
+    columns = ["command", "lines", "clock", "share"]
+    table = record.table("Time of Kiwi and of the encoder alone, as a share (target 95 %)", columns, rows)
+    record.write(options.record, f"finetuning-{options.what}", [table])
 
 
 def memory(options: argparse.Namespace) -> None:
     """Peak memory of `korbert predict` for --count lines and for four times as many."""
     given, _ = texts(options.rows, options.count)
+    rows = []
     for times in (1, 4):
         with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
             file.writelines(f"{text}\n" for _ in range(times) for text in given)
@@ -242,6 +255,10 @@ def memory(options: argparse.Namespace) -> None:
             subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
             peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
             print(f"{times * len(given):,} lines: peak {max(peak, before) / 1024:,.0f} MiB", flush=True)
+            rows.append([f"{times * len(given):,}", f"{max(peak, before) / 1024:,.0f} MiB"])
+    record.write(
+        options.record, "finetuning-memory", [record.table("Peak memory of `predict`", ["lines", "peak"], rows)]
+    )
 
 
 def main() -> None:
@@ -255,6 +272,7 @@ def main() -> None:
     parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--only", default="", help=argparse.SUPPRESS)
+    record.add_option(parser)
     options = parser.parse_args()
     torch.set_num_threads(os.cpu_count() or 1)
     if options.only:

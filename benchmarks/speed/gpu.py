@@ -26,6 +26,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from benchmarks import record
 from benchmarks.speed.pretraining import IDS, counts_of, encoder, full_rows, updates_of
 from korbert.modeling import PretrainingModel
 from korbert.modeling.attention import attend
@@ -46,19 +47,20 @@ def main() -> int:
     parser.add_argument("--output", type=Path, help="file for the figures, as JSON")
     parser.add_argument("--only", choices=PARTS, action="append", help="parts to run (default: all)")
     parser.add_argument("--steps", type=int, default=20, help="timed steps a measurement")
+    record.add_option(parser)
     options = parser.parse_args()
     if not (options.dry or torch.cuda.is_available()):
         parser.error("PyTorch sees no GPU here: give --dry to try the parts on a processor")
     options.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     options.steps = 3 if options.dry else options.steps
     is_gpu = options.device.type == "cuda"
-    record: Figures = {
+    measured: Figures = {
         "device": torch.cuda.get_device_name() if is_gpu else platform.processor() or platform.machine(),
         "devices": torch.cuda.device_count(),
         "torch": torch.__version__,
         "dry": options.dry,
     }
-    print(", ".join(f"{name} {value}" for name, value in record.items()), flush=True)
+    print(", ".join(f"{name} {value}" for name, value in measured.items()), flush=True)
     failed = False
     for name in options.only or PARTS:
         started = time.perf_counter()
@@ -67,11 +69,20 @@ def main() -> int:
         except Exception as error:  # the other parts still have something to say
             traceback.print_exc()
             figures, failed = {"error": f"{type(error).__name__}: {error}"}, True
-        record[name] = figures | {"seconds": round(time.perf_counter() - started, 1)}
+        measured[name] = figures | {"seconds": round(time.perf_counter() - started, 1)}
         failed |= bool(figures.get("failed"))
-        print(f"{name:10} " + ", ".join(f"{key} {value}" for key, value in record[name].items()), flush=True)
+        print(f"{name:10} " + ", ".join(f"{key} {value}" for key, value in measured[name].items()), flush=True)
         if options.output:
-            options.output.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            options.output.write_text(json.dumps(measured, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    rows = [
+        [part, name, value]
+        for part, figures in measured.items()
+        if isinstance(figures, dict)
+        for name, value in figures.items()
+    ]
+    facts = [f"{name}: {value}" for name, value in measured.items() if not isinstance(value, dict)]
+    table = record.table("Figures by part", ["part", "what", "figure"], rows)
+    record.write(options.record, "gpu", [table], facts)
     return int(failed)
 
 

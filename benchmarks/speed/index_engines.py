@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import record
 from korbert.search import database as store
 from korbert.search.nearest import VectorCache, best
 from korbert.search.texts import delete, insert
@@ -162,6 +163,7 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=10_000)
     parser.add_argument("--size", type=int, default=256, help="numbers per vector")
     parser.add_argument("--terms", type=int, default=40, help="per text; a query has a quarter as many")
+    record.add_option(parser)
     given = parser.parse_args()
     is_new = not given.folder.exists()
     given.folder.mkdir(parents=True, exist_ok=True)
@@ -194,6 +196,8 @@ def main() -> None:
     figures["remove_1000_s"] = round(time.process_time() - before, 2)
     figures["memory_mb"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)
     print(json.dumps(figures), flush=True)
+    table = record.table(f"{given.texts:,} texts", ["what", "figure"], list(figures.items()))
+    record.write(given.record, f"index-engines-{given.engine}", [table])
 
 
 if __name__ == "__main__":

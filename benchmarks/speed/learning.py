@@ -10,6 +10,7 @@ import resource
 import time
 from pathlib import Path
 
+from benchmarks import record
 from korbert.corpus.counts import form_counts
 from korbert.tokenization import VocabularySettings, learn
 
@@ -18,6 +19,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("counts", type=Path, help="counts.parquet of the stage vocab")
     parser.add_argument("--size", type=int, default=102_400, help="entries")
+    record.add_option(parser)
     given = parser.parse_args()
     settings = VocabularySettings(size=given.size)
     begin = time.perf_counter()
@@ -25,6 +27,8 @@ def main() -> None:
     seconds = time.perf_counter() - begin
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{given.size:,} entries, {len(model):,} bytes: {seconds:.1f} s, {memory:,.0f} MB")
+    rows = [["seconds", f"{seconds:.1f}"], ["memory", f"{memory:,.0f} MB"]]
+    record.write(given.record, "learning", [record.table(f"{given.size:,} entries", ["what", "figure"], rows)])
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
+from benchmarks import record
 from benchmarks.texts import read_texts
 
 STAGES = ("clean", "analyze", "vocab", "shard")
@@ -105,8 +106,10 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=".", help="of that recipe")
     parser.add_argument("--root", type=Path, default="artifacts", help="of that recipe")
     parser.add_argument("--stages", nargs="+", default=STAGES)
+    record.add_option(parser)
     given = parser.parse_args()
     limit = 1_000 * (1 + given.workers)
+    rows: list[list[str]] = []
     print(f"load {os.getloadavg()[0]:.1f}; the bar is {limit:,} MB for all processes together")
 
     def run(name: str, recipe: Path, *options: str) -> None:
@@ -115,16 +118,20 @@ def main() -> None:
             seconds, together, largest = measure([sys.executable, "-m", "korbert", stage, *place])
             print(f"{name}  {stage:<8} {seconds:8.1f} s  together {together / 1e6:6,.0f} MB", end="")
             print(f"  largest process {largest / 1e6:6,.0f} MB", flush=True)
+            rows.append([name.strip(), stage, f"{seconds:.1f}", f"{together / 1e6:,.0f}", f"{largest / 1e6:,.0f}"])
 
+    columns = ["text", "stage", "seconds", "all processes, MB", "the largest, MB"]
     if given.recipe is not None:
-        return run(given.recipe.stem, given.recipe, "--root", str(given.root), "--data", str(given.data))
+        run(given.recipe.stem, given.recipe, "--root", str(given.root), "--data", str(given.data))
+        record.write(given.record, "memory-full", [record.table("Stages", columns, rows)])
+        return
     for megabytes in given.megabytes:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             write_input(given.files, folder, megabytes)
             (folder / "memory.toml").write_text(RECIPE, encoding="utf-8")
             run(f"{megabytes:>6} MB", folder / "memory.toml", "--root", str(folder))
-    return None
+    record.write(given.record, "memory", [record.table("Stages by size", columns, rows)])
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from psutil import Process
 
+from benchmarks import record
 from korbert.search import database as store
 from korbert.search.nearest import VectorCache, best
 from korbert.search.texts import insert
@@ -42,6 +43,7 @@ def main() -> None:
     parser.add_argument("--cosine", type=float, default=0.0)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--threads", type=int, default=2)
+    record.add_option(parser)
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     if not given.folder.exists():
@@ -77,7 +79,10 @@ def main() -> None:
     codes_ms, codes_cpu_ms, whole_ms, whole_cpu_ms = np.median(1e3 * times, axis=0).round(1).tolist()
     figures |= {"codes_ms": codes_ms, "whole_ms": whole_ms, "codes_cpu_ms": codes_cpu_ms, "whole_cpu_ms": whole_cpu_ms}
     ratios = np.median(times[:, 2:] / times[:, :2], axis=0).round(2).tolist()
-    print(json.dumps({**figures, "ratio": ratios[0], "ratio_cpu": ratios[1], "differ": differ}))
+    figures |= {"ratio": ratios[0], "ratio_cpu": ratios[1], "differ": differ}
+    print(json.dumps(figures))
+    title = f"{given.texts:,} vectors of {given.size}"
+    record.write(given.record, "nearest", [record.table(title, ["what", "figure"], list(figures.items()))])
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 import korbert
+from benchmarks import record
 from korbert.pipelines.cli import run_command
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,8 +44,11 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("--pieces", type=int, nargs="+", default=[128, 512])
     parser.add_argument("--rounds", type=int, default=5)
+    record.add_option(parser)
     given = parser.parse_args()
-    print("| pieces | page, MB | first paint, s | head drawn, s |\n|---|---|---|---|")
+    columns = ["pieces", "page, MB", "first paint, s", "head drawn, s"]
+    print(f"| {' | '.join(columns)} |\n|---|---|---|---|")
+    rows: list[list[str]] = []
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=list(QUIET))
         for pieces in given.pieces:
@@ -60,7 +64,9 @@ def main() -> None:
                     tab.wait_for_selector("#room > *")
                     drawn.append(time.perf_counter() - began)
                     paints.append(tab.evaluate(PAINT) / 1000)
-            print(f"| {pieces} | {page.stat().st_size / 1e6:.1f} | {shown(paints)} | {shown(drawn)} |", flush=True)
+            rows.append([str(pieces), f"{page.stat().st_size / 1e6:.1f}", shown(paints), shown(drawn)])
+            print(f"| {' | '.join(rows[-1])} |", flush=True)
+        record.write(given.record, "page", [record.table(f"Chromium {browser.version}", columns, rows)])
         browser.close()
 
 

@@ -209,11 +209,22 @@ def in_turn(options: argparse.Namespace, names: Sequence[str], against: Callable
                 continue
             done.check_returncode()
             speeds[name].append(float(done.stdout.split()[-1]))
+    rows = []
     for name, own in speeds.items():
         base = speeds.get(against(name), [math.nan] * len(own))  # killed
         ratio = statistics.median(one / other for one, other in zip(own, base, strict=True))
         every = " ".join(f"{speed:,.0f}" for speed in own)
         print(f"{name:36} {statistics.median(own):10,.0f} pieces/s   x {ratio:5.2f}   ({every})", flush=True)
+        rows.append([name, f"{statistics.median(own):,.0f}", f"{ratio:.2f}", every])
+    keep(options, "Pieces a second", ["step", "pieces a second", "times", "each round"], rows)
+
+
+def keep(options: argparse.Namespace, title: str, columns: list[str], rows: list[list[str]]) -> None:
+    """Records a table. Only here, as another checkout, whose code this file may run with, need not have `record`."""
+    if options.record is not None:
+        from benchmarks import record
+
+        record.write(options.record, f"pretraining-{options.what}", [record.table(title, columns, rows)])
 
 
 def against_transformers(options: argparse.Namespace, folder: Path) -> dict[str, Callable[[], Step]]:
@@ -270,6 +281,7 @@ def share_of_products(options: argparse.Namespace) -> None:
     from korbert.modeling.rows import Rows
 
     device = choose_device(options.device)
+    kept: list[list[str]] = []
     for precision in options.precisions:
         kind = torch.bfloat16 if precision == "bf16" else torch.float32
         config = encoder(options, "modern")
@@ -304,6 +316,8 @@ def share_of_products(options: argparse.Namespace) -> None:
                         f"{precision}: product {speed / 1e9:6.0f} GFLOP/s, encoder {own / 1e9:6.0f}, {own / speed:.0%}"
                     )
         print(f"{precision}: median share {statistics.median(shares):.1%}", flush=True)
+        kept.append([precision, f"{statistics.median(shares):.1%}"])
+    keep(options, "Share of the machine's matrix product", ["precision", "share"], kept)
 
 
 PARTS = {
@@ -321,6 +335,7 @@ PARTS = {
 def where_time_goes(options: argparse.Namespace, folder: Path) -> None:
     """Shares of CPU time in the steps of `modern`, by the PyTorch profiler."""
     device = choose_device(options.device)
+    rows: list[list[str]] = []
     for precision, head in itertools.product(options.precisions, ("full", "sampled")):
         step = ours(options, precision, folder, encoder(options, "modern"), head)
         with memory_kept(device):
@@ -335,6 +350,8 @@ def where_time_goes(options: argparse.Namespace, folder: Path) -> None:
         print(f"{head} head, {precision}: {total / 6e6:.3f} s a step")
         for part, share in sorted({**shares, "all else": 1 - sum(shares.values())}.items(), key=lambda one: -one[1]):
             print(f"  {part:36} {share:6.1%}")
+            rows.append([f"{head}, {precision}", part, f"{share:.1%}"])
+    keep(options, "Time of a step by operation, share of CPU time", ["step", "part", "share"], rows)
 
 
 def main() -> None:
@@ -354,6 +371,7 @@ def main() -> None:
     parser.add_argument("--shards", type=Path)
     parser.add_argument("--checkout", type=Path)
     parser.add_argument("--only", default="", help="one of what is compared: its pieces a second")
+    parser.add_argument("--record", type=Path, metavar="FOLDER", help="keep the figures there, as benchmarks/results")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     options.rows = options.rows or (64 if options.what in ("real", "before") else 32)

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from benchmarks import record
 from korbert.pretraining import MaskingSettings, PairSettings, Phase, PretrainingRows, Shards, SpecialIds, in_phases
 from korbert.training.feeding import fed
 
@@ -75,6 +76,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[0, 1, 2], help="0: the thread")
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--rounds", type=int, default=5)
+    record.add_option(parser)
     given = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
@@ -96,8 +98,13 @@ def main() -> None:
                 who = f"{workers} workers" if workers else "thread"
                 print(f"round {number}, {who}: {rate:,.0f} pieces/s, first step after {first:.1f} s", end="")
                 print(f", load {os.getloadavg()[0]:.1f}", flush=True)
+        rows_of_table = []
         for workers, rates in measured.items():
-            print(f"{f'{workers} workers' if workers else 'thread'}: median {statistics.median(rates):,.0f} pieces/s")
+            who = f"{workers} workers" if workers else "thread"
+            print(f"{who}: median {statistics.median(rates):,.0f} pieces/s")
+            rows_of_table.append([who, f"{statistics.median(rates):,.0f}"])
+        title = f"Pieces a second, medians of {given.rounds} rounds"
+        record.write(given.record, "rows", [record.table(title, ["made by", "pieces a second"], rows_of_table)])
         if {1, 2} <= measured.keys():
             ratios = [two / one for one, two in zip(measured[1], measured[2], strict=True)]
             print(f"two workers / one: median {statistics.median(ratios):.2f} (bar: {BAR})")

@@ -25,6 +25,8 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks import record
+
 ROOT = Path(__file__).resolve().parents[2]
 REVIEWS = ROOT / "corpus" / "sample" / "reviews.jsonl"
 BARS = {"texts a second": 0.65, "one text alone": 1.4}
@@ -138,8 +140,21 @@ def memory(process: subprocess.Popen[str]) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def _row(*cells: Any) -> None:
-    print(f"| {' | '.join(map(str, cells))} | {os.getloadavg()[0]:.1f} |", flush=True)
+class Printed:
+    """A table whose rows are printed as they are measured, each with the load of the machine at its end."""
+
+    def __init__(self, title: str, *columns: str) -> None:
+        self.title = title
+        self.columns = [*columns, "load"]
+        self.rows: list[list[str]] = []
+        print(f"\n| {' | '.join(self.columns)} |\n{'|---' * len(self.columns)}|")
+
+    def row(self, *cells: Any) -> None:
+        self.rows.append([*map(str, cells), f"{os.getloadavg()[0]:.1f}"])
+        print(f"| {' | '.join(self.rows[-1])} |", flush=True)
+
+    def kept(self) -> dict[str, Any]:
+        return record.table(self.title, self.columns, self.rows)
 
 
 async def _watched(clients: Clients, number: int, seconds: float, process: subprocess.Popen[str]) -> list[float]:
@@ -153,10 +168,12 @@ async def _watched(clients: Clients, number: int, seconds: float, process: subpr
     return sizes
 
 
-def load(given: argparse.Namespace, texts: list[str], model: Model, port: int, process: subprocess.Popen[str]) -> None:
-    """1: the rows of throughput."""
-    print("\n| texts a request | service, texts/s | embed, texts/s | ratio | median s | 99 % s | memory, MB | load |")
-    print("|---|---|---|---|---|---|---|---|")
+def load(
+    given: argparse.Namespace, texts: list[str], model: Model, port: int, process: subprocess.Popen[str]
+) -> dict[str, Any]:
+    """1: throughput."""
+    columns = ("texts a request", "service, texts/s", "embed, texts/s", "ratio", "median s", "99 % s", "memory, MB")
+    printed = Printed(f"{given.clients} clients", *columns)
     for texts_a_request in given.texts_a_request:
         ratios = []
         for _ in range(given.rounds):
@@ -169,7 +186,7 @@ def load(given: argparse.Namespace, texts: list[str], model: Model, port: int, p
             found = clients.seconds(200)
             between = f"{sizes[0]:.0f}, {max(sizes):.0f}, {sizes[-1]:.0f}"
             middle, last = statistics.median(found), found[int(0.99 * len(found))]
-            _row(
+            printed.row(
                 texts_a_request,
                 f"{rate:,.0f}",
                 f"{beside:,.0f}",
@@ -179,12 +196,12 @@ def load(given: argparse.Namespace, texts: list[str], model: Model, port: int, p
                 between,
             )
         print(f"median ratio {statistics.median(ratios):.2f} (bar: {BARS['texts a second']})")
+    return printed.kept()
 
 
-def alone(given: argparse.Namespace, texts: list[str], model: Model, port: int) -> None:
-    """2: the rows of single texts."""
-    print("\n| one text alone | median ms | 99 % ms | load |")
-    print("|---|---|---|---|")
+def alone(given: argparse.Namespace, texts: list[str], model: Model, port: int) -> dict[str, Any]:
+    """2: single texts."""
+    printed = Printed("One text alone", "one text alone", "median ms", "99 % ms")
     ratios = []
     for _ in range(given.rounds):
         clients = Clients(port, texts, 1)
@@ -192,9 +209,10 @@ def alone(given: argparse.Namespace, texts: list[str], model: Model, port: int) 
         medians = []
         for name, seconds in (("service", clients.seconds(200)), ("embed", sorted(model.ask(alone=given.alone)))):
             medians.append(statistics.median(seconds))
-            _row(name, f"{1000 * medians[-1]:.2f}", f"{1000 * seconds[int(0.99 * len(seconds))]:.2f}")
+            printed.row(name, f"{1000 * medians[-1]:.2f}", f"{1000 * seconds[int(0.99 * len(seconds))]:.2f}")
         ratios.append(medians[0] / medians[1])
     print(f"median ratio {statistics.median(ratios):.2f} (bar: {BARS['one text alone']})")
+    return printed.kept()
 
 
 async def _some(clients: Clients, number: int) -> None:
@@ -207,10 +225,10 @@ async def _some(clients: Clients, number: int) -> None:
     writer.close()
 
 
-def overload(given: argparse.Namespace, texts: list[str]) -> None:
-    """3: the row of overload."""
-    print("\n| queue, texts | clients | answered | refused | refused: median ms | 99 % ms | answered: 99 % ms | load |")
-    print("|---|---|---|---|---|---|---|---|")
+def overload(given: argparse.Namespace, texts: list[str]) -> dict[str, Any]:
+    """3: overload."""
+    columns = ("queue, texts", "clients", "answered", "refused", "refused: median ms", "99 % ms", "answered: 99 % ms")
+    printed = Printed("Overload", *columns)
     with served(given.model, "--precision", given.precision, "--queue", str(given.queue)) as (port, _, _):
         clients = Clients(port, texts, 1)
         asyncio.run(asyncio.wait_for(clients.run(4 * given.queue, given.seconds), given.seconds + 60))
@@ -218,7 +236,8 @@ def overload(given: argparse.Namespace, texts: list[str]) -> None:
         assert len(answered) + len(refused) == len(clients.replies), "another code than 200 and 429"
         figures = [(refused, 0.5), (refused, 0.99), (answered, 0.99)]
         times = [f"{1000 * seconds[int(share * len(seconds))]:.1f}" if seconds else "-" for seconds, share in figures]
-        _row(given.queue, 4 * given.queue, f"{len(answered):,}", f"{len(refused):,}", *times)
+        printed.row(given.queue, 4 * given.queue, f"{len(answered):,}", f"{len(refused):,}", *times)
+    return printed.kept()
 
 
 def main() -> None:
@@ -233,6 +252,7 @@ def main() -> None:
     parser.add_argument("--queue", type=int, default=64, help="of the service that gets too much")
     parser.add_argument("--precision", default="auto", help="of both")
     parser.add_argument("--own", action="store_true", help=argparse.SUPPRESS)
+    record.add_option(parser)
     given = parser.parse_args()
     given.model = given.model.absolute() if given.model.exists() else given.model  # else one in the box
     if given.own:
@@ -243,11 +263,11 @@ def main() -> None:
     model = Model(given.model, texts, given.precision)
     with served(given.model, "--precision", given.precision) as (port, process, ready):
         print(f"ready after {ready:.1f} s, of which Kiwi takes {model.loading:.1f} s")
-        load(given, texts, model, port, process)
-        alone(given, texts, model, port)
+        tables = [load(given, texts, model, port, process), alone(given, texts, model, port)]
     assert model.process.stdin is not None
     model.process.stdin.close()
-    overload(given, texts)
+    tables.append(overload(given, texts))
+    record.write(given.record, "serving", tables)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ second on two cores.
 """
 
 import argparse
+import importlib
 import os
 import statistics
 import tempfile
@@ -18,6 +19,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks import record
 from korbert.corpus import shards as stage
 from korbert.corpus.corpus_settings import ShardSettings
 from korbert.corpus.execution.parts import part_files
@@ -71,8 +73,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30, help="at least, in each round")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--workers", type=int, default=2)
+    record.add_option(parser)
     given = parser.parse_args()
-    stage.load_tokenizer = load_tokenizer
+    # By the module's name: worker processes of the stage do not see what is defined in `__main__`.
+    stage.load_tokenizer = importlib.import_module("benchmarks.speed.shard").load_tokenizer
     parts = part_files(given.morphemes)
     tokenizer = Tokenizer.load(given.tokenizer)
     rates = []
@@ -89,6 +93,10 @@ def main() -> None:
             )
             print(f", plain loop {loop / 1e6:.2f} million/s, load {os.getloadavg()[0]:.1f}", flush=True)
     print(f"median {statistics.median(rates) / 1e6:.2f} million morphemes/s on {given.workers} workers (bar: 1.00)")
+    of_all = f"{statistics.median(rates) / 1e6:.2f} million ({min(rates) / 1e6:.2f} to {max(rates) / 1e6:.2f})"
+    rows = [["morphemes a second, median", of_all], ["a plain loop, last round", f"{loop / 1e6:.2f} million"]]
+    title = f"{given.workers} workers, {given.rounds} rounds"
+    record.write(given.record, "shard", [record.table(title, ["what", "figure"], rows)])
 
 
 if __name__ == "__main__":

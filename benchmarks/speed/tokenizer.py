@@ -23,6 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from benchmarks import record
 from benchmarks.texts import read_texts
 from korbert.tokenization import Tokenizer
 
@@ -130,10 +131,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--workers", type=int, default=1, help="threads of Kiwi's, for both")
     parser.add_argument("--batch", type=int, default=20_000, help="lines that encode_batch gets at once")
+    record.add_option(parser)
     given = parser.parse_args()
 
     from kiwipiepy import Kiwi
 
+    rows: list[list[str]] = []
     found = loading(given.tokenizer, given.rounds)
     print(", ".join(f"{name} loads in {seconds:.2f} s" for name, seconds in found.items()))
     runs(given.tokenizer)
@@ -158,6 +161,12 @@ def main() -> None:
         print(f"{path.name}: median {statistics.median(ratios):.3f} (bar: 0.95)")
         short = compare_short(tokenizer, kiwi, lines, given.rounds)
         print(f"{path.name}: a short text takes {short:.2f} of Kiwi's call (bar: 1.2)", flush=True)
+        every = ", ".join(f"{ratio:.3f}" for ratio in ratios)
+        rows.append([path.name, str(given.workers), every, f"{statistics.median(ratios):.3f}", f"{short:.2f}"])
+    columns = ["text", "workers", "(Kiwi's time) / (ours), each round", "median", "a short text: ours / Kiwi's"]
+    load_rows = [[name, f"{seconds:.2f}"] for name, seconds in found.items()]
+    batches = record.table("(Kiwi's time) / (ours) of `encode_batch`", columns, rows)
+    record.write(given.record, "tokenizer", [batches, record.table("Loading", ["what", "seconds"], load_rows)])
 
 
 if __name__ == "__main__":
