@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from benchmarks.quality import trials
+from korbert.messages import Message
 from korbert.pipelines.recipes import loading
 from korbert.system.durable import read_json
 from tests.running import run_here
@@ -126,5 +127,6 @@ def test_trials_end_in_a_table(whole, data, tmp_path, monkeypatch):
     assert table["plain"][6].startswith(f"{means['plain']:.2f} ± ")
     assert table["plain"][6].endswith(f" ({means['plain'] - means['untrained']:+.2f})")
     assert [row["name"] for row in scores["plain"]["rows"]] == ["pretrained"] * 2  # baselines are scored once
-    assert "60 of the 200 training rows, by a hash of their texts, are used" in scores["plain"]["said"]
+    said = list(map(Message.from_json, scores["plain"]["said"]))
+    assert "60 of the 200 training rows, by a hash of their texts, are used" in said
     assert "mood" in (root / "trials.svg").read_text(encoding="utf-8")
