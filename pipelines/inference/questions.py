@@ -15,7 +15,7 @@ from korbert.corpus.questions.generate import ParagraphQuestions, QuestionSettin
 from korbert.corpus.readers import find_files
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import argument
-from korbert.system import JsonObject, check_output, claim, remove, write_aside
+from korbert.system import check_output, claim, remove, write_aside
 
 _GROUPS = {  # prefix of a count -> what it counts
     "question_": "questions by question word",
@@ -94,24 +94,23 @@ def _first(made: Iterable[ParagraphQuestions], count: int | None, counts: Counte
 def _squad(made: Iterable[ParagraphQuestions]) -> Iterator[str]:
     """The text of a KorQuAD file, with one article (a document) per line."""
     yield '{"version": "korbert questions", "data": ['
-    for number, (place, of_document) in enumerate(groupby(made, key=lambda asked: asked.place)):
-        paragraphs = [{"context": asked.paragraph, "qas": _entries(asked)} for asked in of_document]
+    for index, (place, of_document) in enumerate(groupby(made, key=lambda asked: asked.place)):
+        paragraphs = []
+        for asked in of_document:
+            # Ids stay unique when files are merged.
+            digest = blake2b(f"{asked.place}\n{asked.paragraph}".encode(), digest_size=10).hexdigest()
+            entries = [
+                {
+                    "id": f"{digest}-{number}",
+                    "question": question.question,
+                    "answers": [{"text": question.answer, "answer_start": question.start}],
+                }
+                for number, question in enumerate(asked.questions)
+            ]
+            paragraphs.append({"context": asked.paragraph, "qas": entries})
         article = json.dumps({"title": place, "paragraphs": paragraphs}, ensure_ascii=False)
-        yield f"{',' if number else ''}\n{article}"
+        yield f"{',' if index else ''}\n{article}"
     yield "\n]}\n"
-
-
-def _entries(asked: ParagraphQuestions) -> list[JsonObject]:
-    """id, question and answers of each question, as in SQuAD. Ids stay unique when files are merged."""
-    digest = blake2b(f"{asked.place}\n{asked.paragraph}".encode(), digest_size=10).hexdigest()
-    return [
-        {
-            "id": f"{digest}-{number}",
-            "question": made.question,
-            "answers": [{"text": made.answer, "answer_start": made.start}],
-        }
-        for number, made in enumerate(asked.questions)
-    ]
 
 
 def described(output: Path, counts: Counter[str]) -> Iterator[str]:

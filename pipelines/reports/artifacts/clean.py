@@ -31,10 +31,6 @@ _DUPLICATE = "_duplicate"  # suffix of the reasons whose detail is the id of the
 _CONTAMINATION = Message("Documents with text of an evaluation set were dropped, or the matching lines removed.")
 _EXAMPLES = Message("Up to 20 per reason, sampled by hash of the id; duplicates with the document that was kept.")
 
-_Samples = dict[str, list[tuple[bytes, dict[str, Any]]]]
-"""Reason -> rows, each with the hash of its id, by which it was drawn."""
-
-
 _DETAILS = {  # reason -> what its detail, a measure, says
     "too_short": Message("{measure} visible characters"),
     "too_long": Message("{measure} characters"),
@@ -181,9 +177,18 @@ def contamination(counts: Mapping[str, int]) -> Iterator[TableElement]:
 
 def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:
     """At most 20 documents per reason, duplicates next to the original."""
-    dropped: _Samples = {}
+    # Reason -> the rows with the lowest hashes of their ids, each with its hash.
+    dropped: dict[str, list[tuple[bytes, dict[str, Any]]]] = {}
     for batch in batches(artifact.parts("dropped/*.parquet"), ["id", "source", "reason", "detail", "text"]):
-        _draw(batch, dropped)
+        ids = batch.column("id").to_pylist()
+        for index, (id, reason) in enumerate(zip(ids, batch.column("reason").to_pylist(), strict=True)):
+            drawn = dropped.setdefault(reason, [])
+            id_hash = hashlib.blake2b(str(id).encode(), digest_size=8).digest()
+            if len(drawn) < _SAMPLES or id_hash < drawn[-1][0]:  # few rows: only these are converted
+                (row,) = batch.slice(index, 1).to_pylist()
+                row = {name: value or "" for name, value in row.items()}  # a bad record has no id
+                insort(drawn, (id_hash, row), key=lambda sample: sample[0])
+                del drawn[_SAMPLES:]
     duplicates = {row["detail"] for name in dropped if name.endswith(_DUPLICATE) for _, row in dropped[name]}
     # Id -> excerpt. All documents are read only if there are duplicates to compare.
     originals: dict[str, str] = {}
@@ -206,19 +211,6 @@ def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:
         title = joined([label(reason), Message("{shown} shown", shown=len(entries))], " · ")
         elements.append(Folded(title, entries))
     return elements
-
-
-def _draw(batch: pa.RecordBatch, samples: _Samples) -> None:
-    """Keeps the 20 rows with the lowest hashes of their ids for each reason."""
-    ids = batch.column("id").to_pylist()
-    for index, (id, reason) in enumerate(zip(ids, batch.column("reason").to_pylist(), strict=True)):
-        drawn = samples.setdefault(reason, [])
-        id_hash = hashlib.blake2b(str(id).encode(), digest_size=8).digest()
-        if len(drawn) < _SAMPLES or id_hash < drawn[-1][0]:  # few rows: only these are converted
-            (row,) = batch.slice(index, 1).to_pylist()
-            row = {name: value or "" for name, value in row.items()}  # a bad record has no id
-            insort(drawn, (id_hash, row), key=lambda sample: sample[0])
-            del drawn[_SAMPLES:]
 
 
 def excerpt(text: str) -> str:
