@@ -11,11 +11,6 @@ from korbert.pipelines.reports.artifacts import analyze, clean, pretrain, shard,
 from tests.pipelines.reports.conftest import change, elements, plain, write_lines, write_parquet
 
 
-def _text(page):
-    """The text of a page without what pictures say."""
-    return re.sub(r"<style>.*?</style>|<title>.*?</title>|<svg.*?</svg>|<[^>]*>", " ", page, flags=re.DOTALL)
-
-
 def test_clean_counts_dropped_documents_by_reason_and_source(maker):
     shown = elements(clean.story(maker.open("clean")))
     assert [(bar.label, plain(bar.text)) for bar in shown["Drop reasons"].bars] == [
@@ -53,7 +48,10 @@ def test_clean_draws_the_same_samples_however_parts_are_cut(maker):
     write_parquet(path.with_name("part-00001.parquet"), [*rows[13:], no_id], schema)
     assert len(before.entries) == 20
     assert elements(clean.story(maker.open("clean")))[title] == before
-    assert "{broken" in _text(render(maker("clean")).read_text(encoding="utf-8"))
+    page = render(maker("clean")).read_text(encoding="utf-8")
+    # Without what pictures say.
+    text = re.sub(r"<style>.*?</style>|<title>.*?</title>|<svg.*?</svg>|<[^>]*>", " ", page, flags=re.DOTALL)
+    assert "{broken" in text
 
 
 def test_clean_shows_each_duplicate_next_to_the_original(maker):

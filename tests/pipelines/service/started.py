@@ -54,16 +54,12 @@ class Started:
             [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
         )
         self.log: list[str] = []
-        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader = threading.Thread(target=self.log.extend, args=[self.process.stderr], daemon=True)
         self._reader.start()
         assert self.process.stdout is not None
         self.said = self.process.stdout.readline()
         self.address = self.said.rpartition(" ")[2].strip()
         self.port = int(self.address.rpartition(":")[2] or 0)
-
-    def _read(self) -> None:
-        assert self.process.stderr is not None
-        self.log.extend(self.process.stderr)
 
     def ask(self, path: str, body: Any = None, **headers: str) -> Reply:
         return ask(self.port, path, body, **headers)
