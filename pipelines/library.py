@@ -225,7 +225,7 @@ def evaluate(
     loaded = model if isinstance(model, Model) else Model.load(model)
     with _aside() as aside:
         file = _file(rows, aside, "rows", loaded.task.name)
-        return experiments.evaluating.evaluated(loaded, file, _columns(columns), form, noise=noise)
+        return experiments.evaluating.evaluate_file(loaded, file, _columns(columns), form, noise=noise)
 
 
 @needed_for("korbert.compare")

@@ -1,9 +1,9 @@
 """Personal data in text: found by its form and its check digit, if there is one, and replaced by a tag of its kind.
 
-Covered: e-mail addresses; phone numbers of persons and offices (not company lines such as 1588-0000, which look like
-years); resident registration numbers with a valid date and check digit, or named as such in the text, since those
-issued after October 2020 have no check digit; card numbers by Luhn's rule; bank accounts next to the name of a bank
-or a word for account.
+Covered: e-mail addresses; phone numbers of persons and offices (company lines such as 1588-0000, which look like years,
+only after a word such as 전화 or 문의); resident registration numbers with a valid date and check digit, or named as
+such in the text, since those issued after October 2020 have no check digit; card numbers by Luhn's rule; bank accounts
+next to the name of a bank or a word for account.
 """
 
 import re
@@ -28,10 +28,10 @@ _WIDE = str.maketrans("０１２３４５６７８９－．（）＠＋　", "01
 _WIDE_CHAR = re.compile("[０-９－．（）＠＋　]")
 
 _DASH = "\\-\u2010-\u2015\u2212\u3161"  # ㅡ is typed for a dash
-_GAP = rf"[ .·/){_DASH}]{{0,3}}"
-_BAR = rf"[ .·/){_DASH}]{{1,3}}"
-_ALONE = rf"(?<![0-9])(?<![0-9][.{_DASH}])"  # not after a digit, nor after a digit and a dash
-_ENDS = rf"(?![0-9])(?![.{_DASH}][0-9])"
+_OPTIONAL_SEPARATOR = rf"[ .·/){_DASH}]{{0,3}}"
+_SEPARATOR = rf"[ .·/){_DASH}]{{1,3}}"
+_START = rf"(?<![0-9])(?<![0-9][.{_DASH}])"  # not after a digit, nor after a digit and a dash
+_END = rf"(?![0-9])(?![.{_DASH}][0-9])"
 
 _AT = r"(?: ?@ ?| ?[\[(] ?(?:at|앳|골뱅이) ?[\])] ?| ?골뱅이 ?)"
 _DOT = r"(?:\.| ?[\[(] ?(?:dot|닷|점) ?[\])] ?)"
@@ -40,36 +40,34 @@ _EMAIL = re.compile(
     rf"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{{0,61}}[A-Za-z0-9])?{_DOT}){{1,4}}[A-Za-z]{{2,12}}(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
-_AT_SAID = re.compile(r"[Tt] ?[\])]|앳 ?[\])]|골뱅이")
+_SPELLED_AT = re.compile(r"[Tt] ?[\])]|앳 ?[\])]|골뱅이")
 _LONG_NUMBER = re.compile(rf"[0-9][0-9 .·/(){_DASH}]{{6,}}[0-9]")  # numbers are only looked for in these
 
-_RESIDENT = re.compile(rf"{_ALONE}(\d\d)(\d\d)(\d\d) ?[{_DASH}]? ?([1-8])(\d{{6}}){_ENDS}", re.ASCII)
+_RESIDENT = re.compile(rf"{_START}(\d\d)(\d\d)(\d\d) ?[{_DASH}]? ?([1-8])(\d{{6}}){_END}", re.ASCII)
 _RESIDENT_SAID = re.compile(rf"(?:주민|외국인)[^0-9\n{APART}]{{0,15}}$")
-_CARD = re.compile(
-    rf"{_ALONE}(?:\d{{4}}(?:[ {_DASH}]?\d{{4}}){{3}}|\d{{4}}[ {_DASH}]?\d{{6}}[ {_DASH}]?\d{{5}}){_ENDS}"
-)
+_CARD = re.compile(rf"{_START}(?:\d{{4}}(?:[ {_DASH}]?\d{{4}}){{3}}|\d{{4}}[ {_DASH}]?\d{{6}}[ {_DASH}]?\d{{5}}){_END}")
 
-_COUNTRY = rf"(?:\+|\b00) ?82{_GAP}(?:\(0\))?{_GAP}"
+_COUNTRY = rf"(?:\+|\b00) ?82{_OPTIONAL_SEPARATOR}(?:\(0\))?{_OPTIONAL_SEPARATOR}"
 _AREA = r"(?:2|3[1-3]|4[1-4]|5[1-5]|6[1-4]|70|80|50[2-8]?)"
 _CALL = r"(?:전화|연락|문의|휴대폰|핸드폰|팩스|☎|☏|\b(?:tel|fax|phone|hp|mobile|[th])\b\.?)"
 _PHONE = re.compile(
-    rf"{_ALONE}(?:"
-    rf"(?:{_COUNTRY}0?|\(?0)1[016789]{_GAP}\d{{3,4}}{_GAP}\d{{4}}"
-    rf"|(?:{_COUNTRY}0?|\(?0){_AREA}{_BAR}\d{{3,4}}{_BAR}\d{{4}}"
+    rf"{_START}(?:"
+    rf"(?:{_COUNTRY}0?|\(?0)1[016789]{_OPTIONAL_SEPARATOR}\d{{3,4}}{_OPTIONAL_SEPARATOR}\d{{4}}"
+    rf"|(?:{_COUNTRY}0?|\(?0){_AREA}{_SEPARATOR}\d{{3,4}}{_SEPARATOR}\d{{4}}"
     rf"|0{_AREA}\d{{7,8}}"
-    rf"|\d{{3,4}}{_BAR}\d{{4}}"
-    rf"){_ENDS}",
+    rf"|\d{{3,4}}{_SEPARATOR}\d{{4}}"
+    rf"){_END}",
     re.ASCII | re.IGNORECASE,
 )
 _CALLED = re.compile(rf"{_CALL}(?:처|번호)? ?[:.)\]]? ?$", re.ASCII | re.IGNORECASE)
-_CERTAIN_PHONE = re.compile(rf"(?:{_COUNTRY}|\(?0(?:1[016789]|{_AREA}{_BAR}))", re.ASCII)
+_CERTAIN_PHONE = re.compile(rf"(?:{_COUNTRY}|\(?0(?:1[016789]|{_AREA}{_SEPARATOR}))", re.ASCII)
 
 _BANK = (
     r"(?:(?:국민|신한|우리|하나|기업|제일|씨티|대구|부산|경남|광주|전북|제주|산업|외환|카카오|토스|케이|아이엠|한국)"
     r" ?(?:은행|뱅크)|농협|카뱅|토뱅|새마을금고|우체국|신협|수협)"
 )
 _ACCOUNT_WORD = rf"(?:{_BANK}|계좌|예금주|입금|송금)"
-_ACCOUNT = re.compile(rf"{_ALONE}(?:\d{{2,6}}(?:[ {_DASH}]\d{{1,8}}){{1,4}}|\d{{10,16}}){_ENDS}", re.ASCII)
+_ACCOUNT = re.compile(rf"{_START}(?:\d{{2,6}}(?:[ {_DASH}]\d{{1,8}}){{1,4}}|\d{{10,16}}){_END}", re.ASCII)
 _ACCOUNT_BEFORE = re.compile(rf"{_ACCOUNT_WORD}[^0-9\n{APART}]{{0,15}}$", re.IGNORECASE)
 _ACCOUNT_AFTER = re.compile(rf" ?[(,:]? ?(?:{_BANK}|예금주|계좌)", re.IGNORECASE)
 _BATCH_CHARS = 1 << 14
@@ -98,7 +96,7 @@ def spans(text: str) -> list[tuple[int, int, str]]:
     """(start, end, kind) of all personal data, in order, without overlaps."""
     folded = text.translate(_WIDE) if _WIDE_CHAR.search(text) else text
     taken: list[tuple[int, int, str]] = []
-    if "@" in folded or _AT_SAID.search(folded):
+    if "@" in folded or _SPELLED_AT.search(folded):
         taken += [(*match.span(), "email") for match in _EMAIL.finditer(folded)]
     for number in _LONG_NUMBER.finditer(folded):
         for kind, (pattern, is_valid) in _NUMBERS.items():

@@ -145,7 +145,7 @@ def translated(data: object, lang: str) -> Any:
 def translations(domain: str, lang: str) -> dict[str, str]:
     """All translations of a catalogue, English -> the language, for the scripts of a page; empty for English."""
     catalogue = _catalogue(lang, domain)
-    known: dict[str, str] = getattr(catalogue, "_catalog", {})  # gettext has no public way
+    known: dict[str, str] = getattr(catalogue, "_catalog", {})  # gettext offers no public access to all entries
     return {english: words for english, words in known.items() if english}
 
 
@@ -155,7 +155,7 @@ def _catalogue(lang: str, domain: str = "korbert") -> gettext.NullTranslations:
 
 
 def _filled(template: str, values: Mapping[str, object], lang: str) -> str:
-    """The template with its values in the language. Korean particles follow the last letter of the value before."""
+    """The template with its values in the language. In Korean, the form of a particle follows the sound before it."""
     filled = ""
     follows_value = False
     for literal, field, spec, conversion in _PARSER.parse(template):

@@ -138,7 +138,7 @@ class Encoder(nn.Module):
         """
         flat, rows, where = _flattened(input_ids, attention_mask, token_type_ids, boundaries, lengths)
         layers: list[Tensor] = []
-        layers.append(self.flat(flat[0], rows, flat[1], flat[2], before=layers))
+        layers.append(self.flat(flat[0], rows, flat[1], flat[2], layer_inputs=layers))
         layers = layers if only is None else [layers[index] for index in only]
         return torch.stack([_unflattened(hidden, where, input_ids.shape) for hidden in layers])
 
@@ -156,12 +156,13 @@ class Encoder(nn.Module):
         *,
         vectors: Tensor | None = None,
         wanted: Tensor | None = None,
-        before: list[Tensor] | None = None,
+        layer_inputs: list[Tensor] | None = None,
     ) -> Tensor:
-        """Encodes a flat batch. All tensors: (N,) integers, row after row. Returns (N, D).
+        """Encodes a flat batch. Returns (N, D).
 
+        input_ids, token_type_ids, boundaries: (N,) integers, the rows concatenated.
         vectors: (N, E), token embeddings of input_ids, if already looked up. wanted: (W,) int64, distinct positions:
-        the last layer computes only these, and the result is (W, D). before: each layer's input is appended to it.
+        the last layer computes only these, and the result is (W, D). layer_inputs: the input of each layer is appended.
         """
         config = self.config
         views = {True: View()}  # True: global layers, False: local ones
@@ -172,12 +173,12 @@ class Encoder(nn.Module):
         hidden = self.embeddings(input_ids, rows, token_type_ids, boundaries, vectors)
         wanted_of = {config.num_hidden_layers - 1: wanted}
         for number in range(config.num_hidden_layers):
-            if before is not None:
-                before.append(hidden)
+            if layer_inputs is not None:
+                layer_inputs.append(hidden)
             layer = self.layers[number // config.layers_share]
             hidden = layer(hidden, rows, views[config.is_global(number)], wanted_of.get(number))
         hidden = self.final_norm(hidden)
-        if self.piece_weight is not None:  # a mean of such vectors is a weighted one, up to its length
+        if self.piece_weight is not None:  # mean pooling becomes a weighted mean, up to a scale factor
             hidden = hidden * torch.sigmoid(self.piece_weight(hidden))
         return hidden
 

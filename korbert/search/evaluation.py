@@ -18,7 +18,7 @@ DEPTH = 100  # texts after the first 100 count as not found
 _AT_ONCE = 256
 
 
-class Figure(NamedTuple):
+class MeanWithInterval(NamedTuple):
     """Mean over the queries, 0 to 1, and the ends of its 95 % bootstrap interval; None for fewer than two queries."""
 
     value: float
@@ -26,11 +26,11 @@ class Figure(NamedTuple):
     high: float | None
 
 
-class Measured(NamedTuple):
+class SearchScores(NamedTuple):
     """What a way of searching finds. figures: of all queries, for each of METRICS. ranks: for each query the rank of
     the first right text, from 1; None if it is not found."""
 
-    figures: dict[str, Figure]
+    figures: dict[str, MeanWithInterval]
     ranks: list[int | None]
 
 
@@ -40,7 +40,7 @@ def evaluate(
     relevant: Sequence[Collection[str]],
     ways: Sequence[SearchWay] = get_args(SearchWay),
     reranker: Model | None = None,
-) -> dict[str, Measured]:
+) -> dict[str, SearchScores]:
     """What each way of searching finds. relevant: for each query the ids, one at least, of the texts that answer.
 
     reranker: a model of kind "rerank"; adds "reranked", its order of what the index finds by its default way.
@@ -52,11 +52,11 @@ def evaluate(
         asked["reranked"] = (None, reranker)
     parts = [queries[start : start + _AT_ONCE] for start in range(0, len(queries), _AT_ONCE)]
     gains = 1 / np.log2(np.arange(2, 12))
-    measured: dict[str, Measured] = {}
-    for name, (way, reader) in asked.items():
+    measured: dict[str, SearchScores] = {}
+    for name, (way, ranker) in asked.items():
         rows: list[list[float]] = []  # the METRICS of each query
         firsts: list[int | None] = []  # the rank of its first right text
-        results = chain.from_iterable(index.search(part, DEPTH, way, reranker=reader) for part in parts)
+        results = chain.from_iterable(index.search(part, DEPTH, way, reranker=ranker) for part in parts)
         for hits, ids in zip(results, relevant, strict=True):
             ranks = np.array([rank for rank, hit in enumerate(hits, 1) if hit.id in ids], np.int64)
             count = len(set(ids))
@@ -69,8 +69,8 @@ def evaluate(
         for metric, values in zip(METRICS, np.array(rows).T, strict=True):
             interval = bootstrap_interval(values, rng=np.random.default_rng(0)) if len(values) > 1 else None
             low, high = (None, None) if interval is None else interval[:2]
-            figures[metric] = Figure(float(values.mean()), low, high)
-        measured[name] = Measured(figures, firsts)
+            figures[metric] = MeanWithInterval(float(values.mean()), low, high)
+        measured[name] = SearchScores(figures, firsts)
     return measured
 
 

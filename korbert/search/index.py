@@ -69,11 +69,11 @@ class Index:
         facts = {key: store.read_meta(database, key) for key in ("model", "settings", "size", "identity")}
         if self.model.digest != facts["model"]["digest"]:
             raise ArtifactError(
-                "{folder}: is an index of another model: {facts} ({facts2}), but {model} is {digest}: give the "
-                "model that it was made with, or make the index again",
+                "{folder}: is an index of another model: {index_digest} ({index_folder}), but {model} is {digest}: "
+                "give the model that it was made with, or make the index again",
                 folder=self.folder,
-                facts=facts["model"]["digest"][:12],
-                facts2=facts["model"]["folder"],
+                index_digest=facts["model"]["digest"][:12],
+                index_folder=facts["model"]["folder"],
                 model=self.model.name,
                 digest=self.model.digest[:12],
             )
@@ -98,7 +98,7 @@ class Index:
         Args:
             folder: Of the index; it is made if it is absent.
             model: Its tokenizer finds the words, its encoder makes the vectors.
-            words_only: A new index has no vectors, which take most of the time.
+            words_only: A new index stores no vectors, which take most of the time; ignored if the index exists.
             **asked: As in Model.embed, of a new index, but vectors always have length 1.
 
         Raises:

@@ -23,7 +23,7 @@ from korbert.errors import SettingsError
 from korbert.messages import Message
 
 JsonObject: TypeAlias = dict[str, Any]
-"""What a JSON object is in Python."""
+"""A JSON object as a Python dict."""
 
 _ASIDE = re.compile(r"\.korbert-[0-9a-f]{16}")
 _CHECKSUM = "record_sha256"

@@ -38,7 +38,7 @@ class Splits:
 
 
 def cut(rows: TaskRows, share: float, texts: Callable[[TaskRow], Sequence[str]]) -> tuple[TaskRows, TaskRows]:
-    """Splits off a share of the rows by a hash of their texts; equal texts stay together. Returns (rest, share).
+    """Splits off a share of the rows by a hash of their texts; equal texts stay together. Returns (rest, held out).
 
     The split depends on neither row order nor a seed. CorpusError if all rows have the same texts.
     """
@@ -58,25 +58,25 @@ def cut(rows: TaskRows, share: float, texts: Callable[[TaskRow], Sequence[str]])
 
 
 def split_by_article(rows: TaskRows) -> tuple[TaskRows, TaskRows]:
-    """(train, test): an article is in test if `fifth_of` its title is 0.
+    """(train, test): an article is in test if `hash_bucket` its title is 0.
 
     For a single official file. CorpusError if a part is left without rows.
     """
     sides: list[list[int]] = [[], []]
     for number, row in enumerate(rows):
-        sides[fifth_of(row["title"]) == 0].append(number)
+        sides[hash_bucket(row["title"]) == 0].append(number)
     if not all(sides):
         raise CorpusError(
-            "{files}: split_by_article leaves {num_sides} rows to train on and {num_sides2} to score: name "
+            "{files}: split_by_article leaves {train_rows} rows to train on and {test_rows} to score: name "
             "train and test files instead",
             files=rows.files,
-            num_sides=len(sides[0]),
-            num_sides2=len(sides[1]),
+            train_rows=len(sides[0]),
+            test_rows=len(sides[1]),
         )
     return taken(rows, sides[0], with_drops=True), taken(rows, sides[1])
 
 
-def fifth_of(text: str) -> int:
+def hash_bucket(text: str) -> int:
     """0 to 4: the SHA-256 of a text, as a number, modulo 5."""
     return int(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), 16) % 5
 
@@ -116,7 +116,7 @@ def usable(rows: TaskRows, check: Callable[[TaskRow], object]) -> TaskRows:
 
 
 def taken(rows: TaskRows, numbers: Sequence[int], *, with_drops: bool = False) -> TaskRows:
-    """Selects rows with their places and sources. with_drops: and what was dropped and noted of all."""
+    """Selects rows with their places and sources. with_drops: keeps what was dropped and noted of the whole file."""
     result = TaskRows([rows.rows[number] for number in numbers], [rows.places[number] for number in numbers])
     counts = Counter(place.file for place in result.places)
     result.sources = [replace(source, rows=counts[source.file]) for source in rows.sources]

@@ -252,7 +252,7 @@ def evaluate(
         check_output(html, model, file, is_ours=reports.drawing.is_page)
     by_role = options.by_role(columns)
     loaded = korbert.load(model, device)
-    result = experiments.evaluating.evaluated(loaded, file, by_role, form, noise=noise or html is not None)
+    result = experiments.evaluating.evaluate_file(loaded, file, by_role, form, noise=noise or html is not None)
     for line in result.notes:
         say(line, err=True)
     if output:

@@ -55,7 +55,7 @@ class Evaluation:
         return {name: found.scores for name, found in self.disturbed.items()}
 
 
-def evaluated(
+def evaluate_file(
     model: Model, file: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto", *, noise: bool = False
 ) -> Evaluation:
     """Scores on a file, each with its 95 % bootstrap interval over rows (None if undefined).
@@ -68,11 +68,10 @@ def evaluated(
     kind = model.task
     if noise and not kind.noise:
         raise SettingsError(
-            "{option_noise}, {option_html}: this model is of kind {kind}: noise is for {others}",
+            "{option_noise}: models of kind {kind} cannot be scored with noise; these can: {others}",
             kind=kind.name,
             others=", ".join(name for name, entry in KINDS.items() if entry.kind_class.noise),
             option_noise=argument("noise"),
-            option_html=argument("html"),
         )
     columns = {kind.label_role if role == "label" else role: names for role, names in columns.items()}
     rows = read_rows([file], roles_of(kind), form=form, columns=columns, trained=kind.columns)

@@ -61,13 +61,13 @@ class VocabStage(VocabSettings, frozen=True, extra="forbid"):
 
     @model_serializer(mode="wrap")
     def _only_what_is_used(self, serialize: SerializerFunctionWrapHandler) -> JsonObject:
-        """Omits `tokenizer` and `add` if unset, so that records from before these settings keep their digest."""
+        """Leaves out settings without effect, so that records from before these settings keep their digest."""
         unused = self._unused() if self.tokenizer else {"tokenizer", "add"}
         record: dict[str, Any] = serialize(self)
         return {name: value for name, value in record.items() if name not in unused}
 
     def _unused(self) -> set[str]:
-        """Settings without effect: with a tokenizer, those of learning one; without `add`, those of choosing words."""
+        """With a tokenizer: the settings of learning one and, unless `add` is set, those of choosing words."""
         if not self.tokenizer:
             return set()
         learning = {"size", "mark", "character_coverage", "max_piece_chars", "foreign_share"}

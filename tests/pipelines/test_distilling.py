@@ -12,7 +12,7 @@ from foreign_folders import CONFIGS, foreign_tokenizer
 import korbert
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling.adapters.transformers_config import class_of
-from korbert.pipelines.experiments.evaluating import evaluated
+from korbert.pipelines.experiments.evaluating import evaluate_file
 from korbert.pipelines.inference.teachers import Cut, principal_axes, teacher_of
 from korbert.vectors.encoder import unit
 from tests.korbert.tiny import json_lines
@@ -84,7 +84,7 @@ def test_an_encoder_learns_vectors(folders, tmp_path, command):
     # Pairs with scores are scored by their correlation, though it was validated by the teacher's vectors.
     rows = [[*TEXTS[:2], "1"], [*TEXTS[2:4], "3"]]
     pairs = write_table(tmp_path / "sts.csv", ["sentence1", "sentence2", "score"], rows)
-    assert list(evaluated(student, pairs, {}).scores) == ["spearman", "pearson"]
+    assert list(evaluate_file(student, pairs, {}).scores) == ["spearman", "pearson"]
     # The vectors are kept for another run, and refused for another teacher.
     command(*distill)
     texts.write_text("다른 글", encoding="utf-8")

@@ -95,13 +95,13 @@ class Pairs:
         self._inner = shards.sentences[~np.isin(shards.sentences, shards.edges, assume_unique=True)]
         self._runs = shards.runs(self._inner)
         # A bit for each place up to `room` after the last: whether a sentence begins there. Place p is bit p % 8 of
-        # byte p // 8. One look instead of a search: 20 steps through an index that no cache holds.
+        # byte p // 8. A lookup of one bit; a binary search would miss the cache some 20 times.
         places = shards.sentences
-        self._begins = np.zeros((int(places[-1]) + room) // 8 + 1, dtype=np.uint8)
+        self._sentence_start_bits = np.zeros((int(places[-1]) + room) // 8 + 1, dtype=np.uint8)
         bytes_of = places >> 3
         firsts = np.flatnonzero(np.diff(bytes_of, prepend=-1))
         bits = np.left_shift(1, places & 7).astype(np.uint8)
-        self._begins[bytes_of[firsts]] = np.bitwise_or.reduceat(bits, firsts)
+        self._sentence_start_bits[bytes_of[firsts]] = np.bitwise_or.reduceat(bits, firsts)
         self._unpaired = np.isin(shards.source_names, settings.without)  # by source
 
     def __len__(self) -> int:
@@ -142,7 +142,7 @@ class Pairs:
             run = ranks.searchsorted(rank, side="right") - 1
             begins = self._inner[firsts[run] + rank - ranks[run]]
             ends = begins + length
-            fits = (self._begins[ends >> 3] >> (ends & 7)) & 1
+            fits = (self._sentence_start_bits[ends >> 3] >> (ends & 7)) & 1
             for begin in begins[fits.nonzero()].tolist():
                 document = int(self._shards.document(begin))
                 if document != own and begin + length <= self._shards.edges[document + 1]:

@@ -134,8 +134,9 @@ def span_columns(rows: Sequence[Mapping[str, NDArray[np.int64]]], starts: Sequen
     """What SpanSelection reads, of the S examples with a span among those of a flat batch.
 
     rows: with token_type_ids and answer, (2,) the places of its first and last piece in the row, or (0,) without.
-    span_choices: (M,) int64, the places of [CLS] and of the context's pieces; span_slots: (M,) int64, where each stands
-    in S x span_longest; span_targets: (S, 2) int64, first and last among the choices of the row.
+    starts: the offset of each row in the batch. span_choices: (M,) int64, the places of [CLS] and of the context's
+    pieces; span_slots: (M,) int64, the index of each in the flattened (S, span_longest) scores; span_longest: choices
+    of the longest row; span_targets: (S, 2) int64, first and last among the choices of the row.
     """
     none: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
     choices = []

@@ -18,7 +18,7 @@ from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows, read_rows, renamed
 from korbert.tasks.sets.table import PARTS, Files, KnownSet, SplitName, known_set
-from korbert.tasks.splits import fifth_of, taken
+from korbert.tasks.splits import hash_bucket, taken
 
 
 @dataclass(frozen=True)
@@ -91,12 +91,12 @@ def files_at_hand(known: KnownSet, data: Path) -> dict[SplitName, tuple[Path, ..
 
 
 def part_of(row: TaskRow) -> SplitName:
-    """The part of a row when a file is split, by `fifth_of` its first text: 0 is valid, 1 is test, the rest train.
+    """The part of a row when a file is split, by `hash_bucket` its first text: 0 is valid, 1 is test, the rest train.
 
     Rows that share a text (the premise of several hypotheses, the context of several questions) fall into one part.
     """
     parts: tuple[SplitName, ...] = ("valid", "test", "train", "train", "train")
-    return parts[fifth_of(" ".join(row.get("tokens") or ()) or row.get("text") or row["context"])]
+    return parts[hash_bucket(" ".join(row.get("tokens") or ()) or row.get("text") or row["context"])]
 
 
 def _cut(known: KnownSet, found: _Found, rows: Mapping[SplitName, TaskRows], notes: Sequence[Message]) -> KnownParts:

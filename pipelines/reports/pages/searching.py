@@ -9,7 +9,7 @@ from rich.table import Table
 from korbert.messages import Message, in_language, joined
 from korbert.pipelines.reports.artifacts.task import on_one_scale
 from korbert.pipelines.reports.drawing import Element, Example, Folded, Section, beginning, differing, write
-from korbert.search.evaluation import DEPTH, METRICS, Measured
+from korbert.search.evaluation import DEPTH, METRICS, SearchScores
 from korbert.system import console
 
 _EXAMPLES = 20  # for each side of a pair
@@ -32,7 +32,7 @@ _TITLES = {
 
 def write_page(
     path: Path, about: str, pairs: Sequence[tuple[str, Sequence[str]]], right: Mapping[str, str],
-    ways: Mapping[str, Measured],
+    ways: Mapping[str, SearchScores],
 ) -> Path:  # fmt: skip
     """Writes the page and returns its path.
 
@@ -59,7 +59,7 @@ def write_page(
 
 
 def differences(
-    pairs: Sequence[tuple[str, Sequence[str]]], right: Mapping[str, str], ways: Mapping[str, Measured]
+    pairs: Sequence[tuple[str, Sequence[str]]], right: Mapping[str, str], ways: Mapping[str, SearchScores]
 ) -> Iterator[Folded]:
     """Queries that one way of a pair answers at an earlier rank than the other, largest difference of 1 / rank first.
 
@@ -84,7 +84,7 @@ def rank_in_words(rank: int | None) -> Message:
     return Message("rank {rank}", rank=rank)
 
 
-def show_table(ways: Mapping[str, Measured]) -> None:
+def show_table(ways: Mapping[str, SearchScores]) -> None:
     """Prints the figures of each way of searching, times 100, with their intervals."""
     table = Table("", *(in_language(WAYS.get(way, way)) for way in ways), box=None, pad_edge=False)
     for metric in next(iter(ways.values())).figures:

@@ -13,11 +13,11 @@ from korbert.pretraining.objectives.spans import RecurringSpans
 from tests.korbert.pretraining.conftest import IDS, rows_of, write_table
 from tests.korbert.tiny import tiny_config
 
-FEW = np.ones(2000, dtype=np.int64)  # every piece is as rare as another
+UNIFORM_COUNTS = np.ones(2000, dtype=np.int64)  # every piece is as rare as another
 
 
 def finder(ids, **settings):
-    return RecurringSpans(SpanSettings(rarity=0.0, **settings), ids.mask, FEW)
+    return RecurringSpans(SpanSettings(rarity=0.0, **settings), ids.mask, UNIFORM_COUNTS)
 
 
 def passage(sentences):
@@ -76,7 +76,7 @@ _PIECES = st.tuples(st.integers(500, 505), st.sampled_from([0, 1, 2, 2]))
 def test_question_and_context_rebuild_the_passage(sentences, seed):
     """With every [MASK] filled by the answer, question and context are the passage again; the answer occurs once."""
     mask = 4
-    spans = RecurringSpans(SpanSettings(rarity=0.0, max_pieces=6), mask, FEW)
+    spans = RecurringSpans(SpanSettings(rarity=0.0, max_pieces=6), mask, UNIFORM_COUNTS)
     pieces = passage(sentences)
     asked = spans.ask(pieces, np.random.default_rng(seed))
     if asked is None:
@@ -121,7 +121,7 @@ def recurring(tmp_path_factory):
 
 
 def spans_of(path):
-    spans = RecurringSpans(SpanSettings(rarity=0.0), IDS.mask, FEW)
+    spans = RecurringSpans(SpanSettings(rarity=0.0), IDS.mask, UNIFORM_COUNTS)
     return rows_of([path], seed=0, objectives=("mlm", "spans"), spans=spans)
 
 
@@ -147,13 +147,13 @@ def test_the_span_head_learns_and_is_taken_by_a_reader(recurring, ids):
     model, loss = model_of(ids), PretrainingLoss(("mlm", "spans"))
     (batch,) = spans_of(recurring).batch(0, 16)
     assert batch["spans_count"] == len(batch["span_targets"]) == 16
-    before = evaluate(model, [batch], FEW, loss)
+    before = evaluate(model, [batch], UNIFORM_COUNTS, loss)
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
     for _ in range(60):
         optimizer.zero_grad()
         loss(model, batch)["loss"].backward()
         optimizer.step()
-    after = evaluate(model, [batch], FEW, loss)
+    after = evaluate(model, [batch], UNIFORM_COUNTS, loss)
     assert after["spans_accuracy"] == 1 > before["spans_accuracy"]
     assert after["spans_loss"] < 0.1 < before["spans_loss"]
 
@@ -177,7 +177,7 @@ def test_micro_batches_add_up(recurring, ids):
 
 def test_rows_without_a_span_have_no_question(corpus, ids):
     """Random pieces hardly recur: such rows learn MLM alone, and the loss of spans is 0 with a gradient."""
-    spans = RecurringSpans(SpanSettings(), ids.mask, FEW)
+    spans = RecurringSpans(SpanSettings(), ids.mask, UNIFORM_COUNTS)
     (batch,) = rows_of(corpus.files, objectives=("mlm", "spans"), spans=spans).batch(0, 8)
     assert batch["spans_count"] == 0
     model = model_of(ids)

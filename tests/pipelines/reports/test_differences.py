@@ -4,7 +4,7 @@ import pytest
 
 from korbert.pipelines.experiments.evaluating import Evaluation
 from korbert.pipelines.reports.pages import noise, searching
-from korbert.search.evaluation import METRICS, Figure, Measured
+from korbert.search.evaluation import METRICS, MeanWithInterval, SearchScores
 from korbert.tasks.kinds import KINDS
 
 TEXTS = ["정말 재미있다", "시간이 <아깝다>", "최고의 연기", "돈이 아깝다"]
@@ -78,7 +78,9 @@ RIGHT = {"a": "음주운전 <면책> 약관", "b": "임대차 보증금의 반�
 
 
 def _ways(**ranks):
-    return {way: Measured(dict.fromkeys(METRICS, Figure(0.5, 0.25, 0.75)), own) for way, own in ranks.items()}
+    return {
+        way: SearchScores(dict.fromkeys(METRICS, MeanWithInterval(0.5, 0.25, 0.75)), own) for way, own in ranks.items()
+    }
 
 
 def test_queries_are_ordered_by_the_difference_of_the_ways():
@@ -105,6 +107,6 @@ def test_the_page_has_figures_and_examples(tmp_path):
     assert "both better than words · 2 of 3 queries" in text
     assert "음주운전 &lt;면책&gt; 약관" in text
     alone = _ways(words=[1, 2, None])
-    alone["words"] = alone["words"]._replace(figures=dict.fromkeys(METRICS, Figure(1.0, None, None)))
+    alone["words"] = alone["words"]._replace(figures=dict.fromkeys(METRICS, MeanWithInterval(1.0, None, None)))
     text = searching.write_page(page, "law: 1 query.", PAIRS, RIGHT, alone).read_text(encoding="utf-8")
     assert "Where the ways differ" not in text
