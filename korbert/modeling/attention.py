@@ -120,30 +120,22 @@ def _in_block(qkv: Tensor, block: Block, radius: int | None, dropout: float) -> 
     heads, size = qkv.shape[2:]
     windowed = radius is not None and block.length > 3 * radius
     mask = None if windowed else _mask(block, radius, qkv.device)
+    states = qkv.view(block.rows, block.length, 3, heads, size).permute(2, 0, 3, 1, 4)  # (3, B, H, T, D/H)
     if qkv.device.type == "cpu" and block.length <= _SHORT and not windowed and not dropout:
-        return _short_rows(qkv, block.rows, mask)
-    query, key, value = qkv.view(block.rows, block.length, 3, heads, size).permute(2, 0, 3, 1, 4)  # (B, H, T, D/H)
+        # All scores in memory at once: faster than PyTorch's kernel for short rows on CPU. Each (B x H, T, D/H).
+        query, key, value = states.reshape(3, block.rows * heads, block.length, size)
+        with torch.autocast("cpu", enabled=False):
+            scores = torch.bmm(query * size**-0.5, key.transpose(1, 2))  # (B x H, T, T)
+            if mask is not None:  # unseen by autograd, as the softmax gives masked scores a gradient of 0
+                scores.detach().view(block.rows, heads, *scores.shape[1:]).masked_fill_(~mask, float("-inf"))
+            mixed = torch.bmm(scores.softmax(dim=-1), value)  # (B x H, T, D/H)
+        return mixed.view(block.rows, heads, -1, size).transpose(1, 2).reshape(-1, heads, size)
+    query, key, value = states
     if windowed and radius is not None:
         mixed = _windowed(query, key, value, block, radius, dropout)
     else:
         mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
     return mixed.transpose(1, 2).reshape(-1, heads, size)
-
-
-def _short_rows(qkv: Tensor, rows: int, mask: Tensor | None) -> Tensor:
-    """Attention with all scores in memory at once: faster than PyTorch's kernel for short rows on CPU.
-
-    (B x T, 3, H, D/H) and a mask from `_mask` -> (B x T, H, D/H).
-    """
-    heads, size = qkv.shape[2:]
-    # (3, B x H, T, D/H): queries, keys and values, each contiguous.
-    query, key, value = qkv.view(rows, -1, 3, heads, size).permute(2, 0, 3, 1, 4).reshape(3, rows * heads, -1, size)
-    with torch.autocast("cpu", enabled=False):
-        scores = torch.bmm(query * size**-0.5, key.transpose(1, 2))  # (B x H, T, T)
-        if mask is not None:  # unseen by autograd, as the softmax gives masked scores a gradient of 0
-            scores.detach().view(rows, heads, *scores.shape[1:]).masked_fill_(~mask, float("-inf"))
-        mixed = torch.bmm(scores.softmax(dim=-1), value)  # (B x H, T, D/H)
-    return mixed.view(rows, heads, -1, size).transpose(1, 2).reshape(-1, heads, size)
 
 
 def _mask(block: Block, radius: int | None, device: torch.device) -> Tensor | None:

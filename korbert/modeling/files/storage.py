@@ -235,7 +235,16 @@ def _filled_model(folder: Path, config: JsonObject, home: Path, device: torch.de
             tensors = {name: of_base[name] for name in of_base if name.removesuffix(SCALE) not in tensors} | tensors
         tensors = unpacked(tensors)
     onnx = config.get("onnx")
-    model: Any = _build(folder, config)
+    kind: Any = CLASSES[config["kind"]]
+    try:
+        encoder = parse_config(config["encoder"])
+        foreign = isinstance(encoder, TransformersConfig)  # not on "meta": it has buffers that no file holds
+        with _NoFilling() if foreign else without_weights():
+            model = kind(encoder, **config["head"])
+    except Exception as error:  # nonsense of the right types fails in ways of its own in each class
+        raise ModelError(
+            "{folder}: {split}", folder=folder / "config.json", split=" ".join(str(error).split())
+        ) from None
     if onnx:
         if device.type != "cpu":
             raise ModelError(
@@ -289,20 +298,6 @@ def unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         for name, tensor in tensors.items()
         if not name.endswith(SCALE)
     }
-
-
-def _build(folder: Path, config: JsonObject) -> Network:
-    """Builds the model without weights."""
-    kind: Any = CLASSES[config["kind"]]
-    try:
-        encoder = parse_config(config["encoder"])
-        foreign = isinstance(encoder, TransformersConfig)  # not on "meta": it has buffers that no file holds
-        with _NoFilling() if foreign else without_weights():
-            return kind(encoder, **config["head"])
-    except Exception as error:  # nonsense of the right types fails in ways of its own in each class
-        raise ModelError(
-            "{folder}: {split}", folder=folder / "config.json", split=" ".join(str(error).split())
-        ) from None
 
 
 @contextmanager
