@@ -146,18 +146,20 @@ def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LO
 
     encoding: of text; "auto" detects it. longest: characters of a quoted field of CSV.
     """
-    from korbert.records import arrow  # not at the top: pyarrow takes a quarter of a second
-
     if form not in FORMS and not form.startswith("xlsx:"):
         hint = did_you_mean(form, FORMS) or Message("name one of these")
         raise SettingsError("no format {form!r} among {forms}: {hint}", form=form, forms=", ".join(FORMS), hint=hint)
     if path.is_dir():
         if form not in ("auto", "arrow"):
             raise CorpusError("{path}: is a folder, not a file of format {form}: give a file", path=path, form=form)
+        from korbert.records import arrow  # not at the top: a submission for KorQuAD has no pyarrow
+
         return arrow.read_batches(arrow.dataset_files(path), Message("Arrow of datasets"))
     head = head_of(path)
     form = cast(Form, detected(head, str(path), form, lambda _: _looks_like(text_file(path, head, encoding, longest))))
     if form in ("parquet", "arrow"):
+        from korbert.records import arrow
+
         return arrow.read_batches([path], form.capitalize())
     if form.startswith("xlsx"):
         return excel.read_workbook(path, form.removeprefix("xlsx").removeprefix(":"))

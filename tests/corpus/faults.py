@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -124,8 +123,12 @@ def _small_only(function: Callable[[Any], Any], unit: Any) -> Any:
     return function(unit)
 
 
-analyze_small_slices = partial(_small_only, _ANALYZE)
-read_small_pieces = partial(_small_only, _READ)
+def analyze_small_slices(unit: Any) -> Any:
+    return _small_only(_ANALYZE, unit)
+
+
+def read_small_pieces(unit: Any) -> Any:
+    return _small_only(_READ, unit)
 
 
 def read_or_fail(unit: Any) -> Any:

@@ -104,7 +104,7 @@ def test_an_interrupted_run_is_resumed(model, texts, tmp_path, command, monkeypa
     monkeypatch.setattr(embedding, "PART_ROWS", 2)
     embedded = []
     monkeypatch.setattr(
-        embedding.Embedding, "__call__",
+        embedding.TextEmbedder, "__call__",
         lambda self, given: (embedded.extend(given), self.model.embed(given, **self.asked))[1],
     )  # fmt: skip
     _, err = command("embed", model, texts, "--output", str(output))

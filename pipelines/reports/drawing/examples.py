@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,12 +10,14 @@ from korbert.messages import Message, joined
 from korbert.pipelines.artifacts import formatting
 from korbert.pipelines.reports.drawing.elements import Marked
 from korbert.tasks.files import TaskRow
-from korbert.tasks.kinds.kind import TaskPrediction
+
+if TYPE_CHECKING:
+    from korbert.tasks.kinds.kind import TaskPrediction  # whose module loads torch
 
 _SHOWN_CHARS = 600  # of a text
 
 
-def in_words(row: TaskRow, value: TaskPrediction) -> str:
+def in_words(row: TaskRow, value: "TaskPrediction") -> str:
     """A target or a prediction of a row as short text."""
     match value:
         case {"choice": key} | {"label": key}:
