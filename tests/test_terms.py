@@ -33,6 +33,10 @@ def test_a_public_type_has_a_name_of_its_own():
     for package in ("korbert", "corpus", "pipelines"):
         for path in (ROOT / package).rglob("*.py"):
             for node in ast.parse(path.read_text(encoding="utf-8")).body:
-                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                    places[node.name].append(path.relative_to(ROOT).as_posix())
+                name = node.name if isinstance(node, ast.ClassDef) else ""
+                if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                    name = node.targets[0].id
+                # A class or an alias of a type begins with a capital letter, and is not all capitals.
+                if name[:1].isupper() and not name.isupper():
+                    places[name].append(path.relative_to(ROOT).as_posix())
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}

@@ -20,11 +20,12 @@ from korbert.pretraining.mixing import Mixture
 from korbert.pretraining.objective_settings import MaskingSettings, ObjectiveName, PairSettings
 from korbert.pretraining.objectives.masking import SpecialIds, choose_positions, hide, units_of
 from korbert.pretraining.objectives.pairs import NO_LABEL, Pairs, cut_into_rows
-from korbert.pretraining.objectives.spans import PieceArrays, RecurringSpans, span_columns
+from korbert.pretraining.objectives.spans import RecurringSpans, span_columns
 from korbert.pretraining.objectives.vocabulary import Negatives
 from korbert.pretraining.shards import Shards
 from korbert.seeds import derived_seed
 from korbert.system import World, connected, require_rows
+from korbert.tokenization import PieceArrays
 from korbert.training import Batch
 
 Row = dict[str, NDArray[Any]]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.system import Advance, track, untracked
-from korbert.tokenization import AnyTokenizer, Frame, Pieces, collection_paused, span_of, span_to_pieces
+from korbert.tokenization import AnyTokenizer, Frame, PieceArrays, Pieces, collection_paused, span_of, span_to_pieces
 
 MANY_TEXTS = 500  # above this Kiwi's threads pay off, although its model is loaded again
 
@@ -48,10 +48,6 @@ class Passage:
             np.concatenate([self.boundaries, other.boundaries]),
             np.concatenate([self.spans, other.spans + len(self.text)]),
         )
-
-
-PieceArrays = tuple[NDArray[np.int32], NDArray[np.uint8]]
-"""Ids and boundaries of pieces."""
 
 
 def framed(frame: Frame, *parts: PieceArrays) -> tuple[NDArray[np.int32], NDArray[np.uint8], int]:

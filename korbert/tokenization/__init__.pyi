@@ -23,6 +23,7 @@ from .pieces import SENTENCE as SENTENCE
 from .pieces import Pieces as Pieces
 from .tokenizer import Tokenizer as Tokenizer
 from .tokenizer_base import AnyTokenizer as AnyTokenizer
+from .tokenizer_base import PieceArrays as PieceArrays
 from .tokenizer_base import collection_paused as collection_paused
 from .tokenizer_base import encode_beginnings as encode_beginnings
 from .tokenizer_base import first_pieces as first_pieces

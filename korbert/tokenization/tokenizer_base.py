@@ -9,12 +9,18 @@ from itertools import chain
 from pathlib import Path
 from typing import overload
 
+import numpy as np
+from numpy.typing import NDArray
+
 from korbert.errors import SettingsError
 from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.encoding import Encoding, Frame, assemble, windows
 from korbert.tokenization.morphemes import Analysis
 from korbert.tokenization.pieces import Pieces
 from korbert.tokenization.repair import MAX_RUN
+
+PieceArrays = tuple[NDArray[np.int32], NDArray[np.uint8]]
+"""Ids and boundaries of pieces."""
 
 _CHARS = 4  # characters per piece: Korean text has about two, so one try is nearly always enough
 _MARGIN = 16  # pieces before a cut that are not used: what follows a morpheme helps to choose it

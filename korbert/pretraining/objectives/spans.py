@@ -21,11 +21,8 @@ from torch import Tensor
 from korbert.modeling import PretrainingModel, Rows
 from korbert.pretraining.objective_settings import SpanSettings
 from korbert.pretraining.objectives.objective import Objective, sums
-from korbert.tokenization import EOJEOL, SENTENCE
+from korbert.tokenization import EOJEOL, SENTENCE, PieceArrays
 from korbert.training import Batch
-
-PieceArrays = tuple[NDArray[np.int32], NDArray[np.uint8]]
-"""Ids and boundaries."""
 
 
 @dataclass(frozen=True, slots=True)
