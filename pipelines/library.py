@@ -78,7 +78,7 @@ def finetune(
 
     Raises:
         SettingsError: A setting, or a value of a row, that there is not.
-        CorpusError: TaskRows that cannot be used.
+        CorpusError: Rows that cannot be used.
         ArtifactError: `output` holds another artifact, or other files.
         ModelError: There is no such model.
     """
@@ -219,7 +219,7 @@ def evaluate(
         **columns: Columns by role: text, pair, label, ..
 
     Raises:
-        CorpusError: TaskRows that cannot be used, and labels that the training rows do not have.
+        CorpusError: Rows that cannot be used, and labels that the training rows do not have.
         SettingsError: A role or a model that this is not for.
     """
     loaded = model if isinstance(model, Model) else Model.load(model)

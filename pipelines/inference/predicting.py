@@ -138,7 +138,7 @@ def as_table(batches: Iterable[Sequence[InputResult]]) -> Iterator[list[list[str
     """The results as rows below their header, some for each batch: line, id, keys of the first prediction, error.
 
     The `probability` after a label is that of the most probable one. Lists and objects are JSON, numbers have six
-    digits; `error` also says why a text has no label. TaskRows before the first prediction wait for it.
+    digits; `error` also says why a text has no label. Rows before the first prediction wait for it.
     """
     columns = list[str]()
     waiting = list[InputResult]()

@@ -254,7 +254,7 @@ class ShardRows:
                 )
             negatives = Negatives(self.counts, settings.head.negatives)
         files = pretraining.Shards(sorted((self.folder / "train").glob("[!.]*.arrow")))
-        # TaskRows of earlier phases, by series: phases of the same length share one.
+        # Rows of earlier phases, by series: phases of the same length share one.
         taken: Counter[tuple[int, bool]] = Counter()
         phases = []
         for phase in settings.phases:
