@@ -77,7 +77,7 @@ def finetune(
             recipe's task: epochs, learning_rates, features, several, validation_share, ..
 
     Raises:
-        SettingsError: A setting, or a value of a row, that there is not.
+        SettingsError: An unknown setting, or an invalid value in a row.
         CorpusError: Rows that cannot be used.
         ArtifactError: `output` holds another artifact, or other files.
         ModelError: There is no such model.
@@ -91,17 +91,17 @@ def finetune(
     columns = _columns({role: settings.pop(role) for role in settings.keys() & ROLES.keys()})
     named = {"kind": kind, "set": task, "seeds": range(seeds) if isinstance(seeds, int) else seeds}
     settings |= {name: value for name, value in named.items() if value is not None}
-    with ExitStack() as home, _torch_as_before(), _aside() as aside:
+    with ExitStack() as cleanup, _torch_as_before(), _aside() as aside:
         if output is None:
             output = Path(tempfile.mkdtemp(prefix="korbert-"), "finetuned")
-            home.callback(remove, claim(output.parent))
+            cleanup.callback(remove, claim(output.parent))
         if isinstance(model, Model) and model.folder and model_folder(model.folder).exists():
             model = model.folder
         elif isinstance(model, Model):  # in no folder, or in one that has gone
             model.save(aside / "model")
             model = aside / "model"
         folder = _named(output, "output")
-        of_rows = aside if task is None else None  # what lies there is named without it, as its own name is random
+        rows_folder = aside if task is None else None  # its name is random, so paths in the recipe are relative to it
         single = recipes.one_task.SingleTask(
             model=model,
             output=folder,
@@ -109,15 +109,15 @@ def finetune(
             settings=settings,
             columns=columns,
             form=form,
-            relative_to=of_rows,
+            relative_to=rows_folder,
         )
         recipe, _ = single.recipe()
-        base = of_rows or Path(data or "").resolve()
+        base = rows_folder or Path(data or "").resolve()
         runtime = Runtime(folder.parent, base, workers or cores(), device=device, call="korbert.finetune")
         pipeline = runs.Pipeline(recipe, runtime, folder)
         runs.runner.make_all(pipeline, pipeline.stages(), rebuild=rebuild, draw=reports.draw)
         result = Finetuned.open(folder)
-        weakref.finalize(result, home.pop_all().close)  # a temporary folder lives as long as the result
+        weakref.finalize(result, cleanup.pop_all().close)  # a temporary folder lives as long as the result
     return result
 
 

@@ -1,7 +1,8 @@
 """Decontamination: finds text of evaluation sets in the corpus by shared n-grams of terms.
 
-A term is letters and digits in a row, A-Z lowercased. A text of n terms or more is searched for by each of its
-n-grams, a shorter one as a whole, and one of fewer than `min_terms` terms not at all: it may be a stock phrase.
+A term is letters and digits in a row, A-Z lowercased. A text of `terms` terms or more is searched for by each
+of its n-grams of so many terms, a shorter one as a whole, and one of fewer than `min_terms` terms not at all: it may be
+a stock phrase. N-grams of few characters, or that mostly repeat themselves, are not searched for.
 """
 
 from collections.abc import Mapping, Sequence

@@ -16,10 +16,11 @@ PART_NAMES = {"valid": Message("valid"), "test": Message("test")}
 
 
 def doubts(task: Kind, parts: Mapping[str, TaskRows]) -> Iterator[Message]:
-    """A line for each doubt, with the number of rows and the places of the first ones.
+    """What may be wrong with labelled rows, with counts and the places of the first ones.
 
-    Labels that differ in case, width or spaces alone, and rare labels that differ in one jamo or letter; texts with
-    different labels; rows of other parts with the texts of a training row. parts: the rows of each file by its part.
+    One message for each pair of labels that differ in case, width or spaces alone, or, if rare, in one jamo or letter;
+    one for all texts that have different labels; one for each part with texts of training rows. parts: the rows of each
+    file by its part.
     """
     train = parts["train"]
     found: dict[tuple[str, ...], dict[str, Place]] = {}  # texts of a row -> its labels and the first place of each

@@ -273,7 +273,7 @@ def finish(partial: Path, final: Path, plan: Plan, facts: JsonObject, run: JsonO
     # The names of the files, too, have to be on disk before the record says that they are.
     for folder in sorted({path.parent for path in data_files(partial)} | {partial}):
         sync(folder)
-    # From here on the partial folder is complete; only `settle` is left.
+    # Once the record is written, the partial folder is complete; only `settle` is left.
     durable.write_json(partial / RECORD, record, sort_keys=True)
     settle(partial, final)
     return record

@@ -36,7 +36,7 @@ class Served:
 
 
 class Service:
-    """models: name -> model, the default first; empty while they are loading.
+    """models: by name; a request without a name gets the first that can do it. Empty while they are loading.
 
     search: of the index, if there is one. page: Accept-Language -> the body of `GET /`; None: no page. token: see
     may_ask.

@@ -30,7 +30,7 @@ def folders(untrained):
 
 @pytest.fixture
 def server(folders):
-    """The address of a server with OpenAI's form of embeddings; it gives the teacher's vectors, in no order."""
+    """The address of a server with OpenAI's form of embeddings: vectors of the teacher, in reverse order."""
     teacher = korbert.load(folders[1], "cpu")
 
     class Handler(BaseHTTPRequestHandler):

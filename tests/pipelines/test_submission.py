@@ -62,7 +62,7 @@ def asked(tmp_path):
 
 @pytest.fixture
 def bundle(tmp_path):
-    """A folder whose program answers 강원도 everywhere, and does something more."""
+    """Writes a submission whose program answers 강원도 everywhere; the argument is more code for it."""
 
     def made(more=""):
         folder = tmp_path / "submission"

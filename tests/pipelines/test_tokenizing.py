@@ -1,4 +1,4 @@
-"""Text shown as pieces: nothing is left out, nothing is shown twice."""
+"""The command `tokenize`: what it shows, --check, --accept-kiwi, errors."""
 
 import json
 import os

@@ -77,7 +77,7 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
         if repeated:
             rows.notes.append(
                 Message(
-                    "{count:,} answers without a place occur several times in their context: taken at the first",
+                    "{count:,} answers without a start occur several times in their context: the first one is used",
                     count=repeated,
                 )
             )

@@ -107,8 +107,8 @@ def test_attributions_sum_to_the_change_of_the_score(classifier):
     assert found.labels[0] == expected.label
     shares = dict(zip(found.labels, found.probabilities.tolist(), strict=True))
     assert shares == pytest.approx(expected.probabilities, abs=1e-5)
-    odds = [math.log(share / (1 - share)) for share in found.probabilities.tolist()]
-    np.testing.assert_allclose(found.scores, odds, atol=1e-3)
+    log_odds = [math.log(probability / (1 - probability)) for probability in found.probabilities.tolist()]
+    np.testing.assert_allclose(found.scores, log_odds, atol=1e-3)
     np.testing.assert_allclose(found.shares.sum(axis=1), found.scores - found.masked, rtol=0.02, atol=0.01)
     assert not found.shares[:, [0, -1]].any()
     assert np.abs(found.shares).max() > 0.01
