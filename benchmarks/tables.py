@@ -87,7 +87,8 @@ def links(name: str, result: dict[str, Any]) -> str:
 
 def lines_of(result: dict[str, Any], shown: dict[str, Any]) -> Iterator[str]:
     """A table in Markdown: the rows (by their first cell) and columns that `shown` names, or all of them."""
-    table = next(one for one in result["tables"] if one["title"] == shown["table"])
+    tables = {one["title"]: one for one in result["tables"]}
+    table = tables[shown["table"]]
     columns = shown.get("columns", table["columns"])
     rows = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
     if "rows" in shown:

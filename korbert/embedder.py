@@ -151,7 +151,7 @@ class Embedder:
                 size=settings.size,
                 width=width,
             )
-        if settings.places(last) != (last,) and isinstance(self.network.encoder, OnnxEncoder):
+        if not settings.reads_last(last) and isinstance(self.network.encoder, OnnxEncoder):
             raise SettingsError("layer: an encoder in an ONNX file has only its last layer: omit layer")
         return settings
 
@@ -212,8 +212,8 @@ class Embedder:
         if prompt := self.prompt(settings.side):
             pieces = self.tokenizer.encode_pieces(prompt)
             encodings = [with_prompt(pieces, encoding, self.max_length) for encoding in encodings]
+        network = self.fast_network if settings.reads_last(last) else self.network
         layers = settings.places(last)
-        network = self.fast_network if layers == (last,) else self.network
 
         def vector_of(model: nn.Module, batch: Batch) -> Tensor:
             hidden = hidden_of(model, batch, settings, layers).float()

@@ -2,7 +2,8 @@
 
 durable.py (files that are whole or absent), scratch.py (folders for a while), processes.py, interruption.py (signals),
 ranks.py (the processes of one training), progress.py and terminal.py (what people see), extras.py and versions.py
-(installed packages), processor.py."""
+(installed packages), processor.py.
+"""
 
 import lazy_loader
 

@@ -46,6 +46,10 @@ class VectorSettings(BaseModel, frozen=True, extra="forbid"):
                 )
         return tuple(layer % (count + 1) for layer in self.layer)
 
+    def reads_last(self, count: int) -> bool:
+        """Whether the last layer is the only one read, in an encoder of `count`."""
+        return self.places(count) == (count,)
+
 
 class VectorArgs(TypedDict, total=False):
     """The settings of VectorSettings as arguments; those left out are the model's defaults."""

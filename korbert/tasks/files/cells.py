@@ -241,13 +241,17 @@ def bio_tags(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
         begins = any(match and match["place"] == "B" for match in matches)
         if all(matches) and (begins or spelling == _BIO[0]):
             known = {match[0]: f"{match['place']}-{match['label']}" for match in matches if match} | {outside: "O"}
-            for tags in filter(None, values):
-                label = ""
-                for place, tag in enumerate(tags):
-                    tags[place] = f"I-{label}" if tag == "I" and label else known.get(tag, tag)
-                    label = tags[place][2:]
-            break
+            return [tags and _continued([known.get(tag, tag) for tag in tags]) for tags in values]
     return values
+
+
+def _continued(tags: Sequence[str]) -> list[str]:
+    """The tags with the label of the tag before each I alone, if that is of an entity."""
+    whole: list[str] = []
+    for tag in tags:
+        label = whole[-1][2:] if tag == "I" and whole else ""
+        whole.append(f"I-{label}" if label else tag)
+    return whole
 
 
 _FEW = 4  # sentences of a word each are possible

@@ -127,9 +127,8 @@ def read_rows(
     asked = {role: as_columns(names) for role, names in (columns or {}).items()}
     taken = {column for names in asked.values() for column in names}
     before = {column for names in (trained or {}).values() for column in names}
-    given: Any = (
-        [paths] if isinstance(paths, str) or hasattr(paths, "suffix") else paths
-    )  # an address has a suffix, but is not a Path
+    # A single one: an address of fsspec has a suffix, but is not a Path.
+    given: Any = [paths] if isinstance(paths, str) or hasattr(paths, "suffix") else paths
     for path, files in tables_of(Path(path) if isinstance(path, str) else path for path in given).items():
         table = open_table(path, form, (taken | before).issubset, files)
         free = set(table.columns) - taken

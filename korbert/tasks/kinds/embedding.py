@@ -72,9 +72,9 @@ _TERMS_PER_MORPHEME = 0.6  # 0.58 to 0.62 on four sets: particles, endings and s
 
 class Embedding(Kind, frozen=True):
     """Text embeddings. learns: form of the training rows. sizes: leading dimensions that are trained as vectors, too.
-    query_prompt, passage_prompt: what is put before the texts of pairs, and of a search. cosine_weight: next to BM25 in
-    a search by both, chosen on validation pairs, for texts of 100 terms (retrieval.weight_among); 0: words alone rank
-    as well.
+    query_prompt, passage_prompt: what is put before the texts of pairs, and of a search. cosine_weight: of cosines,
+    added to BM25 in a search by both, chosen on validation pairs for texts of 100 terms (retrieval.weight_among); 0:
+    words alone rank as well.
 
     A target is a score, a prediction the cosine of the two vectors. Validated by retrieval, a target is the right
     passage, and a prediction {"cosine": .., "rank": of the right passage among those of all rows, from 1}.
