@@ -59,7 +59,10 @@ def catalogues() -> dict[str, Catalog]:
     for path, _, message, _, _ in extract_from_dir(package, [("**.py", "python")], keywords={"_": None, **_PLURALS}):
         found["click"].add(message, locations=[(f"click/{path}", None)])
     scripts = ROOT / "pipelines" / "reports" / "templates"
-    for path, _, message, _, _ in extract_from_dir(scripts, [("**.js", "javascript")], keywords={"t": None}):
+    calls_in_templates = {"**.js": {"parse_template_string": True}}
+    for path, _, message, _, _ in extract_from_dir(
+        scripts, [("**.js", "javascript")], calls_in_templates, keywords={"t": None}
+    ):
         found["page"].add(message, locations=[(path, None)])
     return found
 

@@ -140,7 +140,7 @@ def layers(as_json: bool, **given: Any) -> None:
     if as_json:
         click.echo(inference.lines.as_json(record))
     else:
-        best = Message("best by validation: {name}", name=artifacts.figures.model_name(record["best"]))
+        best = Message("best by validation: {name}", name=reports.layers.layer_name(record["best"]))
         reports.summary.show_tables([reports.layers.score_table(record)], [best])
         say(output / "layers.html")
 

@@ -87,7 +87,7 @@ def write_page(path: Path, shown: ShownComparison) -> Path:
     folders = TableElement(Message("Folders"), (Message("name"), Message("folder")), paths, "nk")
     sections = [
         *shown.sections(),
-        Section(Message("Figures"), [*shown.tables, folders], joined(shown.sentences, " ")),
+        Section(Message("Figures"), [*shown.tables, folders], joined(shown.sentences, "\n")),
     ]
     return write(path, "compare.html", shown=shown, sections=sections)
 

@@ -178,7 +178,7 @@ function threads(context, head, width, from, to) {
 function sentence(head, from, to) {
   const strong = (unit) => el("b", { lang: "ko", text: head.labels[unit] });
   if (from === null && to === null) {
-    return [t("Point at a unit, or go there with Tab and the arrow keys; Enter selects it. Beside: the mean over all.")];
+    return [t("Point at a unit, or go there with Tab and the arrow keys; Enter selects it. On the right: the mean over all.")];
   }
   const pairs = head.labels.map((_, unit) => (from !== null ? [from, unit] : [unit, to]));
   const best = pairs.filter(([row, column]) => head.allowed(row, column))
