@@ -20,7 +20,7 @@ import click
 from pydantic import BaseModel
 
 from korbert.pipelines.cli import cli
-from korbert.pipelines.recipes.faults import model_in
+from korbert.pipelines.recipes.loading import model_in
 from korbert.pipelines.stages.table import STAGES
 from korbert.tasks.kinds import KINDS
 

@@ -4,13 +4,13 @@ import math
 import os
 import re
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from korbert.errors import SettingsError
 from korbert.messages import Message, argument, reason
-from korbert.names import on_disk
-from korbert.pipelines.recipes.faults import near, short
+from korbert.names import did_you_mean, on_disk
 from korbert.system import JsonObject, read_small
 
 SHIPPED = Path(__file__).parent
@@ -195,3 +195,14 @@ def refuse_boundless(value: object, path: Path, key: str = "") -> None:
             key=key,
             short=short(str(value)),
         )
+
+
+def near(word: str, known: Sequence[str]) -> str:
+    """The known name that is like a word, as a hint in brackets; "" if none is."""
+    hint = did_you_mean(word, known, 0.5)
+    return Message(" ({hint})", hint=hint) if hint else ""
+
+
+def short(text: str) -> str:
+    """A text as an error shows it."""
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -11,9 +11,8 @@ from string import Template
 from pydantic import BaseModel
 
 from korbert.folders import bundled, model_folder
-from korbert.pipelines.recipes.faults import model_in
 from korbert.pipelines.recipes.files import SHIPPED
-from korbert.pipelines.recipes.loading import SHARED
+from korbert.pipelines.recipes.loading import SHARED, model_in
 from korbert.pipelines.stages.table import STAGES
 from korbert.system import JsonObject
 

@@ -9,7 +9,7 @@ import pytest
 from korbert.errors import SettingsError
 from korbert.folders import bundled, model_folder
 from korbert.modeling.files.growing import check_encoder
-from korbert.pipelines.recipes import faults, files, loading
+from korbert.pipelines.recipes import files, loading
 from korbert.pipelines.stages.table import STAGES
 
 CLEAN = '[[clean.sources]]\nname = "mine"\npath = "*.jsonl"\n'
@@ -96,7 +96,7 @@ def test_the_long_recipe_is_the_short_one_with_every_key(new):
 
 def _keys(model):
     for name, field in model.model_fields.items():
-        inner = faults.model_in(field.annotation)
+        inner = loading.model_in(field.annotation)
         if inner is not None:
             yield from _keys(inner)
         elif not field.exclude:
