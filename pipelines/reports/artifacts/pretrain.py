@@ -8,7 +8,7 @@ from pathlib import Path
 
 from korbert.messages import Message, joined
 from korbert.pipelines.artifacts import OBJECTIVES, Artifact, ShownFigure, formatting, label, text
-from korbert.pipelines.experiments.training_log import TrainingLog
+from korbert.pipelines.experiments.compare_pretraining import TrainingLog
 from korbert.pipelines.reports.drawing import Element, Gapped, Section, Series, Story, Use, curves
 from korbert.system import JsonObject
 

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from korbert.errors import SettingsError
 from korbert.messages import Message, argument, joined
 from korbert.pipelines.artifacts import formatting, label, text
-from korbert.pipelines.experiments.compare_pretraining import PretrainingRun, difference, open_runs
+from korbert.pipelines.experiments.compare_pretraining import PretrainingRun, difference, open_runs, time_axis
 from korbert.pipelines.experiments.compare_tasks import PREDICTIONS, ComparedModel, TaskComparison, compare_tasks
-from korbert.pipelines.experiments.training_log import time_axis
 from korbert.pipelines.reports.artifacts.task_scores import deviation, example_interval, mean
 from korbert.pipelines.reports.drawing import (
     Element,

@@ -7,7 +7,7 @@ import pytest
 
 from korbert.pipelines.artifacts import Artifact, figures, sampled
 from korbert.pipelines.artifacts.formatting import compact, duration, megabytes, value
-from korbert.pipelines.experiments.training_log import TrainingLog, time_axis
+from korbert.pipelines.experiments.compare_pretraining import TrainingLog, time_axis
 from korbert.pipelines.reports import index
 from korbert.pipelines.stages.table import STAGES
 from tests.pipelines.reports.conftest import plain
