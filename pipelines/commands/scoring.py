@@ -43,7 +43,7 @@ def submit(
     if bundle is not None:
         if model is not None:
             raise click.UsageError(Message("--check takes BUNDLE alone: leave {model} out", model=model))
-        verdict = submission.check.check(bundle, dataset, limit_seconds=60 * time_limit)
+        verdict = submission.bundle.check(bundle, dataset, limit_seconds=60 * time_limit)
         if as_json:
             click.echo(inference.lines.as_json(asdict(verdict) | {"dataset": str(verdict.dataset)}))
         else:
@@ -53,7 +53,7 @@ def submit(
         raise click.UsageError(Message("--dataset is for --check BUNDLE: INPUT names the questions to answer"))
     if model is None or input is None or output is None:
         raise click.UsageError(Message("name MODEL INPUT OUTPUT, or --check BUNDLE"))
-    answered = submission.writing.submit(model, input, output, device=device)
+    answered = submission.bundle.submit(model, input, output, device=device)
     say(Message("{count:,} answers in {output}", count=answered, output=output), err=True)
 
 
@@ -63,7 +63,7 @@ def submit(
 @options.debug
 def score(dataset: Path, predictions: Path) -> None:
     """Print official exact match and F1 of PREDICTIONS on DATASET."""
-    click.echo(json.dumps(submission.writing.score(dataset, predictions)))
+    click.echo(json.dumps(submission.bundle.score(dataset, predictions)))
 
 
 @click.command()

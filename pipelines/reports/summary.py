@@ -11,19 +11,12 @@ from korbert.messages import Message, in_language, joined
 from korbert.pipelines import artifacts, reports
 from korbert.pipelines.artifacts import PAGE, formatting
 from korbert.pipelines.reports.drawing import TableElement
-from korbert.pipelines.runs.pipeline import Pipeline, Status
-from korbert.pipelines.submission.check import Verdict
+from korbert.pipelines.runs.pipeline import STATES, Pipeline, Status
+from korbert.pipelines.submission.bundle import Verdict
 from korbert.system import console, say
 from korbert.tasks.sets import listing
 
 _STYLES = {"fresh": "green", "stale": "red", "partial": "yellow", "absent": "dim", "unused": "dim"}
-_STATES = {
-    "fresh": Message("fresh"),
-    "stale": Message("stale"),
-    "partial": Message("partial"),
-    "absent": Message("absent"),
-    "unused": Message("unused"),
-}
 
 
 def show_status(pipeline: Pipeline, statuses: Sequence[Status]) -> None:
@@ -32,7 +25,7 @@ def show_status(pipeline: Pipeline, statuses: Sequence[Status]) -> None:
     say(pipeline.folder)
     width = max([8, *(len(status.stage) for status in statuses)])
     for status in statuses:
-        state = f"[{_STYLES[status.state]}]{set_cell_size(in_language(_STATES[status.state]), 7)}[/]"
+        state = f"[{_STYLES[status.state]}]{set_cell_size(in_language(STATES[status.state]), 7)}[/]"
         digest = (status.digest or "")[:12]
         out.print(f"{status.stage:<{width}} {state} {digest:<12} {in_language(status.action)}")
         for line in (*status.reasons, *(Message("note: {note}", note=note) for note in status.notes)):

@@ -34,7 +34,7 @@ from korbert.pipelines.experiments import (
     prepare,
     score_table,
 )
-from korbert.pipelines.submission.writing import write_submission
+from korbert.pipelines.submission.bundle import write_submission
 from korbert.system import connected, remove, track, write_json, write_whole
 from korbert.tasks.doubts import seen_in
 from korbert.tasks.files import TaskRow

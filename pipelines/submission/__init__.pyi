@@ -1,2 +1,1 @@
-from . import check as check
-from . import writing as writing
+from . import bundle as bundle

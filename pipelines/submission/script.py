@@ -2,7 +2,7 @@
 
     python predict.py INPUT.json OUTPUT.json
 
-OUTPUT gets one JSON object, {question id: answer}. The model, its tokenizer and korbert lie beside this file;
+OUTPUT gets one JSON object, {question id: answer}. The model, its tokenizer and korbert are next to this file;
 requirements.txt lists the libraries. Nothing is downloaded.
 """
 

@@ -9,7 +9,7 @@ from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.modeling import read_config
 from korbert.pipelines.experiments.compare_tasks import compare_tasks
-from korbert.pipelines.submission.writing import submit
+from korbert.pipelines.submission.bundle import submit
 from korbert.tasks.kinds.detecting import detect
 from tests.korbert.tiny import json_lines
 from tests.pipelines.small_tasks import fine_tune, scores_of, write_table

@@ -10,8 +10,7 @@ import pytest
 
 from korbert.errors import ArtifactError, CorpusError, ModelError
 from korbert.pipelines import cli
-from korbert.pipelines.submission.check import check
-from korbert.pipelines.submission.writing import score, submit, write_submission
+from korbert.pipelines.submission.bundle import check, score, submit, write_submission
 from korbert.system.durable import read_json
 
 CONTEXT = "한강은 강원도에서 시작해 서울을 지나 황해로 흐른다."

@@ -20,7 +20,7 @@ from korbert.modeling import PretrainingModel, save_model
 from korbert.pipelines.artifacts import Runtime, store
 from korbert.pipelines.artifacts.stage import StageInputs
 from korbert.pipelines.stages.finetuning import run
-from korbert.pipelines.submission.writing import submit
+from korbert.pipelines.submission.bundle import submit
 from korbert.system.durable import read_json
 from korbert.tasks import korquad
 from korbert.tasks.kinds.sections import KorquadSection, NsmcSection, QuestionAnsweringSection
