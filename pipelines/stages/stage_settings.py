@@ -156,24 +156,38 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
 
     @model_validator(mode="after")
     def check_combinations(self) -> Self:
-        if self.embeddings == "kiwi" and (self.init or (self.distill.teacher and self.distill.begin)):
-            raise ValueError(
-                Message("embeddings = 'kiwi' with init or a teacher's weights: leave it out, they have their own")
-            )
-        if self.frozen_embeddings and not self.init and self.embeddings == "drawn":
-            raise ValueError(Message("frozen_embeddings would freeze random ones: set init, or embeddings = 'kiwi'"))
-        if self.head.kind == "sampled" and {"rtd", "distill"} & set(self.objectives):
-            raise ValueError(
-                Message("head.kind = 'sampled': rtd and distill need the whole vocabulary: take kind = 'full'")
-            )
-        if self.frozen_embeddings and "rtd" in self.objectives:
-            raise ValueError(Message("frozen_embeddings: rtd learns its embeddings: leave one of them out"))
-        if self.init and "rtd" in self.objectives:
-            raise ValueError(Message("init has weights for neither generator nor detector: leave it out with rtd"))
-        if ("distill" in self.objectives) != bool(self.distill.teacher):
-            raise ValueError(
-                Message("distill needs a teacher, and a teacher the objective: set distill.teacher, or remove it")
-            )
-        if self.init and self.distill.teacher and self.distill.begin:
-            raise ValueError(Message("init and distill.begin both give the first weights: set distill.begin = false"))
+        begins_taught = bool(self.distill.teacher) and self.distill.begin
+        refused = (
+            (
+                self.embeddings == "kiwi" and (bool(self.init) or begins_taught),
+                Message("embeddings = 'kiwi' with init or a teacher's weights: leave it out, they have their own"),
+            ),
+            (
+                self.frozen_embeddings and not self.init and self.embeddings == "drawn",
+                Message("frozen_embeddings would freeze random ones: set init, or embeddings = 'kiwi'"),
+            ),
+            (
+                self.head.kind == "sampled" and not {"rtd", "distill"}.isdisjoint(self.objectives),
+                Message("head.kind = 'sampled': rtd and distill need the whole vocabulary: take kind = 'full'"),
+            ),
+            (
+                self.frozen_embeddings and "rtd" in self.objectives,
+                Message("frozen_embeddings: rtd learns its embeddings: leave one of them out"),
+            ),
+            (
+                bool(self.init) and "rtd" in self.objectives,
+                Message("init has weights for neither generator nor detector: leave it out with rtd"),
+            ),
+            (
+                ("distill" in self.objectives) != bool(self.distill.teacher),
+                Message("distill needs a teacher, and a teacher the objective: set distill.teacher, or remove it"),
+            ),
+            (
+                bool(self.init) and begins_taught,
+                Message("init and distill.begin both give the first weights: set distill.begin = false"),
+            ),
+        )
+        for is_set, fault in refused:
+            if is_set:
+                raise ValueError(fault)
         return self
