@@ -74,6 +74,32 @@ class PretrainingRun:
     vocab_size: int | None
     tokenizer: str | None
 
+    @classmethod
+    def open(cls, folder: Path, name: str) -> "PretrainingRun":
+        """Reads the run in a folder. ArtifactError if it has no held-out figures yet, or is damaged."""
+        metrics = folder / "metrics.jsonl"
+        timing = json_lines(folder / "timing.jsonl", growing=True)
+        log = TrainingLog.of(list(json_lines(metrics, growing=True)), timing)
+        if not log.heldout:
+            raise ArtifactError(
+                "{file}: no held-out figures yet: wait for the first evaluation of this run", file=metrics
+            )
+        tokenizer = (
+            store.read_json(folder / "model" / _TOKENIZER)
+            or store.read_json(folder.parent / "vocab" / _TOKENIZER)
+            or {}
+        )
+        return cls(
+            name=name,
+            folder=folder,
+            log=log,
+            pieces=log.pieces(log.heldout),
+            seconds=log.seconds(log.heldout),
+            parameters=(store.read_json(folder / "scores.json") or {}).get("parameters"),
+            vocab_size=tokenizer.get("vocab_size"),
+            tokenizer=tokenizer.get("digest"),
+        )
+
     def at(self, key: str, position: float, axis: NDArray[np.float64]) -> float | None:
         """A held-out figure at a position on `pieces` or `seconds`, interpolated linearly between evaluations.
 
@@ -104,7 +130,7 @@ def open_runs(folders: Sequence[Path]) -> list[PretrainingRun]:
     for number, path in enumerate(paths):
         if path in paths[:number]:
             raise SettingsError("{folder}: is named twice: name different runs", folder=folders[number])
-    return [_open_run(folder, name) for folder, name in zip(artifacts, distinct_names(paths), strict=True)]
+    return [PretrainingRun.open(folder, name) for folder, name in zip(artifacts, distinct_names(paths), strict=True)]
 
 
 def _artifact_of(folder: Path) -> Path:
@@ -130,27 +156,6 @@ def distinct_names(folders: Sequence[Path]) -> list[str]:
     while len({own[-1] for own in parts}) == 1 and min(map(len, parts)) > 1:
         parts = [own[:-1] for own in parts]
     return ["/".join(own) for own in parts]
-
-
-def _open_run(folder: Path, name: str) -> PretrainingRun:
-    metrics = folder / "metrics.jsonl"
-    timing = json_lines(folder / "timing.jsonl", growing=True)
-    log = TrainingLog.of(list(json_lines(metrics, growing=True)), timing)
-    if not log.heldout:
-        raise ArtifactError("{file}: no held-out figures yet: wait for the first evaluation of this run", file=metrics)
-    tokenizer = (
-        store.read_json(folder / "model" / _TOKENIZER) or store.read_json(folder.parent / "vocab" / _TOKENIZER) or {}
-    )
-    return PretrainingRun(
-        name=name,
-        folder=folder,
-        log=log,
-        pieces=log.pieces(log.heldout),
-        seconds=log.seconds(log.heldout),
-        parameters=(store.read_json(folder / "scores.json") or {}).get("parameters"),
-        vocab_size=tokenizer.get("vocab_size"),
-        tokenizer=tokenizer.get("digest"),
-    )
 
 
 def difference(runs: Sequence[PretrainingRun]) -> str:

@@ -72,23 +72,6 @@ class TaskComparison:
     sides: list[ComparedModel]
     scores: JsonObject
 
-    @classmethod
-    def of(cls, task: Kind, sides: list[ComparedModel]) -> "TaskComparison":
-        """Scores the sides. ArtifactError for predictions of another kind of task."""
-        results = []
-        for side in sides:
-            for facts, predictions in zip(side.facts, side.predictions, strict=True):
-                try:
-                    task.run(side.rows, predictions)
-                except (ValueError, LookupError, TypeError) as error:
-                    raise ArtifactError(
-                        "{path}: {model}: not predictions of a {kind} ({error}): rebuild this artifact with {option}",
-                        path=side.folder / PREDICTIONS, model=side.model, kind=task.name, error=error,
-                        option=argument("rebuild"),
-                    ) from None  # fmt: skip
-                results.append(ModelResult({**facts, "name": side.name}, predictions, side.folder))
-        return cls(task, sides, score_table(task, sides[0].rows, results))
-
     @property
     def rows(self) -> list[TaskRow]:
         return self.sides[0].rows
@@ -151,7 +134,7 @@ def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskCo
 
     models: names of the models to compare, one for all folders or one per folder; none: the first of each, the encoder.
     Raises SettingsError for fewer than two sides, a duplicate, or different tasks; ArtifactError for predictions of
-    different rows, and for damaged files.
+    different rows or of another kind of task, and for damaged files.
     """
     if len(folders) < 2:
         raise SettingsError("{number} artifact to compare: name at least two", number=len(folders))
@@ -181,7 +164,19 @@ def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskCo
                 )  # fmt: skip
     # The folders tell the sides apart, or the models of one folder.
     named = [replace(side, name=name) for side, name in zip(sides, distinct_names(paths), strict=True)]
-    return TaskComparison.of(task, named)
+    results = []
+    for side in named:
+        for facts, predictions in zip(side.facts, side.predictions, strict=True):
+            try:
+                task.run(side.rows, predictions)
+            except (ValueError, LookupError, TypeError) as error:
+                raise ArtifactError(
+                    "{path}: {model}: not predictions of a {kind} ({error}): rebuild this artifact with {option}",
+                    path=side.folder / PREDICTIONS, model=side.model, kind=task.name, error=error,
+                    option=argument("rebuild"),
+                ) from None  # fmt: skip
+            results.append(ModelResult({**facts, "name": side.name}, predictions, side.folder))
+    return TaskComparison(task, named, score_table(task, named[0].rows, results))
 
 
 def _common_task(sides: Sequence[ComparedModel]) -> Kind:

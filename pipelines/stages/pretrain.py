@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,7 +42,7 @@ from korbert.pretraining import (
 )
 from korbert.system import connected, require_rows, write_json
 from korbert.tokenization import RECORD, AnyTokenizer, Tokenizer, piece_vectors
-from korbert.training import FitResult, TrainingOutput, TrainingPlan, autocast, choose_device, fit, load_newest
+from korbert.training import TrainingOutput, TrainingPlan, autocast, choose_device, fit, load_newest
 
 
 def run(settings: PretrainStage, inputs: StageInputs, output: Path, runtime: Runtime) -> StageCounts:
@@ -68,7 +67,7 @@ def run(settings: PretrainStage, inputs: StageInputs, output: Path, runtime: Run
         return pretraining.evaluate(model, held_out, rows.counts, loss)
 
     model, loss = _initial_model(settings, inputs, output, tokenizer)
-    before: dict[str, float | int] = {}
+    before: dict[str, float | int] = {}  # figures of the model of `init`
     if settings.init:
         model.to(device).eval()
         with autocast(device, settings.precision):  # samples of step 0 would truncate those of a resumed run
@@ -85,7 +84,24 @@ def run(settings: PretrainStage, inputs: StageInputs, output: Path, runtime: Run
         description="pretrain",
         row_workers=runtime.rows_by(device.type),
     )
-    return _written(output, model, tokenizer, phases, result, before) if connected().is_main_process else {}
+    if not connected().is_main_process:
+        return {}
+    if isinstance(model, ReplacementModel):
+        save_model(output / "model", model.detection_model(), tokenizer, overwrite=True)
+        save_model(output / "generator", model.generator_model(), tokenizer, overwrite=True)
+    else:
+        save_model(output / "model", model, tokenizer, overwrite=True)
+    counts: StageCounts = {
+        "steps": result.steps,
+        "rows": sum(phase.steps * phase.batch_size for phase in phases),
+        "epochs": round(sum(phase.steps * phase.batch_size / len(phase.rows) for phase in phases), 3),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+    }
+    kept = [name for name in before if name.endswith(("_loss", "_accuracy")) and name != "unigram_loss"]
+    figures = {**result.heldout, **{f"init_{name}": before[name] for name in kept}}
+    finite = {name: value if math.isfinite(value) else None for name, value in figures.items()}
+    write_json(output / "scores.json", {**finite, **counts}, sort_keys=True)
+    return counts
 
 
 def _initial_model(
@@ -109,33 +125,6 @@ def _initial_model(
     if settings.frozen_embeddings:
         model.encoder.token_weight.requires_grad_(False)
     return model, loss
-
-
-def _written(
-    output: Path,
-    model: PretrainingModel | ReplacementModel,
-    tokenizer: Tokenizer,
-    phases: Sequence[Phase],
-    result: FitResult,
-    before: Mapping[str, float],
-) -> StageCounts:
-    """Writes the models and scores.json. before: figures of the model of `init`."""
-    if isinstance(model, ReplacementModel):
-        save_model(output / "model", model.detection_model(), tokenizer, overwrite=True)
-        save_model(output / "generator", model.generator_model(), tokenizer, overwrite=True)
-    else:
-        save_model(output / "model", model, tokenizer, overwrite=True)
-    counts: StageCounts = {
-        "steps": result.steps,
-        "rows": sum(phase.steps * phase.batch_size for phase in phases),
-        "epochs": round(sum(phase.steps * phase.batch_size / len(phase.rows) for phase in phases), 3),
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-    }
-    kept = [name for name in before if name.endswith(("_loss", "_accuracy")) and name != "unigram_loss"]
-    figures = {**result.heldout, **{f"init_{name}": before[name] for name in kept}}
-    finite = {name: value if math.isfinite(value) else None for name, value in figures.items()}
-    write_json(output / "scores.json", {**finite, **counts}, sort_keys=True)
-    return counts
 
 
 def model_and_loss(

@@ -17,24 +17,6 @@ from korbert.system import remove, track, write_json
 from korbert.tokenization import RECORD, Analyzer, AnalyzerOptions, Tokenizer, extended, learn, other_options
 
 
-def _learned(
-    settings: VocabStage, analyzer: Analyzer, words: tuple[str, ...], counts: Path, morphemes: Path
-) -> Tokenizer:
-    """Learns a tokenizer from the counts of these morphemes. words: see run."""
-    try:
-        settings = VocabStage.model_validate(settings.model_dump() | {"words": words})
-    except ValidationError as error:
-        raise SettingsError(
-            "vocab, with the words of analyze.user_words: {errors}", errors=error.errors()[0]["msg"]
-        ) from error
-    with track("vocab: learn", total=None, unit="pieces"):
-        try:
-            model = learn(form_counts(counts, settings, settings.min_documents), settings)
-        except CorpusError as error:
-            raise CorpusError("{morphemes}: {error}", morphemes=morphemes, error=error) from error
-    return Tokenizer(model, settings, analyzer.options, analyzer.versions)
-
-
 def _base(inputs: StageInputs, options: AnalyzerOptions) -> Tokenizer:
     """Loads the tokenizer named in the recipe. options: of analyze.
 
@@ -85,7 +67,18 @@ def run(settings: VocabStage, inputs: StageInputs, output: Path, runtime: Runtim
     # Words that stay whole: those of the recipe and those of the user dictionary.
     words = tuple(dict.fromkeys([*settings.words, *(word.form for word in options.user_words)]))
     if base is None:
-        tokenizer = _learned(settings, analyzer, words, counts, morphemes)
+        try:
+            settings = VocabStage.model_validate(settings.model_dump() | {"words": words})
+        except ValidationError as error:
+            raise SettingsError(
+                "vocab, with the words of analyze.user_words: {errors}", errors=error.errors()[0]["msg"]
+            ) from error
+        with track("vocab: learn", total=None, unit="pieces"):
+            try:
+                model = learn(form_counts(counts, settings, settings.min_documents), settings)
+            except CorpusError as error:
+                raise CorpusError("{morphemes}: {error}", morphemes=morphemes, error=error) from error
+        tokenizer = Tokenizer(model, settings, options, analyzer.versions)
     else:
         tokenizer = extended(base, words, options)
         if settings.add:

@@ -71,7 +71,12 @@ def look_data(
     if attributed and isinstance(model, ClassificationModel) and model.kind == "classification":
         data["label"] = _label(model, tokenizer, data, whole)
     if reading is not None:
-        data["reading"] = _reading(loaded, reading, text, pair)
+        (searched,) = reading.search(model, loaded.prepared([{"question": text, "context": pair}]), **loaded.scoring)
+        answers = [
+            {"text": one.answer, "score": _short(one.score), "start": one.start, "end": one.end}
+            for one in reading.best_answers(searched)
+        ]
+        data["reading"] = {"question": text, "context": pair, "answers": answers}
     else:
         try:
             data["prediction"] = _prediction(loaded, text, pair)
@@ -201,19 +206,6 @@ def _label(model: ClassificationModel, tokenizer: AnyTokenizer, data: JsonObject
         "scores": [_short(x) for x in attribution.scores],
         "masked": [_short(x) for x in attribution.masked],
         "shares": [[_short(x) for x in row] for row in attribution.shares],
-    }
-
-
-def _reading(loaded: Model, kind: QuestionAnswering, question: str, context: str | None) -> JsonObject:
-    prepared = loaded.prepared([{"question": question, "context": context}])
-    (searched,) = kind.search(loaded.network, prepared, **loaded.scoring)
-    return {
-        "question": question,
-        "context": context,
-        "answers": [
-            {"text": one.answer, "score": _short(one.score), "start": one.start, "end": one.end}
-            for one in kind.best_answers(searched)
-        ],
     }
 
 
