@@ -19,7 +19,7 @@ from korbert.pipelines.inference.predicting import json_of
 from korbert.system import JsonObject
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tokenization import AnyTokenizer, Pieces
-from korbert.vectors import UNITS, Attention, TextParts, attribute, unit
+from korbert.vectors import UNITS, TextParts, attribute, unit
 from korbert.vectors.attention import attention
 
 _MOST_NEURONS = 1_200_000  # query and key values on a page, one byte each
@@ -60,7 +60,15 @@ def look_data(
             for unit in UNITS
         }
         data["weights"] = packed(np.rint(255 * np.sqrt(seen.weights)).astype(np.uint8))
-        data["neurons"] = _neurons(seen, data["missing"])
+        data["neurons"] = None
+        if seen.queries is None or seen.keys is None:
+            data["missing"]["neurons"] = Message("Encoders of transformers do not expose their queries and keys.")
+        elif seen.queries.size + seen.keys.size > _MOST_NEURONS:
+            data["missing"]["neurons"] = Message(
+                "Queries and keys are left out: with so many pieces, the page would be too large."
+            )
+        else:
+            data["neurons"] = {"queries": _signed(seen.queries), "keys": _signed(seen.keys)}
     data["vectors"] = _layers(model, tokenizer, data["texts"])
     if "fill" in loaded.can and whole:
         data["guesses"] = [
@@ -141,17 +149,6 @@ def about(loaded: Model) -> JsonObject:
         "layers": config.num_hidden_layers,
         "width": config.hidden_size,
     }
-
-
-def _neurons(seen: Attention, missing: dict[str, str]) -> JsonObject | None:
-    """Queries and keys as signed bytes; None if missing["neurons"] gives a reason."""
-    if seen.queries is None or seen.keys is None:
-        missing["neurons"] = Message("Encoders of transformers do not expose their queries and keys.")
-        return None
-    if seen.queries.size + seen.keys.size > _MOST_NEURONS:
-        missing["neurons"] = Message("Queries and keys are left out: with so many pieces, the page would be too large.")
-        return None
-    return {"queries": _signed(seen.queries), "keys": _signed(seen.keys)}
 
 
 def _signed(array: NDArray[np.float32]) -> JsonObject:
