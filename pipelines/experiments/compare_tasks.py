@@ -1,4 +1,4 @@
-"""Compares models of several artifacts on the rows of one task, from their predictions, with significance tests."""
+"""Prediction files of tasks, written and read, and the comparison of models by them, with significance tests."""
 
 import json
 from collections.abc import Sequence
@@ -7,13 +7,15 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from korbert.errors import ArtifactError, ModelError, SettingsError
 from korbert.messages import Message, argument
 from korbert.pipelines.artifacts import json_lines, store
 from korbert.pipelines.experiments.compare_pretraining import distinct_names
 from korbert.pipelines.experiments.scores import score_table
 from korbert.pipelines.experiments.search import ModelResult
-from korbert.system import JsonObject
+from korbert.system import JsonObject, write_whole
 from korbert.tasks.files import TaskRow
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.kind import Kind, TaskPrediction
@@ -99,6 +101,18 @@ class TaskComparison:
             "comparisons": self.scores["comparisons"],
             "notes": self.notes(),
         }
+
+
+def write_predictions(folder: Path, rows: Sequence[TaskRow], results: Sequence[ModelResult]) -> None:
+    """Writes the prediction file: a line per row with its roles, and `predictions`: model -> the one of each seed."""
+    lines = []
+    for number, row in enumerate(rows):
+        predictions: dict[str, list[Any]] = {}
+        for result in results:
+            predictions.setdefault(result.facts["name"], []).append(result.predictions[number])
+        shown = {role: value for role, value in row.items() if not isinstance(value, np.ndarray)}
+        lines.append(json.dumps({**shown, "predictions": predictions}, ensure_ascii=False))
+    write_whole(folder / PREDICTIONS, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass"))
 
 
 def read_predictions(path: Path) -> tuple[list[TaskRow], dict[str, list[list[TaskPrediction]]]]:

@@ -12,11 +12,8 @@ With `features` the encoder is frozen and a head is trained on its vectors.
 Every score is computed in fp32, whatever the precision of training, so that `evaluate` gives the same number.
 """
 
-import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +31,10 @@ from korbert.pipelines.experiments import (
     prepare,
     score_table,
 )
+from korbert.pipelines.experiments.compare_tasks import write_predictions
 from korbert.pipelines.submission.bundle import write_submission
-from korbert.system import connected, remove, track, write_json, write_whole
+from korbert.system import connected, remove, track, write_json
 from korbert.tasks.doubts import seen_in
-from korbert.tasks.files import TaskRow
 from korbert.tasks.finetuning import Way, finetune, load_best
 from korbert.tasks.kinds.sections import TaskSection
 
@@ -72,7 +69,7 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
         # In training, kept vectors stood in for the encoder.
         model.encoder = model.encoder.origin
     save_model(output / "model", model, ready.tokenizer, task=task.task(), overwrite=True)
-    _write_predictions(output / "predictions.jsonl", scored.rows, results)
+    write_predictions(output, scored.rows, results)
     if getattr(settings, "submission", False):
         ids = [str(n if row.get("id") is None else row["id"]) for n, row in enumerate(scored.rows)]
         answers = (prediction["answer"] for prediction in main.predictions)
@@ -131,15 +128,3 @@ def _warmed(ready: PreparedTask, build: Build) -> Build:
         return model
 
     return warmed
-
-
-def _write_predictions(path: Path, rows: Sequence[TaskRow], results: Sequence[ModelResult]) -> None:
-    """Writes one line per row: its roles, and under `predictions` model name -> the prediction of each seed."""
-    lines = []
-    for number, row in enumerate(rows):
-        predictions: dict[str, list[Any]] = {}
-        for result in results:
-            predictions.setdefault(result.facts["name"], []).append(result.predictions[number])
-        shown = {role: value for role, value in row.items() if not isinstance(value, np.ndarray)}
-        lines.append(json.dumps({**shown, "predictions": predictions}, ensure_ascii=False))
-    write_whole(path, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass"))

@@ -24,7 +24,7 @@ from korbert.modeling import (
     take_vectors,
     take_weights,
 )
-from korbert.pipelines.artifacts import Chain, Runtime, StageCounts, StageInputs
+from korbert.pipelines.artifacts import Runtime, StageCounts, StageInputs
 from korbert.pipelines.stages.stage_settings import PretrainStage
 from korbert.pretraining import (
     Distillation,
@@ -170,18 +170,19 @@ def training_plan(settings: PretrainStage) -> TrainingPlan:
     )
 
 
-def inspect(chain: Chain) -> None:
+def inspect(pipeline: Any) -> None:
     """Checks the models that pretraining starts from, before any stage runs.
 
     Raises ModelError if the model of `init` has another encoder than the recipe, if the teacher's vectors cannot be
-    compared, or if one of them has another tokenizer than vocab, as far as that is known yet.
+    compared, or if one of them has another tokenizer than vocab, as far as that is known yet. pipeline: of
+    runs/pipeline.py, a room above this one.
     """
-    vocab, pretrain = (chain.recipe.stages[name] for name in ("vocab", "pretrain"))
-    settings = chain.recipe.section("pretrain")
+    vocab, pretrain = (pipeline.recipe.stages[name] for name in ("vocab", "pretrain"))
+    settings = pipeline.recipe.section("pretrain")
     encoder = settings.encoder.config(vocab_size=1)  # vocabulary sizes are not compared
-    fresh = chain.status(vocab).state == "fresh"
-    for role in chain.recipe.folders("pretrain"):
-        folder = chain.inputs(pretrain).folder(role, "config.json")
+    fresh = pipeline.status(vocab).state == "fresh"
+    for role in pipeline.recipe.folders("pretrain"):
+        folder = pipeline.inputs(pretrain).folder(role, "config.json")
         if role == "init":
             check_encoder(encoder, folder)
         elif settings.distill.cosine and (width := pretrained_encoder(folder).hidden_size) != encoder.hidden_size:
@@ -193,16 +194,16 @@ def inspect(chain: Chain) -> None:
                 hidden_size=encoder.hidden_size,
             )
         if fresh:
-            of_vocab = Tokenizer.load(chain.artifact("vocab"))
-        elif chain.recipe.folders("vocab"):
-            of_vocab = Tokenizer.load(chain.inputs(vocab).folder("tokenizer", RECORD))
+            of_vocab = Tokenizer.load(pipeline.artifact("vocab"))
+        elif pipeline.recipe.folders("vocab"):
+            of_vocab = Tokenizer.load(pipeline.inputs(vocab).folder("tokenizer", RECORD))
         else:
             continue
         if role == "init":
             check_tokenizer(of_vocab, Tokenizer.load(folder), folder)
         else:
             _check_teacher(of_vocab, Tokenizer.load(folder), folder)
-            if not fresh and chain.recipe.section("vocab").add:
+            if not fresh and pipeline.recipe.section("vocab").add:
                 raise ModelError(
                     "{folder}: does not know the words that vocab.add adds: leave vocab.add out", folder=folder
                 )

@@ -4,13 +4,14 @@ With vocab.tokenizer nothing is learned: that tokenizer is extended with words f
 """
 
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
 from korbert.corpus.corpus_settings import AnalyzeSettings
 from korbert.corpus.counts import count, coverage, form_counts, frequent_cut_forms, usage
 from korbert.errors import CorpusError, SettingsError
-from korbert.pipelines.artifacts import Chain, Runtime, StageCounts, StageInputs, store
+from korbert.pipelines.artifacts import Runtime, StageCounts, StageInputs, store
 from korbert.pipelines.stages.analyze import USER_WORDS, check_versions, options_of
 from korbert.pipelines.stages.stage_settings import VocabStage
 from korbert.system import remove, track, write_json
@@ -42,10 +43,13 @@ def _base(inputs: StageInputs, options: AnalyzerOptions) -> Tokenizer:
     return base
 
 
-def inspect(chain: Chain) -> None:
-    """Raises ModelError or SettingsError if the tokenizer named in the recipe cannot be used."""
-    options = options_of(chain.recipe.section("analyze"), chain.sources.files("analyze"))
-    _base(chain.inputs(chain.recipe.stages["vocab"]), options)
+def inspect(pipeline: Any) -> None:
+    """Raises ModelError or SettingsError if the tokenizer named in the recipe cannot be used.
+
+    pipeline: of runs/pipeline.py, a room above this one.
+    """
+    options = options_of(pipeline.recipe.section("analyze"), pipeline.sources.files("analyze"))
+    _base(pipeline.inputs(pipeline.recipe.stages["vocab"]), options)
 
 
 def run(settings: VocabStage, inputs: StageInputs, output: Path, runtime: Runtime) -> StageCounts:

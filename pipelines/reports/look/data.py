@@ -86,8 +86,19 @@ def look_data(
         ]
         data["reading"] = {"question": text, "context": pair, "answers": answers}
     else:
+        # What `korbert predict` or `fill` returns, and the cosine of a pair for a model of vectors.
+        prediction: JsonObject | None = None
         try:
-            data["prediction"] = _prediction(loaded, text, pair)
+            if "predict" in loaded.can:
+                row = text if pair is None else (text, pair)
+                prediction = json_of(loaded.predict(row))
+            elif "tag" in loaded.can:
+                prediction = json_of(loaded.tag(text))
+            elif "fill" in loaded.can and "[MASK]" in text:
+                prediction = {"gaps": [list(map(vars, candidates)) for candidates in loaded.fill(text)]}
+            elif loaded.kind is not None and loaded.kind.operation == "embed" and pair is not None:
+                prediction = {"cosine": _short(loaded.similarity(text, pair))}
+            data["prediction"] = prediction
         except (SettingsError, ModelError) as error:  # a pair for a model of texts, a row that has more than texts
             data["missing"]["prediction"] = error.message
     return data
@@ -204,20 +215,6 @@ def _label(model: ClassificationModel, tokenizer: AnyTokenizer, data: JsonObject
         "masked": [_short(x) for x in attribution.masked],
         "shares": [[_short(x) for x in row] for row in attribution.shares],
     }
-
-
-def _prediction(loaded: Model, text: str, pair: str | None) -> JsonObject | None:
-    """What `korbert predict` or `fill` returns, and the cosine of a pair for a model of vectors; None: nothing."""
-    if "predict" in loaded.can:
-        row = text if pair is None else (text, pair)
-        return json_of(loaded.predict(row))
-    if "tag" in loaded.can:
-        return json_of(loaded.tag(text))
-    if "fill" in loaded.can and "[MASK]" in text:
-        return {"gaps": [list(map(vars, candidates)) for candidates in loaded.fill(text)]}
-    if loaded.kind is not None and loaded.kind.operation == "embed" and pair is not None:
-        return {"cosine": _short(loaded.similarity(text, pair))}
-    return None
 
 
 def _short(number: SupportsFloat | None) -> float | None:
