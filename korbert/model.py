@@ -16,12 +16,12 @@ from korbert.messages import Message, reason
 from korbert.modeling import OnnxEncoder, load_model, models, read_config, save_model
 from korbert.notebook import as_html
 from korbert.records import is_empty, listed
-from korbert.system import Advance, cores, track, untracked
+from korbert.system import cores, track, untracked
 from korbert.tasks.files import ROLES, TaskRow, row_of, text_or_empty
 from korbert.tasks.filling import Candidate, Expected, encode_gaps, expect, fill_gaps
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.kind import Kind, Prepared, TaskPrediction
-from korbert.tasks.passages import encode_passages
+from korbert.tasks.passages import Passage, encode_passages
 from korbert.tasks.question_answering import Answer
 from korbert.tasks.token_classification import TaggedSpan
 from korbert.tokenization import AnyTokenizer, Encoding
@@ -324,37 +324,38 @@ class Model(Embedder):
         kind = self.task
         predictions = list[TaskPrediction]()
         with self._named():
-            for part in self._parts(rows):
+            for part in self.prepared(rows):
                 predictions += kind.predict(self.fast_network, part, **self.scoring)
         return predictions
 
-    def prepared(self, rows: Sequence[TaskRow]) -> Prepared:
-        """Encodes the texts of rows by role, each once, as examples."""
-        texts = [self.task.texts(row) for row in rows]
-        distinct = list(dict.fromkeys(chain.from_iterable(texts)))
-        encoded = dict(zip(distinct, encode_passages(self.tokenizer, distinct, workers=cores()), strict=True))
-        return self.task.prepare(rows, [[encoded[text] for text in own] for own in texts], self.tokenizer)
+    def prepared(
+        self, rows: Sequence[TaskRow], encoded: Sequence[Sequence[Passage]] | None = None
+    ) -> Iterator[Prepared]:
+        """Rows by role as examples, some thousand rows at a time; each text is encoded once.
 
-    def results(self, prepared: Prepared, advance: Advance = untracked) -> list[Any]:
-        """As `predict`, `tag` or `answer`, for rows already encoded. advance: called after each batch."""
-        how: Scoring = {**self.scoring, "advance": advance}
-        with self._named():
-            return self.task.results(self.fast_network, prepared, **how)
-
-    def _parts(self, rows: Sequence[TaskRow]) -> Iterator[Prepared]:
+        encoded: the pieces of the texts of each row, in the order of `Kind.texts`, if they are known already.
+        """
         size = _LONG_ROWS_AT_ONCE if self.task.reads_all else _ROWS_AT_ONCE
         size = max(1, len(rows)) if self.task.compares_rows else size
         for start in range(0, len(rows), size):
-            yield self.prepared(rows[start : start + size])
+            part = rows[start : start + size]
+            if encoded is not None:
+                yield self.task.prepare(part, encoded[start : start + size], self.tokenizer)
+                continue
+            texts = [self.task.texts(row) for row in part]
+            distinct = list(dict.fromkeys(chain.from_iterable(texts)))
+            found = dict(zip(distinct, encode_passages(self.tokenizer, distinct, workers=cores()), strict=True))
+            yield self.task.prepare(part, [[found[text] for text in own] for own in texts], self.tokenizer)
 
-    def results_of(self, rows: Sequence[TaskRow]) -> list[Any]:
-        """As `predict`, `tag` or `answer`, for rows by role."""
+    def results_of(self, rows: Sequence[TaskRow], encoded: Sequence[Sequence[Passage]] | None = None) -> list[Any]:
+        """As `predict`, `tag` or `answer`, for rows by role. encoded: as of `prepared`; no progress is shown then."""
         results = []
-        for part in self._parts(rows):
-            is_long = "answer" in self.can and len(part.examples) > _MANY_WINDOWS
+        for part in self.prepared(rows, encoded):
+            is_long = encoded is None and "answer" in self.can and len(part.examples) > _MANY_WINDOWS
             shown = track("answer", len(part.examples), "windows") if is_long else nullcontext(untracked)
-            with shown as advance:
-                results += self.results(part, advance)
+            with shown as advance, self._named():
+                how: Scoring = {**self.scoring, "advance": advance}
+                results += self.task.results(self.fast_network, part, **how)
         return results
 
     # --- gaps ---

@@ -205,7 +205,7 @@ def _label(model: ClassificationModel, tokenizer: AnyTokenizer, data: JsonObject
 
 
 def _reading(loaded: Model, kind: QuestionAnswering, question: str, context: str | None) -> JsonObject:
-    prepared = loaded.prepared([{"question": question, "context": context}])
+    (prepared,) = loaded.prepared([{"question": question, "context": context}])
     (searched,) = kind.search(loaded.network, prepared, **loaded.scoring)
     return {
         "question": question,
