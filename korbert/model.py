@@ -328,30 +328,28 @@ class Model(Embedder):
                 predictions += kind.predict(self.fast_network, part, **self.scoring)
         return predictions
 
-    def prepared(
-        self, rows: Sequence[TaskRow], encoded: Sequence[Sequence[Passage]] | None = None
-    ) -> Iterator[Prepared]:
-        """Rows by role as examples, some thousand rows at a time; each text is encoded once.
-
-        encoded: the pieces of the texts of each row, in the order of `Kind.texts`, if they are known already.
-        """
+    def prepared(self, rows: Sequence[TaskRow]) -> Iterator[Prepared]:
+        """Rows by role as examples, some thousand rows at a time; each text is encoded once."""
         size = _LONG_ROWS_AT_ONCE if self.task.reads_all else _ROWS_AT_ONCE
         size = max(1, len(rows)) if self.task.compares_rows else size
         for start in range(0, len(rows), size):
             part = rows[start : start + size]
-            if encoded is not None:
-                yield self.task.prepare(part, encoded[start : start + size], self.tokenizer)
-                continue
             texts = [self.task.texts(row) for row in part]
             distinct = list(dict.fromkeys(chain.from_iterable(texts)))
-            found = dict(zip(distinct, encode_passages(self.tokenizer, distinct, workers=cores()), strict=True))
-            yield self.task.prepare(part, [[found[text] for text in own] for own in texts], self.tokenizer)
+            encoded = dict(zip(distinct, encode_passages(self.tokenizer, distinct, workers=cores()), strict=True))
+            yield self.task.prepare(part, [[encoded[text] for text in own] for own in texts], self.tokenizer)
 
-    def results_of(self, rows: Sequence[TaskRow], encoded: Sequence[Sequence[Passage]] | None = None) -> list[Any]:
-        """As `predict`, `tag` or `answer`, for rows by role. encoded: as of `prepared`; no progress is shown then."""
+    def results_of(self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]] | None = None) -> list[Any]:
+        """As `predict`, `tag` or `answer`, for rows by role.
+
+        passages: the pieces of the texts of each row, if they are known already; no progress is shown then.
+        """
+        parts = self.prepared(rows)
+        if passages is not None:
+            parts = iter([self.task.prepare(rows, passages, self.tokenizer)])
         results = []
-        for part in self.prepared(rows, encoded):
-            is_long = encoded is None and "answer" in self.can and len(part.examples) > _MANY_WINDOWS
+        for part in parts:
+            is_long = passages is None and "answer" in self.can and len(part.examples) > _MANY_WINDOWS
             shown = track("answer", len(part.examples), "windows") if is_long else nullcontext(untracked)
             with shown as advance, self._named():
                 how: Scoring = {**self.scoring, "advance": advance}
