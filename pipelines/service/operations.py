@@ -299,8 +299,8 @@ def load_all(
     precision: InferencePrecision,
     limits: Limits,
     process: AnalysisProcess,
-) -> tuple[dict[str, Served], Operation | None]:
-    """Loads and warms up the models by name, and the search of the index, which was built with one of them.
+) -> tuple[dict[str, Served], Served | None]:
+    """Loads and warms up the models by name, and the index, which was built with one of them.
 
     process: where Kiwi runs (analysis.py). Raises the ModelError and ArtifactError of the loaders.
     """
@@ -320,4 +320,5 @@ def load_all(
             # What is left to PyTorch, a mean of vectors, takes longer in threads, as Kiwi and HTTP have the cores.
             torch.set_num_threads(1)
         return models, None
-    return models, search_operation(Index.load(index, [served.model for served in models.values()]), limits)
+    opened = Index.load(index, [served.model for served in models.values()])
+    return models, Served(index.name, "index", opened.model, {"similar": search_operation(opened, limits)})
