@@ -110,10 +110,8 @@ class VectorCache:
             error = kept.error
             length = kept.length
             if len(new := np.flatnonzero(~is_known)):
-                between = "SELECT * FROM vectors WHERE number BETWEEN ? AND ? ORDER BY number"
-                read = database.execute(between, (int(numbers[new[0]]), int(numbers[new[-1]])))
                 row = int(new[0])
-                for part in _parts(read, numbers[new]):
+                for part in _read(database, numbers[new]):
                     rows = slice(row, row + len(part))
                     products[rows] = torch.from_numpy(part) @ kept.mean
                     centred = torch.from_numpy(part) - kept.mean
@@ -145,15 +143,11 @@ def cosines(
 
 
 def _read(database: sqlite3.Connection, numbers: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
-    """The vectors of the texts with these rising numbers, some thousand at a time."""
+    """The vectors of the texts with these rising numbers, some thousand at a time. Damage if one is missing."""
     select = "SELECT * FROM vectors WHERE number IN (SELECT value FROM json_each(?)) ORDER BY number"
-    return _parts(database.execute(select, (json.dumps(numbers.tolist()),)), numbers)
-
-
-def _parts(read: sqlite3.Cursor, numbers: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
-    """The vectors in these rows of the table, which have to be those of these numbers."""
+    found = database.execute(select, (json.dumps(numbers.tolist()),))
     at = 0
-    while rows := read.fetchmany(_ROWS_AT_ONCE):
+    while rows := found.fetchmany(_ROWS_AT_ONCE):
         vectors = [checked_row(f"vector {row[0]}", *row) for row in rows]
         if [number for number, _ in vectors] != numbers[at : at + len(rows)].tolist():
             break

@@ -200,11 +200,7 @@ def index(
         failed.end()
         raise CorpusError("{corpus}: holds no text: give texts to index", corpus=corpus)
     loaded = options.loaded(model, device, given["precision"])
-    asked = options.asked_for(given)
-    if is_there:
-        made = search.Index.load(output, loaded).matching(**asked)
-    else:
-        made = search.Index.create(output, loaded, **asked)
+    made = search.Index.create(output, loaded, **options.asked_for(given))  # or opens it
     removed = 0
     added = search.Added()
     if remove is not None:
