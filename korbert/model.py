@@ -324,8 +324,8 @@ class Model(Embedder):
         kind = self.task
         predictions = list[TaskPrediction]()
         with self._named():
-            for part in self.prepared(rows):
-                predictions += kind.predict(self.fast_network, part, **self.scoring)
+            for batch in self.prepared(rows):
+                predictions += kind.predict(self.fast_network, batch, **self.scoring)
         return predictions
 
     def prepared(self, rows: Sequence[TaskRow]) -> Iterator[Prepared]:
@@ -333,27 +333,27 @@ class Model(Embedder):
         size = _LONG_ROWS_AT_ONCE if self.task.reads_all else _ROWS_AT_ONCE
         size = max(1, len(rows)) if self.task.compares_rows else size
         for start in range(0, len(rows), size):
-            part = rows[start : start + size]
-            texts = [self.task.texts(row) for row in part]
+            batch = rows[start : start + size]
+            texts = [self.task.texts(row) for row in batch]
             distinct = list(dict.fromkeys(chain.from_iterable(texts)))
             encoded = dict(zip(distinct, encode_passages(self.tokenizer, distinct, workers=cores()), strict=True))
-            yield self.task.prepare(part, [[encoded[text] for text in own] for own in texts], self.tokenizer)
+            yield self.task.prepare(batch, [[encoded[text] for text in own] for own in texts], self.tokenizer)
 
     def results_of(self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]] | None = None) -> list[Any]:
         """As `predict`, `tag` or `answer`, for rows by role.
 
         passages: the pieces of the texts of each row, if they are known already; no progress is shown then.
         """
-        parts = self.prepared(rows)
+        batches = self.prepared(rows)
         if passages is not None:
-            parts = iter([self.task.prepare(rows, passages, self.tokenizer)])
+            batches = iter([self.task.prepare(rows, passages, self.tokenizer)])
         results = []
-        for part in parts:
-            is_long = passages is None and "answer" in self.can and len(part.examples) > _MANY_WINDOWS
-            shown = track("answer", len(part.examples), "windows") if is_long else nullcontext(untracked)
+        for batch in batches:
+            is_long = passages is None and "answer" in self.can and len(batch.examples) > _MANY_WINDOWS
+            shown = track("answer", len(batch.examples), "windows") if is_long else nullcontext(untracked)
             with shown as advance, self._named():
                 how: Scoring = {**self.scoring, "advance": advance}
-                results += self.task.results(self.fast_network, part, **how)
+                results += self.task.results(self.fast_network, batch, **how)
         return results
 
     # --- gaps ---

@@ -64,13 +64,14 @@ class VectorCodes:
             query[0, : len(vector)] = torch.from_numpy(vector) - self.mean
             rounded = query.bfloat16()
             centred = int8_products(rounded, self.codes, self.scales)[0]  # (N,) bfloat16
-            about = self.products + centred  # the cosines, less what is the same for all
+            approximate = self.products + centred  # the cosines, less what is the same for all
             if among is not None:
-                about = about[torch.from_numpy(np.searchsorted(self.numbers, among))]
+                approximate = approximate[torch.from_numpy(np.searchsorted(self.numbers, among))]
             # What a cosine may be off by, at most: the error of its code, of the rounded query, of the rounded sum.
-            off = self.error * float(rounded.norm()) + self.length * float((query - rounded).norm())
-            off += _ROUNDING * float(centred.abs().max()) + 1e-5
-            numbers = numbers[(about >= about.topk(top).values[-1] - 2 * off).numpy()]
+            error = self.error * float(rounded.norm()) + self.length * float((query - rounded).norm())
+            error += _ROUNDING * float(centred.abs().max()) + 1e-5
+            threshold = approximate.topk(top).values[-1] - 2 * error
+            numbers = numbers[(approximate >= threshold).numpy()]
         return best(numbers, cosines(database, numbers, vector), top)
 
 

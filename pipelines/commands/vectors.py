@@ -85,11 +85,11 @@ def embed(
         failed.end()
         return
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("embed", None, "texts") as advance:
-        for some in filter(None, records):
-            good = [one for one in some if not failed(one)]
+        for batch in filter(None, records):
+            good = [one for one in batch if not failed(one)]
             _add_vectors(good, embedding, parts)
-            click.echo(b"\n".join(map(inference.lines.as_json, some)))
-            advance(len(some))
+            click.echo(b"\n".join(map(inference.lines.as_json, batch)))
+            advance(len(batch))
     failed.end()
 
 

@@ -86,10 +86,10 @@ def text_records(
     """
     names = (text,) if text else _NAMES[role]
     read = Role(role, names, string)
-    for part in records(file, name, form, [read], every_column=fields):
-        results = [record.result([read]) for record in part]
+    for batch in records(file, name, form, [read], every_column=fields):
+        results = [record.result([read]) for record in batch]
         if fields:
-            for record, result in zip(part, results, strict=True):
+            for record, result in zip(batch, results, strict=True):
                 own = (*ID_NAMES, column_for(read.names, tuple(record.fields)))
                 result["fields"] = {key: value for key, value in record.fields.items() if key not in own}
         for place, one in enumerate(results):

@@ -130,8 +130,8 @@ def records(
             for note in opened.notes:
                 _logger.info(Message("{file}: {note}", file=name, note=note))
             rows = _of_table(opened, name, roles, every_column)
-            while part := list(islice(rows, _BATCH_ROWS)):
-                yield part
+            while batch := list(islice(rows, _BATCH_ROWS)):
+                yield batch
             return
         if opened.form == "lines" and (missing(roles, ("text",)) or not alone):
             raise SettingsError(
@@ -140,16 +140,16 @@ def records(
                 names=", ".join(role.names[0] for role in roles if role.required),
                 option=argument("form"),
             )
-        parts = (
-            [Record.of(line.number, opened.value(line), roles, line.cut) for line in some] for some in opened.batches
+        batches = (
+            [Record.of(line.number, opened.value(line), roles, line.cut) for line in lines] for lines in opened.batches
         )
         if opened.form == "jsonl" and hasattr(source, "is_dir"):  # from a pipe, each record has its own error
-            first = next(parts, [])
+            first = next(batches, [])
             if columns := dict.fromkeys(column for record in first for column in record.fields):
                 _check_columns(name, roles, tuple(columns))
             if first:
                 yield first
-        yield from parts
+        yield from batches
 
 
 def _is_text(roles: Sequence[Role]) -> bool:

@@ -58,8 +58,8 @@ def predict_lines(
     usual = {role.name: () if role.name in columns else role.names for role in roles}
     roles = [replace(role, names=known.get(role.name, ()) + usual[role.name]) for role in roles]
     wanted = [*roles, Role("id", ids)] if ids else roles
-    for part in records(file, name, form, wanted):
-        results = [record.result(roles, known, ids) for record in part]
+    for batch in records(file, name, form, wanted):
+        results = [record.result(roles, known, ids) for record in batch]
         good = [result for result in results if "error" not in result]
         if model.task.operation == "embed":
             predictions = [{"vector": vector.tolist()} for vector in model.embed([row["text"] for row in good])]
