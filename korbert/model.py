@@ -16,12 +16,12 @@ from korbert.messages import Message, reason
 from korbert.modeling import OnnxEncoder, load_model, models, read_config, save_model
 from korbert.notebook import as_html
 from korbert.records import is_empty, listed
-from korbert.system import Advance, cores, track, untracked
+from korbert.system import cores, track, untracked
 from korbert.tasks.files import ROLES, TaskRow, row_of, text_or_empty
 from korbert.tasks.filling import Candidate, Expected, encode_gaps, expect, fill_gaps
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.kind import Kind, Prepared, TaskPrediction
-from korbert.tasks.passages import encode_passages
+from korbert.tasks.passages import Passage, encode_passages
 from korbert.tasks.question_answering import Answer
 from korbert.tasks.token_classification import TaggedSpan
 from korbert.tokenization import AnyTokenizer, Encoding
@@ -324,37 +324,36 @@ class Model(Embedder):
         kind = self.task
         predictions = list[TaskPrediction]()
         with self._named():
-            for part in self._parts(rows):
-                predictions += kind.predict(self.fast_network, part, **self.scoring)
+            for batch in self.prepared(rows):
+                predictions += kind.predict(self.fast_network, batch, **self.scoring)
         return predictions
 
-    def prepared(self, rows: Sequence[TaskRow]) -> Prepared:
-        """Encodes the texts of rows by role, each once, as examples."""
-        texts = [self.task.texts(row) for row in rows]
-        distinct = list(dict.fromkeys(chain.from_iterable(texts)))
-        encoded = dict(zip(distinct, encode_passages(self.tokenizer, distinct, workers=cores()), strict=True))
-        return self.task.prepare(rows, [[encoded[text] for text in own] for own in texts], self.tokenizer)
-
-    def results(self, prepared: Prepared, advance: Advance = untracked) -> list[Any]:
-        """As `predict`, `tag` or `answer`, for rows already encoded. advance: called after each batch."""
-        how: Scoring = {**self.scoring, "advance": advance}
-        with self._named():
-            return self.task.results(self.fast_network, prepared, **how)
-
-    def _parts(self, rows: Sequence[TaskRow]) -> Iterator[Prepared]:
+    def prepared(self, rows: Sequence[TaskRow]) -> Iterator[Prepared]:
+        """Rows by role as examples, some thousand rows at a time; each text is encoded once."""
         size = _LONG_ROWS_AT_ONCE if self.task.reads_all else _ROWS_AT_ONCE
         size = max(1, len(rows)) if self.task.compares_rows else size
         for start in range(0, len(rows), size):
-            yield self.prepared(rows[start : start + size])
+            batch = rows[start : start + size]
+            texts = [self.task.texts(row) for row in batch]
+            distinct = list(dict.fromkeys(chain.from_iterable(texts)))
+            encoded = dict(zip(distinct, encode_passages(self.tokenizer, distinct, workers=cores()), strict=True))
+            yield self.task.prepare(batch, [[encoded[text] for text in own] for own in texts], self.tokenizer)
 
-    def results_of(self, rows: Sequence[TaskRow]) -> list[Any]:
-        """As `predict`, `tag` or `answer`, for rows by role."""
+    def results_of(self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]] | None = None) -> list[Any]:
+        """As `predict`, `tag` or `answer`, for rows by role.
+
+        passages: the pieces of the texts of each row, if they are known already; no progress is shown then.
+        """
+        batches = self.prepared(rows)
+        if passages is not None:
+            batches = iter([self.task.prepare(rows, passages, self.tokenizer)])
         results = []
-        for part in self._parts(rows):
-            is_long = "answer" in self.can and len(part.examples) > _MANY_WINDOWS
-            shown = track("answer", len(part.examples), "windows") if is_long else nullcontext(untracked)
-            with shown as advance:
-                results += self.results(part, advance)
+        for batch in batches:
+            is_long = passages is None and "answer" in self.can and len(batch.examples) > _MANY_WINDOWS
+            shown = track("answer", len(batch.examples), "windows") if is_long else nullcontext(untracked)
+            with shown as advance, self._named():
+                how: Scoring = {**self.scoring, "advance": advance}
+                results += self.task.results(self.fast_network, batch, **how)
         return results
 
     # --- gaps ---

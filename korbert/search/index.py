@@ -330,11 +330,11 @@ class Index:
         ranking = by_words or by_vectors
         letters = 0.0  # the weight of shared letters
         if way == "both":
-            either = np.array(sorted({number for number, _ in by_words + by_vectors}), np.int64)
+            candidates = np.array(sorted({number for number, _ in by_words + by_vectors}), np.int64)
             weight, letters = self._weights(database)
-            scores = fused(words[either], cosines(database, either, vector), weight)
+            scores = fused(words[candidates], cosines(database, candidates, vector), weight)
             count = max(top, _REORDERED) if letters else top
-            ranking = best(either, scores, count)
+            ranking = best(candidates, scores, count)
         cosine_of, bm25_of = (
             {number: (rank, score) for rank, (number, score) in enumerate(own, 1)} for own in (by_vectors, by_words)
         )

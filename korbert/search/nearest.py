@@ -64,13 +64,14 @@ class VectorCodes:
             query[0, : len(vector)] = torch.from_numpy(vector) - self.mean
             rounded = query.bfloat16()
             centred = int8_products(rounded, self.codes, self.scales)[0]  # (N,) bfloat16
-            about = self.products + centred  # the cosines, less what is the same for all
+            approximate = self.products + centred  # the cosines, less what is the same for all
             if among is not None:
-                about = about[torch.from_numpy(np.searchsorted(self.numbers, among))]
+                approximate = approximate[torch.from_numpy(np.searchsorted(self.numbers, among))]
             # What a cosine may be off by, at most: the error of its code, of the rounded query, of the rounded sum.
-            off = self.error * float(rounded.norm()) + self.length * float((query - rounded).norm())
-            off += _ROUNDING * float(centred.abs().max()) + 1e-5
-            numbers = numbers[(about >= about.topk(top).values[-1] - 2 * off).numpy()]
+            error = self.error * float(rounded.norm()) + self.length * float((query - rounded).norm())
+            error += _ROUNDING * float(centred.abs().max()) + 1e-5
+            threshold = approximate.topk(top).values[-1] - 2 * error
+            numbers = numbers[(approximate >= threshold).numpy()]
         return best(numbers, cosines(database, numbers, vector), top)
 
 
@@ -110,10 +111,8 @@ class VectorCache:
             error = kept.error
             length = kept.length
             if len(new := np.flatnonzero(~is_known)):
-                between = "SELECT * FROM vectors WHERE number BETWEEN ? AND ? ORDER BY number"
-                read = database.execute(between, (int(numbers[new[0]]), int(numbers[new[-1]])))
                 row = int(new[0])
-                for part in _parts(read, numbers[new]):
+                for part in _read(database, numbers[new]):
                     rows = slice(row, row + len(part))
                     products[rows] = torch.from_numpy(part) @ kept.mean
                     centred = torch.from_numpy(part) - kept.mean
@@ -145,15 +144,11 @@ def cosines(
 
 
 def _read(database: sqlite3.Connection, numbers: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
-    """The vectors of the texts with these rising numbers, some thousand at a time."""
+    """The vectors of the texts with these rising numbers, some thousand at a time. Damage if one is missing."""
     select = "SELECT * FROM vectors WHERE number IN (SELECT value FROM json_each(?)) ORDER BY number"
-    return _parts(database.execute(select, (json.dumps(numbers.tolist()),)), numbers)
-
-
-def _parts(read: sqlite3.Cursor, numbers: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
-    """The vectors in these rows of the table, which have to be those of these numbers."""
+    found = database.execute(select, (json.dumps(numbers.tolist()),))
     at = 0
-    while rows := read.fetchmany(_ROWS_AT_ONCE):
+    while rows := found.fetchmany(_ROWS_AT_ONCE):
         vectors = [checked_row(f"vector {row[0]}", *row) for row in rows]
         if [number for number, _ in vectors] != numbers[at : at + len(rows)].tolist():
             break

@@ -123,8 +123,8 @@ def word_scores(database: sqlite3.Connection, terms: Sequence[str]) -> NDArray[n
         select = "SELECT bucket, entries, checksum FROM postings WHERE term = ?"
         rows = [checked_row(f"term {term!r:.60}", term, *row) for row in database.execute(select, (term,))]
         entries = [np.frombuffer(blob, _POSTING) for *_, blob in rows]
-        having = sum(map(len, entries))
-        idf = np.log1p((texts - having + 0.5) / (having + 0.5))
+        document_frequency = sum(map(len, entries))
+        idf = np.log1p((texts - document_frequency + 0.5) / (document_frequency + 0.5))
         for (_, bucket, _), own in zip(rows, entries, strict=True):
             numbers = bucket * _BUCKET + own["offset"].astype(np.int64)
             if numbers.max(initial=0) > highest:

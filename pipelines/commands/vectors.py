@@ -85,8 +85,8 @@ def embed(
         failed.end()
         return
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("embed", None, "texts") as advance:
-        for some in filter(None, records):
-            good = [one for one in some if not failed(one)]
+        for batch in filter(None, records):
+            good = [one for one in batch if not failed(one)]
             found = [record["text"] for record in good]
             if parts:
                 for record, own in zip(good, embedding.model.parts(found, parts, **embedding.asked), strict=True):
@@ -95,8 +95,8 @@ def embed(
             else:
                 for record, vector in zip(good, embedding(found), strict=True):
                     record["vector"] = vector.tolist()
-            click.echo(b"\n".join(map(inference.lines.as_json, some)))
-            advance(len(some))
+            click.echo(b"\n".join(map(inference.lines.as_json, batch)))
+            advance(len(batch))
     failed.end()
 
 
@@ -195,11 +195,7 @@ def index(
         failed.end()
         raise CorpusError("{corpus}: holds no text: give texts to index", corpus=corpus)
     loaded = options.loaded(model, device, given["precision"])
-    asked = options.asked_for(given)
-    if is_there:
-        made = search.Index.load(output, loaded).matching(**asked)
-    else:
-        made = search.Index.create(output, loaded, **asked)
+    made = search.Index.create(output, loaded, **options.asked_for(given))  # or opens it
     removed = 0
     added = search.Added()
     if remove is not None:

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from korbert.corpus.readers import find_files
 from korbert.errors import SettingsError
 from korbert.model import Model
-from korbert.pipelines.inference.input_records import ID_NAMES, TEXT_NAMES, records
-from korbert.pipelines.inference.predicting import InputResult, result_of, string
+from korbert.pipelines.inference.input_records import ID_NAMES, TEXT_NAMES, InputResult, records
+from korbert.pipelines.inference.predicting import string
 from korbert.records import Format, Source, form_of, holds_records
 from korbert.search.texts import is_utf8, json_of
 from korbert.system import Advance, claim, content_digest, intact, remove, write_aside, write_whole
@@ -86,10 +86,10 @@ def text_records(
     """
     names = (text,) if text else _NAMES[role]
     read = Role(role, names, string)
-    for part in records(file, name, form, [read], every_column=fields):
-        results = [result_of(record, [read]) for record in part]
+    for batch in records(file, name, form, [read], every_column=fields):
+        results = [record.result([read]) for record in batch]
         if fields:
-            for record, result in zip(part, results, strict=True):
+            for record, result in zip(batch, results, strict=True):
                 own = (*ID_NAMES, column_for(read.names, tuple(record.fields)))
                 result["fields"] = {key: value for key, value in record.fields.items() if key not in own}
         for place, one in enumerate(results):

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import Any, Self
 
 from korbert.errors import SettingsError
 from korbert.messages import Message, argument
@@ -22,13 +22,18 @@ from korbert.records import (
     nested_columns,
     open_records,
 )
-from korbert.tasks.files import ROLES, Role, column_for, columns_of
+from korbert.tasks.files import ROLES, Given, Role, column_for, columns_of, row_of
 
 _logger = logging.getLogger(__name__)
 
 TEXT_NAMES = ROLES["text"].names
 ID_NAMES = ("id", "_id")
+MAX_CHARS = 100_000  # of a text; a classifier sees a few hundred pieces
 _BATCH_ROWS = 1_000  # of a table
+
+
+InputResult = dict[str, Any]
+"""A record for people and programs: {"line", "id" if any}, and its values by role or its "error"."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,50 @@ class Record:
     fields: Mapping[str, Any] = field(default_factory=dict)
     cut: bool = False
     error: str | None = None
+
+    @classmethod
+    def of(cls, line: int, value: object, roles: Sequence[Role], cut: bool = False) -> Self:
+        """value: its fields, or a fault. Tokens without a text, as in CoNLL, are the words of one."""
+        if isinstance(value, Fault) and value.record:  # only its labels are at fault
+            value = value.record
+        if not isinstance(value, dict):
+            what = fault_of(value).what
+            way = "--form lines reads each line as a text" if _is_text(roles) else "a table needs --form csv or tsv"
+            hint = f": {way}" if what.startswith("is not JSON") else ""
+            return cls(line, error=what + hint)
+        if any("." in name for role in roles for name in role.names):
+            value = {column: cell_of(value, column) for column in nested_columns(value)}
+        tokens = value.get("tokens")
+        names = next((role.names for role in roles if role.name == "text"), ())
+        if isinstance(tokens, list) and "text" in names and column_for(names, tuple(value)) is None:
+            value = {**value, "text": " ".join(map(str, tokens))}
+        return cls(line, value, cut)
+
+    def result(self, roles: Sequence[Role], together: Given | None = None, ids: tuple[str, ...] = ()) -> InputResult:
+        """Its result without a prediction: line and id, and the values of the roles or an error.
+
+        roles, together: as in row_of. ids: names of the id's field, if it is none of ID_NAMES. A text of more than
+        MAX_CHARS is "cut".
+        """
+        result: InputResult = {"line": self.line}
+        present = tuple(self.fields)
+        own = column_for(ids, present) if ids else next(filter(self.fields.__contains__, ID_NAMES), None)
+        id = self.fields.get(own or "")
+        if isinstance(id, str | int) and not isinstance(id, bool):
+            result["id"] = id
+        if self.error:
+            return {**result, "error": self.error}
+        for role, name in missing(roles, present).items():
+            there = ", ".join(map(repr, present[:6])) or "nothing"
+            return {**result, "error": f"has no {name!r}, but {there}: name it with {option_of(role)}"}
+        try:
+            result |= row_of(self.fields, roles, together)
+        except ValueError as error:
+            return {**result, "error": str(error)}
+        if "text" in result and (self.cut or len(result["text"]) > MAX_CHARS):
+            result["text"] = result["text"][:MAX_CHARS]
+            result["cut"] = True
+        return result
 
 
 def option_of(role: str) -> str:
@@ -81,8 +130,8 @@ def records(
             for note in opened.notes:
                 _logger.info(Message("{file}: {note}", file=name, note=note))
             rows = _of_table(opened, name, roles, every_column)
-            while part := list(islice(rows, _BATCH_ROWS)):
-                yield part
+            while batch := list(islice(rows, _BATCH_ROWS)):
+                yield batch
             return
         if opened.form == "lines" and (missing(roles, ("text",)) or not alone):
             raise SettingsError(
@@ -91,16 +140,16 @@ def records(
                 names=", ".join(role.names[0] for role in roles if role.required),
                 option=argument("form"),
             )
-        parts = (
-            [_record(line.number, opened.value(line), roles, line.cut) for line in some] for some in opened.batches
+        batches = (
+            [Record.of(line.number, opened.value(line), roles, line.cut) for line in lines] for lines in opened.batches
         )
         if opened.form == "jsonl" and hasattr(source, "is_dir"):  # from a pipe, each record has its own error
-            first = next(parts, [])
+            first = next(batches, [])
             if columns := dict.fromkeys(column for record in first for column in record.fields):
                 _check_columns(name, roles, tuple(columns))
             if first:
                 yield first
-        yield from parts
+        yield from batches
 
 
 def _is_text(roles: Sequence[Role]) -> bool:
@@ -121,30 +170,12 @@ def _of_table(table: Table, name: str, roles: Sequence[Role], every_column: bool
     for number, (place, value) in enumerate(table.records(wanted), 1):
         if isinstance(value, Fault) and not table.objects:
             value = value._replace(what=f"{value.what} ({table.unit} {place} of the file)")
-        record = _record(number, value, roles)
+        record = Record.of(number, value, roles)
         text = (cell for column, cell in record.fields.items() if column in chosen and isinstance(cell, str))
         if not table.objects and (bad := next(filter(UNDECODABLE.search, text), None)):
             encoding = (table.encoding or "utf-8").upper()
             record = Record(number, error=f"is not {encoding}: {bad[:40]!a}: convert the file to UTF-8")
         yield record
-
-
-def _record(number: int, value: object, roles: Sequence[Role], cut: bool = False) -> Record:
-    """value: its fields, or a fault. Tokens without a text, as in CoNLL, are the words of one."""
-    if isinstance(value, Fault) and value.record:  # only its labels are at fault
-        value = value.record
-    if not isinstance(value, dict):
-        what = fault_of(value).what
-        way = "--form lines reads each line as a text" if _is_text(roles) else "a table needs --form csv or tsv"
-        hint = f": {way}" if what.startswith("is not JSON") else ""
-        return Record(number, error=what + hint)
-    if any("." in name for role in roles for name in role.names):
-        value = {column: cell_of(value, column) for column in nested_columns(value)}
-    tokens = value.get("tokens")
-    names = next((role.names for role in roles if role.name == "text"), ())
-    if isinstance(tokens, list) and "text" in names and column_for(names, tuple(value)) is None:
-        value = {**value, "text": " ".join(map(str, tokens))}
-    return Record(number, value, cut)
 
 
 def missing(roles: Sequence[Role], columns: Columns) -> dict[str, str]:

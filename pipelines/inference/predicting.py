@@ -20,15 +20,11 @@ import pyarrow.parquet as pq
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message, argument
 from korbert.model import Model
-from korbert.pipelines.inference.input_records import ID_NAMES, Record, missing, option_of, records
+from korbert.pipelines.inference.input_records import InputResult, option_of, records
 from korbert.records import Format, Source, open_plain, type_name
 from korbert.system import JsonObject, write_aside
-from korbert.tasks.files import ROLES, Given, Role, column_for, row_of, text_or_empty
+from korbert.tasks.files import ROLES, Role, text_or_empty
 from korbert.tasks.kinds.texts import NO_TEXT
-
-MAX_CHARS = 100_000  # of a text; a classifier sees a few hundred pieces
-
-InputResult = dict[str, Any]
 
 
 def predict_lines(
@@ -62,8 +58,8 @@ def predict_lines(
     usual = {role.name: () if role.name in columns else role.names for role in roles}
     roles = [replace(role, names=known.get(role.name, ()) + usual[role.name]) for role in roles]
     wanted = [*roles, Role("id", ids)] if ids else roles
-    for part in records(file, name, form, wanted):
-        results = [result_of(record, roles, known, ids) for record in part]
+    for batch in records(file, name, form, wanted):
+        results = [record.result(roles, known, ids) for record in batch]
         good = [result for result in results if "error" not in result]
         if model.task.operation == "embed":
             predictions = [{"vector": vector.tolist()} for vector in model.embed([row["text"] for row in good])]
@@ -201,31 +197,3 @@ def _rounded(value: object) -> Any:
     if isinstance(value, Mapping):
         return {key: _rounded(one) for key, one in value.items()}
     return [_rounded(one) for one in value] if isinstance(value, list) else value
-
-
-def result_of(
-    record: Record, roles: Sequence[Role], together: Given | None = None, ids: tuple[str, ...] = ()
-) -> InputResult:
-    """A result without its prediction: line and id of the record, and the values of the roles or an error.
-
-    roles, together: as in row_of. ids: names of the id's field, if it is none of ID_NAMES.
-    """
-    result: InputResult = {"line": record.line}
-    present = tuple(record.fields)
-    own = column_for(ids, present) if ids else next(filter(record.fields.__contains__, ID_NAMES), None)
-    id = record.fields.get(own or "")
-    if isinstance(id, str | int) and not isinstance(id, bool):
-        result["id"] = id
-    if record.error:
-        return {**result, "error": record.error}
-    for role, name in missing(roles, present).items():
-        there = ", ".join(map(repr, present[:6])) or "nothing"
-        return {**result, "error": f"has no {name!r}, but {there}: name it with {option_of(role)}"}
-    try:
-        result |= row_of(record.fields, roles, together)
-    except ValueError as error:
-        return {**result, "error": str(error)}
-    if "text" in result and (record.cut or len(result["text"]) > MAX_CHARS):
-        result["text"] = result["text"][:MAX_CHARS]
-        result["cut"] = True
-    return result

@@ -30,7 +30,7 @@ from korbert.folders import bundled
 from korbert.model import Model
 from korbert.names import is_litter
 from korbert.pipelines.inference.embedding import TextEmbedder, Vectorizer, claim_parts, text_records, write_vectors
-from korbert.pipelines.inference.predicting import InputResult
+from korbert.pipelines.inference.input_records import InputResult
 from korbert.system import needed_for, read_object, sha256_of, track, write_whole
 from korbert.vectors import unit
 

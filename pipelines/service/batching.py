@@ -14,9 +14,10 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 from korbert.messages import Message
@@ -72,9 +73,12 @@ class Job:
 
 
 class _Item(NamedTuple):
+    """An item of a job. value: as it was asked; then as the model takes it, of so many pieces; then its answer."""
+
     job: Job
     number: int
-    row: TokenizedItem = TokenizedItem(0, None)
+    value: Any
+    pieces: int = 0
 
 
 _Function = Callable[[list[Any]], Sequence[Any]]
@@ -93,15 +97,12 @@ class _Thread:
             function, items, future = call
             if future.set_running_or_notify_cancel():  # else nobody is waiting any more
                 try:
-                    results = function(items)
-                    if len(results) != len(items):
-                        raise ValueError(f"{len(results)} results for {len(items)} items")
-                    future.set_result(results)
+                    future.set_result(function(items))
                 except Exception as error:
                     future.set_exception(error)
 
     def run(self, function: _Function, items: list[Any]) -> "asyncio.Future[Sequence[Any]]":
-        """Awaits the results of the function, one for each item. ValueError if it returns another number."""
+        """Awaits the results of the function for these items."""
         future: _Future = Future()
         self._calls.put((function, items, future))
         return asyncio.wrap_future(future)
@@ -133,8 +134,8 @@ class Batcher:
         self._tokenizer = _Thread("tokenizer")
         self._model = _Thread("model")
         self._tasks = [
-            asyncio.create_task(self._keep_running(self._tokenize_batch, self._next_items, self._submitted)),
-            asyncio.create_task(self._keep_running(self._compute_batch, self._next_batch, self._tokenized)),
+            asyncio.create_task(self._tokenize()),
+            asyncio.create_task(self._compute()),
         ]
 
     def stop(self) -> None:
@@ -172,39 +173,35 @@ class Batcher:
         else:
             job.future.set_exception(refusal)
 
-    async def _keep_running(
-        self,
-        work: Callable[[list[_Item]], Awaitable[None]],
-        next_items: Callable[[], list[_Item] | None],
-        more: asyncio.Event,
-    ) -> None:
-        """Runs one batch after the other; waits for the event when there is none.
-
-        If a batch fails, its jobs run separately, so that none fails because of another's text. Only the traceback is
-        logged, as the text of an error may quote a request.
-        """
-        alone: list[list[_Item]] = []  # items of one job each, from a batch that failed
+    async def _tokenize(self) -> None:
+        """Turns items into rows of pieces, on the first thread, as long as the service runs."""
         while True:
-            items = alone.pop() if alone else next_items()
-            if items is None:
-                more.clear()
-                await more.wait()
+            items = await self._next_items()
+            if not items:
                 continue
-            try:
-                if items:
-                    await work(items)
-            except Exception as error:
-                _logger.error("a batch of %d texts failed: %s", len(items), trace(error))
-                jobs = dict.fromkeys(item.job for item in items)
-                if len(jobs) > 1:
-                    alone += ([item for item in items if item.job is job] for job in jobs)
+            operation = items[0].job.operation
+            began = time.monotonic()
+            rows = await self._run(self._tokenizer, operation.tokenize, items)
+            self.metrics.seconds["tokenizing"].observe(time.monotonic() - began)
+            ready = []
+            for item in rows:
+                if isinstance(item.value, Refusal):  # only the route knows what the request calls the item
+                    refusal = Refusal(item.value.status_code, item.value.detail, str(item.number))
+                    self.give_up(item.job, refusal)
                 else:
-                    self.give_up(items[0].job, Refusal(500, Message("the model failed on this request")))
+                    ready.append(item._replace(pieces=item.value.pieces, value=item.value.value))
+            if operation.forward is None:
+                self._deliver(ready)
+            elif ready:
+                self._ready.setdefault(operation, deque()).extend(ready)
+                self._ready_pieces += sum(item.pieces for item in ready)
+                self._tokenized.set()
 
-    def _next_items(self) -> list[_Item] | None:
-        """The next items of one operation, some of each job in turn; may be empty. None: no job, or enough is ready."""
-        if not self._jobs or self._ready_pieces >= _AHEAD * self._limits.batch_pieces:
-            return None
+    async def _next_items(self) -> list[_Item]:
+        """Items of one operation, some of each job in turn; may be empty. Waits while enough rows are ready."""
+        while not self._jobs or self._ready_pieces >= _AHEAD * self._limits.batch_pieces:
+            self._submitted.clear()
+            await self._submitted.wait()
         # The operation that has waited longest; what is left of its jobs goes to the end.
         operation, jobs = next(iter(self._jobs.items()))
         del self._jobs[operation]
@@ -221,7 +218,7 @@ class Batcher:
                 item = job.items[job.taken]
                 parts = item if isinstance(item, tuple) else (str(item),)
                 chars += sum(len(part) for part in parts if isinstance(part, str))
-                items.append(_Item(job, job.taken))
+                items.append(_Item(job, job.taken, item))
                 job.taken += 1
             if job.taken < len(job.items):
                 jobs.append(job)
@@ -229,63 +226,70 @@ class Batcher:
             self._jobs[operation] = jobs
         return items
 
-    async def _tokenize_batch(self, items: Sequence[_Item]) -> None:
-        operation = items[0].job.operation
-        began = time.monotonic()
-        rows = await self._tokenizer.run(operation.tokenize, [item.job.items[item.number] for item in items])
-        self.metrics.seconds["tokenizing"].observe(time.monotonic() - began)
-        ready = []
-        for item, row in zip(items, rows, strict=True):
-            if isinstance(row, TokenizedItem):
-                ready.append(_Item(item.job, item.number, row))
-            else:  # only the route knows what the request calls the item
-                self.give_up(item.job, Refusal(row.status_code, row.detail, str(item.number)))
-        if operation.forward is None:
-            self._deliver(ready, [item.row.value for item in ready])
-        elif ready:
-            self._ready.setdefault(operation, deque()).extend(ready)
-            self._ready_pieces += sum(item.row.pieces for item in ready)
-            self._tokenized.set()
+    async def _compute(self) -> None:
+        """Runs batches of rows through the models, on the second thread, and delivers the answers."""
+        while True:
+            batch = await self._next_batch()
+            if not batch:
+                continue
+            forward = batch[0].job.operation.forward
+            assert forward is not None
+            began = time.monotonic()
+            answers = await self._run(self._model, forward, batch)
+            now = time.monotonic()
+            self.metrics.seconds["model"].observe(now - began)
+            self.metrics.batch_pieces.observe(sum(item.pieces for item in batch))
+            # Time between batches without work does not count.
+            self._pace += 0.1 * ((now - max(began, self._last)) / len(batch) - self._pace)
+            self._last = now
+            self._deliver(answers)
 
-    def _next_batch(self) -> list[_Item] | None:
-        """Rows of one operation, as many as fit into a batch, but of ended jobs; may be empty. None: none is ready."""
-        if not self._ready:
-            return None
+    async def _next_batch(self) -> list[_Item]:
+        """Rows of one operation, as many as fit into a batch, but of ended jobs; may be empty. Waits for some."""
+        while not self._ready:
+            self._tokenized.clear()
+            await self._tokenized.wait()
         operation, items = next(iter(self._ready.items()))
         del self._ready[operation]
         batch: list[_Item] = []
         pieces = 0
-        while items and (not batch or pieces + items[0].row.pieces <= self._limits.batch_pieces):
+        while items and (not batch or pieces + items[0].pieces <= self._limits.batch_pieces):
             item = items.popleft()
-            self._ready_pieces -= item.row.pieces
+            self._ready_pieces -= item.pieces
             if not item.job.future.done():
                 batch.append(item)
-                pieces += item.row.pieces
+                pieces += item.pieces
         if items:
             self._ready[operation] = items
         self._submitted.set()  # there is room for more rows
         return batch
 
-    async def _compute_batch(self, batch: Sequence[_Item]) -> None:
-        forward = batch[0].job.operation.forward
-        assert forward is not None
-        began = time.monotonic()
-        answers = await self._model.run(forward, [item.row.value for item in batch])
-        now = time.monotonic()
-        self.metrics.seconds["model"].observe(now - began)
-        self.metrics.batch_pieces.observe(sum(item.row.pieces for item in batch))
-        # Time between batches without work does not count.
-        self._pace += 0.1 * ((now - max(began, self._last)) / len(batch) - self._pace)
-        self._last = now
-        self._deliver(batch, answers)
+    async def _run(self, thread: _Thread, function: _Function, items: list[_Item]) -> list[_Item]:
+        """The items with what a function makes of their values.
 
-    def _deliver(self, items: Sequence[_Item], answers: Sequence[object]) -> None:
-        """Stores the answers, and completes the jobs whose items all have one."""
-        for (job, number, row), answer in zip(items, answers, strict=True):
+        If it fails, the items of each job run separately, so that none fails because of another's text; a job that
+        fails alone is refused, and its items are left out. Only the traceback is logged, as the text of an error may
+        quote a request.
+        """
+        try:
+            results = await thread.run(function, [item.value for item in items])
+            return [item._replace(value=result) for item, result in zip(items, results, strict=True)]
+        except Exception as error:
+            _logger.error("a batch of %d texts failed: %s", len(items), trace(error))
+        jobs = dict.fromkeys(item.job for item in items)
+        if len(jobs) == 1:
+            self.give_up(items[0].job, Refusal(500, Message("the model failed on this request")))
+            return []
+        alone = [await self._run(thread, function, [item for item in items if item.job is job]) for job in jobs]
+        return list(chain.from_iterable(alone))
+
+    def _deliver(self, items: Sequence[_Item]) -> None:
+        """Stores the answers, which are the values of the items, and completes the jobs whose items all have one."""
+        for job, number, answer, pieces in items:
             if job.future.done():
                 continue
             job.answers[number] = answer
-            job.pieces += row.pieces
+            job.pieces += pieces
             job.left -= 1
             self.waiting -= 1
             if not job.left:

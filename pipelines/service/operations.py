@@ -4,6 +4,7 @@ Answers equal those of the model's own methods (`embed`, `fill`, `predict`, `tag
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -182,7 +183,7 @@ def predict_operation(model: Model, kind: Kind, limits: Limits) -> Operation:
             )
         return TokenizedItem(pieces, (by_role, passages))
 
-    return Operation(_each(row), _results(model, kind))
+    return Operation(_each(row), partial(_results, model))
 
 
 def answer_operation(model: Model, kind: QuestionAnswering, limits: Limits) -> Operation:
@@ -195,17 +196,13 @@ def answer_operation(model: Model, kind: QuestionAnswering, limits: Limits) -> O
         pieces = len(beginning.ids) + len(passage.ids)
         return TokenizedItem(pieces, ({"question": question, "context": context}, [beginning, passage]))
 
-    return Operation(_each(row), _results(model, kind))
+    return Operation(_each(row), partial(_results, model))
 
 
-def _results(model: Model, kind: Kind) -> Callable[[Sequence[tuple[TaskRow, Sequence[Passage]]]], list[JsonObject]]:
-    """(row by role, the pieces of its texts) -> its result as a JSON object."""
-
-    def forward(rows: Sequence[tuple[TaskRow, Sequence[Passage]]]) -> list[JsonObject]:
-        prepared = kind.prepare([row for row, _ in rows], [passages for _, passages in rows], model.tokenizer)
-        return list(map(json_of, model.results(prepared)))
-
-    return forward
+def _results(model: Model, rows: Sequence[tuple[TaskRow, Sequence[Passage]]]) -> list[JsonObject]:
+    """The results of rows by role, each with the pieces of its texts, as JSON objects."""
+    by_role, passages = zip(*rows, strict=True)
+    return list(map(json_of, model.results_of(by_role, passages)))
 
 
 def attention_operation(model: Model, limits: Limits) -> Operation:
@@ -302,8 +299,8 @@ def load_all(
     precision: InferencePrecision,
     limits: Limits,
     process: AnalysisProcess,
-) -> tuple[dict[str, Served], Operation | None]:
-    """Loads and warms up the models by name, and the search of the index, which was built with one of them.
+) -> tuple[dict[str, Served], Served | None]:
+    """Loads and warms up the models by name, and the index, which was built with one of them.
 
     process: where Kiwi runs (analysis.py). Raises the ModelError and ArtifactError of the loaders.
     """
@@ -323,4 +320,5 @@ def load_all(
             # What is left to PyTorch, a mean of vectors, takes longer in threads, as Kiwi and HTTP have the cores.
             torch.set_num_threads(1)
         return models, None
-    return models, search_operation(Index.load(index, [served.model for served in models.values()]), limits)
+    opened = Index.load(index, [served.model for served in models.values()])
+    return models, Served(index.name, "index", opened.model, {"similar": search_operation(opened, limits)})

@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import json
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar, get_type_hints
 
@@ -146,7 +146,7 @@ async def embeddings(body: schemas.EmbeddingsRequest, request: Request) -> schem
             )
         settings = settings.model_copy(update={"size": body.dimensions})
     items = [(text, settings) for text in _listed(body.input)]
-    job = await service.ask(request, served.operations["embed"], items, body)
+    _, job = await service.ask(request, body, "embed", items)
     data = []
     for index, vector in enumerate(job.answers):
         shown = vector.tolist()
@@ -163,35 +163,32 @@ async def embeddings(body: schemas.EmbeddingsRequest, request: Request) -> schem
 @_asked.post("/similar")
 async def similar(body: schemas.SimilarRequest, request: Request) -> schemas.SimilarResponse:
     """The texts of the index that are most similar to each text."""
-    service = _service(request)
-    if service.search is None:
-        service.model(None)  # refuses while the index is loading, too
-        raise Refusal(404, Message("this service has no index: start it with --index"))
     items = [(text, (body.top, body.way, body.where)) for text in _listed(body.input)]
-    job = await service.ask(request, service.search, items, body)
+    _, job = await _service(request).ask(request, body, "similar", items)
     return schemas.SimilarResponse(data=job.answers)
 
 
 @_asked.post("/tokenize")
 async def tokenize(body: schemas.TokenizeRequest, request: Request) -> schemas.TokenizeResponse:
     """Pieces of texts with their spans and tags."""
-    return schemas.TokenizeResponse(
-        **await _answers(request, body, "tokenize", [(text, body.special_tokens) for text in _listed(body.input)])
-    )
+    items = [(text, body.special_tokens) for text in _listed(body.input)]
+    name, job = await _service(request).ask(request, body, "tokenize", items)
+    return schemas.TokenizeResponse(model=name, data=job.answers)
 
 
 @_asked.post("/fill")
 async def fill(body: schemas.FillRequest, request: Request) -> schemas.FillResponse:
     """The most probable pieces for each [MASK]."""
-    return schemas.FillResponse(
-        **await _answers(request, body, "fill", [(text, body.top) for text in _listed(body.input)])
-    )
+    items = [(text, body.top) for text in _listed(body.input)]
+    name, job = await _service(request).ask(request, body, "fill", items)
+    return schemas.FillResponse(model=name, data=job.answers)
 
 
 @_asked.post("/predict")
 async def predict(body: schemas.PredictRequest, request: Request) -> schemas.PredictResponse:
     """Predictions of a fine-tuned model: labels, numbers, spans."""
-    return schemas.PredictResponse(**await _answers(request, body, "predict", _listed(body.input)))
+    name, job = await _service(request).ask(request, body, "predict", _listed(body.input))
+    return schemas.PredictResponse(model=name, data=job.answers)
 
 
 @_asked.post("/answer", response_model_exclude_unset=True)
@@ -209,26 +206,17 @@ async def answer(body: schemas.AnswerRequest, request: Request) -> schemas.Answe
             ),
             "context",
         )
-    return schemas.AnswerResponse(
-        **await _answers(request, body, "answer", list(zip(questions, contexts, strict=True)), "context")
-    )
+    items = list(zip(questions, contexts, strict=True))
+    name, job = await _service(request).ask(request, body, "answer", items, "context")
+    return schemas.AnswerResponse(model=name, data=job.answers)
 
 
 @_asked.post("/attention")
 async def attention(body: schemas.AttentionRequest, request: Request) -> schemas.AttentionResponse:
     """Data of the page for a text or a pair."""
-    found = await _answers(request, body, "attention", [(body.text, body.pair, body.attribution)], "text")
-    return schemas.AttentionResponse(**found["data"][0])
-
-
-async def _answers(
-    request: Request, body: schemas.Body, operation: str, items: Sequence[object], param: str = "input"
-) -> JsonObject:
-    """The model's name, and as `data` its answer for each item. param: as of Service.ask."""
-    service = _service(request)
-    served = service.model(body.model, operation)
-    job = await service.ask(request, served.operations[operation], items, body, param)
-    return {"model": served.name, "data": job.answers}
+    items = [(body.text, body.pair, body.attribution)]
+    _, job = await _service(request).ask(request, body, "attention", items, "text")
+    return schemas.AttentionResponse(**job.answers[0])
 
 
 def _listed(value: T | list[T]) -> list[T]:
@@ -265,7 +253,7 @@ async def health(request: Request) -> schemas.HealthResponse:
             )
             for one in served
         ],
-        index=service.search is not None,
+        index=service.index is not None,
     )
 
 

@@ -19,7 +19,6 @@ from starlette.exceptions import HTTPException
 import korbert
 from korbert.errors import SettingsError
 from korbert.messages import Message
-from korbert.pipelines.service.batching import Operation
 from korbert.pipelines.service.gate import Gate
 from korbert.pipelines.service.http11 import protocol_of
 from korbert.pipelines.service.limits import Limits
@@ -32,12 +31,12 @@ _SWITCH_SECONDS = 0.0005
 
 
 def run(
-    load: Callable[[], tuple[Mapping[str, Served], Operation | None]], host: str, port: int, *,
+    load: Callable[[], tuple[Mapping[str, Served], Served | None]], host: str, port: int, *,
     limits: Limits, token: str | None, page: Callable[[str], str] | None = None, said: Callable[[str], None],
 ) -> None:  # fmt: skip
     """Serves models until a signal arrives; then requests in progress are answered and later ones refused.
 
-    load: returns the models, the default first, and the search of /similar; until then the service reports that it is
+    load: returns the models, the default first, and the index of /similar; until then the service reports that it is
     loading. page: Accept-Language -> the body of `GET /`. said: called with the address once the models are loaded.
     Raises SettingsError if the address cannot be bound, and the errors of `load`.
     """
@@ -49,7 +48,7 @@ def run(
 
     def begin() -> None:
         try:
-            service.models, service.search = load()
+            service.models, service.index = load()
             if service.status == "loading":
                 service.status = "ready"
             said(f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}")

@@ -27,7 +27,7 @@ _CANNOT = {  # operation -> what models without it cannot do
 
 @dataclass(frozen=True)
 class Served:
-    """A model with its name in requests. kind: that of config.json."""
+    """A model with its name in requests. kind: that of config.json. operations: "similar" is that of an index alone."""
 
     name: str
     kind: str
@@ -38,7 +38,7 @@ class Served:
 class Service:
     """models: by name; a request without a name gets the first that can do it. Empty while they are loading.
 
-    search: of the index, if there is one. page: Accept-Language -> the body of `GET /`; None: no page. token: see
+    index: what /similar asks, if there is one. page: Accept-Language -> the body of `GET /`; None: no page. token: see
     may_ask.
     """
 
@@ -48,7 +48,7 @@ class Service:
         self.page = page
         self.token = token
         self.models: Mapping[str, Served] = {}
-        self.search: Operation | None = None
+        self.index: Served | None = None
         self.status: Literal["loading", "ready", "ending"] = "loading"
 
     def may_ask(self, headers: Headers) -> bool:
@@ -59,12 +59,17 @@ class Service:
     def model(self, name: str | None, operation: str = "embed") -> Served:
         """The model of that name; by default the first that supports the operation, an embedding model for "embed".
 
-        Refusal 503 while they are loading, 404 for an unknown name and for a model whose kind lacks the operation.
+        For "similar" it is the index, whatever the name. Refusal 503 while they are loading, 404 for an unknown name,
+        for a model whose kind lacks the operation, and without an index.
         """
         if not self.models:
             raise Refusal(
                 503, Message("the models are loading: try again in a few seconds"), headers={"retry-after": "5"}
             )
+        if operation == "similar":
+            if self.index is None:
+                raise Refusal(404, Message("this service has no index: start it with --index"))
+            return self.index
         able = [served for served in self.models.values() if operation in served.operations]
         if name is None:
             learned = [served for served in able if operation == "embed" and served.kind == "embedding"]
@@ -89,14 +94,15 @@ class Service:
         return served
 
     async def ask(
-        self, request: Request, operation: Operation, items: Sequence[object], body: Body, param: str = "input"
-    ) -> Job:
-        """The job, once all items have answers.
+        self, request: Request, body: Body, operation: str, items: Sequence[object], param: str = "input"
+    ) -> tuple[str, Job]:
+        """The name of the model that is asked, and the job, once all items have answers.
 
         param: the field of the body whose items these are, for messages such as "input[3]: too long". Refusal if there
         are too many items, one is refused, the model fails, limits.seconds pass, or the client leaves. In any case the
         places in the queue are freed.
         """
+        served = self.model(body.model, operation)
         if len(items) > self.limits.texts:
             raise Refusal(
                 413,
@@ -107,14 +113,14 @@ class Service:
                 ),
                 param,
             )
-        job = self.batcher.submit(operation, items)
+        job = self.batcher.submit(served.operations[operation], items)
         # After the body, the next message means that the client left.
         leaving = asyncio.ensure_future(request.receive())
         try:
             await asyncio.wait((job.future, leaving), timeout=self.limits.seconds, return_when=asyncio.FIRST_COMPLETED)
             if job.future.done():
                 job.future.result()
-                return job
+                return served.name, job
             if leaving.done():
                 raise Refusal(499, Message("the client left"))
             raise Refusal(

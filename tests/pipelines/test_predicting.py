@@ -17,7 +17,8 @@ import korbert
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling import ClassificationModel, PretrainingModel, QuestionAnsweringModel, save_model
 from korbert.pipelines.inference import lines
-from korbert.pipelines.inference.predicting import MAX_CHARS, chosen, predict_lines
+from korbert.pipelines.inference.input_records import MAX_CHARS
+from korbert.pipelines.inference.predicting import chosen, predict_lines
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 

@@ -79,7 +79,8 @@ def look_data(
     if attributed and isinstance(model, ClassificationModel) and model.kind == "classification":
         data["label"] = _label(model, tokenizer, data, whole)
     if reading is not None:
-        (searched,) = reading.search(model, loaded.prepared([{"question": text, "context": pair}]), **loaded.scoring)
+        (prepared,) = loaded.prepared([{"question": text, "context": pair}])
+        (searched,) = reading.search(model, prepared, **loaded.scoring)
         answers = [
             {"text": one.answer, "score": _short(one.score), "start": one.start, "end": one.end}
             for one in reading.best_answers(searched)

@@ -52,7 +52,8 @@ def main() -> None:
             operations.look_data = look_data
             folders = {name: Path(folder) for name, folder in how["models"].items()}
             models, _ = load_all(folders, None, "cpu", "fp32", limits, process)
-            return models, operations.search_operation(Searcher(), limits)
+            similar = operations.search_operation(Searcher(), limits)
+            return models, Served("index", "index", None, {"similar": similar})
         if how.get("broken"):
             raise ValueError(how["broken"])
         model = SimpleNamespace(
