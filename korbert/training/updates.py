@@ -1,7 +1,8 @@
-"""One update: gradients accumulated over micro-batches, clipped, applied; and the state that a checkpoint holds."""
+"""One update: gradients accumulated over micro-batches, clipped, applied by AdamW; and the state of a checkpoint."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,8 +15,7 @@ from korbert.system import World, all_reduce, all_reduce_max
 from korbert.training.checkpoints import Checkpoint
 from korbert.training.devices import Batch, autocast, moved
 from korbert.training.distributed import add_over_world
-from korbert.training.optimizers import Optimizer
-from korbert.training.plan import TrainingPlan
+from korbert.training.plan import OptimizerSettings, TrainingPlan
 
 LossFunction = Callable[[nn.Module, Batch], Mapping[str, Tensor]]
 """Scalars by name, "loss" among them.
@@ -171,6 +171,56 @@ class Updates:
         }
         self.pieces = record["pieces"]
         return dict(record["heldout"])
+
+
+class Optimizer:
+    """PyTorch's fused AdamW (Loshchilov and Hutter 2019, algorithm 2), on CPU six times as fast as the plain one.
+
+    It trains all parameters that need a gradient. Matrices and embeddings decay, norms and biases do not, as in
+    Google's BERT code.
+
+    rate_factors: parameter -> its rate as a multiple of `rate`, that of the others.
+    """
+
+    def __init__(self, model: nn.Module, settings: OptimizerSettings, rate_factors: Mapping[str, float]) -> None:
+        self._model = model
+        groups: dict[tuple[float, bool], dict[str, Any]] = {}
+        for name, parameter in model.named_parameters():
+            if not parameter.requires_grad:
+                continue
+            peak = settings.learning_rate * rate_factors.get(name, 1.0)
+            decay = settings.weight_decay if parameter.ndim >= 2 else 0.0
+            new = {"params": [], "lr": peak, "peak": peak, "weight_decay": decay}
+            groups.setdefault((peak, parameter.ndim >= 2), new)["params"].append(parameter)
+        self._adamw = torch.optim.AdamW(
+            list(groups.values()), betas=(settings.beta1, settings.beta2), eps=settings.epsilon, fused=True
+        )
+        self._peak = self.rate = settings.learning_rate
+
+    def step(self, share: float) -> None:
+        """Applies the gradients at that share of the peak rates, and clears them."""
+        self.rate = self._peak * share
+        for group in self._adamw.param_groups:
+            group["lr"] = group["peak"] * share
+        self._adamw.step()
+        self._adamw.zero_grad(set_to_none=True)
+
+    def state(self) -> dict[str, Tensor]:
+        """All state tensors by `<parameter>/<key>`, for instance `encoder.final_norm.weight/exp_avg`."""
+        from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict  # a second to import
+
+        by_parameter: Any = get_optimizer_state_dict(self._model, self._adamw)["state"]
+        return {f"{name}/{key}": value for name, own in by_parameter.items() for key, value in own.items()}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Takes over what `state` returned. AdamW puts the tensors on the device where it needs them."""
+        from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict, set_optimizer_state_dict
+
+        own: Any = get_optimizer_state_dict(self._model, self._adamw)
+        for full_name, value in state.items():
+            name, key = full_name.rsplit("/", 1)
+            own["state"][name][key] = value
+        set_optimizer_state_dict(self._model, self._adamw, own)
 
 
 class _Objective(nn.Module):
