@@ -8,8 +8,8 @@
 6. huggingface/   export to `transformers`, and import from it.
 
 model.py is a model in use: `korbert.load(folder)` opens one; its vectors are those of embedder.py. Above it, search/
-finds texts, sklearn.py has estimators of scikit-learn, and workflows.py has what the package offers of `pipelines`:
-`korbert.finetune`, `korbert.run`, ..
+finds texts, and sklearn.py has estimators of scikit-learn. What the package offers of `pipelines` (`korbert.finetune`,
+`korbert.run`, ..) is named in __init__.pyi and imported when it is used.
 
 Used by all: errors.py, messages/ (what people read, in English and Korean), system/ (files, processes, signals,
 terminals), folders.py and hub.py (model folders), names.py, seeds.py, and notebook.py (tables in notebooks).

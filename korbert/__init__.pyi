@@ -7,16 +7,16 @@ from .errors import SettingsError as SettingsError
 from .folders import models as models
 from .model import Model as Model
 from .model import load as load
+from .pipelines.library import Comparison as Comparison
+from .pipelines.library import Evaluation as Evaluation
+from .pipelines.library import Finetuned as Finetuned
+from .pipelines.library import Run as Run
+from .pipelines.library import compare as compare
+from .pipelines.library import evaluate as evaluate
+from .pipelines.library import finetune as finetune
+from .pipelines.library import pretrain as pretrain
+from .pipelines.library import run as run
 from .search import Index as Index
 from .tokenization import Tokenizer as Tokenizer
-from .workflows import Comparison as Comparison
-from .workflows import Evaluation as Evaluation
-from .workflows import Finetuned as Finetuned
-from .workflows import Run as Run
-from .workflows import compare as compare
-from .workflows import evaluate as evaluate
-from .workflows import finetune as finetune
-from .workflows import pretrain as pretrain
-from .workflows import run as run
 
 __version__: str

@@ -132,16 +132,10 @@ class Embedder:
         except NotFinite as error:
             raise NotFinite(what or error.what, self.name) from None
 
-    @property
-    def vector_defaults(self) -> VectorArgs:
-        """The `embed` settings that the model was trained with, as far as they differ from VectorSettings."""
-        if isinstance(self.network, EmbeddingModel):
-            return {"pooling": self.network.pooling}
-        return {}
-
     def vector_settings(self, **asked: Unpack[VectorArgs]) -> VectorSettings:
         """Merges settings with the model's defaults. SettingsError for values that the model does not support."""
-        settings = VectorSettings.of({**self.vector_defaults, **asked})
+        trained: VectorArgs = {"pooling": self.network.pooling} if isinstance(self.network, EmbeddingModel) else {}
+        settings = VectorSettings.of({**trained, **asked})
         last = self.network.config.num_hidden_layers
         if len(set(settings.places(last))) < len(settings.layer):
             raise SettingsError("layer {layer}: name each layer once", layer=list(settings.layer))

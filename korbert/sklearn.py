@@ -22,11 +22,11 @@ from numpy.typing import ArrayLike, NDArray
 from korbert.errors import SettingsError
 from korbert.messages import Message
 from korbert.model import Model
+from korbert.pipelines.library import finetune
 from korbert.records import is_empty
 from korbert.system import needed_for
 from korbert.tasks.files import label
 from korbert.vectors import PoolingName
-from korbert.workflows import finetune
 
 with needed_for("korbert.sklearn"):
     from sklearn import base

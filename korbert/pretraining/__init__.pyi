@@ -20,7 +20,7 @@ from .objectives.replacement import ReplacementLoss as ReplacementLoss
 from .objectives.replacement import ReplacementModel as ReplacementModel
 from .objectives.spans import RecurringSpans as RecurringSpans
 from .objectives.vocabulary import Negatives as Negatives
-from .samples import Samples as Samples
 from .samples import choose_samples as choose_samples
+from .samples import write_samples as write_samples
 from .shards import Shards as Shards
 from .shards import write_random_shards as write_random_shards

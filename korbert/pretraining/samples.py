@@ -56,39 +56,20 @@ def choose_samples(rows: PretrainingRows, number: int = 3) -> list[Sample]:
     return samples[:number]
 
 
-@dataclass(frozen=True)
-class Samples:
-    """Writes the model's predictions in the gaps of the samples to `path` at each evaluation (docs/formats.md)."""
+@torch.no_grad()
+def write_samples(path: Path, samples: Sequence[Sample], tokenizer: AnyTokenizer, model: nn.Module, step: int) -> None:
+    """Writes the model's predictions in the gaps of the samples to `path` (docs/formats.md).
 
-    path: Path
-    samples: Sequence[Sample]
-    tokenizer: AnyTokenizer
-
-    @torch.no_grad()
-    def write(self, model: nn.Module, step: int) -> None:
-        """Appends a line for each sample, in place of lines that an earlier run wrote at this step or a later one.
-
-        model: in evaluation mode. Of several processes, the first one writes and the others return at once.
-        """
-        if not world().is_main_process:
-            return
-        assert isinstance(model, PretrainingModel)
-        shown = [self._line(model, step, sample) for sample in self.samples]
-        with closing(JsonLines(self.path, step - 1)) as lines:
-            for line in shown:
-                lines.write(line)
-            lines.sync()
-        if shown:
-            # 서울은 [한강: 산 12 %]을 끼고 있다: each gap with its piece and the top prediction.
-            words, *after_gaps = shown[0]["text"]
-            for gap, text in zip(shown[0]["gaps"], after_gaps, strict=True):
-                guess = gap["guesses"][0]
-                words += f"[{gap['piece']}: {guess['piece']} {guess['probability']:.0%}]{text}"
-            _logger.info(Message("step {step:,}: {words}", step=step, words=words))
-
-    def _line(self, model: PretrainingModel, step: int, sample: Sample) -> JsonObject:
+    Appends a line for each sample, in place of lines that an earlier run wrote at this step or a later one.
+    model: in evaluation mode. Of several processes, the first one writes and the others return at once.
+    """
+    if not world().is_main_process:
+        return
+    assert isinstance(model, PretrainingModel)
+    device = device_of(model)
+    lines: list[JsonObject] = []
+    for sample in samples:
         row = sample.row
-        device = device_of(model)
         names = "input_ids", "token_type_ids", "boundaries"
         inputs = {name: torch.from_numpy(row[name])[None].to(device) for name in names}
         hidden = model.encoder(**inputs)  # (1, T, D)
@@ -97,19 +78,26 @@ class Samples:
         best = probabilities.topk(_TOP)
 
         truths = row["labels"].tolist()
-        shown = []
-        for gap, (piece, truth) in enumerate(zip(self.tokenizer.tokens(truths), truths, strict=True)):
-            guesses = zip(self.tokenizer.tokens(best.indices[gap].tolist()), best.values[gap].tolist(), strict=True)
+        gaps = []
+        for gap, (piece, truth) in enumerate(zip(tokenizer.tokens(truths), truths, strict=True)):
+            guesses = zip(tokenizer.tokens(best.indices[gap].tolist()), best.values[gap].tolist(), strict=True)
             best_of_gap = [{"piece": name, "probability": round(share, 6)} for name, share in guesses]
             probability = round(probabilities[gap, truth].item(), 6)
-            shown.append({"piece": piece, "probability": probability, "guesses": best_of_gap})
-        return {
-            "step": step,
-            "row": sample.number,
-            "source": sample.source,
-            "text": stretches(row, self.tokenizer),
-            "gaps": shown,
-        }
+            gaps.append({"piece": piece, "probability": probability, "guesses": best_of_gap})
+        place = {"step": step, "row": sample.number, "source": sample.source}
+        lines.append({**place, "text": stretches(row, tokenizer), "gaps": gaps})
+
+    with closing(JsonLines(path, step - 1)) as file:
+        for line in lines:
+            file.write(line)
+        file.sync()
+    if lines:
+        # 서울은 [한강: 산 12 %]을 끼고 있다: each gap with its piece and the top prediction.
+        words, *after_gaps = lines[0]["text"]
+        for shown, text in zip(lines[0]["gaps"], after_gaps, strict=True):
+            guess = shown["guesses"][0]
+            words += f"[{shown['piece']}: {guess['piece']} {guess['probability']:.0%}]{text}"
+        _logger.info(Message("step {step:,}: {words}", step=step, words=words))
 
 
 def stretches(row: Row, tokenizer: AnyTokenizer) -> list[str]:

@@ -1,7 +1,7 @@
 """The training loop, `fit`, for pretraining and all tasks.
 
 A learning rate becomes an update in Updates.update (updates.py): it adds up the gradients of the micro-batches and has
-them applied (optimizers.py) at the rate of the step (OptimizerSettings.rate_share).
+AdamW apply them (Optimizer) at the rate of the step (OptimizerSettings.rate_share).
 
 The batches of a step are a pure function of its number, and dropout is one of (seed, step), so a checkpoint holds no
 random state. A resumed run loads the newest checkpoint, continues with the next step, and ends in the same bits.

@@ -1,7 +1,8 @@
-"""One update: gradients accumulated over micro-batches, clipped, applied; and the state that a checkpoint holds."""
+"""One update: gradients accumulated over micro-batches, clipped, applied by AdamW; and the state of a checkpoint."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,8 +15,7 @@ from korbert.system import World, all_reduce, all_reduce_max
 from korbert.training.checkpoints import Checkpoint
 from korbert.training.devices import Batch, autocast, moved
 from korbert.training.distributed import add_over_world
-from korbert.training.optimizers import Optimizer
-from korbert.training.plan import TrainingPlan
+from korbert.training.plan import OptimizerSettings, TrainingPlan
 
 LossFunction = Callable[[nn.Module, Batch], Mapping[str, Tensor]]
 """Scalars by name, "loss" among them.
@@ -57,8 +57,14 @@ class Updates:
         torch.manual_seed(derived_seed(plan.seed, step, self._here.rank))  # of dropout
         self.model.train()
 
+        # Each process counts its own rows; the loss divides by the labels of all of them.
+        own = [sum(batch.get(name, 0) for batch in micro_batches) for name in ("pieces", "slots")]
+        names = sorted(name for name in micro_batches[0] if name.endswith("_count"))  # one order in all processes
+        pieces, slots, *labels = all_reduce([*own, *(int(micro_batches[0][name]) for name in names)])
+        counts = dict(zip(names, map(torch.tensor, labels), strict=True)) if self._here.size > 1 else {}
+        self.pieces += pieces
+
         # Gradients accumulate over this process's micro-batches; processes exchange them once, after the last one.
-        counts, padding = self._counts(micro_batches)
         totals: dict[str, Tensor] = {}
         for number, batch in enumerate(micro_batches, 1):
             on_device = moved({**batch, **counts}, self.device)
@@ -80,23 +86,14 @@ class Updates:
         self._optimizer.step(plan.optimizer.rate_share(step, plan.steps))
 
         # Values stay on the device until they are read.
-        for name, value in {**totals, "grad_norm": norm, **padding}.items():
+        metrics = {**totals, "grad_norm": norm}
+        if slots and self.device.type == "cpu":  # attention on a GPU has no slots
+            metrics["padding"] = torch.tensor(1 - pieces / slots)
+        for name, value in metrics.items():
             self._sums[name] = self._sums.get(name, 0.0) + value.detach().to(torch.float64)
         self._summed_steps += 1
         bad = (self._bad_step < 0) & ~torch.isfinite(totals["loss"] + norm)
         self._bad_step = torch.where(bad, step + 1, self._bad_step)
-
-    def _counts(self, micro_batches: Sequence[Batch]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """The label counts that the loss divides by, summed over the processes, each of which counts its own rows; and
-        the share of attention's slots that are padding (none on a GPU). Also adds to `pieces`.
-        """
-        own = [sum(batch.get(name, 0) for batch in micro_batches) for name in ("pieces", "slots")]
-        names = sorted(name for name in micro_batches[0] if name.endswith("_count"))  # one order in all processes
-        pieces, slots, *sums = all_reduce([*own, *(int(micro_batches[0][name]) for name in names)])
-        self.pieces += pieces
-        counts = dict(zip(names, map(torch.tensor, sums), strict=True)) if self._here.size > 1 else {}
-        padding = {"padding": torch.tensor(1 - pieces / slots)} if slots and self.device.type == "cpu" else {}
-        return counts, padding
 
     def check_finite(self, saved: int) -> None:
         """Raises ModelError for the first step whose loss or gradient was not finite. Waits for the device.
@@ -174,6 +171,56 @@ class Updates:
         }
         self.pieces = record["pieces"]
         return dict(record["heldout"])
+
+
+class Optimizer:
+    """PyTorch's fused AdamW (Loshchilov and Hutter 2019, algorithm 2), on CPU six times as fast as the plain one.
+
+    It trains all parameters that need a gradient. Matrices and embeddings decay, norms and biases do not, as in
+    Google's BERT code.
+
+    rate_factors: parameter -> its rate as a multiple of `rate`, that of the others.
+    """
+
+    def __init__(self, model: nn.Module, settings: OptimizerSettings, rate_factors: Mapping[str, float]) -> None:
+        self._model = model
+        groups: dict[tuple[float, bool], dict[str, Any]] = {}
+        for name, parameter in model.named_parameters():
+            if not parameter.requires_grad:
+                continue
+            peak = settings.learning_rate * rate_factors.get(name, 1.0)
+            decay = settings.weight_decay if parameter.ndim >= 2 else 0.0
+            new = {"params": [], "lr": peak, "peak": peak, "weight_decay": decay}
+            groups.setdefault((peak, parameter.ndim >= 2), new)["params"].append(parameter)
+        self._adamw = torch.optim.AdamW(
+            list(groups.values()), betas=(settings.beta1, settings.beta2), eps=settings.epsilon, fused=True
+        )
+        self._peak = self.rate = settings.learning_rate
+
+    def step(self, share: float) -> None:
+        """Applies the gradients at that share of the peak rates, and clears them."""
+        self.rate = self._peak * share
+        for group in self._adamw.param_groups:
+            group["lr"] = group["peak"] * share
+        self._adamw.step()
+        self._adamw.zero_grad(set_to_none=True)
+
+    def state(self) -> dict[str, Tensor]:
+        """All state tensors by `<parameter>/<key>`, for instance `encoder.final_norm.weight/exp_avg`."""
+        from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict  # a second to import
+
+        by_parameter: Any = get_optimizer_state_dict(self._model, self._adamw)["state"]
+        return {f"{name}/{key}": value for name, own in by_parameter.items() for key, value in own.items()}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Takes over what `state` returned. AdamW puts the tensors on the device where it needs them."""
+        from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict, set_optimizer_state_dict
+
+        own: Any = get_optimizer_state_dict(self._model, self._adamw)
+        for full_name, value in state.items():
+            name, key = full_name.rsplit("/", 1)
+            own["state"][name][key] = value
+        set_optimizer_state_dict(self._model, self._adamw, own)
 
 
 class _Objective(nn.Module):

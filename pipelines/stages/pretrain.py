@@ -59,11 +59,11 @@ def run(settings: PretrainStage, inputs: StageInputs, output: Path, runtime: Run
     heldout = rows.heldout()
     # Made once: every evaluation sees the same rows and the same masks.
     held_out = pretraining.heldout_batches(heldout, settings.heldout_rows)
-    samples = pretraining.Samples(output / "samples.jsonl", pretraining.choose_samples(heldout), tokenizer)
+    samples = pretraining.choose_samples(heldout)
 
     def look(model: nn.Module, step: int) -> dict[str, float | int]:
         filler = model.generator if isinstance(model, ReplacementModel) else model
-        samples.write(filler, step)
+        pretraining.write_samples(output / "samples.jsonl", samples, tokenizer, filler, step)
         return pretraining.evaluate(model, held_out, rows.counts, loss)
 
     model, loss = _initial_model(settings, inputs, output, tokenizer)

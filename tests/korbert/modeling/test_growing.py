@@ -120,6 +120,17 @@ def test_added_layers_of_modern_change_no_vector_at_first_and_its_maximum_length
         take_weights(shared, tiny_tokenizer, folder)
 
 
+def kept_and_not_lost(name, model, without, tokenizer, folder):
+    """A model that goes on from one with an embedding has it as it was; one without it is refused."""
+    save_model(folder, model, tokenizer)
+    again = drawn(model.config, seed=3)
+    take_weights(again, tokenizer, folder)
+    weights = [getattr(one.encoder.embeddings, name).weight for one in (again, model)]
+    assert torch.equal(*weights)
+    with pytest.raises(ModelError, match=f"{name}_embedding: False in the recipe, True in the model"):
+        take_weights(drawn(without), tokenizer, folder)
+
+
 def test_an_added_boundary_embedding_changes_no_vector_at_first(source, tiny_tokenizer, tmp_path):
     folder, base = source
     marked = base.config.model_copy(update={"boundary_embedding": True})
@@ -132,12 +143,7 @@ def test_an_added_boundary_embedding_changes_no_vector_at_first(source, tiny_tok
     with torch.no_grad():
         assert not torch.equal(model(IDS, boundaries=boundaries)[0], base(IDS)[0])
 
-    save_model(tmp_path / "marked", model, tiny_tokenizer)
-    again = drawn(marked, seed=3)
-    take_weights(again, tiny_tokenizer, tmp_path / "marked")
-    assert torch.equal(again.encoder.embeddings.boundary.weight, model.encoder.embeddings.boundary.weight)
-    with pytest.raises(ModelError, match="boundary_embedding: False in the recipe, True in the model"):
-        take_weights(drawn(base.config), tiny_tokenizer, tmp_path / "marked")
+    kept_and_not_lost("boundary", model, base.config, tiny_tokenizer, tmp_path / "marked")
 
 
 def test_an_overlap_embedding_may_be_added_but_not_lost(tiny_tokenizer, tmp_path):
@@ -150,12 +156,7 @@ def test_an_overlap_embedding_may_be_added_but_not_lost(tiny_tokenizer, tmp_path
     torch.testing.assert_close(after / after.norm(), before / before.norm())
     torch.testing.assert_close(after.norm(), tokens.norm(dim=1).mean())
 
-    save_model(tmp_path / "marked", model, tiny_tokenizer)
-    again = drawn(marked, seed=3)
-    take_weights(again, tiny_tokenizer, tmp_path / "marked")
-    assert torch.equal(again.encoder.embeddings.overlap.weight, after)
-    with pytest.raises(ModelError, match="overlap_embedding: False in the recipe, True in the model"):
-        take_weights(drawn(plain), tiny_tokenizer, tmp_path / "marked")
+    kept_and_not_lost("overlap", model, plain, tiny_tokenizer, tmp_path / "marked")
 
 
 def test_another_tokenizer_and_another_kind_of_model_are_refused(source, tiny_tokenizer, tmp_path):

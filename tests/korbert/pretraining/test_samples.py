@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from korbert.modeling import PretrainingModel
-from korbert.pretraining import MaskingSettings, PairSettings, Samples, choose_samples
+from korbert.pretraining import MaskingSettings, PairSettings, choose_samples, write_samples
 from korbert.pretraining.samples import Sample, stretches
 from tests.korbert.pretraining.conftest import rows_of
 from tests.korbert.tiny import json_lines, tiny_config
@@ -88,9 +88,8 @@ def test_samples_hold_the_top_predictions(tiny_tokenizer, tmp_path, caplog):
     row = row_of(tiny_tokenizer, "영화가 정말 재미있어요", [1, 3])
     model, path = model_of(tiny_tokenizer), tmp_path / "samples.jsonl"
     model.mlm.bias.data[row["labels"]] += 8  # or the right pieces would have no share to speak of
-    samples = Samples(path, [Sample(17, "reviews", row)], tiny_tokenizer)
     with caplog.at_level(logging.INFO):
-        samples.write(model, 50)
+        write_samples(path, [Sample(17, "reviews", row)], tiny_tokenizer, model, 50)
     (line,) = json_lines(path)
     assert line == line | {"step": 50, "row": 17, "source": "reviews"}
     assert len(line["text"]) == 3
@@ -113,14 +112,14 @@ def test_samples_hold_the_top_predictions(tiny_tokenizer, tmp_path, caplog):
 def test_a_resumed_run_writes_its_lines_in_place_of_later_ones(tiny_tokenizer, tmp_path):
     row = row_of(tiny_tokenizer, "영화가 정말 재미있어요", [1])
     model, path = model_of(tiny_tokenizer), tmp_path / "samples.jsonl"
-    samples = Samples(path, [Sample(1, "reviews", row), Sample(2, "wiki", row)], tiny_tokenizer)
+    samples = [Sample(1, "reviews", row), Sample(2, "wiki", row)]
     for step in (50, 100, 150):
-        samples.write(model, step)
+        write_samples(path, samples, tiny_tokenizer, model, step)
     straight = path.read_bytes()
     for resumed_at in (100, 150):
         with path.open("ab") as file:
             file.write(b'{"step": 200, "half-writ')
-        samples.write(model, resumed_at)
+        write_samples(path, samples, tiny_tokenizer, model, resumed_at)
     assert path.read_bytes() == straight
     rows = [(line["step"], line["row"]) for line in json_lines(path)]
     assert rows == [(step, row) for step in (50, 100, 150) for row in (1, 2)]

@@ -7,8 +7,8 @@ from torch import nn
 
 from korbert.modeling import PretrainingModel
 from korbert.training import Checkpointing, OptimizerSettings, TrainingOutput, TrainingPlan, fit
-from korbert.training.optimizers import Optimizer
 from korbert.training.plan import ScheduleKind
+from korbert.training.updates import Optimizer
 from tests.korbert.tiny import json_lines, same_weights, tiny_config
 from tests.korbert.training import toy
 
