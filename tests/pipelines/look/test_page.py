@@ -74,8 +74,10 @@ def test_the_script_computes_the_same_as_python(window, data, seen):
     assert tab.evaluate("slice('👍🏻가나', 2, 3)") == "가"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [375, 1280])
+@pytest.mark.parametrize(("width", "scheme"), [
+    (375, "dark"), (1280, "light"), pytest.param(375, "light", marks=pytest.mark.slow),
+    pytest.param(1280, "dark", marks=pytest.mark.slow),
+])  # fmt: skip
 def test_every_view_fits_phone_and_desktop_in_light_and_dark(window, on_disk, width, scheme):
     one = window(width=width, scheme=scheme)
     tab = one.open(on_disk)
