@@ -1,3 +1,4 @@
+import gc
 import json
 import os
 import runpy
@@ -33,10 +34,35 @@ bound_spinning()
 # Background jobs of a shell ignore SIGINT, and so do their child processes. Some tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A shared machine may pause at any example: no deadlines, as no test measures time. In CI a commit gets the same
-# verdict each time; elsewhere each run tries other examples.
-hypothesis.settings.register_profile("korbert", deadline=None, derandomize="CI" in os.environ)
-hypothesis.settings.load_profile("korbert")
+
+# A test makes and drops many small objects, among a million that stay, those of PyTorch first of all.
+gc.set_threshold(20_000, 20, 20)
+
+
+def pytest_configure(config):
+    """The fast suite draws a quarter of the usual examples.
+
+    A shared machine may pause at any example: no deadlines, as no test measures time. In CI a commit gets the same
+    verdict each time; elsewhere each run tries other examples.
+    """
+    is_fast = config.option.markexpr == "not slow"
+    hypothesis.settings.register_profile(
+        "korbert", deadline=None, derandomize="CI" in os.environ, max_examples=25 if is_fast else 100
+    )
+    hypothesis.settings.load_profile("korbert")
+
+
+def pytest_collection_finish():
+    """What was imported until now is no garbage, and need not be looked at again and again."""
+    gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _disk_is_not_waited_for():
+    """No test turns the power off. Processes that tests start do wait."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -57,6 +57,7 @@ def test_models_at_hand_are_listed(here, command):
     assert own == bundled.replace("korbert-mini-nsmc", "artifacts/demo/nsmc")
 
 
+@pytest.mark.slow
 def test_tuned_models_share_the_embeddings_of_their_base():
     base, *tuned = (load_model(BOX / name)[0] for name in NAMES)
     for model in tuned:
@@ -115,6 +116,7 @@ def test_entities_of_klue(korbert_data):
     assert 100 * (tag_f1(counts) or 0) == pytest.approx(ENTITIES_F1, abs=1)
 
 
+@pytest.mark.slow
 def test_similar_sentences_of_korsts(korbert_data):
     """The model was not trained on these scores."""
     rows = load("korsts", korbert_data).test.rows[::2]
@@ -125,6 +127,7 @@ def test_similar_sentences_of_korsts(korbert_data):
     assert 100 * (correlation or 0) == pytest.approx(SIMILARITY, abs=0.5)
 
 
+@pytest.mark.slow
 def test_search_of_the_sample_of_law(tmp_path):
     """By default, words and vectors together: of 100 questions, words find 97 first, vectors 98."""
     rows = [json.loads(line) for line in (ROOT / "corpus/sample/law/dev.jsonl").read_text("utf-8").splitlines()]
@@ -135,6 +138,7 @@ def test_search_of_the_sample_of_law(tmp_path):
     assert sum(hit.id == row["id"] for (hit,), row in zip(hits, rows, strict=True)) >= 96
 
 
+@pytest.mark.slow
 def test_facts_are_known():
     """Each gap of box_facts.tsv has one right word: it is among the first five guesses, or not."""
     lines = (ROOT / "tests" / "box_facts.tsv").read_text("utf-8").splitlines()
@@ -171,6 +175,7 @@ def test_rounding_gives_nearly_the_same(rounding, here, monkeypatch, command):
     assert 0 < abs(exact.score - rounded.score) < 0.1
 
 
+@pytest.mark.slow
 def test_serve_alone_serves_the_box():
     with started() as service:
         assert all(name in service.said for name in NAMES)

@@ -5,6 +5,7 @@ import graphlib
 import importlib
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,16 @@ ESTIMATORS = ROOT / "korbert" / "sklearn.py"
 HEAVY = {"torch", "kiwipiepy", "duckdb", "datasets", "sklearn", "matplotlib", "fastapi"}
 
 
+@cache
+def _nodes(path):
+    """All nodes of a file's syntax tree, the module first."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@cache
 def _imported(path):
     names = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in _nodes(path):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -76,13 +84,15 @@ def test_what_is_used_of_a_package_is_what_it_exports():
     exports = {}
     for stub in (path for package in MAY_IMPORT for path in (ROOT / package).rglob("__init__.pyi")):
         parts = stub.parent.relative_to(ROOT).parts
-        nodes = ast.walk(ast.parse(stub.read_text(encoding="utf-8")))
         names = {
-            alias.asname or alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names
+            alias.asname or alias.name
+            for node in _nodes(stub)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
         }
         exports[".".join(parts if parts[0] == "korbert" else ("korbert", *parts))] = names
     for path in (path for package in MAY_IMPORT for path in (ROOT / package).rglob("*.py")):
-        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        nodes = _nodes(path)
         imported = [
             (node.module, alias.name) for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names
         ]
@@ -92,6 +102,7 @@ def test_what_is_used_of_a_package_is_what_it_exports():
                 assert node.attr in exports[full] | {"__file__"}, f"{path}:{node.lineno}: {ast.unparse(node)}"
 
 
+@cache
 def _module_graph():
     """Each module of korbert with those that it imports, in functions, too, but not for types alone.
 
@@ -104,7 +115,7 @@ def _module_graph():
         if f"{package}.{name}" in paths:
             return f"{package}.{name}"
         stub = paths[package].with_suffix(".pyi")
-        for node in ast.parse(stub.read_text(encoding="utf-8")).body if stub.exists() else ():
+        for node in _nodes(stub) if stub.exists() else ():
             if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
                 return module_of(f"{package}.{node.module}" if node.level else node.module or "", name)
         return package
@@ -119,7 +130,7 @@ def _module_graph():
         for child in ast.iter_child_nodes(node):
             yield from imports(child)
 
-    return {name: {*imports(ast.parse(path.read_text(encoding="utf-8")))} - {name} for name, path in paths.items()}
+    return {name: {*imports(_nodes(path)[0])} - {name} for name, path in paths.items()}
 
 
 def test_modules_of_korbert_import_each_other_in_no_circle():

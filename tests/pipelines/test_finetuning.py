@@ -18,7 +18,9 @@ from tests.korbert.tiny import json_lines
 from tests.pipelines import small_tasks as small
 from tests.pipelines.small_tasks import MOODS, PARTS, TEXTS, WORDS, fine_tune, moods, scores_of, write_table
 
-BASE = {"learning_rates": 3e-3, "batch_size": 5, "epochs": 30, "max_length": 32, "threads": 1, "checkpoint_every": 9999}
+BASE = {
+    "learning_rates": 5e-3, "batch_size": 10, "epochs": 30, "max_length": 32, "threads": 1, "checkpoint_every": 9999,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +95,7 @@ def load(learn):
     """Learns a kit by heart, up to a score of a metric; the model."""
 
     def loaded(kit, metric, least=1.0, **settings):
-        folder = learn(*kit, **{"epochs": 60, **settings})
+        folder = learn(*kit, **{"epochs": 60, "baselines": False, **settings})
         assert scores_of(folder)["pretrained"][metric] >= least
         return korbert.load(folder, "cpu")
 

@@ -93,7 +93,7 @@ def test_queries_find_their_passages(learn):
     passages = [f"{text} {other}" for text in TEXTS for other in OTHERS]
     rows = [[text.split()[0] + " " + other, f"{text} {other}"] for text in TEXTS for other in OTHERS]
     rows = [[*row, passages[at - 1], passages[at - 10]] for at, row in enumerate(rows)]
-    folder = learn((columns, rows), None, batch_size=16, chunk_pieces=50, sizes=[16], epochs=10,
+    folder = learn((columns, rows), None, batch_size=16, chunk_pieces=300, sizes=[16], epochs=10,
                    query_prompt="질문: ", passage_prompt="문서: ")  # fmt: skip
     found = scores_of(folder)
     assert list(found) == ["pretrained", "pretrained-untuned", "bm25"]

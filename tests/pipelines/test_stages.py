@@ -189,7 +189,16 @@ def test_a_resumed_run_asks_kiwi_for_no_vectors(pretraining, tmp_path, monkeypat
 @pytest.mark.parametrize(
     "head", [{"kind": "full"}, pytest.param({"kind": "sampled", "negatives": 100}, marks=pytest.mark.slow)]
 )
-def test_frozen_embeddings_stay_and_all_else_learns(pretraining, tmp_path, head):
+def test_frozen_embeddings_stay_and_all_else_learns(pretraining, tmp_path, monkeypatch, head):
+    vectors = []  # of Kiwi, which takes seconds to tell them; those of the first run serve all three
+    real = pretrain.piece_vectors
+
+    def vectors_once(*arguments):
+        if not vectors:
+            vectors.extend(real(*arguments))
+        return [array.copy() for array in vectors]
+
+    monkeypatch.setattr(pretrain, "piece_vectors", vectors_once)
     step = {"embeddings": "kiwi", "head": head, "phases": [{"length": 48, "batch_size": 4, "steps": 1}]}
     first, last = (
         trained(pretraining, tmp_path / str(rate), frozen_embeddings=True, optimizer={"learning_rate": rate}, **step)

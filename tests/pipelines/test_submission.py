@@ -72,6 +72,7 @@ def bundle(tmp_path):
     return made
 
 
+@pytest.mark.slow  # as tests/whole/test_mission.py has one
 def test_a_real_submission_passes(untrained_reader, tmp_path, asked):
     write_submission(untrained_reader, tmp_path / "korquad" / "submission")
     found = check(tmp_path / "korquad", asked)

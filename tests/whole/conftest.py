@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 from tests.running import Outcome, own_data, run_here, units_here
 from tests.tiny_recipe import write_data
@@ -90,15 +91,26 @@ def _here():
 
 
 @pytest.fixture(scope="session")
-def data(tmp_path_factory, sample):
-    """A data folder and a recipe: 20 articles and 30 reviews, 300 NSMC rows, some of the sample's questions."""
-    return write_data(sample, tmp_path_factory.mktemp("data")).parent
+def shared_folder(tmp_path_factory):
+    """One folder for all processes of pytest-xdist."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
 
 
 @pytest.fixture(scope="session")
-def whole(data, tmp_path_factory):
-    """All stages, run once without a break."""
-    made = Whole(data / "tiny.toml", tmp_path_factory.mktemp("whole"))
-    with own_data(), units_here():
-        made.run("run", "--workers", "1")
+def data(shared_folder, sample):
+    """A data folder and a recipe: 20 articles and 30 reviews, 300 NSMC rows, some of the sample's questions."""
+    with FileLock(shared_folder / "data.lock"):
+        if (shared_folder / "data" / "tiny.toml").exists():
+            return shared_folder / "data"
+        return write_data(sample, shared_folder / "data").parent
+
+
+@pytest.fixture(scope="session")
+def whole(shared_folder, data):
+    """All stages, run once without a break; the process of pytest-xdist that comes second finds them fresh."""
+    made = Whole(data / "tiny.toml", shared_folder / "whole")
+    with FileLock(shared_folder / "whole.lock"), own_data(), units_here():
+        if not made.root.exists():
+            made.run("run", "--workers", "1")
     return made

@@ -58,10 +58,10 @@ def test_two_runs_on_one_artifact(whole, tmp_path):
             running.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stage", "ready", "told", "number", "how"), [
     ("analyze", "work/*/part-*.json", "parts done", signal.SIGINT, "interrupted"),
-    pytest.param("pretrain", "checkpoints/step-????????", "is saved", signal.SIGTERM, "ended by SIGTERM",
-                 marks=pytest.mark.slow),
+    ("pretrain", "checkpoints/step-????????", "is saved", signal.SIGTERM, "ended by SIGTERM"),
 ])  # fmt: skip
 def test_both_signals_say_that_it_can_go_on(whole, tmp_path, stage, ready, told, number, how):
     """A terminal sends Ctrl-C to all processes of the group, the workers too. Those of rows change no digest."""

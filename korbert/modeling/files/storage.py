@@ -254,7 +254,8 @@ def _filled_model(folder: Path, config: JsonObject, home: Path, device: torch.de
             )
         model.encoder = nn.Identity()
     if home is not folder:  # the base may have heads of its own
-        tensors = {name: tensor for name, tensor in tensors.items() if name in model.state_dict()}
+        names = model.state_dict().keys()
+        tensors = {name: tensor for name, tensor in tensors.items() if name in names}
     _fill(folder / "model.safetensors", model, tensors)
     if onnx:
         path = folder / ONNX_FILE

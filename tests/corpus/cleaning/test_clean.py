@@ -195,7 +195,8 @@ def test_other_settings_leave_no_old_parts(tmp_path, wiki, reference, bytes_belo
     assert {name.split("/")[0] for name in bytes_below(tmp_path / "out")} == {"documents", "dropped"}
 
 
-@pytest.mark.parametrize("step", ["read", pytest.param("write", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("step", ["read", "write"])
 def test_a_killed_run_is_resumed(tmp_path, wiki, reference, bytes_below, kill_when, step):
     output = tmp_path / "out"
     script = (

@@ -84,7 +84,7 @@ def test_ctrl_c_in_a_terminal_ends_workers_silently(tmp_path):
     assert path.stat().st_size == size
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_a_signal_while_workers_start_ends_them_silently(tmp_path, number):
     """The signal arrives before the first worker has received its data, which it reads while the pool is stopped."""
     ended = _run_program(

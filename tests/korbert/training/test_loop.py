@@ -72,7 +72,7 @@ def test_a_signal_ends_the_run_after_the_current_update(tmp_path, straight, numb
     assert step in (22, 23, 24)  # the signal came while the update before was under way, or was about to be
     assert ended.stderr == f"ended: training: step {step} is saved\n"
     assert ended.returncode == 1
-    subprocess.run(toy.command(tmp_path), check=True)
+    toy.train_and_save(tmp_path)
     same_outcome(tmp_path, straight)
     assert [line["step"] for line in lines(tmp_path / "timing.jsonl") if line["kind"] == "start"] == [0, step]
 

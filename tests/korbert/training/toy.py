@@ -84,6 +84,13 @@ def train(
     return model, result
 
 
+def train_and_save(folder: Path, **options: Any) -> None:
+    """As `train`, and the weights go into model.safetensors."""
+    trained, _ = train(folder, **options)
+    if os.environ.get("RANK", "0") == "0":
+        save_file(trained.state_dict(), folder / "model.safetensors")
+
+
 def die_in_checkpoint(number: int) -> None:
     """When the tensors of that checkpoint are written, and its record is not."""
     write, left = checkpoints._write_tensors, iter(range(number - 1, -1, -1))
@@ -107,13 +114,11 @@ def main() -> None:
     if number := options.pop("kill_in_checkpoint", None):
         die_in_checkpoint(number)
     try:
-        trained, _ = train(folder, **options)
+        train_and_save(folder, **options)
     except KeyboardInterrupt as ended:
         sys.exit(f"ended: {ended}")
     threads = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
     assert not any("gloo" in name for name in threads), f"threads that outlive the training: {threads}"
-    if os.environ.get("RANK", "0") == "0":
-        save_file(trained.state_dict(), folder / "model.safetensors")
 
 
 if __name__ == "__main__":

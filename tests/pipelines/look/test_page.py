@@ -74,8 +74,10 @@ def test_the_script_computes_the_same_as_python(window, data, seen):
     assert tab.evaluate("slice('👍🏻가나', 2, 3)") == "가"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [375, 1280])
+@pytest.mark.parametrize(("width", "scheme"), [
+    (375, "dark"), (1280, "light"), pytest.param(375, "light", marks=pytest.mark.slow),
+    pytest.param(1280, "dark", marks=pytest.mark.slow),
+])  # fmt: skip
 def test_every_view_fits_phone_and_desktop_in_light_and_dark(window, on_disk, width, scheme):
     one = window(width=width, scheme=scheme)
     tab = one.open(on_disk)
@@ -232,14 +234,15 @@ PREDICTIONS = {  # what the model says -> what stands in large type, and in bars
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PREDICTIONS)
-def test_the_prediction_comes_first(window, filler, tmp_path, name):
-    prediction, large, bars = PREDICTIONS[name]
-    tab = window(width=390).open(written(tmp_path, look_data(filler, SENTENCE) | {"prediction": prediction}))
-    assert tab.locator(".verdict").inner_text().strip() == large
-    assert tab.locator("#prediction li > span:first-child").all_inner_texts() == bars
-    assert tab.locator(".verdict").bounding_box()["y"] < tab.locator("#texts").bounding_box()["y"]
-    assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+def test_the_prediction_comes_first(window, filler, tmp_path):
+    one = window(width=390)
+    data = look_data(filler, SENTENCE)
+    for name, (prediction, large, bars) in PREDICTIONS.items():
+        tab = one.open(written(tmp_path, data | {"prediction": prediction}))
+        assert tab.locator(".verdict").inner_text().strip() == large, name
+        assert tab.locator("#prediction li > span:first-child").all_inner_texts() == bars
+        assert tab.locator(".verdict").bounding_box()["y"] < tab.locator("#texts").bounding_box()["y"]
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
 
 
 def test_entities_are_marked_in_the_text_and_slots_listed(window, filler, tmp_path):

@@ -142,23 +142,24 @@ def test_an_index_is_searched_from_a_box(window, service):
 PASSAGE = "면책사유가 있다. " * 60 + "음주운전 중의 사고라도 보험금을 지급한다. " + "그 밖의 것은 다르다. " * 60
 
 
-@pytest.mark.parametrize(
-    ("query", "marked"),
-    [
-        ("음주운전으로 난 사고에도", ["음주운전", "사고"]),
-        ("보험금을 받는가", ["보험금을"]),
-        ("없는말", []),
-        ("다", []),  # a word of one letter is marked where it begins a short word
-        ("밖 <b>", ["밖"]),
-    ],
-)
-def test_a_hit_has_a_title_and_a_snippet_with_the_words_of_the_query_marked(window, service, query, marked):
+MARKED = {  # query -> the words that are marked in the passage
+    "음주운전으로 난 사고에도": ["음주운전", "사고"],
+    "보험금을 받는가": ["보험금을"],
+    "없는말": [],
+    "다": [],  # a word of one letter is marked where it begins a short word
+    "밖 <b>": ["밖"],
+}
+
+
+def test_a_hit_has_a_title_and_a_snippet_with_the_words_of_the_query_marked(window, service):
     service.hit |= {"text": PASSAGE, "fields": {"제목": "보험금"}}
-    tab = window().open(f"{service.address}#query={query}&text={TEXT}")
-    tab.wait_for_selector(".hits li")
-    assert tab.locator(".hits h3").inner_text() == "보험금"
-    assert list(dict.fromkeys(tab.locator(".hits mark").all_inner_texts())) == marked
-    assert len(tab.locator(".hits p").inner_text()) <= 205
+    one = window()
+    for query, marked in MARKED.items():
+        tab = one.open(f"{service.address}#query={query}&text={TEXT}")
+        tab.wait_for_selector(".hits li")
+        assert tab.locator(".hits h3").inner_text() == "보험금"
+        assert list(dict.fromkeys(tab.locator(".hits mark").all_inner_texts())) == marked, query
+        assert len(tab.locator(".hits p").inner_text()) <= 205
 
 
 def test_the_page_waits_for_models_that_are_loading(window, service):

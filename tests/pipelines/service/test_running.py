@@ -4,7 +4,6 @@ import re
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -17,13 +16,8 @@ from fastapi.testclient import TestClient
 from korbert.pipelines.commands.serving import named
 from korbert.pipelines.service import Limits, Service
 from korbert.pipelines.service.running import _bound, application, is_loopback
-from tests.pipelines.service.started import ROOT, ask, started, toy
+from tests.pipelines.service.started import ask, started, toy
 from tests.running import wait_until
-
-
-def _korbert(*arguments):
-    command = [sys.executable, "-m", "korbert", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120)
 
 
 def _refused(port):
@@ -81,14 +75,13 @@ def test_requests_during_loading_get_503(free_port):
         assert starting.result().ask("/v1/embeddings", {"input": "글"}).code == 200
 
 
-def test_a_model_that_cannot_be_loaded_or_a_port_in_use_is_an_error(free_port, models, tmp_path):
-    done = _korbert("serve", str(tmp_path / "none"), "--port", "0")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert re.fullmatch(r"korbert: .*none: no such folder: name a model folder .*\n", done.stderr)
-    with toy(port=free_port):
-        done = _korbert("serve", str(models["vectors"]), "--port", str(free_port))
-    assert done.returncode == 2
-    assert done.stderr == (
+def test_a_model_that_cannot_be_loaded_or_a_port_in_use_is_an_error(free_port, models, tmp_path, command):
+    refused = command("serve", tmp_path / "none", "--port", "0", code=2)
+    assert refused.out == ""
+    assert re.fullmatch(r"korbert: .*none: no such folder: name a model folder .*\n", refused.err)
+    with socket.create_server(("127.0.0.1", free_port)):
+        refused = command("serve", models["vectors"], "--port", free_port, code=2)
+    assert refused.err == (
         f"korbert: port {free_port} of 127.0.0.1 is in use, perhaps by another service: stop it, or use another"
         f" port, as in --port {free_port + 1}\n"
     )
@@ -164,9 +157,8 @@ def test_other_machines_need_a_token(models, monkeypatch, command):
     assert said in command("serve", models["vectors"], "--host", "0.0.0.0", code=2).err
     assert all(map(is_loopback, ("127.0.0.1", "::1", "localhost")))
     assert not any(map(is_loopback, ("0.0.0.0", "::", "10.0.0.1", "a.b")))
-    done = _korbert("serve", "model", "--host", "192.0.2.1", "--insecure")
-    assert done.returncode == 2
-    assert re.match(r"korbert: 192\.0\.2\.1, port 8000: .*: use another --host or --port", done.stderr)
+    refused = command("serve", "model", "--host", "192.0.2.1", "--insecure", code=2)
+    assert re.match(r"korbert: 192\.0\.2\.1, port 8000: .*: use another --host or --port", refused.err)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "korbert.pipelines.service.running")
     said = "korbert: korbert serve needs uvicorn: pip install 'korbert[serve]'\n"
