@@ -2,9 +2,11 @@ import gc
 import json
 import os
 import runpy
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 from functools import lru_cache
 from pathlib import Path
 
@@ -89,6 +91,17 @@ def here(tmp_path, monkeypatch):
     """The working folder, which is empty."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def memory_path(tmp_path):
+    """An empty folder in memory, where the system has one: hundreds of trials do not wait for a disk."""
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or shutil.disk_usage(memory).free < 2**30:
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=memory, prefix="korbert-test-") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

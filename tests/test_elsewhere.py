@@ -36,7 +36,7 @@ for line in sys.stdin:
 
 LINES = """
 fill korbert-mini '그는 [MASK]에서 태어났다.'
-finetune korbert-mini --train moods.csv --output mood --epochs 1
+finetune korbert-mini --train moods.csv --output mood --epochs 1 --set threads=1
 predict mood moods.csv
 index korbert-mini-embed texts.txt --output texts.index
 similar korbert-mini-embed texts.index '지루한 이야기' --top 1 --way both

@@ -41,7 +41,7 @@ from tests.hostile.oracles import Oracle
 from tests.hostile.pipeline import READS, STAGES, Base
 
 SEED = 22
-COUNT = 500
+COUNT = 250
 MODELS = {"pretrain": "fill", "nsmc": "predict", "korquad": "submit"}
 
 

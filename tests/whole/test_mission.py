@@ -8,8 +8,6 @@ import json
 import re
 import shlex
 import signal
-import subprocess
-import sys
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -228,12 +226,8 @@ def test_equal_to_transformers_with_copied_weights(tiny_tokenizer, tmp_path, fam
 
 
 @pytest.mark.slow
-def test_several_processes(whole, tmp_path, free_port):
-    """torchrun for training, Ray for the corpus."""
-    made = whole.copy(tmp_path, STAGES[:4])
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(free_port)]
-    subprocess.run([*torchrun, *made.command("pretrain")[1:]], check=True)
-    assert made.record("pretrain")["numerics"]["processes"] == 2
+def test_several_processes(whole, tmp_path):
+    """Ray for the corpus. What torchrun trains, tests/whole/test_many_processes.py compares with one process."""
     other = Whole(whole.recipe, tmp_path / "ray")
     other.run_outside("run", "--to", "analyze", "--runner", "ray", "--workers", "2")
     assert other.record("analyze")["digest"] == whole.record("analyze")["digest"]

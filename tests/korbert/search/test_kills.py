@@ -1,5 +1,6 @@
 """SIGKILL at any moment of writing an index: what was committed is there, and nothing is there by half."""
 
+import os
 import random
 import signal
 import sqlite3
@@ -16,36 +17,58 @@ from korbert.search.words import word_scores
 
 SIZE, TEXTS = 64, 40
 
-_WRITER = f"""
-import sys
+# Reads numbers: for each one a writer begins with it, in a process of its own. Modules are loaded once.
+_WRITERS = f"""
+import os, sys
 from pathlib import Path
 import numpy as np
 from korbert.search import database
 from korbert.search.texts import delete, insert, stored
 
-folder, first = Path(sys.argv[1]), int(sys.argv[2])
-database.create(folder, {{"size": {SIZE}}})
-for number in range(first, first + 100_000):
-    ids = [f"{{number}}-{{text}}" for text in range({TEXTS})]
-    vector = np.full({SIZE}, number, np.float32)
-    with database.writing(folder) as file:
-        if number % 3 == 0:  # the one before goes
-            rows = stored(file, [f"{{number - 1}}-{{text}}" for text in range({TEXTS})])
-            delete(file, [row[0] for row in rows.values()])
-        insert(file, [(id, "{{}}", id, ["all", f"t{{number}}", id], vector) for id in ids])
-    print(number, flush=True)
+def write(first):
+    database.create(folder, {{"size": {SIZE}}})
+    for number in range(first, first + 100_000):
+        ids = [f"{{number}}-{{text}}" for text in range({TEXTS})]
+        vector = np.full({SIZE}, number, np.float32)
+        with database.writing(folder) as file:
+            if number % 3 == 0:  # the one before goes
+                rows = stored(file, [f"{{number - 1}}-{{text}}" for text in range({TEXTS})])
+                delete(file, [row[0] for row in rows.values()])
+            insert(file, [(id, "{{}}", id, ["all", f"t{{number}}", id], vector) for id in ids])
+        print(number, flush=True)
+
+folder = Path(sys.argv[1])
+for line in iter(sys.stdin.readline, ""):
+    process = os.fork()
+    if process == 0:
+        print(os.getpid(), flush=True)
+        write(int(line))
+    _, status = os.waitpid(process, 0)
+    print("ended", os.waitstatus_to_exitcode(status), flush=True)
 """
 
 
-def killed_after(folder, first, commits, delay):
+@pytest.fixture
+def writers(tmp_path):
+    command = [sys.executable, "-c", _WRITERS, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.stdin.close()
+
+
+def killed_after(writers, first, commits, delay):
     """Kills a writer in a commit after this many; returns the number of the last commit that it reported."""
-    command = [sys.executable, "-c", _WRITER, str(folder), str(first)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
-        told = [next(writer.stdout) for _ in range(commits)]
-        time.sleep(delay)
-        writer.kill()
-        told += writer.stdout.read().splitlines()
-        assert writer.wait() == -signal.SIGKILL
+    writers.stdin.write(f"{first}\n")
+    writers.stdin.flush()
+    writer = int(next(writers.stdout))
+    told = [next(writers.stdout) for _ in range(commits)]
+    time.sleep(delay)
+    os.kill(writer, signal.SIGKILL)
+    for line in writers.stdout:
+        if line.startswith("ended"):
+            break
+        told.append(line)
+    assert line == f"ended {-signal.SIGKILL}\n"
     return int(told[-1])
 
 
@@ -69,11 +92,11 @@ def check(folder, last):
 
 
 @pytest.mark.parametrize("kills", [4, pytest.param(200, marks=pytest.mark.slow)])
-def test_nothing_is_lost_or_half_after_kills(tmp_path, kills):
+def test_nothing_is_lost_or_half_after_kills(writers, tmp_path, kills):
     rng = random.Random(kills)
-    last = check(tmp_path, killed_after(tmp_path, 0, 2, 0.01))
+    last = check(tmp_path, killed_after(writers, 0, 2, 0.01))
     for _ in range(kills - 1):
-        reported = killed_after(tmp_path, last + 1, rng.randint(1, 3), rng.random() * 0.05)
+        reported = killed_after(writers, last + 1, rng.randint(1, 3), rng.random() * 0.05)
         now = check(tmp_path, reported)
         assert reported <= now <= reported + 1
         last = now
