@@ -54,7 +54,7 @@ from korbert.pipelines.stages.pretrain import ShardRows
 from korbert.pipelines.stages.stage_settings import PretrainStage
 from korbert.pretraining import PretrainingLoss, SpecialIds, evaluate, heldout_batches
 from korbert.system.durable import read_json, write_json, write_whole
-from korbert.system.processes import die_with
+from korbert.system.processes import die_with_parent
 from korbert.system.processor import processor_name
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.vocabulary import FIRST_PIECE
@@ -116,7 +116,7 @@ def korbert(command: str, recipe: str, *words: object, changes: Iterable[str] = 
     """The output of a command, run in a separate process. Signals are passed on, so that it saves its work and ends."""
     options = [word for change in changes for word in ("--set", change)]
     line = [sys.executable, "-m", "korbert", command, recipe, *map(str, words), *options]
-    own = partial(die_with, os.getpid())
+    own = partial(die_with_parent, os.getpid())
     with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=own) as child:
         try:
             said, _ = child.communicate()

@@ -36,7 +36,7 @@ from benchmarks.speed.memory import RECIPE, family
 from korbert.corpus.cleaning.contamination import make_index
 from korbert.corpus.cleaning.deduplication import measures
 from korbert.corpus.cleaning.duplicates import text_hash
-from korbert.corpus.cleaning.features import Features, batches, measured
+from korbert.corpus.cleaning.features import Features, batches, measure_rows
 from korbert.corpus.cleaning.filters import FILTERS, drop_reasons
 from korbert.corpus.cleaning.normalize import normalize_many
 from korbert.corpus.cleaning.personal import mask
@@ -92,7 +92,7 @@ def steps_of(path: Path, data: Path) -> None:
     numbers = {"part": np.zeros(len(texts), np.int32), "position": np.arange(len(hashes), dtype=np.int32)}
     table = pa.table({"id": [str(place) for place in range(len(texts))], "text": texts, **numbers})
     with clocked(spent, "signatures, runs, lines"):
-        measured(table, measures(settings.duplicates))
+        measure_rows(table, measures(settings.duplicates))
     with tempfile.TemporaryDirectory() as folder, clocked(spent, "write"):
         write_parquet(Path(folder) / "rows.parquet", table, Path(folder), scratch=True)
     total = sum(spent.values())

@@ -35,7 +35,7 @@ import torch
 from benchmarks import record
 from korbert.modeling import ClassificationModel, load_model
 from korbert.system.ranks import World
-from korbert.tasks.finetuning.seen import learning_seen
+from korbert.tasks.finetuning.seen import only_seen_embeddings
 from korbert.training import OptimizerSettings, choose_device
 from korbert.training.devices import memory_kept
 from korbert.training.examples import Batches, Examples
@@ -75,7 +75,7 @@ def ours(options: argparse.Namespace) -> float:
     plan = TrainingPlan(1_000_000, OptimizerSettings(learning_rate=1e-4), 0, options.precision)
     batches = Batches(rows, BATCH, seed=0)
     step = 0
-    with learning_seen(model, rows), memory_kept(device):
+    with only_seen_embeddings(model, rows), memory_kept(device):
         updates = Updates(model.train().to(device), loss, plan, device, World())
         for step in range(3):
             updates.update(step, batches(step))

@@ -30,11 +30,11 @@ from benchmarks import record
 from benchmarks.speed.pretraining import IDS, counts_of, encoder, full_rows, updates_of
 from korbert.modeling import PretrainingModel
 from korbert.modeling.attention import attend
-from korbert.modeling.counting import flop_a_piece
+from korbert.modeling.counting import flops_per_piece
 from korbert.modeling.rows import Rows
 from korbert.pretraining import MaskingSettings, PairSettings, Phase, PretrainingRows, in_phases
 from korbert.pretraining.objectives.vocabulary import Negatives
-from korbert.training.feeding import fed
+from korbert.training.feeding import prefetch_batches
 
 Figures = dict[str, Any]
 NEGATIVES = 8_192
@@ -136,7 +136,7 @@ def step(options: argparse.Namespace) -> Figures:
 
         seconds = seconds_of(update, options)
         pieces = statistics.mean(batch["pieces"] for micro in batches for batch in micro)
-        work = flop_a_piece(
+        work = flops_per_piece(
             config, length=options.length, label_share=RATE, scored=config.vocab_size if head == "full" else NEGATIVES
         )
         rate = sum(work.values()) * pieces / seconds
@@ -160,7 +160,7 @@ def waiting(options: argparse.Namespace) -> Figures:
         batches = in_phases([Phase(made, steps, options.rows)])
         updates = updates_of(PretrainingModel(config), options.precision, options.device)
         waited = pieces = 0.0
-        with fed(batches, range(steps), workers=workers, pin=options.device.type == "cuda") as walk:
+        with prefetch_batches(batches, range(steps), workers=workers, pin=options.device.type == "cuda") as walk:
             for number, micro_batches, seconds in walk:
                 if number == first:
                     synchronize(options)

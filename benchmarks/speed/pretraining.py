@@ -141,13 +141,13 @@ def ours(options: argparse.Namespace, precision: str, folder: Path, config: Enco
 def theirs(options: argparse.Namespace, precision: str, folder: Path) -> Step:
     from transformers import BertConfig, BertForPreTraining
 
-    from korbert.training.devices import moved
+    from korbert.training.devices import to_device
 
     device = choose_device(options.device)
     model = BertForPreTraining(BertConfig.from_dict(sizes(options))).train().to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     rows = rows_of(options, folder, "full")
-    batches = [moved(padded(rows.batch(step, options.rows)[0]), device) for step in range(STEPS_AHEAD)]
+    batches = [to_device(padded(rows.batch(step, options.rows)[0]), device) for step in range(STEPS_AHEAD)]
     steps = iter(range(1_000_000))
 
     def step() -> int:
@@ -277,7 +277,7 @@ def by_length(options: argparse.Namespace, folder: Path) -> dict[str, Callable[[
 
 def share_of_products(options: argparse.Namespace) -> None:
     """FLOP/s of the encoder's forward and backward pass, divided by those of a single matrix product."""
-    from korbert.modeling.counting import flop_a_piece
+    from korbert.modeling.counting import flops_per_piece
     from korbert.modeling.rows import Rows
 
     device = choose_device(options.device)
@@ -289,7 +289,7 @@ def share_of_products(options: argparse.Namespace) -> None:
         rows = Rows([options.length] * options.rows, device)
         ids = torch.randint(IDS.first_piece, options.vocabulary, (rows.pieces,), device=device)
         left, right = (torch.randn(2_048, 2_048, dtype=kind, device=device) for _ in range(2))
-        work = flop_a_piece(config, length=options.length, label_share=1, scored=0)
+        work = flops_per_piece(config, length=options.length, label_share=1, scored=0)
         operations = rows.pieces * work["encoder"]
 
         def products(left: torch.Tensor = left, right: torch.Tensor = right) -> float:

@@ -21,7 +21,7 @@ import torch
 
 from benchmarks import record
 from korbert.pretraining import MaskingSettings, PairSettings, Phase, PretrainingRows, Shards, SpecialIds, in_phases
-from korbert.training.feeding import fed
+from korbert.training.feeding import prefetch_batches
 
 IDS = SpecialIds(cls=2, sep=3, mask=4, first_piece=384, vocab_size=102_400)
 STEPS_TO_START = 16  # until all makers are at work
@@ -54,7 +54,7 @@ def write_shard(path: Path, pieces: int, seed: int) -> None:
 def speed(phases: list[Phase], workers: int, seconds: float) -> tuple[float, float]:
     """(pieces per second, seconds until the first step)."""
     pieces, since, started, first = 0, 0.0, time.perf_counter(), 0.0
-    with fed(in_phases(phases), range(phases[0].steps), workers=workers) as steps:
+    with prefetch_batches(in_phases(phases), range(phases[0].steps), workers=workers) as steps:
         for step, micro_batches, _ in steps:
             if step == 0:
                 first = time.perf_counter() - started

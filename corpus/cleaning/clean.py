@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from korbert.corpus.cleaning.contamination import NgramIndex, load_index, make_index
 from korbert.corpus.cleaning.deduplication import deduplicate, measures
 from korbert.corpus.cleaning.duplicates import text_hash
-from korbert.corpus.cleaning.features import batches, measured
+from korbert.corpus.cleaning.features import batches, measure_rows
 from korbert.corpus.cleaning.filters import drop_reasons, too_short
 from korbert.corpus.cleaning.frequent_lines import without_lines
 from korbert.corpus.cleaning.hashing import HashArray
@@ -132,7 +132,7 @@ class _ReadUnit(RecordUnit):
         }
         table = pa.table(columns, _READ_SCHEMA)
         tables = {"read": table}
-        tables |= measured(table.filter(pc.is_null(table["reason"])), measures(self.settings.duplicates))
+        tables |= measure_rows(table.filter(pc.is_null(table["reason"])), measures(self.settings.duplicates))
         if self.index is not None:
             tables["hits"] = pa.table({"hash": hits})
         return _Result(counts, tables)

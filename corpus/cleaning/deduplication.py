@@ -11,7 +11,7 @@ import pyarrow as pa
 from korbert.corpus.cleaning.duplicates import (
     EQUAL_TEXTS,
     KEPT_SCHEMA,
-    find_near,
+    find_near_duplicates,
     refuse_repeated_ids,
     signature_table,
 )
@@ -84,7 +84,7 @@ def deduplicate(settings: CleanSettings, parts: Sequence[OutputPart], output: Pa
     if limits.equal:
         once("exact_duplicate", "equal", ["read"], write_query, EQUAL_TEXTS, KEPT_SCHEMA)
     if limits.near:
-        once("near_duplicate", "near", ["signatures"], find_near, limits.near)
+        once("near_duplicate", "near", ["signatures"], find_near_duplicates, limits.near)
     if limits.template_share < 1:
         least = {"max_documents": limits.template_documents, "share": limits.template_share}
         once("template_made", "templates", ["ngrams"], write_query, TEMPLATES, TEMPLATE_SCHEMA, **least)

@@ -85,7 +85,10 @@ def refuse_repeated_ids(database: Database) -> None:
 
 
 def signature_table(rows: pa.Table, features: Features, min_terms: int) -> pa.Table:
-    """The MinHash signatures of documents, as `find_near` reads them. rows: documents (id, text, part, position)."""
+    """The MinHash signatures of documents, as `find_near_duplicates` reads them.
+
+    rows: documents (id, text, part, position).
+    """
     signed = signatures(features, min_terms)
     taken = rows.take(pa.array(signed.texts))
     columns = {name: taken[name] for name in ("id", "part", "position")}
@@ -96,7 +99,7 @@ def signature_table(rows: pa.Table, features: Features, min_terms: int) -> pa.Ta
     return pa.table(columns | dict(zip(_BAND_NAMES, bands, strict=True)))
 
 
-def find_near(database: Database, min_similarity: float, path: Path, output: Path) -> int:
+def find_near_duplicates(database: Database, min_similarity: float, path: Path, output: Path) -> int:
     """Writes (part, position, kept) of near-duplicates of another document, `kept`; returns how many.
 
     Documents of Jaccard similarity `min_similarity` or more are linked. Of each connected component the longest

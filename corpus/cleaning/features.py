@@ -228,7 +228,7 @@ class Features:
             keys: HashArray = np.full(len(starts), hashing.NGRAM_SEED)
             for offset in range(size):
                 keys = hashing.mixed(keys, self.word_hashes[starts + offset])
-            keys = hashing.keyed_by(words.texts[starts], keys)
+            keys = hashing.keyed_by_text(words.texts[starts], keys)
             chosen = hashing.repeated(keys)
             starts = starts[chosen]
             ngrams[size] = keys[chosen], starts
@@ -258,7 +258,7 @@ def batches(texts: Iterable[str], min_words: int = 0, max_chars: float = inf) ->
         yield batch, Features(covered, min_words)
 
 
-def measured(rows: pa.Table, measures: Mapping[str, DocumentMeasure]) -> dict[str, pa.Table]:
+def measure_rows(rows: pa.Table, measures: Mapping[str, DocumentMeasure]) -> dict[str, pa.Table]:
     """The table of each measure over all rows, by its kind.
 
     rows: documents, with a column `text`. A measure is called with a batch of rows and their features.

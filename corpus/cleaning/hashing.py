@@ -50,7 +50,7 @@ def mixed(keys: HashArray, hashes: HashArray) -> HashArray:
     return keys
 
 
-def keyed_by(texts: IntArray, keys: HashArray) -> HashArray:
+def keyed_by_text(texts: IntArray, keys: HashArray) -> HashArray:
     """The keys, made different between texts. texts: (N,) the text of each key."""
     return keys ^ (texts.astype(np.uint64) * NGRAM_SEED)
 
@@ -71,7 +71,7 @@ def repeated(keys: HashArray) -> BoolArray:
 
 def repeats(keys: HashArray, texts: IntArray) -> BoolArray:
     """(N,) which keys occurred earlier in their text."""
-    _, first = np.unique(keyed_by(texts, keys), return_index=True)
+    _, first = np.unique(keyed_by_text(texts, keys), return_index=True)
     again = np.ones(len(keys), bool)
     again[first] = False
     return again

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pebble import ProcessPool
 
-from korbert.system import Spawning, die_with, starting
+from korbert.system import Spawning, die_with_parent, starting_processes
 
 U = TypeVar("U")
 R = TypeVar("R")
@@ -44,7 +44,7 @@ def processes(workers: int, initializer: Callable[[], None] | None) -> Iterator[
     )
     try:
         # Ctrl-C in a terminal reaches the parent alone: workers of pebble that are up ignore it.
-        with starting(signal.SIGINT):
+        with starting_processes(signal.SIGINT):
             has_started: bool = pool.active
         if not has_started:
             raise BrokenProcessPool("the workers did not start")
@@ -67,7 +67,7 @@ def prepare(initializer: Callable[[], None] | None) -> None:
 
 
 def _start_worker(parent: int, initializer: Callable[[], None] | None) -> None:
-    die_with(parent)  # threads of the caller and the pool, which outlive all work, start workers
+    die_with_parent(parent)  # threads of the caller and the pool, which outlive all work, start workers
     try:
         prepare(initializer)
     except Exception as error:

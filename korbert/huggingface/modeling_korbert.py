@@ -95,9 +95,9 @@ class KorbertModernBertModel(transformers.ModernBertModel):
                 raise ValueError("this encoder marks what two texts share: with token_type_ids, pass input_ids")
             types = token_type_ids.view(input_ids.shape)
             same = input_ids[..., None, :] == input_ids[..., None]
-            in_both = (same & (types[..., None, :] != types[..., None])).any(dim=-1)
-            in_both = in_both & (input_ids >= self.config.first_piece_id)
-            vectors = vectors + embeddings.overlap.weight * in_both[..., None]
+            occurs_in_both = (same & (types[..., None, :] != types[..., None])).any(dim=-1)
+            occurs_in_both = occurs_in_both & (input_ids >= self.config.first_piece_id)
+            vectors = vectors + embeddings.overlap.weight * occurs_in_both[..., None]
         return super().forward(attention_mask=attention_mask, inputs_embeds=vectors, **kwargs)
 
 

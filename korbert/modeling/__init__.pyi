@@ -13,7 +13,7 @@ from .config import AnyConfig as AnyConfig
 from .config import EncoderConfig as EncoderConfig
 from .config import TransformersConfig as TransformersConfig
 from .counting import counted as counted
-from .counting import flop_a_piece as flop_a_piece
+from .counting import flops_per_piece as flops_per_piece
 from .counting import parameters as parameters
 from .embeddings import OVERLAP as OVERLAP
 from .encoder import Encoder as Encoder
@@ -22,9 +22,9 @@ from .feature_settings import chosen_layers as chosen_layers
 from .features import FeatureModel as FeatureModel
 from .files.growing import check_encoder as check_encoder
 from .files.growing import check_tokenizer as check_tokenizer
+from .files.growing import copy_vectors as copy_vectors
+from .files.growing import copy_weights as copy_weights
 from .files.growing import pretrained_encoder as pretrained_encoder
-from .files.growing import take_vectors as take_vectors
-from .files.growing import take_weights as take_weights
 from .files.packing import pack as pack
 from .files.storage import digest_of as digest_of
 from .files.storage import load_model as load_model
@@ -32,7 +32,7 @@ from .files.storage import read_config as read_config
 from .files.storage import save_model as save_model
 from .files.storage import serialize as serialize
 from .files.storage import without_weights as without_weights
-from .heads import mean_of_pieces as mean_of_pieces
+from .heads import mean_pooling as mean_pooling
 from .kernels import int8_products as int8_products
 from .models import ClassificationModel as ClassificationModel
 from .models import DetectionModel as DetectionModel

@@ -89,17 +89,17 @@ def attend(qkv: Tensor, rows: Rows, radius: int | None = None, dropout: float = 
     parts = torch.split(qkv, [block.rows * block.length for block in rows.blocks])
     blocks = zip(parts, rows.blocks, strict=True)
     mixed = torch.cat([_in_block(part, block, radius, dropout) for part, block in blocks])
-    return taken(mixed, slots).to(dtype)
+    return select_rows(mixed, slots).to(dtype)
 
 
-def taken(values: Tensor, positions: Tensor | None) -> Tensor:
+def select_rows(values: Tensor, positions: Tensor | None) -> Tensor:
     """values[positions] for distinct positions; None: all values, unchanged."""
     if positions is None:
         return values
-    return _Taken.apply(values, positions)  # type: ignore[no-untyped-call]
+    return _SelectRows.apply(values, positions)  # type: ignore[no-untyped-call]
 
 
-class _Taken(torch.autograd.Function):
+class _SelectRows(torch.autograd.Function):
     """index_select whose backward copies gradients instead of adding them up."""
 
     @staticmethod
@@ -200,4 +200,4 @@ class SelfAttention(nn.Module):
         """hidden: (N, D). Returns (N, D), or (W, D) with `wanted` (see Encoder.flat)."""
         dropout = self.dropout if self.training else 0.0
         mixed = attend(self.projected(hidden, view), rows, view.radius, dropout)
-        return self.output(taken(mixed, wanted).flatten(1))
+        return self.output(select_rows(mixed, wanted).flatten(1))

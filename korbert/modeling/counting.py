@@ -28,7 +28,7 @@ def parameters(config: EncoderConfig) -> dict[str, int]:
     return {"token embedding": embedding, **parts, "MLM bias": model.mlm.bias.numel()}
 
 
-def flop_a_piece(config: EncoderConfig, *, length: float, label_share: float, scored: int) -> dict[str, float]:
+def flops_per_piece(config: EncoderConfig, *, length: float, label_share: float, scored: int) -> dict[str, float]:
     """Operations per piece of a forward and a backward pass, by part: a multiply-add is two, backward twice forward.
 
     length: pieces per row. label_share: share of pieces that are predicted. scored: vocabulary entries that each

@@ -64,7 +64,7 @@ class Embeddings(nn.Module):
         if self.boundary is not None and boundaries is not None:
             hidden = hidden + self.boundary(boundaries.long())
         if self.overlap is not None and token_type_ids is not None:
-            hidden = hidden + self.overlap.weight * in_both(input_ids, rows, token_type_ids)[:, None]
+            hidden = hidden + self.overlap.weight * occurs_in_both(input_ids, rows, token_type_ids)[:, None]
         return self.projection(self.dropout(self.norm(hidden)))
 
 
@@ -75,7 +75,7 @@ def scaled_overlap(overlap: Tensor, tokens: Tensor) -> Tensor:
     return overlap * tokens.norm(dim=1).mean() / overlap.norm()
 
 
-def in_both(ids: Tensor, rows: Rows, segments: Tensor) -> Tensor:
+def occurs_in_both(ids: Tensor, rows: Rows, segments: Tensor) -> Tensor:
     """Whether each piece also occurs in the other segment of its row; False for special tokens.
 
     ids, segments: (N,) integers, segments 0 or 1. Returns (N,) bool.

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from korbert.modeling.attention import SelfAttention, View, rotation, taken
+from korbert.modeling.attention import SelfAttention, View, rotation, select_rows
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.embeddings import Embeddings
 from korbert.modeling.rows import Rows
@@ -29,7 +29,7 @@ class BertLayer(nn.Module):
 
     def forward(self, hidden: Tensor, rows: Rows, view: View, wanted: Tensor | None = None) -> Tensor:
         mixed = self.dropout(self.attention(hidden, rows, view, wanted))
-        hidden = self.attention_norm(taken(hidden, wanted) + mixed)
+        hidden = self.attention_norm(select_rows(hidden, wanted) + mixed)
         return self.feed_forward_norm(hidden + self.dropout(self.down(F.gelu(self.up(hidden)))))
 
 
@@ -52,7 +52,7 @@ class ModernLayer(nn.Module):
 
     def forward(self, hidden: Tensor, rows: Rows, view: View, wanted: Tensor | None = None) -> Tensor:
         mixed = self.attention_dropout(self.attention(self.attention_norm(hidden), rows, view, wanted))
-        hidden = taken(hidden, wanted) + mixed
+        hidden = select_rows(hidden, wanted) + mixed
         both = self.up(self.feed_forward_norm(hidden))
         return hidden + self.down(self.dropout(_Gated.apply(both)))  # type: ignore[no-untyped-call]
 

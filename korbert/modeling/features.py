@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from korbert.modeling.adapters.transformers_encoder import encoder_of
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.feature_settings import HeadName, chosen_layers
-from korbert.modeling.heads import initialize, mean_of_pieces
+from korbert.modeling.heads import initialize, mean_pooling
 from korbert.system import JsonObject
 
 
@@ -104,7 +104,7 @@ class FeatureModel(nn.Module):
         if self.pooling == "first" or (self.pooling and vectors.shape[1] == 1):  # vectors stored pooled have T = 1
             vectors = vectors[:, 0]
         elif self.pooling:
-            vectors = mean_of_pieces(vectors, attention_mask)
+            vectors = mean_pooling(vectors, attention_mask)
         if self.head == "mlp":
             vectors = F.gelu(self.dense(vectors))
         return self.classifier(self.dropout(vectors))

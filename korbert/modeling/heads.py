@@ -77,7 +77,7 @@ class NextSentenceHead(nn.Module):
         return self.classifier(self.pooler(first))
 
 
-def mean_of_pieces(hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
+def mean_pooling(hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
     """The mean of each row over its pieces, special tokens included. (B, T, D), (B, T) -> (B, D)."""
     if attention_mask is None:
         return hidden.mean(dim=1)

@@ -175,7 +175,7 @@ class ClassificationModel(_EncoderWithHead):
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Scores of the labels, (B, num_labels)."""
-        pooled = hidden[:, 0] if self.pooling == "first" else heads.mean_of_pieces(hidden, attention_mask)
+        pooled = hidden[:, 0] if self.pooling == "first" else heads.mean_pooling(hidden, attention_mask)
         return self.classifier(self.dropout(self.head(pooled)))
 
 
@@ -274,7 +274,7 @@ class EmbeddingModel(_EncoderWithHead):
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
         """One vector per row, (B, D)."""
-        pooled: Tensor = hidden[:, 0] if self.pooling == "first" else heads.mean_of_pieces(hidden, attention_mask)
+        pooled: Tensor = hidden[:, 0] if self.pooling == "first" else heads.mean_pooling(hidden, attention_mask)
         return F.normalize(pooled, dim=-1) if self.normalize else pooled
 
 

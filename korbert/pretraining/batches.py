@@ -18,7 +18,7 @@ from korbert.errors import SettingsError
 from korbert.modeling import Rows
 from korbert.pretraining.mixing import Mixture
 from korbert.pretraining.objective_settings import MaskingSettings, ObjectiveName, PairSettings
-from korbert.pretraining.objectives.masking import SpecialIds, choose_positions, hide, units_of
+from korbert.pretraining.objectives.masking import SpecialIds, choose_positions, mask_pieces, units_of
 from korbert.pretraining.objectives.pairs import NO_LABEL, Pairs, cut_into_rows
 from korbert.pretraining.objectives.spans import RecurringSpans, span_columns
 from korbert.pretraining.objectives.vocabulary import Negatives
@@ -153,7 +153,7 @@ class PretrainingRows:
 
         units = units_of(boundaries, maskable, self._masking.unit)
         chosen = np.flatnonzero(maskable)[choose_positions(units, self._masking.rate, rng)]
-        hidden = hide(ids, chosen, self._masking, self._ids, rng)
+        hidden = mask_pieces(ids, chosen, self._masking, self._ids, rng)
         lots = {"lots": rng.random(len(chosen))} if "rtd" in self._objectives else {}
         return row | {"input_ids": hidden, "label_places": chosen, "labels": ids[chosen], **lots}
 

@@ -45,7 +45,7 @@ class Mixture:
 
     def rows(self, epoch: int, places: NDArray[np.int64]) -> list[tuple[int, int]]:
         """The rows at these places of an epoch: (epoch of the row's source, number of the row)."""
-        shuffled = permuted(places, self._size, derived_seed(self._key, epoch))
+        shuffled = permute(places, self._size, derived_seed(self._key, epoch))
         if not self._runs:
             return [(epoch, number) for number in shuffled.tolist()]
         epochs = np.zeros_like(shuffled)
@@ -59,14 +59,14 @@ class Mixture:
             epochs[own], drawn = np.divmod(epoch * (end - begin) + shuffled[own] - begin, size)
             for its_epoch in np.unique(epochs[own]).tolist():
                 now = epochs[own] == its_epoch
-                drawn[now] = permuted(drawn[now], size, derived_seed(self._key, source, its_epoch))
+                drawn[now] = permute(drawn[now], size, derived_seed(self._key, source, its_epoch))
             run = ranks.searchsorted(drawn, side="right") - 1
             numbers[own] = firsts[run] + drawn - ranks[run]
             begin = end
         return list(zip(epochs.tolist(), numbers.tolist(), strict=True))
 
 
-def permuted(positions: NDArray[np.int64], size: int, key: int) -> NDArray[np.int64]:
+def permute(positions: NDArray[np.int64], size: int, key: int) -> NDArray[np.int64]:
     """The images of `positions` under the permutation of 0..size-1 with this key. Needs memory for the result only.
 
     A Feistel network (Luby and Rackoff 1988) over the next even number of bits. Values outside are permuted again until

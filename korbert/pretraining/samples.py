@@ -13,7 +13,7 @@ from torch import nn
 from korbert.messages import Message
 from korbert.modeling import PretrainingModel
 from korbert.pretraining.batches import PretrainingRows, Row
-from korbert.pretraining.mixing import permuted
+from korbert.pretraining.mixing import permute
 from korbert.seeds import derived_seed
 from korbert.system import JsonObject, world
 from korbert.tokenization import EOJEOL, AnyTokenizer
@@ -42,7 +42,7 @@ def choose_samples(rows: PretrainingRows, number: int = 3) -> list[Sample]:
 
     Determined by the shards and the rows' seed.
     """
-    drawn = permuted(np.arange(min(_SEARCHED, len(rows))), len(rows), derived_seed("samples"))
+    drawn = permute(np.arange(min(_SEARCHED, len(rows))), len(rows), derived_seed("samples"))
     samples = [Sample(index, rows.source(index), rows.example(0, index)) for index in drawn.tolist()]
 
     def unfit(sample: Sample) -> tuple[int, int]:

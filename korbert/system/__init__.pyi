@@ -22,8 +22,8 @@ from .extras import package as package
 from .interruption import Interrupted as Interrupted
 from .interruption import handled_signals as handled_signals
 from .processes import Spawning as Spawning
-from .processes import die_with as die_with
-from .processes import starting as starting
+from .processes import die_with_parent as die_with_parent
+from .processes import starting_processes as starting_processes
 from .processor import bound_spinning as bound_spinning
 from .processor import cores as cores
 from .processor import peak_memory as peak_memory

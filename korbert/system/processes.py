@@ -54,7 +54,7 @@ class Spawning(SpawnContext):
 
 
 @contextmanager
-def starting(*blocked: signal.Signals) -> Iterator[None]:
+def starting_processes(*blocked: signal.Signals) -> Iterator[None]:
     """Inside, processes are started. Signals to this one take effect behind; `blocked` ones never reach those started.
 
     An exception between the start of a worker and the data it is sent would leave a worker that ends with a traceback.
@@ -75,7 +75,7 @@ def starting(*blocked: signal.Signals) -> Iterator[None]:
         signal.raise_signal(number)
 
 
-def die_with(parent: int) -> None:
+def die_with_parent(parent: int) -> None:
     """Ends this process when its parent dies, by a signal of the kernel (Linux), or a thread. parent: its process id.
 
     The kernel sends it when the thread that started this process ends: that thread has to outlive all work.

@@ -76,12 +76,12 @@ SPACINGS = ("no spaces", "all spaces", "random spaces")
 """Those that change spaces alone, so that places in a text can be followed."""
 
 
-def disturbing(name: str, rng: random.Random) -> Callable[[str], str]:
+def noise_function(name: str, rng: random.Random) -> Callable[[str], str]:
     """A kind of noise as a function of a text; successive texts draw from the same generator."""
     return lambda text: NOISE[name](text, rng)
 
 
-def moved(spans: Sequence[tuple[int, int]], text: str, changed: str) -> list[tuple[int, int]]:
+def map_spans(spans: Sequence[tuple[int, int]], text: str, changed: str) -> list[tuple[int, int]]:
     """Maps spans of a text to the same text with other spaces.
 
     A mapped span runs from its first letter to its last one; without letters it is empty.
@@ -106,4 +106,4 @@ def wrong_spaces(texts: Sequence[str], share: float, seed: int) -> Callable[[str
     rng = random.Random(derived_seed(seed, *texts))
     if rng.random() >= share:
         return None
-    return disturbing(rng.choice(("random spaces", "random spaces", "no spaces", "all spaces")), rng)
+    return noise_function(rng.choice(("random spaces", "random spaces", "no spaces", "all spaces")), rng)

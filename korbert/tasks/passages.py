@@ -50,7 +50,7 @@ class Passage:
         )
 
 
-def framed(frame: Frame, *parts: PieceArrays) -> tuple[NDArray[np.int32], NDArray[np.uint8], int]:
+def join_segments(frame: Frame, *parts: PieceArrays) -> tuple[NDArray[np.int32], NDArray[np.uint8], int]:
     """[CLS] A [SEP], or [CLS] A [SEP] B [SEP]: ids and boundaries, and where B begins; without one, the length."""
     separators = [frame.between] * (len(parts) - 1) + [1]
     ids = [np.array([frame.cls_id])]

@@ -37,7 +37,9 @@ class Splits:
         return {name: rows for name, rows in named.items() if rows is not None}
 
 
-def cut(rows: TaskRows, share: float, texts: Callable[[TaskRow], Sequence[str]]) -> tuple[TaskRows, TaskRows]:
+def split_by_texts(
+    rows: TaskRows, share: float, texts: Callable[[TaskRow], Sequence[str]]
+) -> tuple[TaskRows, TaskRows]:
     """Splits off a share of the rows by a hash of their texts; equal texts stay together. Returns (rest, held out).
 
     The split depends on neither row order nor a seed. CorpusError if all rows have the same texts.
@@ -51,7 +53,7 @@ def cut(rows: TaskRows, share: float, texts: Callable[[TaskRow], Sequence[str]])
     # At least one text is held out, and one is left to learn from.
     held = set(distinct[: min(max(1, round(share * len(distinct))), len(distinct) - 1)])
     rest, share_of_rows = (
-        taken(rows, [number for number, digest in enumerate(digests) if (digest in held) == inside])
+        subset(rows, [number for number, digest in enumerate(digests) if (digest in held) == inside])
         for inside in (False, True)
     )
     return rest, share_of_rows
@@ -73,7 +75,7 @@ def split_by_article(rows: TaskRows) -> tuple[TaskRows, TaskRows]:
             train_rows=len(sides[0]),
             test_rows=len(sides[1]),
         )
-    return taken(rows, sides[0], with_drops=True), taken(rows, sides[1])
+    return subset(rows, sides[0], with_drops=True), subset(rows, sides[1])
 
 
 def hash_bucket(text: str) -> int:
@@ -81,7 +83,7 @@ def hash_bucket(text: str) -> int:
     return int(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), 16) % 5
 
 
-def at_most(rows: TaskRows, number: int, texts: Callable[[TaskRow], Sequence[str]]) -> TaskRows:
+def limit(rows: TaskRows, number: int, texts: Callable[[TaskRow], Sequence[str]]) -> TaskRows:
     """At most `number` rows, those whose texts have the smallest hashes, in their order.
 
     The choice depends on no seed, and on row order only to break ties between equal texts.
@@ -90,14 +92,14 @@ def at_most(rows: TaskRows, number: int, texts: Callable[[TaskRow], Sequence[str
         return rows
     digests = _digests(rows, texts)
     smallest = sorted(range(len(rows)), key=digests.__getitem__)[:number]
-    return taken(rows, sorted(smallest), with_drops=True)
+    return subset(rows, sorted(smallest), with_drops=True)
 
 
 def _digests(rows: TaskRows, texts: Callable[[TaskRow], Sequence[str]]) -> list[bytes]:
     return [hashlib.sha256("\0".join(texts(row)).encode("utf-8", "surrogatepass")).digest() for row in rows]
 
 
-def usable(rows: TaskRows, check: Callable[[TaskRow], object]) -> TaskRows:
+def drop_unusable(rows: TaskRows, check: Callable[[TaskRow], object]) -> TaskRows:
     """The rows for which `check` raises no ValueError; others count as dropped. CorpusError if none is left."""
     faults: dict[int, str] = {}
     for number, row in enumerate(rows):
@@ -107,7 +109,7 @@ def usable(rows: TaskRows, check: Callable[[TaskRow], object]) -> TaskRows:
             faults[number] = reason(error)
     if not faults:
         return rows
-    result = taken(rows, [number for number in range(len(rows)) if number not in faults], with_drops=True)
+    result = subset(rows, [number for number in range(len(rows)) if number not in faults], with_drops=True)
     for number, what in faults.items():
         result.drop(rows.places[number], Fault("bad_row", what))
     if not result.rows:
@@ -115,7 +117,7 @@ def usable(rows: TaskRows, check: Callable[[TaskRow], object]) -> TaskRows:
     return result
 
 
-def taken(rows: TaskRows, numbers: Sequence[int], *, with_drops: bool = False) -> TaskRows:
+def subset(rows: TaskRows, numbers: Sequence[int], *, with_drops: bool = False) -> TaskRows:
     """Selects rows with their places and sources. with_drops: keeps what was dropped and noted of the whole file."""
     result = TaskRows([rows.rows[number] for number in numbers], [rows.places[number] for number in numbers])
     counts = Counter(place.file for place in result.places)

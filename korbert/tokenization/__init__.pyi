@@ -2,10 +2,10 @@ from .analyzer import Analyzer as Analyzer
 from .encoding import Encoding as Encoding
 from .encoding import Frame as Frame
 from .encoding import assemble as assemble
-from .encoding import fitted as fitted
 from .encoding import pad_batch as pad_batch
 from .encoding import span_of as span_of
 from .encoding import span_to_pieces as span_to_pieces
+from .encoding import truncated_lengths as truncated_lengths
 from .encoding import with_prompt as with_prompt
 from .extending import extended as extended
 from .extending import new_entries as new_entries

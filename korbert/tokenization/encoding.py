@@ -58,7 +58,7 @@ def assemble(first: Pieces, second: Pieces | None, frame: Frame, max_length: int
     if max_length is not None and second is None:
         first = first[: _room(max_length, 2)]
     elif max_length is not None and second is not None:
-        kept_first, kept_second = fitted(len(first), len(second), frame, max_length)
+        kept_first, kept_second = truncated_lengths(len(first), len(second), frame, max_length)
         first = first[:kept_first]
         second = second[:kept_second]
 
@@ -95,7 +95,7 @@ def with_prompt(prompt: Pieces, encoding: Encoding, max_length: int) -> Encoding
     return Encoding(**columns)
 
 
-def fitted(first: int, second: int, frame: Frame, max_length: int) -> tuple[int, int]:
+def truncated_lengths(first: int, second: int, frame: Frame, max_length: int) -> tuple[int, int]:
     """Number of pieces to keep of each segment of a pair.
 
     The longer one is shortened down to the other, then both in turn, the second first.

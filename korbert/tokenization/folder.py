@@ -44,7 +44,7 @@ class Parts(NamedTuple):
     """Everything that a tokenizer is made of.
 
     versions: those that the vocabulary was counted with. accepted: others that it is used with all the same. probe:
-    from Tokenizer.take_probe. base: the digest of the tokenizer that extending.extended added words to.
+    from Tokenizer.record_probe_encodings. base: the digest of the tokenizer that extending.extended added words to.
     """
 
     model: bytes

@@ -11,7 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from korbert.tokenization.repair import MAX_RUN, Repaired, cut, cut_torn, is_torn, repair, unspaced
+from korbert.tokenization.repair import (
+    MAX_RUN,
+    Repaired,
+    has_torn_words,
+    repair,
+    split_line,
+    split_torn,
+    without_spaces,
+)
 
 if TYPE_CHECKING:
     from kiwipiepy import Kiwi, Token
@@ -79,16 +87,16 @@ def call_options(options: KiwiOptions) -> KiwiOptions:
 
 def stretches_of(text: str) -> Iterator[Stretch]:
     """What Kiwi gets of a text: its lines, without blank ones, cut where they are too long for it."""
-    if _FIT.fullmatch(text) and not is_torn(text):
+    if _FIT.fullmatch(text) and not has_torn_words(text):
         yield Stretch(text, 0, None, False, False)
         return
     offset = 0
     for line in text.split("\n"):
         continues = False
-        torn = is_torn(line)
-        for begin, part in cut_torn(line) if torn else cut(line):
+        torn = has_torn_words(line)
+        for begin, part in split_torn(line) if torn else split_line(line):
             if part and not part.isspace():
-                repaired = unspaced(part) if torn else repair(part)
+                repaired = without_spaces(part) if torn else repair(part)
                 fit = part if repaired is None else repaired.text
                 yield Stretch(fit, offset + begin, repaired, continues, torn)
                 continues = True

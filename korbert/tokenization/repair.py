@@ -74,7 +74,7 @@ def repair(text: str) -> Repaired | None:
     return Repaired("".join(composed), starts, ends)
 
 
-def is_torn(line: str) -> bool:
+def has_torn_words(line: str) -> bool:
     """Whether spaces tear words apart: at least two lone syllables that are rare as words, and a fifth of the eojeols.
 
     True for 1 in 200 of NSMC's test reviews and 1 in 1,200 lines of Wikipedia; for 97 % of the reviews with a space
@@ -84,7 +84,7 @@ def is_torn(line: str) -> bool:
     return torn >= _LEAST_TORN and torn >= _SHARE_TORN * len(line.split())
 
 
-def unspaced(line: str) -> Repaired:
+def without_spaces(line: str) -> Repaired:
     """The line, repaired, without its white space."""
     repaired = repair(line) or Repaired(line, [*range(len(line))], [*range(1, len(line) + 1)])
     kept = [index for index, char in enumerate(repaired.text) if not char.isspace()]
@@ -109,7 +109,7 @@ def _clusters(chars: list[str]) -> Iterator[tuple[int, int]]:
         yield begin, len(chars)
 
 
-def cut(line: str) -> Iterator[tuple[int, str]]:
+def split_line(line: str) -> Iterator[tuple[int, str]]:
     """The parts of a line that Kiwi gets one by one, each with its place in the line; nearly always the line itself."""
     if len(line) <= MAX_RUN or (len(line) <= _MAX_CHARS and max(map(len, line.split()), default=0) <= MAX_RUN):
         yield 0, line
@@ -137,9 +137,9 @@ def cut(line: str) -> Iterator[tuple[int, str]]:
         yield begin, line[begin:]
 
 
-def cut_torn(line: str) -> Iterator[tuple[int, str]]:
+def split_torn(line: str) -> Iterator[tuple[int, str]]:
     """As `cut`, in parts of at most MAX_RUN characters, which is what Kiwi can take without their spaces."""
-    for offset, part in cut(line):
+    for offset, part in split_line(line):
         begin = end = 0
         for run in _RUN.finditer(part):
             if run.end() - begin > MAX_RUN and end > begin:

@@ -98,7 +98,7 @@ class Tokenizer(AnyTokenizer):
         """Writes vocabulary.model, pieces.txt, korbert_tokenizer.json and, with whole words, words.tsv."""
         folders.write(Path(folder), self.parts, self._vocabulary.pieces)
 
-    def take_probe(self) -> None:
+    def record_probe_encodings(self) -> None:
         """Encodes sample sentences with the installed Kiwi. `save` writes them, for comparison with another Kiwi."""
         rows = [{"text": text, "ids": self.encode_pieces(text).ids} for text in PROBE_TEXTS]
         self.parts = self.parts._replace(probe=(json.dumps(rows, ensure_ascii=False, indent=1) + "\n").encode())

@@ -55,7 +55,7 @@ class TransformersTokenizer(AnyTokenizer):
         with TemporaryDirectory(prefix="korbert-tokenizer-") as folder:
             for name, data in self.files.items():
                 Path(folder, name).write_bytes(data)
-            self.theirs = opened(Path(folder))
+            self.theirs = open_tokenizer(Path(folder))
         if not self.theirs.is_fast:
             name = type(self.theirs).__name__
             raise ModelError(
@@ -203,7 +203,7 @@ class TransformersTokenizer(AnyTokenizer):
         return str(self.theirs.decode([int(id) for id in ids], skip_special_tokens=True))
 
 
-def opened(folder: Path) -> Any:
+def open_tokenizer(folder: Path) -> Any:
     """AutoTokenizer of a local folder, without running its code. ModelError if there is none."""
     library = package("transformers", "a tokenizer of transformers")
     try:
@@ -249,7 +249,7 @@ def saved_files(folder: Path) -> tuple[Any, dict[str, bytes]]:
         raise ModelError(
             "{folder}: has no tokenizer (tokenizer.json, vocab.txt, ..): put its files there", folder=folder
         )
-    theirs = opened(folder)
+    theirs = open_tokenizer(folder)
     with TemporaryDirectory(prefix="korbert-tokenizer-") as aside:
         theirs.save_pretrained(aside)
         files = {path.name: path.read_bytes() for path in sorted(Path(aside).iterdir()) if path.is_file()}

@@ -7,8 +7,8 @@ from .devices import choose_device as choose_device
 from .devices import choose_precision as choose_precision
 from .devices import device_of as device_of
 from .devices import has_instructions as has_instructions
-from .devices import moved as moved
 from .devices import numerics as numerics
+from .devices import to_device as to_device
 from .distributed import add_over_world as add_over_world
 from .distributed import joined as joined
 from .examples import Batches as Batches

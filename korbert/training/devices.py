@@ -80,7 +80,7 @@ def autocast(device: torch.device, precision: PrecisionName) -> AbstractContextM
     return torch.autocast(device.type, dtype=torch.bfloat16)
 
 
-def moved(batch: Batch, device: torch.device) -> Batch:
+def to_device(batch: Batch, device: torch.device) -> Batch:
     """The batch with its tensors on the device."""
     return {
         name: value.to(device, non_blocking=True) if isinstance(value, Tensor) else value

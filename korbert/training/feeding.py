@@ -26,7 +26,7 @@ from torch import Tensor
 
 from korbert.errors import KorbertError
 from korbert.messages import Message, argument
-from korbert.system import die_with, starting
+from korbert.system import die_with_parent, starting_processes
 from korbert.training.devices import Batch, pinned
 
 _ALIGNMENT = 64  # bytes
@@ -44,7 +44,7 @@ shares of the whole step. Keys that end in `_count` are numbers of the part, add
 
 
 @contextmanager
-def fed(
+def prefetch_batches(
     batches: StepBatches, steps: range, *, workers: int = 0, pin: bool = False
 ) -> Iterator[Iterator[tuple[int, Sequence[Batch], float]]]:
     """Yields (step, its micro-batches, seconds waited for them) in turn, made ahead of need.
@@ -95,7 +95,7 @@ def _by_processes(batches: StepBatches, steps: range, count: int, pin: bool) -> 
 
     try:
         # Ctrl-C of a terminal and SIGTERM of a scheduler go to all processes: the parent answers.
-        with tempfile.TemporaryFile() as file, starting(signal.SIGINT, signal.SIGTERM):
+        with tempfile.TemporaryFile() as file, starting_processes(signal.SIGINT, signal.SIGTERM):
             shared = _Shared(batches, file)
             for number in range(count):
                 pipe, end = context.Pipe(duplex=False)
@@ -143,7 +143,7 @@ def _make(shared: "_Shared", steps: range, pipe: Connection, parent: int) -> Non
     Micro-batches travel as arrays: tensors would take a file descriptor each, of which there are often 1,024, and
     shared memory, of which a container often has 64 MB.
     """
-    die_with(parent)
+    die_with_parent(parent)
     torch.set_num_threads(1)
     batches: StepBatches | None = None
     sent: Future[None] | None = None

@@ -21,7 +21,7 @@ from korbert.system import Interrupted, World, all_reduce_max, handled_signals, 
 from korbert.training import checkpoints
 from korbert.training.devices import autocast, choose_precision, memory_kept
 from korbert.training.distributed import joined
-from korbert.training.feeding import StepBatches, fed
+from korbert.training.feeding import StepBatches, prefetch_batches
 from korbert.training.metric_files import MetricFiles
 from korbert.training.plan import TrainingOutput, TrainingPlan
 from korbert.training.updates import LossFunction, Updates
@@ -68,7 +68,7 @@ def fit(
         advance = files.enter_context(track(description, plan.steps, "steps", done=first_step))
         number = 0  # of a signal
         remaining = range(first_step, plan.steps)
-        with fed(batches, remaining, workers=row_workers, pin=device.type == "cuda") as steps:
+        with prefetch_batches(batches, remaining, workers=row_workers, pin=device.type == "cuda") as steps:
             for step, micro_batches, waited in steps:
                 started = time.perf_counter()
                 updates.update(step, micro_batches)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from korbert.errors import ModelFailed
 from korbert.messages import Message
 from korbert.system import all_reduce_max, connected
-from korbert.training.devices import Batch, autocast, memory_kept, moved
+from korbert.training.devices import Batch, autocast, memory_kept, to_device
 from korbert.training.distributed import add_over_world
 from korbert.training.examples import Examples, by_length
 from korbert.training.plan import PrecisionName
@@ -70,7 +70,7 @@ def outputs(
     memory = memory_kept(device) if len(batches) > 1 else nullcontext(lambda: None)
     with torch.inference_mode(), autocast(device, precision), memory as release:
         for number, numbers in enumerate(batches, 1):
-            results.append((numbers, of(model, moved(examples.batch(numbers), device)).float().cpu().numpy()))
+            results.append((numbers, of(model, to_device(examples.batch(numbers), device)).float().cpu().numpy()))
             if number % _RELEASE_EVERY == 0:
                 release()
             advance(here.size * len(numbers))

@@ -13,7 +13,7 @@ from korbert.messages import Message, joined
 from korbert.seeds import derived_seed
 from korbert.system import World, all_reduce, all_reduce_max
 from korbert.training.checkpoints import Checkpoint
-from korbert.training.devices import Batch, autocast, moved
+from korbert.training.devices import Batch, autocast, to_device
 from korbert.training.distributed import add_over_world
 from korbert.training.plan import OptimizerSettings, TrainingPlan
 
@@ -67,7 +67,7 @@ class Updates:
         # Gradients accumulate over this process's micro-batches; processes exchange them once, after the last one.
         totals: dict[str, Tensor] = {}
         for number, batch in enumerate(micro_batches, 1):
-            on_device = moved({**batch, **counts}, self.device)
+            on_device = to_device({**batch, **counts}, self.device)
             ddp = self._objective if isinstance(self._objective, DistributedDataParallel) else None
             with ddp.no_sync() if ddp and number < len(micro_batches) else nullcontext():
                 with autocast(self.device, plan.precision):

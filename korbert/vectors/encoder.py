@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from korbert.errors import ModelError
-from korbert.modeling import Network, mean_of_pieces
+from korbert.modeling import Network, mean_pooling
 from korbert.tokenization import AnyTokenizer, Encoding
 from korbert.training import Batch, model_inputs
 from korbert.vectors.names import PoolingName
@@ -69,10 +69,10 @@ def _max(hidden: Tensor, weights: Tensor) -> Tensor:
 
 
 POOLINGS: Mapping[PoolingName, PoolingFunction] = {
-    "mean": PoolingFunction(mean_of_pieces),
+    "mean": PoolingFunction(mean_pooling),
     "first": PoolingFunction(_first),  # [CLS], unless special tokens are left out
     "max": PoolingFunction(_max),
-    "mean-max": PoolingFunction(lambda *states: torch.cat([mean_of_pieces(*states), _max(*states)], dim=-1), width=2),
+    "mean-max": PoolingFunction(lambda *states: torch.cat([mean_pooling(*states), _max(*states)], dim=-1), width=2),
 }
 
 

@@ -14,7 +14,7 @@ from korbert.errors import SettingsError
 from korbert.modeling import Network
 from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer, eojeols_after, span_of
 from korbert.tokenization.pieces import Span
-from korbert.training import Examples, NotFinite, by_length, device_of, moved
+from korbert.training import Examples, NotFinite, by_length, device_of, to_device
 from korbert.vectors.encoder import hidden_of
 from korbert.vectors.names import Unit
 from korbert.vectors.vector_settings import VectorSettings
@@ -105,7 +105,7 @@ def vectors_of_pieces(
     vectors: list[NDArray[np.float32]] = [np.zeros(0, np.float32)] * len(encodings)
     with torch.inference_mode():
         for numbers in by_length(examples.lengths, _ROWS_AT_ONCE):
-            hidden = hidden_of(network, moved(examples.batch(numbers), device), settings, layers)
+            hidden = hidden_of(network, to_device(examples.batch(numbers), device), settings, layers)
             for number, row in zip(numbers.tolist(), hidden.float().cpu().numpy(), strict=True):
                 vectors[number] = row[: len(encodings[number])].copy()
     if not all(np.isfinite(rows).all() for rows in vectors):

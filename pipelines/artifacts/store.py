@@ -275,11 +275,11 @@ def finish(partial: Path, final: Path, plan: Plan, facts: JsonObject, run: JsonO
         sync(folder)
     # Once the record is written, the partial folder is complete; only `settle` is left.
     durable.write_json(partial / RECORD, record, sort_keys=True)
-    settle(partial, final)
+    publish(partial, final)
     return record
 
 
-def settle(partial: Path, final: Path) -> None:
+def publish(partial: Path, final: Path) -> None:
     """Renames a partial folder with its record into place, replacing an older artifact."""
     check_place(final)  # again: files may have come in the hours of the run
     for name in (*SCRATCH, PLAN):
@@ -307,7 +307,7 @@ def tidy(partial: Path, final: Path) -> None:
     if is_marked(final):  # killed while it was put in place
         for name in _MARKS:
             (final / name).unlink(missing_ok=True)
-    if not strangers(old_of(final)):
+    if not foreign_paths(old_of(final)):
         _remove(old_of(final))
 
 
@@ -358,7 +358,7 @@ def check_place(final: Path, option: str = "root") -> None:
                 option=argument(option),
             )
         # A marked partial folder is ours with all that it holds, whatever that is.
-        if not (path == partial_of(final) and is_marked(path)) and (others := strangers(path)):
+        if not (path == partial_of(final) and is_marked(path)) and (others := foreign_paths(path)):
             raise ArtifactError(
                 "{path}: holds {others}, which no readable record of korbert lists: move it away or choose "
                 "another {option}",
@@ -368,7 +368,7 @@ def check_place(final: Path, option: str = "root") -> None:
             )
 
 
-def strangers(folder: Path) -> list[Path]:
+def foreign_paths(folder: Path) -> list[Path]:
     """What in the place of an artifact is not ours, in order: what its record does not list.
 
     That is all of it if there is no record, or one that cannot be read: then it is somebody else's.

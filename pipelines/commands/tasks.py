@@ -265,12 +265,12 @@ def evaluate(
         scores = {
             name: {"score": it, "low": ends[name][0], "high": ends[name][1]} for name, it in result.scores.items()
         }
-        disturbed = {"noise": result.noise} if result.noise else {}
-        click.echo(json.dumps(scores | disturbed, ensure_ascii=False, indent=2))
+        with_noise = {"noise": result.noise} if result.noise else {}
+        click.echo(json.dumps(scores | with_noise, ensure_ascii=False, indent=2))
         return
     rows = Message("{count:,} row", "{count:,} rows", count=len(result.rows))
     shown = [(rows, metric, result) for metric in result.scores]
-    shown += [(artifacts.figures.label(name), next(iter(one.scores)), one) for name, one in result.disturbed.items()]
+    shown += [(artifacts.figures.label(name), next(iter(one.scores)), one) for name, one in result.with_noise.items()]
     for what, metric, one in shown:
         value = one.scores[metric]
         found = one.intervals[metric]

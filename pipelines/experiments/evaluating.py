@@ -18,8 +18,8 @@ from korbert.records import Form
 from korbert.system import sha256_of
 from korbert.tasks.files import TaskRow, read_rows, refuse_unseen_labels
 from korbert.tasks.kinds import KINDS
-from korbert.tasks.noise import disturbing
-from korbert.tasks.splits import usable
+from korbert.tasks.noise import noise_function
+from korbert.tasks.splits import drop_unusable
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Evaluation:
     scores: Mapping[str, float | None]
     intervals: Mapping[str, tuple[float, float] | None]
     rows: Sequence[TaskRow] = field(repr=False)
-    disturbed: Mapping[str, "Evaluation"] = field(repr=False)
+    with_noise: Mapping[str, "Evaluation"] = field(repr=False)
     notes: Sequence[str] = field(repr=False)
 
     def _repr_html_(self) -> str:
@@ -52,7 +52,7 @@ class Evaluation:
     @property
     def noise(self) -> Mapping[str, Mapping[str, float | None]]:
         """Kind of noise -> metric -> score of the rows so disturbed; empty if it was not asked for."""
-        return {name: found.scores for name, found in self.disturbed.items()}
+        return {name: found.scores for name, found in self.with_noise.items()}
 
 
 def evaluate_file(
@@ -86,9 +86,9 @@ def evaluate_file(
         was_trained_on = bool(recorded) and sha256_of(file) in recorded
     # The kind may have other settings now, such as its metrics; the caller's model stays as it is.
     model = Model(model.network, model.tokenizer, kind, name=model.name, precision=model.precision)
-    rows = usable(rows, kind.target)
+    rows = drop_unusable(rows, kind.target)
 
-    def scored(rows: Sequence[TaskRow], disturbed: Mapping[str, Evaluation], notes: Sequence[str]) -> Evaluation:
+    def scored(rows: Sequence[TaskRow], with_noise: Mapping[str, Evaluation], notes: Sequence[str]) -> Evaluation:
         predictions = model.predict_rows(rows)
         run = kind.run(rows, predictions)
         scores = kind.scores(rows, predictions)
@@ -96,17 +96,17 @@ def evaluate_file(
             scores=scores,
             intervals={metric: interval_over_rows(kind, run, metric) for metric in scores},
             rows=[{**row, "prediction": own} for row, own in zip(rows, predictions, strict=True)],
-            disturbed=disturbed,
+            with_noise=with_noise,
             notes=notes,
         )
 
-    disturbed = {}
+    with_noise = {}
     for name in kind.noise if noise else ():
-        change = disturbing(name, random.Random(0))  # the same changes in every run
-        disturbed[name] = scored([kind.disturbed(row, change) for row in rows], {}, ())
+        change = noise_function(name, random.Random(0))  # the same changes in every run
+        with_noise[name] = scored([kind.with_noise(row, change) for row in rows], {}, ())
     notes = [Message("{kind}: {about}", kind=kind.name, about=kind.about()), *rows.summary(), *few_rows(len(rows))]
     if was_trained_on:
         notes.append(
             Message("{file}: the model was trained on this file: expect lower scores on other rows", file=file)
         )
-    return scored(rows.rows, disturbed, notes)
+    return scored(rows.rows, with_noise, notes)

@@ -28,7 +28,7 @@ from korbert.tasks.kinds.sections import TaskSection
 from korbert.tasks.noise import wrong_spaces
 from korbert.tasks.sets import known_set
 from korbert.tasks.sets.loading import load
-from korbert.tasks.splits import Splits, at_most, cut, split_by_article, usable
+from korbert.tasks.splits import Splits, drop_unusable, limit, split_by_article, split_by_texts
 from korbert.tokenization import AnyTokenizer
 from korbert.training import choose_device
 
@@ -80,10 +80,10 @@ class PreparedTask:
         """The morphemes of every text of the rows."""
         return dict(zip(self.encoded.texts, self.encoded.morphemes(), strict=True))
 
-    def settled(self, model: nn.Module) -> tuple[Kind, list[TaskPrediction]]:
+    def with_chosen_thresholds(self, model: nn.Module) -> tuple[Kind, list[TaskPrediction]]:
         """The task with the settings that validation chose for a trained model, and its predictions of these rows."""
         valid = self.parts["valid"]
-        return self.task.settled(valid.rows, self.task.predict(model, valid, device=self.device))
+        return self.task.with_chosen_thresholds(valid.rows, self.task.predict(model, valid, device=self.device))
 
 
 def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runtime) -> PreparedTask:
@@ -100,7 +100,7 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
     if share := getattr(settings, "spacing_noise", 0.0):
         changes = [wrong_spaces(task.texts(row), share, settings.seeds[0]) for row in rows.train]
         by_part["train"] = [
-            task.disturbed(row, change) if change else row for row, change in zip(rows.train, changes, strict=True)
+            task.with_noise(row, change) if change else row for row, change in zip(rows.train, changes, strict=True)
         ]
         said.append(
             Message(
@@ -126,12 +126,12 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
         for name, own in by_part.items()
     }
     examples = [part.examples for part in parts.values()]
-    if cut := sum(own.cut for own in examples):
-        share = cut / sum(len(own.offsets) - 1 for own in examples)
+    if truncated := sum(own.cut for own in examples):
+        share = truncated / sum(len(own.offsets) - 1 for own in examples)
         said.append(
             Message(
                 "{texts:,} texts ({share:.1f} %) are cut at {length} pieces: --set max_length=N reads up to {limit}",
-                texts=cut, share=100 * share, length=task.max_length, limit=start.config.max_position_embeddings,
+                texts=truncated, share=100 * share, length=task.max_length, limit=start.config.max_position_embeddings,
             )
         )  # fmt: skip
         _logger.info(said[-1])
@@ -169,7 +169,7 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
     tables, notes, settings = _tables(kind, settings, inputs, data)
     names = {role.name for role in roles_of(kind, part="train")} - {"id"}
     columns = {role: own for role, own in tables["train"].columns.items() if role in names}
-    task = kind.learned_from(tables["train"], settings).model_copy(update={"columns": columns})
+    task = kind.from_training_rows(tables["train"], settings).model_copy(update={"columns": columns})
     if not settings.metrics:
         task = task.validated_on(tables.get("valid", tables["train"]))
     for metric in task.metrics:
@@ -179,7 +179,7 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
             refuse_unseen_labels(tables[name], task.labels)
     # A kind may learn from rows that it cannot score, such as texts with their vectors.
     checks = {"train": task.check_training_row, "warm_up": task.check_training_row}
-    parts = {name: usable(rows, checks.get(name, task.target)) for name, rows in tables.items()}
+    parts = {name: drop_unusable(rows, checks.get(name, task.target)) for name, rows in tables.items()}
 
     def relative(text: str) -> str:
         return text.replace(f"{data}/", "")
@@ -194,10 +194,10 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
                 used=settings.train_rows, rows=len(train),
             )
         )  # fmt: skip
-        train = at_most(train, settings.train_rows, task.together)
+        train = limit(train, settings.train_rows, task.group_texts)
     if valid is None:
-        train, valid = cut(train, settings.validation_share, task.together)
-        valid = usable(valid, task.target)
+        train, valid = split_by_texts(train, settings.validation_share, task.group_texts)
+        valid = drop_unusable(valid, task.target)
         notes.append(
             Message(
                 "{count:,} of the training rows, by a hash of their texts, are held out to validate on",

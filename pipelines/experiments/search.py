@@ -143,7 +143,7 @@ class _Search:
 
     def measure(self, model: nn.Module) -> tuple[float, dict[str, float]]:
         """The validation score that chooses the epoch, and all that are defined."""
-        task, predictions = self.ready.settled(model)
+        task, predictions = self.ready.with_chosen_thresholds(model)
         scores = task.scores(self.ready.parts["valid"].rows, predictions)
         known = {metric: score for metric, score in scores.items() if score is not None}
         # An undefined score is below all others, as of a model that predicts one label for all rows.
@@ -157,7 +157,7 @@ class _Search:
             ready = self.ready
             model = self.build(seed).to(self.ready.device)
             load_best(folder, model)
-            task = ready.task if ready.task.is_settled else ready.settled(model)[0]
+            task = ready.task if ready.task.has_chosen_thresholds else ready.with_chosen_thresholds(model)[0]
             with track(f"score {self.name}", total=len(ready.scored.examples), unit="examples") as advance:
                 record = {"predictions": task.predict(model, ready.scored, advance=advance, device=ready.device)}
             if connected().is_main_process:

@@ -17,7 +17,7 @@ from torch import nn
 
 from korbert.errors import SettingsError
 from korbert.messages import Message, joined
-from korbert.modeling import EncoderConfig, counted, flop_a_piece, load_model, parameters
+from korbert.modeling import EncoderConfig, counted, flops_per_piece, load_model, parameters
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.runs.pipeline import STATES, Pipeline
 from korbert.pipelines.stages.pretrain import ShardRows, model_and_loss, training_plan
@@ -59,7 +59,7 @@ class PhasePlan:
         return self.steps * self.batch_size / self.epoch_rows if self.epoch_rows else None
 
     @property
-    def pieces_a_second(self) -> float | None:
+    def pieces_per_second(self) -> float | None:
         return self.step_pieces / self.step_seconds if self.step_seconds else None
 
 
@@ -216,7 +216,7 @@ def _untimed_phases(settings: PretrainStage, ids: SpecialIds, shards: Path | Non
             mean = sampled["pieces"] / _SAMPLED
             epoch_rows = len(rows[number].rows)
         rate = phase.masking_rate or settings.masking.rate
-        flop = flop_a_piece(config, length=mean, label_share=rate, scored=scored)
+        flop = flops_per_piece(config, length=mean, label_share=rate, scored=scored)
         sizes = phase.length, phase.batch_size, phase.micro_batches, phase.steps
         phases.append(PhasePlan(*sizes, mean, epoch_rows, flop))
     return tuple(phases)

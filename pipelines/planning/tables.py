@@ -58,7 +58,7 @@ def lines(plan: CostEstimate) -> Iterator[str]:
     if plan.timing:
         rows[Message("rows per timed step")] = [f"{phase.tried_rows:,}" for phase in plan.phases]
         rows[Message("seconds per step")] = [f"{phase.step_seconds or 0:,.3f}" for phase in plan.phases]
-        rows[Message("pieces per second")] = [f"{phase.pieces_a_second or 0:,.0f}" for phase in plan.phases]
+        rows[Message("pieces per second")] = [f"{phase.pieces_per_second or 0:,.0f}" for phase in plan.phases]
     yield from (_line(name, *cells) for name, cells in rows.items())
 
     if plan.timing:
@@ -84,7 +84,7 @@ def _line(name: str, *cells: str) -> str:
 
 def as_json(plan: CostEstimate) -> JsonObject:
     """The same figures, in seconds, bytes and operations; `timing` is null without a trial."""
-    derived = ("step_pieces", "epochs", "pieces_a_second")
+    derived = ("step_pieces", "epochs", "pieces_per_second")
     phases = [dataclasses.asdict(phase) | {name: getattr(phase, name) for name in derived} for phase in plan.phases]
     timing = plan.timing
     ends = {"ends": timing.ends.isoformat(timespec="seconds"), "total": timing.total} if timing else {}

@@ -147,7 +147,7 @@ def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip"
             )
     _prepare(pipeline, stage, plan, rebuild=rebuild)
     if (partial / store.RECORD).exists():  # killed between the record and the rename
-        store.settle(partial, final)
+        store.publish(partial, final)
         return "settle"
     return "work"
 

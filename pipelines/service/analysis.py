@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from korbert.errors import ModelError
-from korbert.system import starting
+from korbert.system import starting_processes
 from korbert.tokenization import Analysis, Analyzer, AnalyzerOptions, Tokenizer
 
 
@@ -37,7 +37,7 @@ class AnalysisProcess:
         context = multiprocessing.get_context("spawn")
         self._connection, child = context.Pipe()
         self._process = context.Process(target=_answer, args=(child, self._options), daemon=True)
-        with starting(signal.SIGINT, signal.SIGTERM):  # a terminal or systemd sends them to both processes
+        with starting_processes(signal.SIGINT, signal.SIGTERM):  # a terminal or systemd sends them to both processes
             self._process.start()
         child.close()
 

@@ -54,7 +54,7 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
     main = results[0]
     model = builds[main.facts["name"]](main.facts["seed"]).to(ready.device)
     load_best(main.folder, model)
-    task = ready.task if ready.task.is_settled else ready.settled(model)[0]
+    task = ready.task if ready.task.has_chosen_thresholds else ready.with_chosen_thresholds(model)[0]
     task = task.completed(model, ready.parts["valid"], ready.morphemes, device=ready.device)
     # Of vectors, for which an encoder that has learned nothing of the task is the baseline to beat.
     if settings.baselines and task.predicts_untrained:
@@ -99,7 +99,7 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
 def _unseen(ready: PreparedTask, clean: Path | None) -> NDArray[np.bool_]:
     """(scored,) bool: rows none of whose texts stands in the training or validation rows, or in the recipe's corpus."""
     parts = ready.rows
-    texts_of = ready.task.together
+    texts_of = ready.task.group_texts
     learned = [parts.train, *([parts.valid] if parts.test else []), *filter(None, [parts.warm_up])]
     others = [text for rows in learned for row in rows for text in texts_of(row)]
     owners = [(number, text) for number, row in enumerate(parts.scored) for text in texts_of(row)]

@@ -18,11 +18,11 @@ from korbert.modeling import (
     PretrainingModel,
     check_encoder,
     check_tokenizer,
+    copy_vectors,
+    copy_weights,
     load_model,
     pretrained_encoder,
     save_model,
-    take_vectors,
-    take_weights,
 )
 from korbert.pipelines.artifacts import Runtime, StageCounts, StageInputs
 from korbert.pipelines.stages.stage_settings import PretrainStage
@@ -118,9 +118,9 @@ def _initial_model(
         # Skipped if there is a checkpoint, as that replaces all weights.
         table = pq.read_table(inputs.artifacts["vocab"] / "counts.parquet", columns=["form", "tag", "count"])
         counted = zip(*(column.to_pylist() for column in table.columns), strict=True)
-        take_vectors(model.encoder.token_weight, *piece_vectors(tokenizer, counted), settings.seed)
+        copy_vectors(model.encoder.token_weight, *piece_vectors(tokenizer, counted), settings.seed)
     if isinstance(model, PretrainingModel) and settings.init:
-        take_weights(model, tokenizer, inputs.folder("init", "config.json"))
+        copy_weights(model, tokenizer, inputs.folder("init", "config.json"))
     # Last, as the weights that are to stay have to be in place.
     if settings.frozen_embeddings:
         model.encoder.token_weight.requires_grad_(False)

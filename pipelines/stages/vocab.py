@@ -92,7 +92,7 @@ def run(settings: VocabStage, inputs: StageInputs, output: Path, runtime: Runtim
             tokenizer = extended(base, (*words, *frequent), options)
     # Sentences with their pieces, by which a tokenizer notices another Kiwi.
     if tokenizer.parts.probe is None:
-        tokenizer.take_probe()
+        tokenizer.record_probe_encodings()
     remove(output / "tokenizer", Path.is_dir)  # of the stage alone: left by an interrupted run
     tokenizer.save(output / "tokenizer")
     covered = coverage(morphemes, tokenizer, output, seed=seed, heldout_share=share, workers=runtime.units)

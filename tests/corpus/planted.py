@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from korbert.corpus.cleaning.features import DocumentMeasure, measured
+from korbert.corpus.cleaning.features import DocumentMeasure, measure_rows
 from korbert.corpus.execution.parts import write_parquet
 
 WORDS = [
@@ -26,7 +26,7 @@ def parts(
         numbers = {"part": pa.array([part] * size, pa.int32()), "position": pa.array(range(size), pa.int32())}
         table = pa.table(some | numbers)
         if measure is not None:
-            table = measured(table, {"": measure})[""]
+            table = measure_rows(table, {"": measure})[""]
         paths.append(write_parquet(folder / f"part-{part:05d}.parquet", table, folder))
     return paths
 

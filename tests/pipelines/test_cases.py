@@ -32,7 +32,7 @@ def _taught(path, several=False, **columns):
     section = entry.section_class(train="a", **more)
     files = sorted(path.iterdir()) if path.is_dir() else path
     rows = read_rows(files, roles_of(entry.kind_class, section, part="train"), columns={**given, **detected.columns})
-    entry.kind_class.learned_from(rows, section)
+    entry.kind_class.from_training_rows(rows, section)
     return detected.kind, rows
 
 

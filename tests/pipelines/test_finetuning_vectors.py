@@ -220,7 +220,7 @@ def test_which_rows_can_be_learned(tmp_path):
     path.write_text("문장,상대,관계\n가,나,같다\n다,라,다르다\n마,바,모른다\n", encoding="utf-8")
     rows = read_rows(path, Embedding.roles, columns=columns)
     section = KINDS["embedding"].section_class(train="t", valid="v", near="같다", far="다르다", columns=columns)
-    task = Embedding.learned_from(rows, section)
+    task = Embedding.from_training_rows(rows, section)
     assert (task.learns, task.near, task.far) == ("labels", ("같다",), ("다르다",))
     for row in rows.rows[:2]:
         task.check_training_row(row)

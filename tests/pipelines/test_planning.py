@@ -128,7 +128,7 @@ def test_hours_give_a_command_with_so_many_steps(recipe, tmp_path, command):
     assert loading.load(str(recipe), changes).section("pretrain").phases[0].steps > 7
     found = json.loads(command("plan", recipe, "--seconds", "1", "--hours", "1", "--json", *options).out)
     assert found["phases"][1]["step_pieces"] == 512
-    assert found["phases"][1]["pieces_a_second"] == pytest.approx(512 / found["phases"][1]["step_seconds"])
+    assert found["phases"][1]["pieces_per_second"] == pytest.approx(512 / found["phases"][1]["step_seconds"])
     assert datetime.datetime.fromisoformat(found["timing"]["ends"])
 
 

@@ -69,7 +69,7 @@ def taken(tmp_path_factory):
     base = made_up.tokenizer()
     settings = base.settings.model_copy(update={"max_piece_chars": 3})
     tokenizer = Tokenizer(*base.parts._replace(settings=settings))
-    tokenizer.take_probe()
+    tokenizer.record_probe_encodings()
     tokenizer.save(folder)
     return folder
 

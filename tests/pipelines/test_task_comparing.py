@@ -199,9 +199,9 @@ def test_damaged_files_are_named(tmp_path, name, line, said):
      [{"labels": ["a", "b"]}, {"labels": ["a"]}], [1, 0]),
     ("regression", {"mean": 0, "deviation": 1}, {"text": "가", "score": 3.0}, [2.5, 5.0], [-0.5, -2.0]),
 ])  # fmt: skip
-def test_what_is_right_in_each_kind(kind, fields, row, predictions, merits):
+def test_what_is_right_in_each_kind(kind, fields, row, predictions, row_scores):
     task = KINDS[kind].kind_class(metrics=("accuracy",), max_length=32, **fields)
-    assert task.merits([row] * 2, predictions).tolist() == merits
+    assert task.row_scores([row] * 2, predictions).tolist() == row_scores
 
 
 def test_numbers_are_compared_and_shown(tmp_path):

@@ -28,7 +28,7 @@ def test_the_command_takes_arguments_files_and_standard_input(tiny_tokenizer, tm
 def test_check_says_how_much_another_kiwi_changes(tiny_tokenizer, tmp_path, command, monkeypatch):
     tokenizer = Tokenizer(*tiny_tokenizer.parts)
     tokenizer.save(tmp_path / "without")
-    tokenizer.take_probe()
+    tokenizer.record_probe_encodings()
     tokenizer.save(tmp_path / "with")
     monkeypatch.setattr("korbert.tokenization.analyzer.installed_version", lambda package: "9.9.9")
     said = command("tokenize", tmp_path / "without", "--check").out

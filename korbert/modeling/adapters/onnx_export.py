@@ -110,19 +110,19 @@ class _Graph:
         return self.op("LayerNormalization", hidden, *weights, axis=-1, epsilon=layer.eps)
 
 
-def graph_of(encoder: Encoder, bits: int = 32, *, looked_up: bool = False) -> bytes:
+def graph_of(encoder: Encoder, bits: int = 32, *, vectors_given: bool = False) -> bytes:
     """The encoder in eval mode as the bytes of an onnx.ModelProto. Same weights, same bytes.
 
     Inputs are (B, T) int64: input_ids, attention_mask, and token_type_ids and boundaries if the encoder needs them.
     The output `hidden` is (B, T, D) float32; vectors at padding positions are undefined.
     bits: 8 quantizes matrix products: weights now, with a scale per output, and inputs at run time, with one per piece.
-    looked_up: leaves the table of piece embeddings out; a further input `vectors`, (B, T, E) float32, has their rows.
+    vectors_given: leaves the table of piece embeddings out; a further input `vectors`, (B, T, E) float32, has their rows.
     """
     config = encoder.config
     graph = _Graph(bits)
     shape = graph.op("Shape", "attention_mask")
     positions = graph.op("Range", graph.constant(0), graph.op("Gather", shape, graph.constant(1)), graph.constant(1))
-    hidden, names = _embedded(graph, encoder.embeddings, positions, looked_up)
+    hidden, names = _embedded(graph, encoder.embeddings, positions, vectors_given)
     kinds = {config.is_global(number) for number in range(config.num_hidden_layers)}
     views = {whole: _view(graph, config, shape, positions, whole) for whole in sorted(kinds)}
     for number in range(config.num_hidden_layers):
@@ -137,7 +137,7 @@ def graph_of(encoder: Encoder, bits: int = 32, *, looked_up: bool = False) -> by
     helper = graph.onnx.helper
     types = graph.onnx.TensorProto
     inputs = [helper.make_tensor_value_info(name, types.INT64, ["B", "T"]) for name in names]
-    if looked_up:
+    if vectors_given:
         inputs.append(helper.make_tensor_value_info("vectors", types.FLOAT, ["B", "T", config.embedding_width]))
     output = helper.make_tensor_value_info("hidden", types.FLOAT, ["B", "T", config.hidden_size])
     whole = helper.make_graph(graph.nodes, "encoder", inputs, [output], graph.weights)
@@ -148,15 +148,15 @@ def graph_of(encoder: Encoder, bits: int = 32, *, looked_up: bool = False) -> by
     return bytes(model.SerializeToString())
 
 
-def _embedded(graph: _Graph, parts: Embeddings, positions: str, looked_up: bool) -> tuple[str, list[str]]:
+def _embedded(graph: _Graph, parts: Embeddings, positions: str, vectors_given: bool) -> tuple[str, list[str]]:
     """The embeddings of the pieces, (B, T, D), and the names of the integers that the encoder needs."""
-    hidden = "vectors" if looked_up else graph.op("Gather", graph.constant(parts.token.weight), "input_ids")
+    hidden = "vectors" if vectors_given else graph.op("Gather", graph.constant(parts.token.weight), "input_ids")
     tables = {"token_type_ids": parts.token_type, "boundaries": parts.boundary, positions: parts.position}
     for ids, table in tables.items():
         if table is not None:
             hidden = graph.op("Add", hidden, graph.op("Gather", graph.constant(table.weight), ids))
     if parts.overlap is not None:
-        # embeddings.in_both as 1.0 and 0.0: whether a piece also occurs in the other segment of its row, (B, T, 1).
+        # embeddings.occurs_in_both as 1.0 and 0.0, (B, T, 1): whether a piece is in both segments of its row.
         this = graph.constant([2])
         other = graph.constant([1])
         same, apart = (
@@ -167,12 +167,12 @@ def _embedded(graph: _Graph, parts: Embeddings, positions: str, looked_up: bool)
         piece = graph.op("GreaterOrEqual", "input_ids", graph.constant(FIRST_PIECE))
         matches = graph.op("And", matches, graph.op("Unsqueeze", piece, this))
         numbers = graph.op("Cast", matches, to=graph.onnx.TensorProto.FLOAT)
-        in_both = graph.op("ReduceMax", numbers, this, keepdims=1)
-        hidden = graph.op("Add", hidden, graph.op("Mul", in_both, graph.constant(parts.overlap.weight)))
+        occurs_in_both = graph.op("ReduceMax", numbers, this, keepdims=1)
+        hidden = graph.op("Add", hidden, graph.op("Mul", occurs_in_both, graph.constant(parts.overlap.weight)))
     hidden = graph.product(graph.norm(hidden, parts.norm), parts.projection)
     needed = {
         "attention_mask": True,
-        "input_ids": not looked_up or parts.overlap is not None,
+        "input_ids": not vectors_given or parts.overlap is not None,
         "token_type_ids": parts.token_type is not None,
         "boundaries": parts.boundary is not None,
     }
@@ -243,7 +243,7 @@ def quantized(model: Network) -> Network:
     not depend on the other rows. SettingsError if the packages are not installed.
     """
     encoder: Any = model.encoder
-    graph = graph_of(encoder, 8, looked_up=True)
+    graph = graph_of(encoder, 8, vectors_given=True)
     eight = OnnxEncoder(encoder.config, graph, "precision int8", embeddings=encoder.token_weight)
     shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     return copy.deepcopy(model, {**shared, id(encoder): eight})

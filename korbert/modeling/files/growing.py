@@ -20,7 +20,7 @@ _MAY_DIFFER = {"vocab_size", "hidden_dropout_prob", "attention_probs_dropout_pro
 _ZERO_WHERE_ADDED = ("embeddings.boundary.weight", "attention.output.weight", "down.weight")
 
 
-def take_weights(model: PretrainingModel, tokenizer: Tokenizer, folder: Path) -> None:
+def copy_weights(model: PretrainingModel, tokenizer: Tokenizer, folder: Path) -> None:
     """Replaces all weights with those of the pretraining model in `folder`; heads that it lacks stay as they are, and
     so does the direction of an overlap embedding.
 
@@ -40,7 +40,7 @@ def take_weights(model: PretrainingModel, tokenizer: Tokenizer, folder: Path) ->
     check_tokenizer(tokenizer, base, folder)
     names = [name for name, weight in model.named_parameters() if weight is model.encoder.token_weight]
     added = new_entries(tokenizer, base)
-    weights = grown(pretrained.state_dict(), {*names, "mlm.bias"}, base.vocab_size, added)
+    weights = grow_vocabulary(pretrained.state_dict(), {*names, "mlm.bias"}, base.vocab_size, added)
     own = model.state_dict()
     for name in own.keys() - weights.keys():
         if name == f"encoder.{OVERLAP}":
@@ -51,7 +51,7 @@ def take_weights(model: PretrainingModel, tokenizer: Tokenizer, folder: Path) ->
 
 
 @torch.no_grad()
-def take_vectors(embeddings: Tensor, ids: NDArray[np.int64], vectors: NDArray[np.float32], seed: int) -> None:
+def copy_vectors(embeddings: Tensor, ids: NDArray[np.int64], vectors: NDArray[np.float32], seed: int) -> None:
     """Replaces rows `ids` of embeddings, (V, E), with vectors, (P, D), scaled to the mean norm of the replaced rows.
 
     Only angles are preserved: a random rotation, drawn with `seed`, spreads the variance over all
@@ -121,7 +121,7 @@ def check_encoder(config: EncoderConfig, folder: Path) -> None:
         )
 
 
-def grown(
+def grow_vocabulary(
     weights: Mapping[str, Tensor], by_entry: Container[str], size: int, origins: Sequence[Sequence[int]]
 ) -> dict[str, Tensor]:
     """Grows the weights of a model from `size` to size + N vocabulary entries, keeping the old rows.

@@ -13,9 +13,9 @@ from korbert.pretraining.objective_settings import ObjectiveName
 from korbert.pretraining.objectives.distillation import Distillation
 from korbert.pretraining.objectives.objective import Objective, Pairing, Prediction
 from korbert.pretraining.objectives.spans import SpanSelection
-from korbert.pretraining.objectives.vocabulary import looked_up
+from korbert.pretraining.objectives.vocabulary import look_up_embeddings
 from korbert.system import connected
-from korbert.training import Batch, add_over_world, device_of, moved
+from korbert.training import Batch, add_over_world, device_of, to_device
 
 Part = tuple[Objective, Any, Tensor]
 """An objective, the model with its head, and the vectors that it needs."""
@@ -71,7 +71,7 @@ class PretrainingLoss(Loss):
 
     def encoded(self, model: PretrainingModel, batch: Batch, rows: Rows) -> tuple[Batch, list[Part]]:
         """Of the last layer, only the vectors that some objective needs are computed."""
-        vectors, batch = looked_up(batch, model.encoder.token_weight)
+        vectors, batch = look_up_embeddings(batch, model.encoder.token_weight)
         # (M,) int64 among the N pieces; None: all.
         known = {"mlm": batch["label_places"], "nsp": rows.first, "sop": rows.first}
         places = [known.get(objective.name) for objective in self._objectives]
@@ -104,7 +104,7 @@ def evaluate(
     for batch in batches:
         baseline[0] -= expected[batch["labels"]].sum()
         baseline[2] += len(batch["labels"])
-        for name, scores in loss.scores(model, moved(batch, device)).items():
+        for name, scores in loss.scores(model, to_device(batch, device)).items():
             sums[name] = sums[name] + scores if name in sums else scores
     totals = torch.stack([*sums.values(), baseline])
     add_over_world(totals, connected())

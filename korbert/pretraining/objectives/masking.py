@@ -52,7 +52,7 @@ def choose_positions(units: NDArray[np.int64], rate: float, rng: np.random.Gener
     return taken[units]
 
 
-def hide(
+def mask_pieces(
     input_ids: NDArray[np.int64],
     chosen: NDArray[np.intp],
     settings: MaskingSettings,

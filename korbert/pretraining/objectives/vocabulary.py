@@ -94,7 +94,7 @@ def sampled_loss(
     return (torch.logaddexp(scores.logsumexp(dim=1), right) - right).sum()
 
 
-def looked_up(batch: Batch, weight: Tensor) -> tuple[Tensor | None, Batch]:
+def look_up_embeddings(batch: Batch, weight: Tensor) -> tuple[Tensor | None, Batch]:
     """The token embeddings of a batch with negatives, (N, E), and the batch with those of labels and negatives
     (`entries`: (M + S, E)). Of a batch without negatives None, and the batch.
 

@@ -25,8 +25,8 @@ class TextPairs(NamedTuple):
     second: Texts
 
 
-def tfidf_features(learned_from: Iterable[Sequence[str]], *inputs: Texts | TextPairs) -> list[Matrix]:
-    """Features of each of the inputs, with the terms and frequencies of the texts `learned_from`, as morphemes.
+def tfidf_features(vocabulary_texts: Iterable[Sequence[str]], *inputs: Texts | TextPairs) -> list[Matrix]:
+    """Features of each of the inputs, with the terms and frequencies of the texts `vocabulary_texts`, as morphemes.
 
     CorpusError if no two of these share a morpheme.
     """
@@ -38,13 +38,13 @@ def tfidf_features(learned_from: Iterable[Sequence[str]], *inputs: Texts | TextP
         analyzer=lambda forms: [*forms, *map(" ".join, pairwise(forms))], min_df=2, sublinear_tf=True
     )
     try:
-        learned = vectorizer.fit_transform(learned_from)
+        learned = vectorizer.fit_transform(vocabulary_texts)
     except ValueError as error:
         raise CorpusError("no two training texts share a morpheme: give more texts to learn from") from error
 
     def of(own: Texts | TextPairs) -> Matrix:
         if not isinstance(own, TextPairs):
-            return learned if own is learned_from else vectorizer.transform(own)
+            return learned if own is vocabulary_texts else vectorizer.transform(own)
         first, second = map(vectorizer.transform, own)
         cosine = sparse.csr_matrix(first.multiply(second).sum(axis=1))
         return sparse.hstack([first, second, abs(first - second), cosine], format="csr")

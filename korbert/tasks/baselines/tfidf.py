@@ -2,8 +2,8 @@
 
 Each function fits on the first of its inputs and the targets of their rows, chooses C, the inverse regularization
 strength, or alpha, the strength, by the score of its predictions of the second inputs, and predicts the third ones:
-training, validation and test rows, of each at least one. score: None if it is undefined. learned_from: the texts that
-terms are learned from; by default those of training. CorpusError if no two of them share a morpheme.
+training, validation and test rows, of each at least one. score: None if it is undefined. vocabulary_texts: the
+texts that terms are learned from; by default those of training. CorpusError if no two of them share a morpheme.
 `nearest_sentences` is the baseline of questions.
 """
 
@@ -69,7 +69,7 @@ def fit_labels(
 
 def fit_multilabel(
     inputs: Inputs, targets: NDArray[np.bool_], score: Scorer, values: Sequence[float] = VALUES, *,
-    learned_from: Texts | None = None,
+    vocabulary_texts: Texts | None = None,
 ) -> Fitted:  # fmt: skip
     """Any number of labels per row, (N, labels), a binary model each. Predictions: (N, labels), their probabilities.
 
@@ -83,7 +83,7 @@ def fit_multilabel(
             model.fit(features, targets.astype(int))
         return lambda rows: model.predict_proba(rows)[:, -targets.shape[1] :]  # of one label, also those of none
 
-    return _best(inputs, fit, score, values, learned_from)
+    return _best(inputs, fit, score, values, vocabulary_texts)
 
 
 def fit_scores(inputs: Inputs, targets: Floats, score: Scorer, values: Sequence[float] = VALUES) -> Fitted:
@@ -98,12 +98,12 @@ def fit_scores(inputs: Inputs, targets: Floats, score: Scorer, values: Sequence[
 
 def _best(
     inputs: Inputs, fit: Callable[[Matrix, float], Predict], score: Scorer, values: Sequence[float],
-    learned_from: Texts | None = None,
+    vocabulary_texts: Texts | None = None,
 ) -> Fitted:  # fmt: skip
     with track("TF-IDF baseline", total=1 + len(values), unit="steps") as advance:
-        if learned_from is None:
-            learned_from = [*chain(*inputs[0])] if isinstance(inputs[0], TextPairs) else inputs[0]
-        train, validation, test = tfidf_features(learned_from, *inputs)
+        if vocabulary_texts is None:
+            vocabulary_texts = [*chain(*inputs[0])] if isinstance(inputs[0], TextPairs) else inputs[0]
+        train, validation, test = tfidf_features(vocabulary_texts, *inputs)
         advance(1)
         models: dict[float, Predict] = {}
         scores: dict[float, float] = {}

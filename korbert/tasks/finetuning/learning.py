@@ -13,7 +13,7 @@ from korbert.system import broadcast
 from korbert.tasks.finetuning.best_epoch import Best, keep_best, load_best, read_best
 from korbert.tasks.finetuning.layerwise import decayed, freeze
 from korbert.tasks.finetuning.learning_settings import LearningSettings, Way
-from korbert.tasks.finetuning.seen import learning_seen
+from korbert.tasks.finetuning.seen import only_seen_embeddings
 from korbert.training import (
     Batches,
     Checkpointing,
@@ -79,7 +79,7 @@ def finetune(
     output = TrainingOutput(
         Checkpointing(work / "checkpoints", settings.checkpoint_every), metrics, timing=work / "timing.jsonl"
     )
-    with learning_seen(model, examples):
+    with only_seen_embeddings(model, examples):
         fit(model, batches, loss, plan, device=device, output=output, evaluate=evaluate, description=description)
         return load_best(work, model)
 

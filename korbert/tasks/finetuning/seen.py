@@ -34,7 +34,7 @@ class SeenEmbedding(nn.Module):
         self.register_buffer("others", others.clone(), persistent=False)  # (V, E)
         self.register_buffer("places", places, persistent=False)  # (V,), -1 for the others
         self.register_buffer("seen", seen, persistent=False)  # (U,)
-        # State dicts hold the full embedding, so that a model has one format inside and outside learning_seen.
+        # State dicts hold the full embedding, so that a model has one format inside and outside only_seen_embeddings.
         self.register_state_dict_post_hook(_save_whole)  # type: ignore[no-untyped-call]
         self.register_load_state_dict_pre_hook(_load_whole)  # type: ignore[no-untyped-call]
 
@@ -61,7 +61,7 @@ def _load_whole(module: SeenEmbedding, state_dict: dict[str, Tensor], prefix: st
 
 
 @contextmanager
-def learning_seen(model: Any, examples: Examples) -> Iterator[None]:
+def only_seen_embeddings(model: Any, examples: Examples) -> Iterator[None]:
     """Restricts training to the embeddings of the pieces in these examples; restores the full matrix afterwards.
 
     An encoder of `transformers`, or one whose embedding does not learn, stays as it is.

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from korbert.errors import ModelError
-from korbert.modeling import AnyConfig, digest_of, mean_of_pieces
+from korbert.modeling import AnyConfig, digest_of, mean_pooling
 from korbert.system import broadcast, intact, sha256_of, sync, track
-from korbert.training import Examples, autocast, by_length, model_inputs, moved, numerics
+from korbert.training import Examples, autocast, by_length, model_inputs, numerics, to_device
 
 _BATCH_SIZE = 64
 _ROWS_AT_ONCE = 128  # for their mean and deviation, so that not all vectors are in memory
@@ -132,13 +132,13 @@ def _compute(
     showing = track(description, len(rows), "rows")
     with torch.inference_mode(), autocast(device, _PRECISION), showing as advance:
         for numbers in by_length(rows.lengths, _BATCH_SIZE):
-            batch = moved(rows.batch(numbers), device)
+            batch = to_device(rows.batch(numbers), device)
             layers = encoder.all_layers(**model_inputs(batch), only=list(maps)).float()  # (K, B, T, D)
             for hidden, file in zip(layers, maps.values(), strict=True):
                 if pooling == "first":
                     hidden = hidden[:, :1]
                 elif pooling == "mean":
-                    hidden = mean_of_pieces(hidden, batch["attention_mask"])[:, None]
+                    hidden = mean_pooling(hidden, batch["attention_mask"])[:, None]
                 with np.errstate(over="ignore"):
                     vectors = hidden.cpu().numpy().astype(file.dtype)
                 if not np.isfinite(vectors).all():

@@ -16,7 +16,7 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message, argument
 from korbert.modeling import AnyConfig, ClassificationModel, Pooling
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows, joined_labels
-from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, among
+from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, score_named
 from korbert.tasks.kinds.sections import ClassificationSection
 from korbert.tasks.kinds.texts import NO_TEXT, blank_rows, equal_in_run, examples_of, morphemes_of
 from korbert.tasks.metrics import multilabel
@@ -73,7 +73,7 @@ class Classification(Kind, frozen=True):
     uncounted: str = ""
 
     @classmethod
-    def learned_from(cls, rows: TaskRows, settings: ClassificationSection) -> Self:
+    def from_training_rows(cls, rows: TaskRows, settings: ClassificationSection) -> Self:
         several = any(isinstance(row["label"], list) for row in rows)
         counts = Counter(label for row in rows for label in _as_list(row["label"]))
         named = {label: number for number, label in enumerate(settings.label_names.values())}
@@ -209,7 +209,7 @@ class Classification(Kind, frozen=True):
         yield Baseline("majority", {}, [self.prediction(there.mean(axis=0)) for _ in parts.scored])
         inputs = morphemes_of(parts, self.texts, morphemes)
         if self.several:
-            of_many = among(_OF_MANY, self.metrics[0])
+            of_many = score_named(_OF_MANY, self.metrics[0])
             best, c = baselines.fit_multilabel(inputs, there, lambda shares: of_many(held.astype(bool), shares > 0.5))
         else:
             of_one = METRICS.get(self.metrics[0], METRICS["accuracy"])  # of f1, too, accuracy chooses C
@@ -226,17 +226,17 @@ class Classification(Kind, frozen=True):
         run = np.stack([self._numbers([self.target(row) for row in rows]), predicted], axis=1)
         return run.astype(bool) if self.several else run
 
-    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
+    def row_scores(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
         return equal_in_run(self.run(rows, predictions))
 
     def score(self, metric: str) -> Score:
         if self.several:
-            of_many = among(_OF_MANY, metric)
+            of_many = score_named(_OF_MANY, metric)
             return lambda run, counts: of_many(*np.repeat(run, counts, axis=0).swapaxes(0, 1))
         if metric == "micro_f1" and self.uncounted in self.labels:
             left_out = self.labels.index(self.uncounted)
             return lambda run, counts: micro_f1(confusion(run[:, 0], run[:, 1], len(self.labels), counts), left_out)
-        of_one = among(_OF_ONE, metric)
+        of_one = score_named(_OF_ONE, metric)
         return lambda run, counts: of_one(confusion(run[:, 0], run[:, 1], len(self.labels), counts))
 
 

@@ -37,7 +37,7 @@ from korbert.system import connected, package
 from korbert.tasks import retrieval
 from korbert.tasks.embedding import contrastive_loss, distillation_loss, in_chunks, ranking_loss
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows
-from korbert.tasks.kinds.kind import Baseline, Kind, Morphemes, Prepared, TaskPrediction, among
+from korbert.tasks.kinds.kind import Baseline, Kind, Morphemes, Prepared, TaskPrediction, score_named
 from korbert.tasks.kinds.sections import EmbeddingSection
 from korbert.tasks.kinds.texts import Groups
 from korbert.tasks.kinds.vector_scores import ALL_SCORES, BY_RETRIEVAL, BY_SIMILARITY, VectorScores, needed
@@ -110,7 +110,7 @@ class Embedding(Kind, frozen=True):
     cosine_weight: float = 0.0
 
     @classmethod
-    def learned_from(cls, rows: TaskRows, settings: EmbeddingSection) -> Self:
+    def from_training_rows(cls, rows: TaskRows, settings: EmbeddingSection) -> Self:
         present = {role for role in ("pair", "label", "score") if any(row.get(role) is not None for row in rows)}
         learns: _Form = "scores" if "score" in present else "labels" if "label" in present else "pairs"
         if "pair" not in present:
@@ -179,8 +179,8 @@ class Embedding(Kind, frozen=True):
     def texts(self, row: TaskRow) -> list[str]:
         return [row["text"]] if row.get("pair") is None else [row["text"], row["pair"], *(row.get("negatives") or ())]
 
-    def together(self, row: TaskRow) -> list[str]:
-        return self._scores.together(row)
+    def group_texts(self, row: TaskRow) -> list[str]:
+        return self._scores.group_texts(row)
 
     def target(self, row: TaskRow) -> float | str:
         return self._scores.target(row)
@@ -341,7 +341,7 @@ class Embedding(Kind, frozen=True):
         return self._scores.run(rows, predictions)
 
     def score(self, metric: str) -> Score:
-        return repeated(among(self._scores.metrics, metric))
+        return repeated(score_named(self._scores.metrics, metric))
 
 
 def _vectors(

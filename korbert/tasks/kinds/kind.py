@@ -100,7 +100,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 
     @classmethod
     @abstractmethod
-    def learned_from(cls, rows: TaskRows, settings: Any) -> Self:
+    def from_training_rows(cls, rows: TaskRows, settings: Any) -> Self:
         """The task that the training rows define. CorpusError if they cannot be trained on."""
 
     @classmethod
@@ -136,11 +136,11 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
             raise ValueError(Message("has no second text"))
         return [row[role] for role in self.needs]
 
-    def together(self, row: TaskRow) -> list[str]:
+    def group_texts(self, row: TaskRow) -> list[str]:
         """The texts by which validation rows are held out: rows that share them stay on the same side."""
         return self.texts(row)
 
-    def disturbed(self, row: TaskRow, change: Callable[[str], str]) -> TaskRow:
+    def with_noise(self, row: TaskRow, change: Callable[[str], str]) -> TaskRow:
         """The row with its texts changed by one of `noise`, and a target that fits them."""
         return {**row, **{role: change(row[role]) for role in self.needs}}
 
@@ -188,11 +188,11 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         return prediction
 
     @property
-    def is_settled(self) -> bool:
+    def has_chosen_thresholds(self) -> bool:
         """False while a setting, such as a threshold, is still to be chosen from validation predictions."""
         return True
 
-    def settled(
+    def with_chosen_thresholds(
         self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]
     ) -> tuple[Self, list[TaskPrediction]]:
         """The task with settings chosen from these validation predictions, and its predictions under them."""
@@ -226,7 +226,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         counts = np.ones(len(run), dtype=np.int64)
         return {metric: self.score(metric)(run, counts) for metric in self.metrics}
 
-    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
+    def row_scores(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
         """The merit of each prediction, (N,): 1 right, 0 wrong; if graded, the negative error; nan if unknown."""
         return np.full(len(rows), np.nan)
 
@@ -269,7 +269,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 _T = TypeVar("_T")
 
 
-def among(known: Mapping[str, _T], metric: str) -> _T:
+def score_named(known: Mapping[str, _T], metric: str) -> _T:
     """The score of that name. SettingsError if there is none."""
     if metric not in known:
         raise SettingsError(

@@ -14,7 +14,7 @@ from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, MultipleChoiceModel, Pooling
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows
-from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, among
+from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, score_named
 from korbert.tasks.kinds.sections import MultipleChoiceSection
 from korbert.tasks.kinds.texts import NO_TEXT, Groups, blank_rows, equal_in_run
 from korbert.tasks.metrics.classification import METRICS, confusion
@@ -54,7 +54,7 @@ class MultipleChoice(Kind, frozen=True):
     pooling: Pooling = "mean"
 
     @classmethod
-    def learned_from(cls, rows: TaskRows, settings: MultipleChoiceSection) -> Self:
+    def from_training_rows(cls, rows: TaskRows, settings: MultipleChoiceSection) -> Self:
         most = max(len(row["choices"]) for row in rows)
         # Labels count from 1 if no row has 0, and one has the number of its choices.
         from_one = all(row["label"] != "0" for row in rows)
@@ -148,7 +148,7 @@ class MultipleChoice(Kind, frozen=True):
             return self.scores(parts.valid.rows, predictions(probabilities, parts.valid))[self.metrics[0]]
 
         texts = [morphemes[text] for row in parts.train for text in self.texts(row)]
-        best, c = baselines.fit_multilabel(inputs, right[:, None], score, learned_from=texts)
+        best, c = baselines.fit_multilabel(inputs, right[:, None], score, vocabulary_texts=texts)
         yield Baseline("tfidf", {"c": c}, predictions(best, parts.scored))
 
     def _predictions(self, probabilities: Iterable[NDArray[Any]], rows: Iterable[TaskRow]) -> list[TaskPrediction]:
@@ -161,11 +161,11 @@ class MultipleChoice(Kind, frozen=True):
         choices = [prediction["choice"] for prediction in predictions]
         return np.array([list(map(self.target, rows)), choices], dtype=np.int64).T
 
-    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
+    def row_scores(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
         return equal_in_run(self.run(rows, predictions))
 
     def score(self, metric: str) -> Score:
-        of = among(METRICS, metric)
+        of = score_named(METRICS, metric)
         return lambda run, counts: of(confusion(run[:, 0], run[:, 1], int(run.max()) + 1, counts))
 
 

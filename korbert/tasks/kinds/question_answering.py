@@ -14,7 +14,7 @@ from korbert.messages import Message
 from korbert.modeling import AnyConfig, QuestionAnsweringModel
 from korbert.system import JsonObject
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows
-from korbert.tasks.kinds.kind import Baseline, Kind, Morphemes, Prepared, TaskPrediction, among
+from korbert.tasks.kinds.kind import Baseline, Kind, Morphemes, Prepared, TaskPrediction, score_named
 from korbert.tasks.kinds.sections import QuestionAnsweringSection
 from korbert.tasks.metrics.misses import explained
 from korbert.tasks.metrics.question_answering import KLUE_MRC, KORQUAD, answer_scores, best_threshold
@@ -65,7 +65,7 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
     threshold: float = Field(0.0, allow_inf_nan=False)
 
     @classmethod
-    def learned_from(cls, rows: TaskRows, settings: QuestionAnsweringSection) -> Self:
+    def from_training_rows(cls, rows: TaskRows, settings: QuestionAnsweringSection) -> Self:
         answers = [row["answers"] or () for row in rows if not row.get("impossible")]
         if not any(answers):
             raise CorpusError("{files}: no question has an answer", files=rows.files)
@@ -96,7 +96,7 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
     def texts(self, row: TaskRow) -> list[str]:
         return [row["question"], row["context"]]
 
-    def together(self, row: TaskRow) -> list[str]:
+    def group_texts(self, row: TaskRow) -> list[str]:
         return [row["context"]]
 
     def target(self, row: TaskRow) -> list[JsonObject]:
@@ -159,17 +159,17 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
         return self.unanswerable and no_answer_score > self.threshold
 
     @property
-    def is_settled(self) -> bool:
+    def has_chosen_thresholds(self) -> bool:
         return not self.unanswerable or self.threshold != _NOT_CHOSEN
 
-    def settled(
+    def with_chosen_thresholds(
         self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]
     ) -> tuple[Self, list[TaskPrediction]]:
         """Chooses the threshold that maximizes the first metric (F1 if that covers only one half).
 
         It lies midway between two questions, so that rounding does not move any across.
         """
-        if self.is_settled:
+        if self.has_chosen_thresholds:
             return self, list(predictions)
         run = self.run(rows, predictions)
         no_answer = np.array([prediction["no_answer_score"] for prediction in predictions])
@@ -198,7 +198,7 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
         ]
         undecided = self.model_copy(update={"threshold": _NOT_CHOSEN})
         chosen_on = len(parts.valid)
-        kind, _ = undecided.settled(parts.valid.rows, predictions[:chosen_on])
+        kind, _ = undecided.with_chosen_thresholds(parts.valid.rows, predictions[:chosen_on])
         facts = {"threshold": kind.threshold} if self.unanswerable else {}
         yield Baseline("sentence", facts, kind._with_threshold(predictions[chosen_on:]))
 
@@ -217,7 +217,7 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
         return {"windows": len(windows), "questions_cut": cut, **explained(prepared.rows, contexts, predictions)}
 
     def score(self, metric: str) -> Score:
-        column, half = among(_METRICS, metric)
+        column, half = score_named(_METRICS, metric)
 
         def mean(run: RunArray, counts: NDArray[np.int64]) -> float | None:
             weights = counts if half is None else counts * (run[:, -1] == half)

@@ -15,7 +15,7 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, ClassificationModel, Pooling
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows
-from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, among
+from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, score_named
 from korbert.tasks.kinds.sections import RegressionSection
 from korbert.tasks.kinds.texts import blank_rows, examples_of, morphemes_of
 from korbert.tasks.metrics import regression
@@ -47,7 +47,7 @@ class Regression(Kind, frozen=True):
     pooling: Pooling = "mean"
 
     @classmethod
-    def learned_from(cls, rows: TaskRows, settings: RegressionSection) -> Self:
+    def from_training_rows(cls, rows: TaskRows, settings: RegressionSection) -> Self:
         scores = np.array([row["score"] for row in rows])
         if np.ptp(scores) == 0:
             raise CorpusError(
@@ -112,12 +112,12 @@ class Regression(Kind, frozen=True):
         """(N, 2) right and predicted number."""
         return np.array([list(map(self.target, rows)), predictions], dtype=np.float64).T
 
-    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
+    def row_scores(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
         run = self.run(rows, predictions)
         return np.asarray(-np.abs(run[:, 0] - run[:, 1]))
 
     def score(self, metric: str) -> Score:
-        of = among(_METRICS, metric)
+        of = score_named(_METRICS, metric)
         return repeated(lambda run: of(run[:, 0], run[:, 1]))
 
 

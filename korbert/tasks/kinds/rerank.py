@@ -15,7 +15,7 @@ from korbert.modeling import AnyConfig, ClassificationModel, Pooling
 from korbert.tasks import retrieval
 from korbert.tasks.files import Role, TaskRow, TaskRows
 from korbert.tasks.kinds.embedding import NEGATIVES, PASSAGE, QUERY
-from korbert.tasks.kinds.kind import Baseline, Kind, Morphemes, Prepared, TaskPrediction, among
+from korbert.tasks.kinds.kind import Baseline, Kind, Morphemes, Prepared, TaskPrediction, score_named
 from korbert.tasks.kinds.multiple_choice import scores_of_choices
 from korbert.tasks.kinds.sections import RerankSection
 from korbert.tasks.kinds.texts import Groups
@@ -43,7 +43,7 @@ class Rerank(Kind, frozen=True):
     found_weight: float = 0.0
 
     @classmethod
-    def learned_from(cls, rows: TaskRows, settings: RerankSection) -> Self:
+    def from_training_rows(cls, rows: TaskRows, settings: RerankSection) -> Self:
         return cls.of_settings(settings, ("mrr", "recall@1"))
 
     def about(self) -> Message:
@@ -54,7 +54,7 @@ class Rerank(Kind, frozen=True):
             raise ValueError(Message("has no passage"))
         return [row["text"], *dict.fromkeys([row["pair"], *(row.get("negatives") or ())])]
 
-    def together(self, row: TaskRow) -> list[str]:
+    def group_texts(self, row: TaskRow) -> list[str]:
         return [row["pair"]]  # passages to find are not trained on
 
     def target(self, row: TaskRow) -> str:
@@ -98,7 +98,7 @@ class Rerank(Kind, frozen=True):
             predictions.append({"score": float(own[0]), "rank": int((own >= own[0]).sum())})
         yield Baseline("bm25", {}, predictions)
 
-    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
+    def row_scores(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
         return np.array([prediction["rank"] == 1 for prediction in predictions])
 
     def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
@@ -106,4 +106,4 @@ class Rerank(Kind, frozen=True):
         return np.array([prediction["rank"] for prediction in predictions], np.int64)
 
     def score(self, metric: str) -> Score:
-        return repeated(among(retrieval.METRICS, metric))
+        return repeated(score_named(retrieval.METRICS, metric))

@@ -15,7 +15,7 @@ from korbert.messages import Message
 from korbert.modeling import AnyConfig, SlotsModel
 from korbert.system import JsonObject
 from korbert.tasks.files import ANY, ROLES, Role, TaskRow, TaskRows
-from korbert.tasks.kinds.kind import Baseline, Kind, Morphemes, Prepared, TaskPrediction, among
+from korbert.tasks.kinds.kind import Baseline, Kind, Morphemes, Prepared, TaskPrediction, score_named
 from korbert.tasks.kinds.sections import SlotsSection
 from korbert.tasks.metrics.statistics import RunArray, Score
 from korbert.tasks.passages import Passage
@@ -55,7 +55,7 @@ class Slots(WindowSettings, Kind, frozen=True):
     descriptions: Mapping[str, tuple[str, ...]]
 
     @classmethod
-    def learned_from(cls, rows: TaskRows, settings: SlotsSection) -> Self:
+    def from_training_rows(cls, rows: TaskRows, settings: SlotsSection) -> Self:
         if not any(value for row in rows for value in row["slots"].values()):
             raise CorpusError("{files}: no slot has a value", files=rows.files)
         kind = cls.of_settings(settings, tuple(_METRICS), descriptions={})
@@ -81,7 +81,7 @@ class Slots(WindowSettings, Kind, frozen=True):
     def texts(self, row: TaskRow) -> list[str]:
         return [row["text"], *self.asked(row).values()]
 
-    def together(self, row: TaskRow) -> list[str]:
+    def group_texts(self, row: TaskRow) -> list[str]:
         return [row["text"]]
 
     def target(self, row: TaskRow) -> JsonObject:
@@ -151,7 +151,7 @@ class Slots(WindowSettings, Kind, frozen=True):
         return run
 
     def score(self, metric: str) -> Score:
-        place, above, below = among(_METRICS, metric)
+        place, above, below = score_named(_METRICS, metric)
 
         def ratio(run: RunArray, counts: NDArray[np.int64]) -> float | None:
             total = counts @ run[:, place, below]

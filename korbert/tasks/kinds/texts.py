@@ -14,9 +14,9 @@ from korbert.tasks.baselines.features import TextPairs, Texts
 from korbert.tasks.files import TaskRow
 from korbert.tasks.kinds.kind import Morphemes
 from korbert.tasks.metrics.statistics import RunArray
-from korbert.tasks.passages import Passage, framed
+from korbert.tasks.passages import Passage, join_segments
 from korbert.tasks.splits import Splits
-from korbert.tokenization import AnyTokenizer, fitted
+from korbert.tokenization import AnyTokenizer, truncated_lengths
 from korbert.training import Examples
 
 NO_TEXT = Message("the text is empty")
@@ -55,10 +55,10 @@ def examples_of(
     for number, passages in enumerate(rows):
         kept: tuple[int, ...] = (max_length - 2,)
         if len(passages) == 2:
-            kept = fitted(len(passages[0].ids), len(passages[1].ids), frame, max_length)
+            kept = truncated_lengths(len(passages[0].ids), len(passages[1].ids), frame, max_length)
         cut += any(len(passage.ids) > most for passage, most in zip(passages, kept, strict=True))
         parts = (passage.part(0, most) for passage, most in zip(passages, kept, strict=True))
-        ids, boundaries, seconds[number] = framed(frame, *parts)
+        ids, boundaries, seconds[number] = join_segments(frame, *parts)
         flat.append((ids, boundaries))
     examples = Examples.of_rows(flat, labels, tokenizer.pad_id, seconds)
     if all(len(passages) == 1 for passages in rows):

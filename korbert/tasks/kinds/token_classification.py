@@ -14,11 +14,11 @@ from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, TokenClassificationModel
 from korbert.tasks.files import ROLES, LabelledSpan, Role, TaskRow, TaskRows
-from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, among
+from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, score_named
 from korbert.tasks.kinds.sections import TokenClassificationSection
 from korbert.tasks.metrics import token_classification as metrics
 from korbert.tasks.metrics.statistics import RunArray, Score
-from korbert.tasks.noise import SPACINGS, moved
+from korbert.tasks.noise import SPACINGS, map_spans
 from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Splits
 from korbert.tasks.token_classification import (
@@ -67,7 +67,7 @@ class TokenClassification(Kind, frozen=True):
     stride: int
 
     @classmethod
-    def learned_from(cls, rows: TaskRows, settings: TokenClassificationSection) -> Self:
+    def from_training_rows(cls, rows: TaskRows, settings: TokenClassificationSection) -> Self:
         if not any(row.get("spans") is not None or row.get("tags") is not None for row in rows):
             raise CorpusError(
                 "{files}: has neither spans with a text nor tags with tokens: name their columns", files=rows.files
@@ -176,15 +176,15 @@ class TokenClassification(Kind, frozen=True):
         self._refuse_unknown(write_bio(map(tuple, spans), len(text)))
         return [[int(start), int(end), label] for start, end, label in spans]
 
-    def disturbed(self, row: TaskRow, change: Callable[[str], str]) -> TaskRow:
+    def with_noise(self, row: TaskRow, change: Callable[[str], str]) -> TaskRow:
         """Spans and words keep their letters; `change` changes spaces alone."""
         text, words = self._text_and_words(row)
         changed = change(text)
         if words is not None:
-            tokens = [changed[start:end] for start, end in moved(words, text, changed)]
+            tokens = [changed[start:end] for start, end in map_spans(words, text, changed)]
             return {**row, "text": changed, "tokens": tokens}
         spans = self.target(row)
-        places = moved([(start, end) for start, end, _ in spans], text, changed)
+        places = map_spans([(start, end) for start, end, _ in spans], text, changed)
         kept = [[*place, label] for place, (*_, label) in zip(places, spans, strict=True) if place[0] < place[1]]
         return {**row, "text": changed, "spans": kept, "tokens": None, "tags": None}
 
@@ -295,7 +295,7 @@ class TokenClassification(Kind, frozen=True):
         texts = (self.texts(row)[0] for row in rows)
         return [write_bio(map(tuple, spans), len(text)) for spans, text in zip(values, texts, strict=True)]
 
-    def merits(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
+    def row_scores(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
         """Compares spans in any order, labels of words in order."""
         ordered = sorted if self.units == "characters" else list
         pairs = zip(rows, predictions, strict=True)
@@ -306,7 +306,7 @@ class TokenClassification(Kind, frozen=True):
     def score(self, metric: str) -> Score:
         types = len(self._span_labels)
         outside = self.tags.index("O") if "O" in self.tags else None
-        of = among(_METRICS, metric)
+        of = score_named(_METRICS, metric)
         return lambda run, counts: of(np.tensordot(counts, run, 1), types, outside)
 
 

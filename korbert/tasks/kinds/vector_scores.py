@@ -47,7 +47,7 @@ class VectorScores(ABC):
     def target(self, row: TaskRow) -> float | str:
         """ValueError for a row without one."""
 
-    def together(self, row: TaskRow) -> list[str]:
+    def group_texts(self, row: TaskRow) -> list[str]:
         """The texts of a scored row that no training row may have."""
         return [row["text"]] if row.get("pair") is None else [row["text"], row["pair"]]
 
@@ -106,7 +106,7 @@ class ByRetrieval(VectorScores):
     def target(self, row: TaskRow) -> float | str:
         return str(needed(row, "pair"))
 
-    def together(self, row: TaskRow) -> list[str]:
+    def group_texts(self, row: TaskRow) -> list[str]:
         return [row["pair"]]  # passages to find are not trained on
 
     def searched(self, rows: Sequence[TaskRow], others: Sequence[UnitVectors]) -> tuple[Retrieval, UnitVectors]:

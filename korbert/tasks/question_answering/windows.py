@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from korbert.tasks.passages import Passage, framed, pieces_of_span
+from korbert.tasks.passages import Passage, join_segments, pieces_of_span
 from korbert.tasks.question_answering.window_settings import WindowSettings
 from korbert.tokenization import AnyTokenizer
 from korbert.training import Batch, Examples, model_inputs
@@ -81,7 +81,7 @@ class WindowExamples(Examples):
         for number, window in enumerate(windows):
             question = window.question.part(0, settings.max_query_pieces)
             context = window.context.part(window.first, window.last)
-            ids, boundaries, seconds[number] = framed(tokenizer.frame, question, context)
+            ids, boundaries, seconds[number] = join_segments(tokenizer.frame, question, context)
             rows.append((ids, boundaries))
             if window.gold:
                 labels[number] = np.array(window.gold) - window.first + seconds[number]

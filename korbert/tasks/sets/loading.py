@@ -18,7 +18,7 @@ from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows, read_rows, renamed
 from korbert.tasks.sets.table import PARTS, Files, KnownSet, SplitName, known_set
-from korbert.tasks.splits import hash_bucket, taken
+from korbert.tasks.splits import hash_bucket, subset
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _cut(known: KnownSet, found: _Found, rows: Mapping[SplitName, TaskRows], not
     for index, row in enumerate(dev):
         part = part_of(row)
         fallen["train" if test is not None and part == "test" else part].append(index)
-    cut = {part: taken(dev, indices) for part, indices in fallen.items() if part != "test" or test is None}
+    cut = {part: subset(dev, indices) for part, indices in fallen.items() if part != "test" or test is None}
     sizes = ", ".join(f"{len(rows):,} {part}" for part, rows in cut.items())
     names = " and ".join(found.files.parts["valid"])
     if not all(map(len, cut.values())):

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
-from korbert.tasks.passages import Passage, framed
+from korbert.tasks.passages import Passage, join_segments
 from korbert.tokenization import AnyTokenizer
 from korbert.training import Examples
 
@@ -111,7 +111,7 @@ def make_examples(
         own = np.full(last - first + _SPECIAL_TOKENS, IGNORED)
         own[low - first + 1 : high - first + 1] = targets[text][low:high]
         labels.append(own)
-        rows.append(framed(tokenizer.frame, passages[text].part(first, last))[:2])
+        rows.append(join_segments(tokenizer.frame, passages[text].part(first, last))[:2])
     examples = TaggedExamples.of_rows(rows, np.concatenate(labels), tokenizer.pad_id)
     return replace(examples, windows=windows)
 

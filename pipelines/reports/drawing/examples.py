@@ -40,15 +40,15 @@ def in_words(row: TaskRow, value: "TaskPrediction") -> str:
     return str(value)
 
 
-def differing(merits: Mapping[str, np.ndarray]) -> Iterator[tuple[str, str, list[int]]]:
+def differing(row_scores: Mapping[str, np.ndarray]) -> Iterator[tuple[str, str, list[int]]]:
     """The first side and each other one, both ways: better side, worse side, rows with the largest difference first.
 
     merits: side -> how right it is in each row, (N,). Pairs without a difference are left out.
     """
-    first, *others = merits
+    first, *others = row_scores
     for other in others:
         for better, worse in ((first, other), (other, first)):
-            gain = merits[better] - merits[worse]
+            gain = row_scores[better] - row_scores[worse]
             order = [int(row) for row in np.argsort(-gain, kind="stable") if gain[row] > 0]
             if order:
                 yield better, worse, order

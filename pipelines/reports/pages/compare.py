@@ -231,11 +231,11 @@ def example_elements(comparison: TaskComparison) -> Iterator[Element]:
     task = comparison.task
     rows = comparison.rows
     sides = {side.name: side for side in comparison.sides}
-    merits = {
-        name: np.mean([task.merits(rows, of_seed) for of_seed in side.predictions], axis=0)
+    row_scores = {
+        name: np.mean([task.row_scores(rows, of_seed) for of_seed in side.predictions], axis=0)
         for name, side in sides.items()
     }
-    for better, worse, order in differing(merits):
+    for better, worse, order in differing(row_scores):
         verdict = Message("{better} right, {worse} wrong", better=better, worse=worse)
         if task.is_graded:
             verdict = Message("{better} closer than {worse}", better=better, worse=worse)

@@ -52,8 +52,8 @@ def scores(found: Evaluation) -> Iterator[Element]:
     first = next(iter(found.scores))
     of_first = []
     rows = []
-    disturbed = {label(noise): one for noise, one in found.disturbed.items()}
-    for name, one in {Message("as they are"): found, **disturbed}.items():
+    with_noise = {label(noise): one for noise, one in found.with_noise.items()}
+    for name, one in {Message("as they are"): found, **with_noise}.items():
         cells = []
         for metric, score in one.scores.items():
             ends = one.intervals[metric] or (score, score)
@@ -79,14 +79,14 @@ def changes(kind: Kind, found: Evaluation) -> Iterator[Folded]:
     verdicts = {"before": Message("wrong here alone"), "after": Message("right here alone")}
     if kind.is_graded:
         verdicts = {"before": Message("nearer as they are"), "after": Message("nearer here")}
-    before = kind.merits(found.rows, [row["prediction"] for row in found.rows])
-    for noise, disturbed in found.disturbed.items():
-        after = kind.merits(disturbed.rows, [row["prediction"] for row in disturbed.rows])
+    before = kind.row_scores(found.rows, [row["prediction"] for row in found.rows])
+    for noise, with_noise in found.with_noise.items():
+        after = kind.row_scores(with_noise.rows, [row["prediction"] for row in with_noise.rows])
         for better, _, order in differing({"before": before, "after": after}):
             entries = []
             for number in order[:_EXAMPLES]:
                 given, changed = (
-                    {**one.rows[number], "text": kind.texts(one.rows[number])[0]} for one in (found, disturbed)
+                    {**one.rows[number], "text": kind.texts(one.rows[number])[0]} for one in (found, with_noise)
                 )
                 example = Example(
                     "",

@@ -65,8 +65,8 @@ def differences(
 
     Pairs are the first way with each of the others.
     """
-    merits = {way: np.array([1 / rank if rank else 0.0 for rank in of_way.ranks]) for way, of_way in ways.items()}
-    for better, worse, order in differing(merits):
+    row_scores = {way: np.array([1 / rank if rank else 0.0 for rank in of_way.ranks]) for way, of_way in ways.items()}
+    for better, worse, order in differing(row_scores):
         entries = []
         for number in order[:_EXAMPLES]:
             query, ids = pairs[number]

@@ -11,7 +11,7 @@ import pytest
 from korbert.corpus.cleaning.duplicates import (
     EQUAL_TEXTS,
     KEPT_SCHEMA,
-    find_near,
+    find_near_duplicates,
     refuse_repeated_ids,
     signature_table,
     text_hash,
@@ -118,7 +118,7 @@ def near(folder, documents, *, per_part=50, threads=1, least=0.8, without=()):
     columns = {"id": [id for id, _ in documents], "text": [text for _, text in documents]}
     signed = planted.parts(folder / "signatures", columns, per_part, partial(signature_table, min_terms=3))
     with connect(folder, threads, without=without, signatures=signed) as database:
-        number = find_near(database, least, folder / "near.parquet", folder)
+        number = find_near_duplicates(database, least, folder / "near.parquet", folder)
     return kept_by_id(folder / "near.parquet", documents, per_part, number)
 
 

@@ -7,7 +7,7 @@ from korbert.errors import ModelError, SettingsError
 from korbert.huggingface.exporting import export
 from korbert.modeling import DetectionModel, PretrainingModel, save_model
 from korbert.modeling.adapters.onnx_export import TEXTS
-from korbert.modeling.files.growing import take_weights
+from korbert.modeling.files.growing import copy_weights
 from korbert.tokenization import AnalyzerOptions
 from korbert.tokenization.extending import extended
 
@@ -24,7 +24,7 @@ def test_a_model_with_added_words_is_exported(tiny_tokenizer, tmp_path, family):
     added = set(range(tiny_tokenizer.vocab_size, tokenizer.vocab_size))
     assert added & {id for text in TEXTS for id in tokenizer.encode(text).input_ids}
     model = PretrainingModel(small(tokenizer, family))
-    take_weights(model, tokenizer, source)
+    copy_weights(model, tokenizer, source)
     save_model(tmp_path / "ours", model, tokenizer)
     export(tmp_path / "ours", tmp_path / "theirs")
     differences(model.eval(), tokenizer, tmp_path / "theirs")

@@ -5,7 +5,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from korbert.modeling import EncoderConfig, PretrainingModel
-from korbert.modeling.counting import counted, flop_a_piece, parameters
+from korbert.modeling.counting import counted, flops_per_piece, parameters
 from korbert.pretraining import PretrainingLoss
 
 SHARED = {"num_hidden_layers": 4, "layer_groups": 2}
@@ -31,8 +31,8 @@ def test_counted_operations_equal_those_of_a_training_step(architecture, changes
     batch |= {"pair_label": torch.tensor([0, 1, 0]), "nsp_count": torch.tensor(3)}
     with FlopCounterMode(display=False) as counter, torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
         PretrainingLoss()(model, batch)["loss"].backward()
-    full = flop_a_piece(config, length=12, label_share=1 / 6, scored=500)
+    full = flops_per_piece(config, length=12, label_share=1 / 6, scored=500)
     assert counter.get_total_flops() == pytest.approx(36 * sum(full.values()), rel=1e-6)
-    sampled = flop_a_piece(config, length=12, label_share=1 / 6, scored=50)
+    sampled = flops_per_piece(config, length=12, label_share=1 / 6, scored=50)
     assert sampled["encoder"] == full["encoder"]
     assert sampled["heads"] < full["heads"]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from korbert.modeling import PretrainingModel, QuestionAnsweringModel, init_encoder_from
-from korbert.modeling.embeddings import Embeddings, in_both
+from korbert.modeling.embeddings import Embeddings, occurs_in_both
 from korbert.modeling.rows import Rows
 from korbert.tokenization.vocabulary import FIRST_PIECE
 from tests.korbert.tiny import tiny_config
@@ -24,7 +24,7 @@ def test_in_both_marks_pieces_of_both_segments(pairs):
     ids = torch.tensor([piece for first, second in pairs for piece in [*first, *second]])
     segments = torch.tensor([number for pair in pairs for number, pieces in enumerate(pair) for _ in pieces])
     rows = Rows([len(first) + len(second) for first, second in pairs], CPU)
-    assert in_both(ids, rows, segments).tolist() == wanted
+    assert occurs_in_both(ids, rows, segments).tolist() == wanted
 
 
 @pytest.mark.parametrize("architecture", ["modern", "bert"])

@@ -6,7 +6,7 @@ from hypothesis.extra.numpy import arrays
 from pydantic import ValidationError
 
 from korbert.pretraining.objective_settings import MaskingSettings
-from korbert.pretraining.objectives.masking import choose_positions, hide, units_of
+from korbert.pretraining.objectives.masking import choose_positions, mask_pieces, units_of
 from tests.korbert.pretraining.conftest import rows_of
 
 
@@ -68,7 +68,7 @@ def test_rates_on_ten_thousand_rows(corpus, ids, unit):
 def test_hiding_touches_chosen_positions_alone(ids, input_ids, chosen, shares):
     shares_only = MaskingSettings(mask_share=shares[0], random_share=shares[1])
     before = input_ids.copy()
-    hidden = hide(input_ids, np.array(sorted(chosen), dtype=int), shares_only, ids, np.random.default_rng(0))
+    hidden = mask_pieces(input_ids, np.array(sorted(chosen), dtype=int), shares_only, ids, np.random.default_rng(0))
     others = sorted(set(range(20)) - chosen)
     assert np.array_equal(input_ids, before)
     assert np.array_equal(hidden[others], before[others])

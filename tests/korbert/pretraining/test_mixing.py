@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from korbert.errors import SettingsError
 from korbert.pretraining import Shards
-from korbert.pretraining.mixing import Mixture, permuted
+from korbert.pretraining.mixing import Mixture, permute
 from korbert.seeds import derived_seed
 from tests.korbert.pretraining.conftest import rows_of, write_shards
 
@@ -31,7 +31,7 @@ def source(shards, number):
 
 def test_without_shares_every_row_comes_once_however_they_are_drawn(mixed):
     (rows,) = order(mixed, {}, 1)
-    assert rows == [(0, number) for number in permuted(np.arange(55), 55, derived_seed(7, 0)).tolist()]
+    assert rows == [(0, number) for number in permute(np.arange(55), 55, derived_seed(7, 0)).tolist()]
     mixture = Mixture(mixed, mixed.edges[:-1], {"reviews": 0.5}, 7)
     assert [row for place in range(55) for row in mixture.rows(3, np.array([place]))] == mixture.rows(3, np.arange(55))
 
@@ -80,22 +80,22 @@ def test_rows_of_pretraining_follow_the_shares(corpus, fill):
 @settings(deadline=None)
 @given(size=st.integers(1, 3000), key=st.integers(0, 2**64 - 1))
 def test_a_permutation_reaches_every_position_once(size, key):
-    assert np.array_equal(np.sort(permuted(np.arange(size), size, key)), np.arange(size))
+    assert np.array_equal(np.sort(permute(np.arange(size), size, key)), np.arange(size))
 
 
 @settings(deadline=None)
 @given(size=st.integers(1, 10**12), key=st.integers(0, 2**64 - 1), place=st.floats(0, 1, exclude_max=True))
 def test_a_position_is_permuted_alone_as_among_others(size, key, place):
     position = int(place * size)
-    alone = permuted(np.array([position]), size, key)
-    among = permuted(np.array([0, position, size - 1]), size, key)
+    alone = permute(np.array([position]), size, key)
+    among = permute(np.array([0, position, size - 1]), size, key)
     assert 0 <= alone[0] < size
     assert alone[0] == among[1]
 
 
 def test_permutations_of_two_keys_share_no_order():
     size = 10_000
-    first, second = (permuted(np.arange(size), size, derived_seed("test", seed)) for seed in (0, 1))
+    first, second = (permute(np.arange(size), size, derived_seed("test", seed)) for seed in (0, 1))
     for walked in (first, second):
         assert abs(np.corrcoef(np.arange(size), walked)[0, 1]) < 0.04
         assert (np.abs(np.diff(walked)) == 1).mean() < 0.001

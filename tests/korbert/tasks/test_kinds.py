@@ -43,7 +43,7 @@ def learned(path, kind, **settings):
     """The rows of a file, and the task that learned from them."""
     section, kind_class = KINDS[kind].section_class(train=str(path), **settings), KINDS[kind].kind_class
     rows = read_rows(path, roles_of(kind_class, SimpleNamespace(several=settings.get("several")), part="train"))
-    return rows, kind_class.learned_from(rows, section)
+    return rows, kind_class.from_training_rows(rows, section)
 
 
 def test_a_short_name_of_a_kind_is_as_good_as_its_name_and_a_set_is_of_its_own_kind(tmp_path):

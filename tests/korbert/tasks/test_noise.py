@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from korbert.tasks.files import TaskRows
 from korbert.tasks.kinds import KINDS
-from korbert.tasks.noise import NOISE, SPACINGS, disturbing, moved, wrong_spaces
+from korbert.tasks.noise import NOISE, SPACINGS, map_spans, noise_function, wrong_spaces
 
 TEXT = "정말 재미있는 영화였다! 배우들의 연기가 좋았고, 2번 더 보고 싶다."
 ANY = st.text("가각힣ab1 .\n😀", max_size=40)
@@ -73,8 +73,8 @@ def test_labels_stay_on_their_letters_under_other_spaces(row, seed, name):
     """Of spans, of tags of characters, and of words."""
     rows = TaskRows([{"text": None, "tokens": None, "tags": None, "spans": None, **row}])
     section = KINDS["token-classification"].section_class(train="a.jsonl")
-    kind = KINDS["token-classification"].kind_class.learned_from(rows, section)
-    (given_row,), changed = rows, kind.disturbed(rows.rows[0], disturbing(name, random.Random(seed)))
+    kind = KINDS["token-classification"].kind_class.from_training_rows(rows, section)
+    (given_row,), changed = rows, kind.with_noise(rows.rows[0], noise_function(name, random.Random(seed)))
 
     def labelled(row):
         (text,), target = kind.texts(row), kind.target(row)
@@ -94,5 +94,5 @@ def test_one_key_or_one_final_consonant_differs_and_spans_keep_their_letters():
             if one != two:
                 assert sum(a == b for a, b in zip(before[:2], after[:2], strict=True)) == same
                 assert after[2:] == ("" if same == 2 else before[2:])
-    assert moved([(0, 2), (2, 3), (3, 5), (5, 5)], "가나 다라", "가 나다 라") == [(0, 3), (3, 3), (3, 6), (6, 6)]
-    assert moved([(0, 0), (0, 1)], " ", "") == [(0, 0), (0, 0)]
+    assert map_spans([(0, 2), (2, 3), (3, 5), (5, 5)], "가나 다라", "가 나다 라") == [(0, 3), (3, 3), (3, 6), (6, 6)]
+    assert map_spans([(0, 0), (0, 1)], " ", "") == [(0, 0), (0, 0)]

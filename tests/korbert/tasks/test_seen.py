@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from korbert.modeling import ClassificationModel
-from korbert.tasks.finetuning.seen import SeenEmbedding, learning_seen
+from korbert.tasks.finetuning.seen import SeenEmbedding, only_seen_embeddings
 from korbert.training.examples import Examples
 from korbert.training.scoring import model_inputs
 from tests.korbert.tiny import tiny_config
@@ -39,7 +39,7 @@ def train(model, examples):
 def test_the_same_weights_come_out(examples):
     plain, narrow = model_of(), model_of()
     train(plain, examples)
-    with learning_seen(narrow, examples):
+    with only_seen_embeddings(narrow, examples):
         assert len(narrow.encoder.token_weight) == len({0, *examples.input_ids.tolist()}) < 400
         train(narrow, examples)
     assert narrow.encoder.token_weight.shape == (900, 16)
@@ -51,7 +51,7 @@ def test_pieces_of_validation_texts_keep_their_vectors(examples):
     model = model_of()
     before = model.encoder.token_weight.detach().clone()
     other = {"input_ids": torch.tensor([[5, 700, 899, 6]])}
-    with torch.no_grad(), learning_seen(model, examples):
+    with torch.no_grad(), only_seen_embeddings(model, examples):
         inside = model.eval()(**other)
         model.encoder.embeddings.token.weight += 1
     after = model.encoder.token_weight.detach()
@@ -66,7 +66,7 @@ def test_pieces_of_validation_texts_keep_their_vectors(examples):
 def test_names_and_files_are_those_of_the_rest(examples):
     """Also after a failure, and of a frozen embedding."""
     model, whole, tokens = model_of(), model_of(), "encoder.embeddings.token.weight"
-    with learning_seen(model, examples):
+    with only_seen_embeddings(model, examples):
         assert list(model.state_dict()) == list(whole.state_dict())
         assert [name for name, _ in model.named_parameters()] == [name for name, _ in whole.named_parameters()]
         state = copy.deepcopy(model.state_dict())
@@ -74,9 +74,9 @@ def test_names_and_files_are_those_of_the_rest(examples):
         state[tokens] += 1
         model.load_state_dict(state)
     assert model.encoder.token_weight.equal(whole.encoder.token_weight + 1)
-    with pytest.raises(ZeroDivisionError), learning_seen(model, examples):
+    with pytest.raises(ZeroDivisionError), only_seen_embeddings(model, examples):
         raise ZeroDivisionError
     assert len(model.encoder.token_weight) == 900
     model.encoder.embeddings.token.weight.requires_grad_(False)
-    with learning_seen(model, examples):
+    with only_seen_embeddings(model, examples):
         assert len(model.encoder.token_weight) == 900

@@ -6,7 +6,7 @@ import torch
 
 from korbert.errors import ModelError
 from korbert.modeling import Encoder
-from korbert.modeling.heads import mean_of_pieces
+from korbert.modeling.heads import mean_pooling
 from korbert.tasks.finetuning.vectors import keep_vectors
 from korbert.training.examples import Examples
 from korbert.training.scoring import model_inputs
@@ -65,7 +65,7 @@ def test_pooled_ones_are_the_mean_or_the_first(tmp_path, pooling):
     batch = examples.batch(np.array([5, 30]))
     with torch.no_grad():
         direct = encoder.all_layers(**model_inputs(batch))[2]
-    wanted = direct[:, 0] if pooling == "first" else mean_of_pieces(direct, batch["attention_mask"])
+    wanted = direct[:, 0] if pooling == "first" else mean_pooling(direct, batch["attention_mask"])
     found = kept.all_layers(**model_inputs(batch), only=(2,))
     torch.testing.assert_close(found, wanted[None, :, None], atol=1e-5, rtol=1e-5)
 
@@ -120,6 +120,6 @@ def test_mean_and_deviation_are_numpys(tmp_path, pooling):
     batch = examples.batch(np.arange(40))
     with torch.no_grad():
         layer = encoder.all_layers(**model_inputs(batch))[3]
-    flat = layer[batch["attention_mask"].bool()] if pooling is None else mean_of_pieces(layer, batch["attention_mask"])
+    flat = layer[batch["attention_mask"].bool()] if pooling is None else mean_pooling(layer, batch["attention_mask"])
     assert np.allclose(mean[1], flat.numpy().mean(axis=0), atol=1e-5)
     assert np.allclose(deviation[1], flat.numpy().std(axis=0), atol=1e-5)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from korbert.errors import SettingsError
 from korbert.tokenization import Analyzer
-from korbert.tokenization.repair import MAX_RUN, cut_torn, is_torn
+from korbert.tokenization.repair import MAX_RUN, has_torn_words, split_torn
 
 TEXTS = [
     "학교에 간다.", "", " \n ", "첫 줄이다\n둘째 줄이다. 셋째 문장이다.", "하\u200d교에\r\n갔다", "\ud800",
@@ -178,8 +178,8 @@ def test_lines_around_a_torn_one_are_analysed_as_if_alone(analyzer):
 
 @pytest.mark.parametrize("text", NATURAL)
 def test_natural_spaces_are_kept(text):
-    assert not is_torn(text)
-    assert is_torn("정 말재 미있 는영화 였 다 또보 고 싶다")
+    assert not has_torn_words(text)
+    assert has_torn_words("정 말재 미있 는영화 였 다 또보 고 싶다")
 
 
 def test_invisible_characters_and_normal_forms_change_nothing(analyzer):
@@ -204,7 +204,7 @@ def test_any_text_has_spans_in_order(analyzer, texts):
 @pytest.mark.parametrize("length", [10, MAX_RUN, 5 * MAX_RUN])
 def test_torn_lines_are_cut_into_short_parts(length):
     line = spaced("영화가정말재미있었다" * (length // 10))
-    parts = list(cut_torn(line))
+    parts = list(split_torn(line))
     assert all(line[begin : begin + len(part)] == part and len(part) <= MAX_RUN for begin, part in parts)
     assert all(begin + len(part) <= other for (begin, part), (other, _) in pairwise(parts))
     assert "".join(part for _, part in parts).replace(" ", "") == line.replace(" ", "")

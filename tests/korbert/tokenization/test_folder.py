@@ -98,7 +98,7 @@ def test_another_kiwi_that_is_accepted_is_recorded(saved, tmp_path, monkeypatch)
 def test_recorded_sentences_tell_how_many_pieces_change(tiny_tokenizer, tmp_path):
     tokenizer = Tokenizer(*tiny_tokenizer.parts)
     assert tokenizer.compare_probe() is None
-    tokenizer.take_probe()
+    tokenizer.record_probe_encodings()
     tokenizer.save(tmp_path)
     loaded = Tokenizer.load(tmp_path)
     same = loaded.compare_probe()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from korbert.tokenization.repair import cut, repair
+from korbert.tokenization.repair import repair, split_line
 
 CHARS = [
     *"가각A1é漢\uf900 ㅋㅏᆫ"
@@ -77,7 +77,7 @@ def test_repaired_text_is_the_nfc_of_the_whole(text):
     ],
 )  # fmt: skip
 def test_long_lines_are_cut(line, lengths):
-    parts = list(cut(line))
+    parts = list(split_line(line))
     assert [len(part) for _, part in parts] == lengths
     assert "".join(part for _, part in parts) == line
     assert all(line[begin : begin + len(part)] == part for begin, part in parts)
@@ -85,6 +85,6 @@ def test_long_lines_are_cut(line, lengths):
 
 @pytest.mark.parametrize("cluster", ["\u1112\u1161\u11ab", "e\u0301\u0323", "👩🏽\u200d🚀", "❤\ufe0f\u200d🔥"])
 def test_runs_are_cut_between_characters(cluster):
-    parts = [part for _, part in cut(cluster * 1000)]
+    parts = [part for _, part in split_line(cluster * 1000)]
     assert len(parts) > 1
     assert all(part.startswith(cluster) and part.endswith(cluster) for part in parts)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from korbert.errors import CorpusError
-from korbert.training.feeding import fed
+from korbert.training.feeding import prefetch_batches
 
 Made = list[dict[str, Any]]
 
@@ -63,7 +63,7 @@ def slow(seconds: float, step: int) -> Made:
 
 def main() -> None:
     """`python makers.py FOLDER`: notes the processes of two workers in FOLDER/pids, then waits to be killed."""
-    with fed(partial(slow, 0.01), range(10**6), workers=2) as steps:
+    with prefetch_batches(partial(slow, 0.01), range(10**6), workers=2) as steps:
         pids = [next(steps)[1][0]["pid"] for _ in range(2)]
         partial_file = Path(sys.argv[1]) / "pids.partial"
         partial_file.write_text(" ".join(map(str, pids)))

@@ -17,7 +17,7 @@ import torch
 
 from korbert.errors import CorpusError, KorbertError
 from korbert.pretraining import Phase, in_phases
-from korbert.training.feeding import fed
+from korbert.training.feeding import prefetch_batches
 from tests.korbert.pretraining.conftest import like_a_corpus, rows_of, write_shards
 from tests.korbert.training import makers
 from tests.running import is_alive, wait_until
@@ -49,7 +49,7 @@ def same(one, other):
 
 @pytest.mark.parametrize(("workers", "steps"), [(0, range(14)), (2, range(3, 14))])
 def test_threads_and_processes_make_the_same_batches(batches, workers, steps):
-    with fed(batches, steps, workers=workers) as made:
+    with prefetch_batches(batches, steps, workers=workers) as made:
         received = list(made)
     assert [step for step, _, _ in received] == list(steps)
     for step, micro_batches, waited in received:
@@ -59,7 +59,7 @@ def test_threads_and_processes_make_the_same_batches(batches, workers, steps):
 
 def test_a_thread_is_one_step_ahead_and_no_further():
     made = []
-    with fed(lambda step: made.append(step) or [], range(2, 6)) as walk:
+    with prefetch_batches(lambda step: made.append(step) or [], range(2, 6)) as walk:
         assert next(walk)[0] == 2
         time.sleep(0.05)
         assert made == [2, 3]
@@ -78,7 +78,7 @@ def test_an_early_end_leaves_no_process_and_no_open_file(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")  # of a worker, whose rows need but one
     resource_tracker.ensure_running()  # Python opens it once and keeps it
     before = open_files()
-    with fed(makers.numbered, range(3, 10**9), workers=2) as walk:
+    with prefetch_batches(makers.numbered, range(3, 10**9), workers=2) as walk:
         received = [next(walk) for _ in range(5)]
         assert len(multiprocessing.active_children()) == 2
     assert not multiprocessing.active_children()
@@ -90,7 +90,7 @@ def test_an_early_end_leaves_no_process_and_no_open_file(monkeypatch):
 
 
 def test_workers_that_abort_as_they_exit_lose_nothing():
-    with fed(makers.aborting, range(3), workers=2) as walk:
+    with prefetch_batches(makers.aborting, range(3), workers=2) as walk:
         assert [step for step, _, _ in walk] == [0, 1, 2]
     assert not multiprocessing.active_children()
 
@@ -103,7 +103,7 @@ def test_workers_that_abort_as_they_exit_lose_nothing():
     ],
 )
 def test_an_error_in_a_worker_is_raised_as_it_is(make, kind, text):
-    with pytest.raises(kind, match=re.escape(text)) as raised, fed(make, range(5), workers=1) as walk:
+    with pytest.raises(kind, match=re.escape(text)) as raised, prefetch_batches(make, range(5), workers=1) as walk:
         list(walk)
     assert type(raised.value) is kind
     assert str(raised.value) == text
@@ -113,7 +113,10 @@ def test_an_error_in_a_worker_is_raised_as_it_is(make, kind, text):
 
 def test_a_dying_worker_is_reported_in_one_line():
     line = r"^a process that makes rows was killed \(SIGKILL\): if nobody did that, memory ran out, .* resumes$"
-    with pytest.raises(KorbertError, match=line), fed(partial(makers.dying, 3), range(9), workers=1) as walk:
+    with (
+        pytest.raises(KorbertError, match=line),
+        prefetch_batches(partial(makers.dying, 3), range(9), workers=1) as walk,
+    ):
         list(walk)
     assert not multiprocessing.active_children()
 
@@ -136,7 +139,7 @@ def test_workers_die_with_a_parent_that_is_killed(tmp_path):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 @pytest.mark.parametrize("workers", [0, 1])
 def test_batches_for_a_gpu_are_in_locked_memory(batches, workers):
-    with fed(batches, range(2), workers=workers, pin=True) as walk:
+    with prefetch_batches(batches, range(2), workers=workers, pin=True) as walk:
         for step, micro_batches, _ in walk:
             assert all(same(one, other) for one, other in zip(micro_batches, batches(step), strict=True))
             assert all(batch["input_ids"].is_pinned() for batch in micro_batches)

@@ -11,18 +11,18 @@ TEXTS = ["정말 재미있다", "시간이 <아깝다>", "최고의 연기", "�
 SHARED = {"metrics": ("accuracy",), "max_length": 32}
 
 
-def labels(*predicted, texts=TEXTS, disturbed=()):
+def labels(*predicted, texts=TEXTS, with_noise=()):
     rows = [
         {"text": text, "label": label, "prediction": {"label": own, "probabilities": {own: 0.75}}}
         for text, label, own in zip(texts, "좋나좋나", predicted, strict=True)
     ]
     right = sum(row["label"] == row["prediction"]["label"] for row in rows) / 4
-    return Evaluation({"accuracy": right}, {"accuracy": (0.25, 1.0)}, rows, dict(disturbed), ())
+    return Evaluation({"accuracy": right}, {"accuracy": (0.25, 1.0)}, rows, dict(with_noise), ())
 
 
-def numbers(*predicted, disturbed=()):
+def numbers(*predicted, with_noise=()):
     rows = [{"text": TEXTS[at], "score": 1.0, "prediction": own} for at, own in enumerate(predicted)]
-    return Evaluation({"pearson": None}, {"pearson": None}, rows, dict(disturbed), ())
+    return Evaluation({"pearson": None}, {"pearson": None}, rows, dict(with_noise), ())
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def moods():
 
 def test_rows_that_noise_makes_wrong_or_right_are_shown(moods):
     close = ["".join(text.split()) for text in TEXTS]
-    found = labels(*"좋나나나", disturbed={"no spaces": labels(*"좋좋좋나", texts=close)})
+    found = labels(*"좋나나나", with_noise={"no spaces": labels(*"좋좋좋나", texts=close)})
     wrong, right = noise.changes(moods, found)
     assert wrong.title == "without spaces · wrong here alone · 1 of 4 rows"
     assert right.title == "without spaces · right here alone · 1 of 4 rows"
@@ -44,7 +44,7 @@ def test_rows_that_noise_makes_wrong_or_right_are_shown(moods):
 
 def test_graded_predictions_are_closer_or_further():
     kind = KINDS["regression"].kind_class(mean=0, deviation=1, **SHARED | {"metrics": ("pearson",)})
-    found = numbers(1.0, 2.0, 1.5, disturbed={"emoji": numbers(1.5, 3.5, 1.5), "laughter": numbers(1.0, 2.0, 1.0)})
+    found = numbers(1.0, 2.0, 1.5, with_noise={"emoji": numbers(1.5, 3.5, 1.5), "laughter": numbers(1.0, 2.0, 1.0)})
     worse, better = noise.changes(kind, found)
     assert worse.title == "emoji added · nearer as they are · 2 of 3 rows"
     assert [entry.text for entry in worse.entries] == [TEXTS[1], TEXTS[0]]  # the largest difference first
@@ -52,7 +52,7 @@ def test_graded_predictions_are_closer_or_further():
 
 
 def test_a_page_has_scores_with_intervals_in_either_language(moods, tmp_path, monkeypatch):
-    found = labels(*"좋나나나", disturbed={"no spaces": labels(*"좋좋좋나")})
+    found = labels(*"좋나나나", with_noise={"no spaces": labels(*"좋좋좋나")})
     text = noise.write_page(tmp_path / "sure.html", "mood", moods, found).read_text(encoding="utf-8")
     assert text.count("75.0\u00a0% (25.0 to 100.0") == 4
     assert "시간이 &lt;아깝다&gt;" in text
@@ -63,8 +63,8 @@ def test_a_page_has_scores_with_intervals_in_either_language(moods, tmp_path, mo
     rows = [{"text": "영화", "spans": [[0, 2, "것"]], "prediction": [[0, 2, "것"]]}]
     moved = [{"text": "영 화", "spans": [[0, 3, "것"]], "prediction": []}]
     none = {"entity_f1": None}
-    disturbed = {"all spaces": Evaluation({"entity_f1": 0.0}, none, moved, {}, ())}
-    of_tagger = Evaluation({"entity_f1": 1.0}, none, rows, disturbed, ())
+    with_noise = {"all spaces": Evaluation({"entity_f1": 0.0}, none, moved, {}, ())}
+    of_tagger = Evaluation({"entity_f1": 1.0}, none, rows, with_noise, ())
     monkeypatch.setenv("KORBERT_LANG", "ko")
     text = noise.write_page(tmp_path / "sure.html", "것", tagger, of_tagger).read_text(encoding="utf-8")
     assert "얼마나 믿을 수 있나?" in text

@@ -42,9 +42,9 @@ def _joined(texts):
     return [" ".join(text) for text in texts]
 
 
-def _of_two(first, second, learned_from):
+def _of_two(first, second, from_training_rows):
     """The features of pairs, dense."""
-    vectorizer = _vectorizer().fit(learned_from)
+    vectorizer = _vectorizer().fit(from_training_rows)
     a, b = (vectorizer.transform(side).toarray() for side in (first, second))
     return np.hstack([a, b, np.abs(a - b), 1 - paired_cosine_distances(a, b)[:, None]])
 

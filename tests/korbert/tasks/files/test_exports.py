@@ -180,7 +180,7 @@ ARTICLES = [
 def test_questions(tmp_path, article):
     kind, rows = read(written(tmp_path, "a.json", {"version": "1", "data": [article]}))
     assert kind == "question-answering"
-    task = KINDS[kind].kind_class.learned_from(rows, KINDS[kind].section_class(train="a"))
+    task = KINDS[kind].kind_class.from_training_rows(rows, KINDS[kind].section_class(train="a"))
     assert [task.target(row) for row in rows] == [[{"text": "배", "start": 20}], []]
     assert not rows.dropped
 

@@ -134,7 +134,7 @@ def test_an_empty_answer_is_none(tmp_path, answers):
     records = ({"context": "배와 배", "question": "무엇?", "answers": one} for one in (answers, "배"))
     rows = read_rows(_jsonl(tmp_path, *records), READING)
     entry = KINDS["question-answering"]
-    assert entry.kind_class.learned_from(rows, entry.section_class(train="a")).unanswerable
+    assert entry.kind_class.from_training_rows(rows, entry.section_class(train="a")).unanswerable
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_every_row_is_read_and_all_that_is_right_scores_1(korbert_data, name):
     official = sum(known.size[part] for part in files_at_hand(known, korbert_data)) - MISSING.get(name, 0)
     assert len(places) == len(set(places)) == sum(map(len, given)) == official - dropped
 
-    kind = entry.kind_class.learned_from(parts.train, entry.section_class(set=name, metrics=known.metrics))
+    kind = entry.kind_class.from_training_rows(parts.train, entry.section_class(set=name, metrics=known.metrics))
     targets = [kind.target(row) for row in parts.test]
     assert all(text.strip() for row in parts.test for text in kind.texts(row))
     scores = kind.scores(parts.test.rows, [PREDICTION[known.kind](target) for target in targets])
