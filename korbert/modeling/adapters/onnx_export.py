@@ -116,7 +116,7 @@ def graph_of(encoder: Encoder, bits: int = 32, *, vectors_given: bool = False) -
     Inputs are (B, T) int64: input_ids, attention_mask, and token_type_ids and boundaries if the encoder needs them.
     The output `hidden` is (B, T, D) float32; vectors at padding positions are undefined.
     bits: 8 quantizes matrix products: weights now, with a scale per output, and inputs at run time, with one per piece.
-    vectors_given: leaves the table of piece embeddings out; a further input `vectors`, (B, T, E) float32, has their rows.
+    vectors_given: leaves the table of piece embeddings out; a further input `vectors`, (B, T, E) float32, has the rows.
     """
     config = encoder.config
     graph = _Graph(bits)
