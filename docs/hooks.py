@@ -1,7 +1,8 @@
 """MkDocs hooks: tables and help texts from the code, and pages from files outside docs/, so that no page repeats them.
 
-- In a page, `<!-- settings: clean -->` becomes a table of the keys of that section, from its pydantic fields;
-  `<!-- commands -->` becomes the help of each command, from click; `<!-- names -->` the public names of `korbert`.
+- In a page, `<!-- settings -->` becomes a table of keys for each stage, from its pydantic fields, and
+  `<!-- settings: tasks -->` that of one section; `<!-- stages -->` the Korean table of the stages, from their help;
+  `<!-- commands -->` the help of each command, from click; `<!-- names -->` the public names of `korbert`.
 - Files outside docs/ (PAGES) become pages. Links are written as for a reader of the repository and converted here.
 """
 
@@ -19,6 +20,7 @@ from typing import Any
 import click
 from pydantic import BaseModel
 
+from korbert.messages import Message, in_language
 from korbert.pipelines.cli import cli
 from korbert.pipelines.recipes.loading import model_in
 from korbert.pipelines.stages.table import STAGES
@@ -48,7 +50,7 @@ TABS = {  # tabs of the site, in order -> their Korean titles
 OF_TASKS = {"nsmc": "classification", "korquad": "question-answering"}  # stage -> the kind of task whose keys it has
 
 _LINK = re.compile(r"(?<=\]\()([^)#\s:]+)(?=[)#])")
-_MARK = re.compile(r"^<!-- (settings|commands|names)(?:: (\w+))? -->$", re.MULTILINE)
+_MARK = re.compile(r"^<!-- (settings|stages|commands|names)(?:: (\w+))? -->$", re.MULTILINE)
 
 
 # --- events of MkDocs ---
@@ -89,8 +91,10 @@ def _language(page: Any) -> str:
 
 def _known(what: str, section: str | None) -> str:
     """The Markdown that replaces a mark."""
-    if section:
-        return "\n".join(('<div class="keys" markdown>\n', *settings_table(section), "\n</div>"))
+    if what == "settings":
+        return _keys_of(section) if section else settings_of_stages()
+    if what == "stages":
+        return "\n".join(korean_stages())
     return "\n\n".join(commands() if what == "commands" else public_names())
 
 
@@ -102,6 +106,16 @@ def _link(target: str, source: str, page: str) -> str:
 
 
 # --- settings ---
+
+
+def settings_of_stages() -> str:
+    """A part of a page for each stage: its name, its purpose and its keys."""
+    parts = [(name, _plain(stage.help.summary), _keys_of(name)) for name, stage in STAGES.items()]
+    return "\n\n".join(f"## {name}\n\n{purpose}\n\n{keys}" for name, purpose, keys in parts)
+
+
+def _keys_of(section: str) -> str:
+    return "\n".join(('<div class="keys" markdown>\n', *settings_table(section), "\n</div>"))
 
 
 def settings_table(section: str) -> Iterator[str]:
@@ -160,6 +174,15 @@ def _rows_of_kinds() -> list[tuple[str, str, str]]:
 
 
 # --- commands and Python ---
+
+
+def korean_stages() -> Iterator[str]:
+    """The lines of a Korean table of the stages."""
+    yield from ("| 단계 | 입력 | 출력(`artifacts/레시피/단계/`) | 예 |", "|---|---|---|---|")
+    for stage in STAGES.values():
+        _, reads, writes, _ = str(stage.help).split("\n\n")
+        cells = (_plain(in_language(Message(paragraph), "ko")) for paragraph in (reads, writes))
+        yield f"| `{stage.name}` | {' | '.join(cells)} | `{stage.help.example}` |"
 
 
 def commands() -> Iterator[str]:

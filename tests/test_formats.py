@@ -45,7 +45,20 @@ def test_every_setting_is_described(section):
     rows = [re.fullmatch(r"\| `(.+?)` \| (.+?) \| (.*) \|", line) for line in [*hooks.settings_table(section)][2:]]
     assert rows
     assert [row[1] for row in rows if not row[3]] == []
-    assert f"<!-- settings: {section} -->" in (ROOT / "docs" / "settings.md").read_text(encoding="utf-8").splitlines()
+
+
+def test_the_page_of_settings_has_all_sections():
+    marks = {"<!-- settings -->", "<!-- settings: tasks -->"}
+    assert marks <= {*(ROOT / "docs" / "settings.md").read_text(encoding="utf-8").splitlines()}
+    headings = re.findall(r"^## (.+)$", hooks.settings_of_stages(), re.MULTILINE)
+    assert headings == [*STAGES]
+
+
+def test_the_korean_guide_has_all_stages():
+    assert "<!-- stages -->" in (ROOT / "docs" / "ko" / "guide.md").read_text(encoding="utf-8").splitlines()
+    rows = [*hooks.korean_stages()][2:]
+    assert [row.split("`")[1] for row in rows] == [*STAGES]
+    assert all(re.search("[가-힣]", row) for row in rows)
 
 
 def test_tables_of_settings_open_what_is_inside():

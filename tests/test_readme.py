@@ -89,7 +89,8 @@ def test_the_new_recipe_of_the_readme_is_one(page, here, command):
 
     recipe = loading.load(str(path))
     assert recipe.name == path.stem
-    assert {stage for stage in STAGES if recipe.section(stage) is None} == {"nsmc", "korquad"}
+    optional = {name for name, stage in STAGES.items() if stage.optional}
+    assert {stage for stage in STAGES if recipe.section(stage) is None} == optional - {"pretrain"}
     text = path.read_text(encoding="utf-8")
     path.write_text(re.sub(r"^# (?=\[|\w+ = )", "", text, flags=re.MULTILINE), encoding="utf-8")  # the rest of it
     recipe = loading.load(str(path))
@@ -118,7 +119,8 @@ def test_both_readmes_show_the_same():
 def test_every_command_is_shown_at_work(korean):
     pages = [page for page in DOCS if page.startswith("docs/ko/") == korean]
     named = {line.split()[1] for page in pages for line in shell_lines(page) if line.startswith("korbert ")}
-    assert set(cli.commands) - named <= {"report"}  # its own --help says enough
+    generated = {*STAGES, "report"}  # the help of a stage has an example, and the pages of both languages show it
+    assert set(cli.commands) - named <= generated
 
 
 @pytest.mark.parametrize("page", ["docs/architecture.md", "docs/ko/guide.md"])

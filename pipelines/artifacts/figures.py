@@ -41,8 +41,7 @@ _LABELS: dict[str, Message] = {key: Message(words) for key, words in _NAMES["lab
 for _key, _objective in OBJECTIVES.items():
     _LABELS[f"{_key}_loss"] = Message("{objective} loss", objective=_objective)
     _LABELS[f"{_key}_accuracy"] = Message("{objective} accuracy", objective=_objective)
-_DECIMALS = dict.fromkeys(("pearson", "spearman", "mae", "teacher_cosine"), 3)
-_DECIMALS |= {"pieces_per_morpheme": 2, "pieces_per_eojeol": 2}
+_DECIMALS: dict[str, int] = _NAMES["decimals"]
 _PERCENT_DECIMALS = {"byte_share": 2}  # 1 for all other shares
 _ENCODERS = ("pretrained", "scratch")
 _UNTUNED = "-untuned"  # of the name of an encoder before training

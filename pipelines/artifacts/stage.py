@@ -110,6 +110,7 @@ class Stage:
     derive: fills in settings that depend on those of earlier stages, before validation. check: raises ValueError if
         its settings contradict those of other stages (name -> settings, of those in the recipe).
     page: a module with `figures(artifact)` and `story(artifact)`; "" for the default page.
+    count_labels: key of `counts` -> its display name on the page; figures.toml has those of the others.
     products: name -> a file of the artifact, listed below the table of results.
     preview: "module:function" of `--preview N`, (pipeline, N) -> None.
     inspect: "module:function", (pipeline) -> None, for checks before any stage runs.
@@ -134,6 +135,7 @@ class Stage:
     derive: Callable[[JsonObject, Sections], None] = lambda section, others: None
     check: Callable[[Any, Sections], None] = lambda settings, others: None
     page: str = ""
+    count_labels: Mapping[str, str] = field(default_factory=dict)
     products: Mapping[str, str] = field(default_factory=dict)
     preview: str = ""
     inspect: str = ""

@@ -32,6 +32,9 @@ def short_recipe(begin: str = "", folder: Path = Path()) -> str:
     """
     template = SHIPPED / "template"
     recipe = (template / "short.toml").read_text(encoding="utf-8")
+    for stage in STAGES.values():
+        if stage.optional and f"[{stage.name}]" not in recipe:
+            recipe += f"\n# [{stage.name}]  # {stage.help.summary}\n"
     if not begin:
         return recipe
     # A model below the recipe's folder is named relative to it: both may move together.

@@ -18,6 +18,7 @@ STAGES["tally"] = Stage(
     "tally", 1, "tally:Settings", "tally:run",
     Help("Documents -> their number of words.", "the documents of clean", "words.json", "korbert tally mine.toml"),
     "How many words there are", reads=("clean",), optional=True, page="tally",
+    count_labels={"words": "number of words"},
 )
 
 from korbert.pipelines.cli import run_command
@@ -92,4 +93,6 @@ def test_a_new_stage_is_one_entry(folder):
     index = (made / "index.html").read_text(encoding="utf-8")
     for text in ("How many words there are", "words in the corpus", 'href="tally/report.html"'):
         assert text in index
-    assert "Words of the documents" in (folder / "artifacts/mine/tally/report.html").read_text(encoding="utf-8")
+    page = (folder / "artifacts/mine/tally/report.html").read_text(encoding="utf-8")
+    assert "Words of the documents" in page
+    assert "number of words" in page

@@ -120,7 +120,10 @@ def origins(artifact: Artifact) -> list[TableElement]:
         for file in of_role:
             digest = file["version"] if "version" in file else file["sha256"]  # a version if remote
             files.append((role, str(file["name"]), formatting.megabytes(file["size"]), str(digest)[:_DIGEST_CHARS]))
-    counts, numerics = ([(label(key), text) for key, text in _flat(record[part])] for part in ("counts", "numerics"))
+    entry = stage_named(artifact.stage)
+    names = entry.count_labels if entry else {}
+    counts = [(names.get(key) or label(key), text) for key, text in _flat(record["counts"])]
+    numerics = [(label(key), text) for key, text in _flat(record["numerics"])]
     tables = (
         TableElement(Message("Counts"), ("", ""), counts, "lr"),
         TableElement(
