@@ -39,7 +39,7 @@ __all__ = ["TextClassifier", "TextRegressor", "TextVectorizer"]
 _Model = Model | str
 
 
-class _OfTexts(base.BaseEstimator):
+class _TextEstimator(base.BaseEstimator):
     """An estimator whose X are texts, not numbers."""
 
     def __sklearn_tags__(self) -> Any:
@@ -49,7 +49,7 @@ class _OfTexts(base.BaseEstimator):
         return tags
 
 
-class _Learning(_OfTexts):
+class _FineTunedEstimator(_TextEstimator):
     """A model fine-tuned on X and y, with the parameters that TextClassifier explains."""
 
     _kind: str
@@ -98,7 +98,7 @@ class _Learning(_OfTexts):
         return list(self.model_.predict([row if len(row) == 2 else row[0] for row in rows]))
 
 
-class TextClassifier(base.ClassifierMixin, _Learning):
+class TextClassifier(base.ClassifierMixin, _FineTunedEstimator):
     """A label for each text or pair of texts.
 
         >>> texts = ["정말 재미있는 영화", "시간이 아깝다", "또 보고 싶다", "지루했다"]
@@ -109,7 +109,7 @@ class TextClassifier(base.ClassifierMixin, _Learning):
     Args:
         model: The model to begin with: its name, its folder, or itself.
         epochs: The most epochs; the best is kept. None: as `korbert finetune`, and so are the next two.
-        learning_rate: Of the training, at its highest.
+        learning_rate: Peak learning rate.
         features: Layers of the frozen encoder to train a head on, such as "last"; None: all weights are trained.
         validation_share: Share of the rows that selects the epoch.
         settings: Any other setting of a recipe's task, by its name.
@@ -151,7 +151,7 @@ class TextClassifier(base.ClassifierMixin, _Learning):
         return np.asarray(self.classes_[best])
 
 
-class TextRegressor(base.RegressorMixin, _Learning):
+class TextRegressor(base.RegressorMixin, _FineTunedEstimator):
     """A number for each text or pair of texts. Parameters are those of TextClassifier.
 
         >>> pairs = [("비가 온다", "비가 내린다"), ("비가 온다", "밥을 먹는다")] * 5
@@ -179,8 +179,8 @@ class TextRegressor(base.RegressorMixin, _Learning):
         return np.array(self._results(X), dtype=np.float64)
 
 
-class TextVectorizer(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin, _OfTexts):
-    """The vector of each text, of length 1, as Model.embed makes it.
+class TextVectorizer(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin, _TextEstimator):
+    """Embeds each text with Model.embed; by default vectors have length 1.
 
         >>> korbert.sklearn.TextVectorizer(pooling="max").fit_transform(["비가 온다", "밥을 먹는다"]).shape
         (2, 256)
@@ -190,7 +190,7 @@ class TextVectorizer(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin
         layer: As in Model.embed, and so are the next three; None: the model's default.
         pooling: How the vectors of pieces become that of the text.
         normalize: Whether vectors have length 1; False: as they are pooled.
-        size: Leading numbers to keep.
+        size: Number of leading dimensions to keep; None: all.
         batch_size: Texts at once in the model.
         device: "auto", "cpu" or "cuda".
 

@@ -53,7 +53,7 @@ from korbert.pipelines.recipes import loading
 from korbert.pipelines.stages.pretrain import ShardRows
 from korbert.pipelines.stages.stage_settings import PretrainStage
 from korbert.pretraining import PretrainingLoss, SpecialIds, evaluate, heldout_batches
-from korbert.system.durable import read_json, write_json, write_whole
+from korbert.system.durable import read_json, write_bytes_atomically, write_json
 from korbert.system.processes import die_with_parent
 from korbert.system.processor import processor_name
 from korbert.tokenization import Tokenizer
@@ -317,7 +317,7 @@ def main() -> None:
         bench.score(ways, tasks)
     if "table" in steps:
         said = table(bench)
-        write_whole(bench.root / "trials.md", said.encode())
+        write_bytes_atomically(bench.root / "trials.md", said.encode())
         picture(bench, bench.root / "trials.svg")
         print(said, end="")
 

@@ -1,4 +1,7 @@
-"""Normalization, once: NFC, no invisible characters, plain spaces and line feeds. Words and jamo stay as they are."""
+"""Normalizes text to NFC: control and invisible characters and HTML go, white space and long repetitions are reduced.
+
+Words stay as they are. Of repeated characters, only jamo and punctuation are shortened.
+"""
 
 import html
 import re
@@ -14,7 +17,7 @@ _HANGUL = "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
 # Joiners have a meaning inside emoji and in Indic and Persian words; next to Hangul they are noise.
 _JOINERS_BESIDE_HANGUL = re.compile(f"(?<=[{_HANGUL}])[\u200c\u200d]+|[\u200c\u200d]+(?=[{_HANGUL}])")
 _ZERO_WIDTH = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb]")
-_UNSEEN = re.compile(
+_CONTROL_OR_INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )  # any of these
 _SPACES = re.compile(r" [^\S\n]+|[^\S\n ][^\S\n]*")  # all but a single plain space
@@ -41,13 +44,13 @@ _MAX_ROUNDS = 16
 
 
 def normalize(text: str, settings: NormalizeSettings) -> str:
-    """The text in NFC, normalized as the settings say. Idempotent.
+    """Returns the text in NFC, normalized according to the settings. Idempotent unless max_repeats is 1.
 
     Never NFKC, which would turn ㅋ into another character and full-width letters into narrow ones.
     """
     for _ in range(_MAX_ROUNDS):
         text = unicode_normalize("NFC", text)
-        if _UNSEEN.search(text):
+        if _CONTROL_OR_INVISIBLE.search(text):
             text = _LINE_ENDS.sub("\n", text)
             if settings.control:
                 text = _CONTROL.sub("", text)

@@ -112,13 +112,15 @@ def spans(text: str) -> list[tuple[int, int, str]]:
 
 def is_resident_number(match: re.Match[str], before: str) -> bool:
     """Whether date and check digit are valid, or the date alone if the text calls it a resident number."""
-    year, month, day, kind = (int(match[group]) for group in (1, 2, 3, 4))
-    year += 2000 if kind in (3, 4, 7, 8) else 1900
+    year, month, day, century_digit = (int(match[group]) for group in (1, 2, 3, 4))
+    year += 2000 if century_digit in (3, 4, 7, 8) else 1900
     if not (1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1] and year <= _LATEST_BIRTH):
         return False
     digits = _digits(match)
-    rest = sum(digit * weight for digit, weight in zip(digits, (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5), strict=False)) % 11
-    checks = {(11 - rest) % 10} | ({(13 - rest) % 10} if kind >= 5 else set())
+    remainder = (
+        sum(digit * weight for digit, weight in zip(digits, (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5), strict=False)) % 11
+    )
+    checks = {(11 - remainder) % 10} | ({(13 - remainder) % 10} if century_digit >= 5 else set())
     return digits[-1] in checks or _RESIDENT_SAID.search(before) is not None
 
 

@@ -22,7 +22,7 @@ from pydantic import BaseModel
 
 from korbert.errors import ArtifactError, CorpusError
 from korbert.messages import Message
-from korbert.system import installed_version, read_object, sha256_of, sync, write_aside, write_whole
+from korbert.system import installed_version, read_object, sha256_of, sync, write_atomically, write_bytes_atomically
 
 ROW_GROUP_ROWS = 1 << 10  # of texts: `analyze` reads only the row groups of its slice
 
@@ -88,7 +88,7 @@ def unfinished(parts: Collection[OutputPart]) -> tuple[list[OutputPart], Counter
             totals.update(counts)
     for work in {part.record.parent for part in parts}:
         work.mkdir(parents=True, exist_ok=True)
-        write_whole(work / "parts", f"{len(parts)}\n".encode())
+        write_bytes_atomically(work / "parts", f"{len(parts)}\n".encode())
     return pending, totals
 
 
@@ -96,7 +96,7 @@ def written_aside(path: Path, write: Callable[[IO[bytes]], object], output: Path
     """Calls `write` with a new file in the scratch folder of `output`, syncs it, and renames it to `path`."""
     scratch = output / "work" / "writing"
     scratch.mkdir(parents=True, exist_ok=True)
-    write_aside(path, write, scratch=scratch)
+    write_atomically(path, write, scratch=scratch)
     sync(path.parent)
     return path
 

@@ -17,7 +17,7 @@ from korbert.corpus.execution.workers import Outcome, RecordUnit, Workers, run_u
 from korbert.corpus.questions.making import Made, Maker, paragraphs
 from korbert.corpus.readers import Chunk, chunks, count_records, rows
 from korbert.records import File
-from korbert.system import read_object, track, write_whole
+from korbert.system import read_object, track, write_bytes_atomically
 from korbert.tokenization import Analyzer
 
 _PART_BYTES = MIB // 4
@@ -128,7 +128,7 @@ def _write(outcome: Outcome[_Unit, tuple[list[ParagraphQuestions], Counter[str]]
     for piece_asked, piece_counts in outcome.results:
         asked += [(each.place, each.paragraph, each.questions) for each in piece_asked]
         counts.update(piece_counts)
-    write_whole(outcome.unit.finished, json.dumps({"asked": asked, "counts": counts}).encode())
+    write_bytes_atomically(outcome.unit.finished, json.dumps({"asked": asked, "counts": counts}).encode())
 
 
 def _ask(unit: _Unit) -> tuple[list[ParagraphQuestions], Counter[str]]:

@@ -67,16 +67,16 @@ def numbers(sentence: Sentence) -> Iterator[AnswerCandidate]:
             if after.start == end:
                 yield AnswerCandidate("얼마", start, end, start, last, "얼마", predicate, particle)
             continue
-        word = f"{match['ordinal'] or ''}몇 {match['unit']}"
-        candidate = AnswerCandidate("몇", start, end, start, end, word, predicate)
+        question_phrase = f"{match['ordinal'] or ''}몇 {match['unit']}"
+        candidate = AnswerCandidate("몇", start, end, start, end, question_phrase, predicate)
         if after.form == "의" and (counted := _counted(sentence, following)):
             # A number can leave its place unless modified or after a bare noun (대표자 56인의 서명을).
             last, noun, particle = counted
             before = sentence.morph(sentence.at(start) - 1).tag
-            head = noun if before in ("", "JX", "JKS", "JKO", "JKB", "EC", "SP") else ""
-            word_with_noun = f"{word}의 {noun}"
+            asked_noun = noun if before in ("", "JX", "JKS", "JKO", "JKB", "EC", "SP") else ""
+            with_noun = f"{question_phrase}의 {noun}"
             candidate = AnswerCandidate(
-                "몇", start, end, start, last, word_with_noun, predicate, particle, head, asked=word
+                "몇", start, end, start, last, with_noun, predicate, particle, asked_noun, asked=question_phrase
             )
         yield candidate
 

@@ -32,8 +32,9 @@ def export(model_folder: str | Path, folder: str | Path) -> None:
     """Writes `folder` for `transformers`, without that package.
 
     SettingsError for a folder that holds anything, lies in the model, or cannot be made. ModelError if nothing in
-    `transformers` computes the same as the model. The next sentence head of a `modern` model is left out: ModernBERT
-    has none.
+    `transformers` computes the same as the model, or if its encoder is one of `transformers` already. Heads of
+    pretraining without a counterpart there are left out: next sentence of `modern` and detection models, and span
+    selection of all.
     """
     folder = Path(folder)
     with new_folder(folder, Path(model_folder)) as new:
@@ -43,12 +44,14 @@ def export(model_folder: str | Path, folder: str | Path) -> None:
                 "{model_folder}: is of transformers already: export writes only encoders of korbert",
                 model_folder=model_folder,
             )
-        own = model.config
-        config = _config(model, own)
+        encoder_config = model.config
+        config = _config(model, encoder_config)
         task = read_config(model_folder).get("task") or {}  # what the model was trained for
-        length = task.get("max_length") or own.max_position_embeddings
+        length = task.get("max_length") or encoder_config.max_position_embeddings
         write_json(new / "config.json", config)
-        (new / "model.safetensors").write_bytes(serialize(to_transformers(model.state_dict(), own, model.kind)))
+        (new / "model.safetensors").write_bytes(
+            serialize(to_transformers(model.state_dict(), encoder_config, model.kind))
+        )
         if "auto_map" in config:
             (new / _MODEL_FILE).write_bytes(Path(__file__).with_name(_MODEL_FILE).read_bytes())
         if isinstance(model, EmbeddingModel):
@@ -65,9 +68,9 @@ def export(model_folder: str | Path, folder: str | Path) -> None:
         (new / _TOKENIZER_FILE).write_text(source[:start] + inlined, encoding="utf-8")
 
         inputs = ["input_ids"]
-        if own.type_vocab_size or own.overlap_embedding:
+        if encoder_config.type_vocab_size or encoder_config.overlap_embedding:
             inputs.append("token_type_ids")
-        if own.boundary_embedding:
+        if encoder_config.boundary_embedding:
             inputs.append("boundaries")
         tokenizer_config: JsonObject = {
             "tokenizer_class": "KorbertTokenizer",

@@ -126,7 +126,7 @@ class _OnEncoder(nn.Module):
     ) -> Any:
         """As that of ModernBERT's class, with the columns of KorbertModernBertModel."""
         kwargs |= {"token_type_ids": token_type_ids, "boundaries": boundaries, "inputs_embeds": inputs_embeds}
-        if labels is not None:  # those of answers are two, start_positions and end_positions
+        if labels is not None:  # question answering has two others, start_positions and end_positions
             kwargs["labels"] = labels
         return super().forward(input_ids, attention_mask, **kwargs)
 

@@ -22,10 +22,10 @@ def read_conll(text: TextFile) -> Table:
     """`tokens` are the first column, `tags` the last; each has a name by its number, too: 1, 2, ...
 
     Columns are separated by tabs if the first line of a token has one, else by white space. A first column that counts
-    the words or eojeol of every sentence holds no tokens: those are in the second. No tokens are lines of -DOCSTART-,
-    lines that begin with # and do not have as many columns, or whose first column begins with "# " or "## "; and of
-    KMOU the sentence and its marked form at the head of each block (`; ...` and `$...`, or several of `## ...`), and
-    spaces, which are _ in all columns but the tag.
+    the words or eojeol of every sentence holds no tokens: those are in the second. Skipped are lines of -DOCSTART- and
+    comments: lines that begin with # and do not have as many columns, or whose first column begins with "# " or "## ".
+    Skipped in files of KMOU are also the sentence and its marked form at the head of each block (`; ...` and `$...`, or
+    several of `## ...`), and spaces, which are _ in all columns but the tag.
     """
     head = [lines for _, lines in islice(_blocks(text), _LOOKED_AT)]
     inner = _without_heads(head)
@@ -61,7 +61,7 @@ def read_conll(text: TextFile) -> Table:
     numbers = [str(number) for number in range(1, width + 1)]
 
     def sentence(lines: Sequence[str]) -> _Sentence | None:
-        rows = [_of_width(fields, width, line) for line, fields in tokens(lines)]
+        rows = [_require_width(fields, width, line) for line, fields in tokens(lines)]
         if not (columns := [list(column) for column in zip(*rows, strict=True)]):
             return None
         return {"tokens": columns[int(is_counted)], "tags": columns[-1], **dict(zip(numbers, columns, strict=True))}
@@ -106,7 +106,7 @@ def read_klue_entities(text: TextFile) -> Table:
 
     def sentence(lines: Sequence[str]) -> _Sentence | None:
         comments = [line for line in lines if line.startswith("## ")]
-        rows = [_of_width(line.split("\t"), 2, line) for line in lines if not line.startswith("## ")]
+        rows = [_require_width(line.split("\t"), 2, line) for line in lines if not line.startswith("## ")]
         if not rows:
             return None
         if long := [token for token, _ in rows if len(token) != 1]:
@@ -134,7 +134,7 @@ def read_conllu(text: TextFile) -> Table:
             if line.startswith("#"):
                 key, _, value = line.removeprefix("#").partition("=")
                 noted[key.strip()] = value.strip()
-            elif (fields := _of_width(line.split("\t"), 1 + len(_CONLLU), line))[0].isdecimal():
+            elif (fields := _require_width(line.split("\t"), 1 + len(_CONLLU), line))[0].isdecimal():
                 rows.append(fields[1:])
         columns = {name: list(column) for name, column in zip(_CONLLU, zip(*rows, strict=True), strict=False)}
         return {"id": noted.get("sent_id"), "text": noted.get("text")} | columns if rows else None
@@ -169,7 +169,7 @@ def _blocks(text: TextFile) -> Iterator[tuple[int, list[str]]]:
             yield numbers[0], list(lines)
 
 
-def _of_width(fields: list[str], width: int, line: str) -> list[str]:
+def _require_width(fields: list[str], width: int, line: str) -> list[str]:
     if len(fields) != width:
         shown = line if len(line) <= 40 else f"{line[:37]}..."
         raise ValueError(

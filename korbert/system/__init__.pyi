@@ -12,9 +12,9 @@ from .durable import read_small as read_small
 from .durable import sha256_of as sha256_of
 from .durable import sync as sync
 from .durable import verified as verified
-from .durable import write_aside as write_aside
+from .durable import write_atomically as write_atomically
+from .durable import write_bytes_atomically as write_bytes_atomically
 from .durable import write_json as write_json
-from .durable import write_whole as write_whole
 from .extras import EXTRAS as EXTRAS
 from .extras import MissingPackage as MissingPackage
 from .extras import needed_for as needed_for

@@ -1,7 +1,7 @@
 """Files that are whole or absent even after a crash, with checksums that reveal damage when they are read.
 
-Writing: check_output (before the work), write_whole and write_json, or write_aside for what a library writes. All go
-through write_aside: a new file of a random name, which is renamed.
+Writing: check_output (before the work), write_bytes_atomically and write_json, or write_atomically for what a library
+writes. All go through write_atomically: a new file of a random name, which is renamed.
 Checking: sha256_of a file; checksummed and verified for a JSON record that carries its own SHA-256.
 Reading: read_small for small files of text, read_json and read_object, with readable error messages.
 """
@@ -38,13 +38,13 @@ _KINDS = {
 }
 
 
-def check_output(path: Path, *inputs: object, is_ours: Callable[[Path], bool] = lambda path: False) -> None:
+def check_output(path: Path, *inputs: object, may_overwrite: Callable[[Path], bool] = lambda path: False) -> None:
     """Refuses an output that could not be written, before the work for it begins.
 
     inputs: files and folders that the command reads; what is not a Path, such as a pipe or an address, is ignored.
-    is_ours: whether a file that is there may be written over; by default none. Raises SettingsError for one that may
-    not, if the folder is absent or write-protected, if the path holds something other than a regular file (a folder, a
-    link, a device, a pipe) or a write-protected one, and if the path is one of the inputs or lies in one.
+    may_overwrite: whether a file that is there may be written over; by default none. Raises SettingsError for one that
+    may not, if the folder is absent or write-protected, if the path holds something other than a regular file (a
+    folder, a link, a device, a pipe) or a write-protected one, and if the path is one of the inputs or lies in one.
     """
     folder = path.parent
     if not path.name:
@@ -74,7 +74,7 @@ def check_output(path: Path, *inputs: object, is_ours: Callable[[Path], bool] = 
         )
     if present is not None and not may_write(path):
         raise SettingsError("{path}: is protected from writing: name another file", path=path)
-    if present is not None and not is_ours(path):
+    if present is not None and not may_overwrite(path):
         raise SettingsError(
             "{path}: already exists, and is not written over: name another file, or remove it", path=path
         )
@@ -100,28 +100,28 @@ def is_aside(name: str) -> bool:
     return _ASIDE.fullmatch(name) is not None
 
 
-def write_whole(path: Path, data: bytes | memoryview, *, scratch: Path | None = None) -> None:
-    """Replaces the file atomically: a reader sees the old or the new one. scratch: as of write_aside."""
-    write_aside(path, lambda file: file.write(data), scratch=scratch)
+def write_bytes_atomically(path: Path, data: bytes | memoryview, *, scratch: Path | None = None) -> None:
+    """Replaces the file atomically: a reader sees the old or the new one. scratch: as of write_atomically."""
+    write_atomically(path, lambda file: file.write(data), scratch=scratch)
 
 
-def write_aside(path: Path, write: Callable[[IO[bytes]], object], *, scratch: Path | None = None) -> None:
+def write_atomically(path: Path, write: Callable[[IO[bytes]], object], *, scratch: Path | None = None) -> None:
     """Calls `write` with a new file of a random name, syncs it and renames it to `path`. Creates its folder if needed.
 
     scratch: the folder of the new file, on the same disk; None: that of `path`. An error leaves no file behind. An
     OSError that names no file (Arrow's) gets the name of `path`. Raises SettingsError as `check_output` does.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    check_output(path, is_ours=Path.is_file)
-    aside = (scratch or path.parent) / f".korbert-{secrets.token_hex(8)}"
+    check_output(path, may_overwrite=Path.is_file)
+    temporary = (scratch or path.parent) / f".korbert-{secrets.token_hex(8)}"
     try:
-        with open(aside, "x+b", opener=_no_link) as file:
+        with open(temporary, "x+b", opener=_no_link) as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        aside.replace(path)
+        temporary.replace(path)
     except BaseException as error:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno and not error.filename:
             raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
         raise
@@ -189,13 +189,13 @@ def is_intact(path: Path) -> bool:
 
 
 def write_json(path: Path, value: object, *, sort_keys: bool = False) -> None:
-    """Writes indented JSON in UTF-8, as `write_whole` does.
+    """Writes indented JSON in UTF-8, as `write_bytes_atomically` does.
 
     A lone surrogate, which UTF-8 cannot hold, is written as its escape. ValueError for NaN and infinities, which JSON
     does not have.
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1, sort_keys=sort_keys) + "\n"
-    write_whole(path, text.encode("utf-8", "backslashreplace"))
+    write_bytes_atomically(path, text.encode("utf-8", "backslashreplace"))
 
 
 def read_json(path: Path) -> Any:

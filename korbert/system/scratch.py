@@ -61,13 +61,13 @@ def is_marked(folder: Path) -> bool:
     return not folder.is_symlink() and mark.is_file() and mark.read_bytes() == _TEXT.encode()
 
 
-def remove(folder: Path, is_ours: Callable[[Path], bool] = is_marked) -> None:
+def remove(folder: Path, may_overwrite: Callable[[Path], bool] = is_marked) -> None:
     """Removes a folder with everything in it; does nothing if there is none.
 
-    is_ours: how the folder is recognized. ArtifactError if it is not ours: then nothing is removed.
+    may_overwrite: how the folder is recognized. ArtifactError if it is not ours: then nothing is removed.
     """
     if folder.is_symlink() or folder.exists():
-        if folder.is_symlink() or not folder.is_dir() or not is_ours(folder):
+        if folder.is_symlink() or not folder.is_dir() or not may_overwrite(folder):
             raise ArtifactError(
                 "{folder}: is not a folder of korbert, so it is not removed: move it away", folder=folder
             )
@@ -111,15 +111,15 @@ def holds_nothing(folder: Path) -> bool:
     return not any(folder.iterdir())
 
 
-def check_folder(folder: Path, *inputs: object, is_ours: Callable[[Path], bool] = holds_nothing) -> Path:
+def check_folder(folder: Path, *inputs: object, may_overwrite: Callable[[Path], bool] = holds_nothing) -> Path:
     """Refuses a folder that could not be written, before the work for it begins. Returns the nearest one that is there.
 
-    inputs: as of check_output. is_ours: whether a folder that is there gives way; by default an empty one. Raises
+    inputs: as of check_output. may_overwrite: whether a folder that is there gives way; by default an empty one. Raises
     SettingsError for another one, a link, a file, a place that cannot be written to, and one in a folder that is read.
     """
     if not folder.name:
         raise SettingsError("{folder!r}: is not the name of a folder: name a new one", folder=str(folder))
-    if os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir() or not is_ours(folder)):
+    if os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir() or not may_overwrite(folder)):
         raise SettingsError("{folder}: already exists: name a new folder", folder=folder)
     check_outside(folder, *inputs)
     nearest = next(path for path in folder.absolute().parents if path.exists())
@@ -133,12 +133,14 @@ def check_folder(folder: Path, *inputs: object, is_ours: Callable[[Path], bool] 
 
 
 @contextmanager
-def new_folder(folder: Path, *inputs: object, is_ours: Callable[[Path], bool] = holds_nothing) -> Iterator[Path]:
+def new_folder(folder: Path, *inputs: object, may_overwrite: Callable[[Path], bool] = holds_nothing) -> Iterator[Path]:
     """A folder to write that becomes `folder` at the end: whole, or absent after an error.
 
-    inputs, is_ours, SettingsError: as of check_folder.
+    inputs, may_overwrite, SettingsError: as of check_folder.
     """
-    with TemporaryDirectory(prefix=".korbert-", dir=check_folder(folder, *inputs, is_ours=is_ours)) as aside:
+    with TemporaryDirectory(
+        prefix=".korbert-", dir=check_folder(folder, *inputs, may_overwrite=may_overwrite)
+    ) as aside:
         new = claim(Path(aside)) / "new"
         old = Path(aside, "old")
         new.mkdir()

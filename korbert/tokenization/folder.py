@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from korbert.errors import ModelError
 from korbert.messages import argument, reason
-from korbert.system import check_output, read_object, sha256_of, write_whole
+from korbert.system import check_output, read_object, sha256_of, write_bytes_atomically
 from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.tokenizer_settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.vocabulary import SPECIAL, word_entries
@@ -101,7 +101,7 @@ def write_files(folder: Path, files: Mapping[str, bytes], record: Mapping[str, o
     for name in contents:
         check_output(folder / name)
     for name, data in contents.items():
-        write_whole(folder / name, data)
+        write_bytes_atomically(folder / name, data)
 
 
 def read(folder: Path, *, accept_kiwi: bool | None = None) -> Parts:

@@ -95,16 +95,19 @@ class Tokenizer(AnyTokenizer):
         return cls(*folders.read(tokenizer_folder(folder), accept_kiwi=accept_kiwi))
 
     def save(self, folder: str | Path) -> None:
-        """Writes vocabulary.model, pieces.txt, korbert_tokenizer.json and, with whole words, words.tsv."""
+        """Writes vocabulary.model, pieces.txt and korbert_tokenizer.json.
+
+        Also words.tsv if there are whole words, and probe.json if probe encodings were recorded.
+        """
         folders.write(Path(folder), self.parts, self._vocabulary.pieces)
 
     def record_probe_encodings(self) -> None:
         """Encodes sample sentences with the installed Kiwi. `save` writes them, for comparison with another Kiwi."""
-        rows = [{"text": text, "ids": self.encode_pieces(text).ids} for text in PROBE_TEXTS]
-        self.parts = self.parts._replace(probe=(json.dumps(rows, ensure_ascii=False, indent=1) + "\n").encode())
+        encodings = [{"text": text, "ids": self.encode_pieces(text).ids} for text in PROBE_TEXTS]
+        self.parts = self.parts._replace(probe=(json.dumps(encodings, ensure_ascii=False, indent=1) + "\n").encode())
 
     def compare_probe(self) -> ProbeDifference | None:
-        """How the installed Kiwi changes the pieces of these sentences; None for a tokenizer saved without them."""
+        """Encodes the probe sentences again and compares their pieces with those recorded; None if none were."""
         if self.parts.probe is None:
             return None
         rows = json.loads(self.parts.probe)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from korbert.errors import ArtifactError
 from korbert.messages import Message
-from korbert.system import write_whole
+from korbert.system import write_bytes_atomically
 from korbert.training.plan import TrainingOutput
 
 _logger = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class JsonLines:
                     path=path,
                     number=number,
                 ) from None
-        write_whole(path, b"".join(lines))
+        write_bytes_atomically(path, b"".join(lines))
         self._file = path.open("a", encoding="utf-8")
 
     def write(self, line: Mapping[str, object]) -> None:

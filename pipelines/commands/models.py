@@ -19,7 +19,7 @@ from korbert.pipelines import inference, reports
 from korbert.pipelines.artifacts.formatting import megabytes
 from korbert.pipelines.commands import options
 from korbert.records import Format, excel
-from korbert.system import JsonObject, check_output, console, say, track, write_whole
+from korbert.system import JsonObject, check_output, console, say, track, write_bytes_atomically
 from korbert.tasks.kinds import kind_of_task
 
 _FILE = options.PathType()
@@ -112,7 +112,7 @@ def predict(
 
         if output and output.suffix == ".xlsx":
             data, cut = excel.workbook_of(chain.from_iterable(predicting.as_table(batches())))
-            write_whole(output, data)
+            write_bytes_atomically(output, data)
             if cut:
                 say(
                     Message(
@@ -270,7 +270,7 @@ def look(
     """
     of_word = {name: value for name, value in given.items() if value is not None}
     if html:
-        check_output(html, model, sentences and sentences.file, is_ours=reports.drawing.is_page)
+        check_output(html, model, sentences and sentences.file, may_overwrite=reports.drawing.is_page)
     if word and sentences and text is None:
         _compare(korbert.load(model, device), word, sentences, html, of_word)
         return
@@ -281,7 +281,7 @@ def look(
         data = reports.look.data.look_data(loaded, text, pair, whole=True)
     except ModelError as error:
         raise ModelError("{model}: {error}", model=model, error=error) from None
-    write_whole(html, reports.look.page.page(data).encode())
+    write_bytes_atomically(html, reports.look.page.page(data).encode())
     say(html)
 
 

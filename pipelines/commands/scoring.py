@@ -83,7 +83,7 @@ def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | Non
     section; the first is compared with each of the others on the same rows, with a significance test.
     """
     if page:
-        check_output(page, *folders, is_ours=reports.drawing.is_page)
+        check_output(page, *folders, may_overwrite=reports.drawing.is_page)
     shown, details = reports.compare.compared(folders, models)
     if as_json:
         click.echo(inference.lines.as_json(details))

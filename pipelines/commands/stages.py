@@ -15,7 +15,7 @@ from korbert.pipelines import inference, planning, recipes, reports, runs
 from korbert.pipelines.artifacts import Stage
 from korbert.pipelines.commands import options
 from korbert.pipelines.stages.table import STAGES, TASK, is_task
-from korbert.system import check_output, cores, in_one_line, is_silent, say, write_whole
+from korbert.system import check_output, cores, in_one_line, is_silent, say, write_bytes_atomically
 from korbert.tasks.sets import listing
 
 
@@ -230,7 +230,7 @@ def new(name: Path, every_key: bool, begin: str) -> None:
     recipes.files.check_name(path)
     check_output(path)
     write = recipes.template.full_recipe if every_key else recipes.template.short_recipe
-    write_whole(path, write(begin, path.parent).encode())
+    write_bytes_atomically(path, write(begin, path.parent).encode())
     say(Message("{path}: name your files in it, then `korbert run {path}`", path=path))
 
 

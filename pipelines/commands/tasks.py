@@ -30,8 +30,8 @@ from korbert.system import (
     say,
     track,
     world,
-    write_aside,
-    write_whole,
+    write_atomically,
+    write_bytes_atomically,
 )
 from korbert.tasks.kinds import ALIASES, KINDS, kind_of_task
 
@@ -130,7 +130,7 @@ def layers(as_json: bool, **given: Any) -> None:
         )
     output.mkdir(parents=True, exist_ok=True)
     check_output(output / "layers.json", given["model"], given["train"])
-    check_output(output / "layers.html", given["model"], given["train"], is_ours=reports.drawing.is_page)
+    check_output(output / "layers.html", given["model"], given["train"], may_overwrite=reports.drawing.is_page)
     work = claim(output / ".korbert-layers")
     inputs = dataclasses.replace(pipeline.inputs(stage), encoded=work / "encoded")
     section = pipeline.recipe.section(stage.name)
@@ -216,7 +216,7 @@ def distill(teacher: str, texts: Path, text: str | None, model: Path, output: Pa
     failed = options.Failed(texts.name)
     # Before the teacher's vectors are computed, which may take hours.
     artifacts.store.check_place(output, "--output")
-    check_output(vectors, model, texts, Path(teacher), is_ours=Path.is_file)
+    check_output(vectors, model, texts, Path(teacher), may_overwrite=Path.is_file)
     size = korbert.load(model, given["device"]).network.config.hidden_size
     inference.teachers.write_teacher_vectors(teacher, texts, text, vectors, size, failed, given["device"])
     files = {part: file for part, file in (("train", vectors), ("valid", given["valid"])) if file}
@@ -249,14 +249,14 @@ def evaluate(
     if output:
         check_output(output, model, file)
     if html:
-        check_output(html, model, file, is_ours=reports.drawing.is_page)
+        check_output(html, model, file, may_overwrite=reports.drawing.is_page)
     by_role = options.by_role(columns)
     loaded = korbert.load(model, device)
     result = experiments.evaluating.evaluate_file(loaded, file, by_role, form, noise=noise or html is not None)
     for line in result.notes:
         say(line, err=True)
     if output:
-        write_whole(output, b"".join(inference.lines.as_json(row) + b"\n" for row in result.rows))
+        write_bytes_atomically(output, b"".join(inference.lines.as_json(row) + b"\n" for row in result.rows))
     if html:
         reports.noise.write_page(html, str(model), loaded.task, result)
         say(Message("page: {path}", path=html), err=True)
@@ -352,7 +352,7 @@ def pairs(corpus: Path, output: Path, title: str, text: str | None) -> None:
                 "{corpus}: holds no pairs: give documents of several lines, with titles (--title NAME)", corpus=corpus
             )
 
-    write_aside(output, write)
+    write_atomically(output, write)
     say(f"{output}: {', '.join(f'{counts[source]:,} {source}' for source in get_args(PairSource))}", err=True)
     failed.end()
 

@@ -20,7 +20,7 @@ from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options
 from korbert.records import Form, Format, is_empty
 from korbert.search.database import FILE
-from korbert.system import JsonObject, check_output, check_outside, say, track, write_whole
+from korbert.system import JsonObject, check_output, check_outside, say, track, write_bytes_atomically
 from korbert.vectors import SearchWay, Side, Unit
 
 T = TypeVar("T")
@@ -362,7 +362,7 @@ def search_eval(
     times 100, each with its 95 % interval over the queries.
     """
     if page:
-        check_output(page, model, queries, corpus, is_ours=reports.drawing.is_page)
+        check_output(page, model, queries, corpus, may_overwrite=reports.drawing.is_page)
     failed = options.Failed(str(corpus))
     failed_queries = options.Failed(str(queries))
     if not (pairs := list(_judged(queries, query, relevant, failed_queries))):
@@ -465,7 +465,7 @@ def negatives(
             for row, own in zip(rows, found, strict=True):
                 results.append({"query": row["text"], "passage": row["pair"], "negatives": own})
                 advance(1)
-    write_whole(output, b"".join(inference.lines.as_json(result) + b"\n" for result in results))
+    write_bytes_atomically(output, b"".join(inference.lines.as_json(result) + b"\n" for result in results))
     none = sum(not result["negatives"] for result in results)
     say(
         Message(

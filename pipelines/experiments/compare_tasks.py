@@ -15,7 +15,7 @@ from korbert.pipelines.artifacts import json_lines, store
 from korbert.pipelines.experiments.compare_pretraining import distinct_names
 from korbert.pipelines.experiments.scores import score_table
 from korbert.pipelines.experiments.search import ModelResult
-from korbert.system import JsonObject, write_whole
+from korbert.system import JsonObject, write_bytes_atomically
 from korbert.tasks.files import TaskRow
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.kind import Kind, TaskPrediction
@@ -112,7 +112,9 @@ def write_predictions(folder: Path, rows: Sequence[TaskRow], results: Sequence[M
             predictions.setdefault(result.facts["name"], []).append(result.predictions[number])
         shown = {role: value for role, value in row.items() if not isinstance(value, np.ndarray)}
         lines.append(json.dumps({**shown, "predictions": predictions}, ensure_ascii=False))
-    write_whole(folder / PREDICTIONS, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass"))
+    write_bytes_atomically(
+        folder / PREDICTIONS, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
+    )
 
 
 def read_predictions(path: Path) -> tuple[list[TaskRow], dict[str, list[list[TaskPrediction]]]]:

@@ -30,7 +30,7 @@ from korbert.system import (
     needed_for,
     track,
     verified,
-    write_whole,
+    write_bytes_atomically,
 )
 from korbert.tasks.finetuning import WEIGHTS, Best, Way, finetune, load_best, read_best, training_name
 from korbert.tasks.kinds.kind import TaskPrediction
@@ -137,7 +137,7 @@ class _Search:
                 device=ready.device, description=self.name,
             )  # fmt: skip
             if connected().is_main_process:
-                write_whole(path, checksummed(asdict(best)))
+                write_bytes_atomically(path, checksummed(asdict(best)))
                 remove_all(folder / "checkpoints")
         return best
 
@@ -161,7 +161,7 @@ class _Search:
             with track(f"score {self.name}", total=len(ready.scored.examples), unit="examples") as advance:
                 record = {"predictions": task.predict(model, ready.scored, advance=advance, device=ready.device)}
             if connected().is_main_process:
-                write_whole(path, checksummed(record))
+                write_bytes_atomically(path, checksummed(record))
         return list(record["predictions"])
 
 

@@ -27,7 +27,7 @@ from korbert.pipelines.inference.input_records import ID_NAMES, TEXT_NAMES, Inpu
 from korbert.pipelines.inference.predicting import string
 from korbert.records import Format, Source, form_of, holds_records
 from korbert.search.texts import is_utf8, json_of
-from korbert.system import Advance, claim, content_digest, intact, remove, write_aside, write_whole
+from korbert.system import Advance, claim, content_digest, intact, remove, write_atomically, write_bytes_atomically
 from korbert.tasks.files import ROLES, Role, column_for
 from korbert.vectors import VectorArgs
 
@@ -150,13 +150,13 @@ def write_vectors(
         if path is None:
             data = _table(embedding, some, schema)
             path = partial_folder / f"{name}-{content_digest(data)}.parquet"
-            write_whole(path, data)
+            write_bytes_atomically(path, data)
         else:
             resumed += len(some)
         parts.append(path)
         count += len(some)
         advance(len(some))
-    write_aside(output, partial(_FORMATS[output.suffix], parts, schema, count))
+    write_atomically(output, partial(_FORMATS[output.suffix], parts, schema, count))
     remove(partial_folder)
     return count, resumed
 

@@ -22,7 +22,7 @@ from korbert.messages import Message, argument
 from korbert.model import Model
 from korbert.pipelines.inference.input_records import InputResult, option_of, records
 from korbert.records import Format, Source, open_plain, type_name
-from korbert.system import JsonObject, write_aside
+from korbert.system import JsonObject, write_atomically
 from korbert.tasks.files import ROLES, Role, text_or_empty
 from korbert.tasks.kinds.texts import NO_TEXT
 
@@ -176,7 +176,7 @@ def write_parquet(
         while column in whole.column_names:
             column = f"predicted_{column}"
         whole = whole.append_column(column, pa.array(cells, pa.string() if name == "error" else None))
-    write_aside(output, lambda file: pq.write_table(whole, file, compression="zstd"))
+    write_atomically(output, lambda file: pq.write_table(whole, file, compression="zstd"))
 
 
 def _cells(result: InputResult) -> InputResult:

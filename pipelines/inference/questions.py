@@ -15,7 +15,7 @@ from korbert.corpus.questions.generate import ParagraphQuestions, QuestionSettin
 from korbert.corpus.readers import find_files
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import argument
-from korbert.system import check_output, claim, remove, write_aside
+from korbert.system import check_output, claim, remove, write_atomically
 
 _GROUPS = {  # prefix of a count -> what it counts
     "question_": "questions by question word",
@@ -75,7 +75,7 @@ def write_questions(
             option=argument("documents"),
         )  # fmt: skip
 
-    write_aside(output, write)
+    write_atomically(output, write)
     remove(partial)
     return counts
 

@@ -31,7 +31,7 @@ from korbert.model import Model
 from korbert.names import is_litter
 from korbert.pipelines.inference.embedding import TextEmbedder, Vectorizer, claim_parts, text_records, write_vectors
 from korbert.pipelines.inference.input_records import InputResult
-from korbert.system import needed_for, read_object, sha256_of, track, write_whole
+from korbert.system import needed_for, read_object, sha256_of, track, write_bytes_atomically
 from korbert.vectors import unit
 
 _Vectors = NDArray[np.float32]
@@ -81,7 +81,7 @@ def write_teacher_vectors(
             fitted_on = [row["text"] for row in islice(_distinct(texts, text), _FITTED_TEXTS) if "text" in row]
             buffer = BytesIO()
             np.save(buffer, principal_axes(teacher(fitted_on), size))
-            write_whole(kept, buffer.getvalue())
+            write_bytes_atomically(kept, buffer.getvalue())
         teacher = Cut(teacher, np.load(kept))
     with track("teacher", None, "texts") as advance:
         write_vectors(teacher, _distinct(texts, text), output, failed, advance, made_from=made_from)

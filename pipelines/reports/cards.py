@@ -22,7 +22,7 @@ from korbert.pipelines.artifacts import (
 from korbert.pipelines.reports.artifacts import has_result, result_of, score_table, table
 from korbert.pipelines.reports.drawing import filled
 from korbert.pipelines.stages.table import TASK
-from korbert.system import JsonObject, read_object, write_whole
+from korbert.system import JsonObject, read_object, write_bytes_atomically
 
 CARD = "README.md"
 
@@ -35,7 +35,7 @@ def write_card(model: Path, folder: Path) -> Path | None:
         return None
     config, exported = (read_object(of / "config.json") for of in (model_folder(model), folder))
     path = folder / CARD
-    write_whole(path, model_card(artifact, config, exported).encode("utf-8", "backslashreplace"))
+    write_bytes_atomically(path, model_card(artifact, config, exported).encode("utf-8", "backslashreplace"))
     return path
 
 

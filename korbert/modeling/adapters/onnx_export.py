@@ -25,7 +25,7 @@ from korbert.modeling.encoder import BertLayer, Encoder, ModernLayer
 from korbert.modeling.features import FeatureModel
 from korbert.modeling.files.storage import ONNX_FILE, load_model, read_config, write_files
 from korbert.modeling.models import DetectionModel, EncoderModel, Network, PretrainingModel
-from korbert.system import new_folder, package, sha256_of, write_whole
+from korbert.system import new_folder, package, sha256_of, write_bytes_atomically
 from korbert.tokenization import FIRST_PIECE, AnyTokenizer, pad_batch
 
 TOLERANCE = 1e-4  # absolute, for vectors in 32 bits; relative to the largest number if that is above 1
@@ -282,7 +282,7 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
         if isinstance(model, PretrainingModel | DetectionModel):
             config |= {"kind": EncoderModel.kind, "head": {}}
             heads = {}
-        write_whole(new / ONNX_FILE, graph_of(encoder, bits))
+        write_bytes_atomically(new / ONNX_FILE, graph_of(encoder, bits))
         tokenizer.save(new / "tokenizer")
         write_files(new, config | {"onnx": {"sha256": sha256_of(new / ONNX_FILE), "bits": bits}}, heads)
         return _compare(encoder, load_model(new)[0].encoder, tokenizer, bits)

@@ -21,7 +21,15 @@ from korbert.messages import argument
 from korbert.modeling.adapters.onnx_encoder import OnnxEncoder
 from korbert.modeling.config import AnyConfig, TransformersConfig, parse_config
 from korbert.modeling.models import CLASSES, Network, PretrainingModel
-from korbert.system import JsonObject, holds_nothing, new_folder, read_object, sha256_of, unlisted, write_whole
+from korbert.system import (
+    JsonObject,
+    holds_nothing,
+    new_folder,
+    read_object,
+    sha256_of,
+    unlisted,
+    write_bytes_atomically,
+)
 from korbert.tokenization import RECORD, AnyTokenizer, load_tokenizer
 
 FORMAT = 1
@@ -68,7 +76,7 @@ def save_model(
         "tokenizer_digest": tokenizer.digest,
     }
     may_replace = _is_model if overwrite else holds_nothing
-    with new_folder(folder, is_ours=may_replace) as new:
+    with new_folder(folder, may_overwrite=may_replace) as new:
         tokenizer.save(new / "tokenizer")
         write_files(new, config, model.state_dict())
 
@@ -97,8 +105,8 @@ def write_files(folder: Path, config: JsonObject, tensors: Mapping[str, Tensor])
     if record.is_file():
         sealed["tokenizer_record_sha256"] = sha256_of(record)
     sealed[_OWN] = _own_digest(sealed)
-    write_whole(folder / "config.json", (json.dumps(sealed, ensure_ascii=False, indent=2) + "\n").encode())
-    write_whole(folder / "model.safetensors", weights)
+    write_bytes_atomically(folder / "config.json", (json.dumps(sealed, ensure_ascii=False, indent=2) + "\n").encode())
+    write_bytes_atomically(folder / "model.safetensors", weights)
 
 
 def _own_digest(config: JsonObject) -> str:

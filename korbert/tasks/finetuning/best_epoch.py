@@ -11,7 +11,7 @@ from torch import nn
 
 from korbert.errors import ModelError
 from korbert.modeling import digest_of
-from korbert.system import write_whole
+from korbert.system import write_bytes_atomically
 
 _logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ def keep_best(work: Path, model: nn.Module, now: Best) -> None:
         "score": repr(now.score),
         "sha256": digest_of(repr(now).encode(), weights),
     }
-    write_whole(work / WEIGHTS, safetensors.torch.save(weights, metadata=record))
+    write_bytes_atomically(work / WEIGHTS, safetensors.torch.save(weights, metadata=record))
 
 
 def load_best(work: Path, model: nn.Module) -> Best:

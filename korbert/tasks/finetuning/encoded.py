@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from korbert.errors import ArtifactError
-from korbert.system import broadcast, content_digest, intact, track, write_whole
+from korbert.system import broadcast, content_digest, intact, track, write_bytes_atomically
 from korbert.tasks.passages import MANY_TEXTS, Passage
 from korbert.tokenization import AnyTokenizer
 
@@ -67,7 +67,7 @@ class EncodedTexts:
                     }
                     pq.write_table(pa.table(columns, schema=_SCHEMA), sink, compression="zstd")
                     data = memoryview(sink.getvalue())
-                    write_whole(self._folder / f"{name}-{content_digest(data)}.parquet", data)
+                    write_bytes_atomically(self._folder / f"{name}-{content_digest(data)}.parquet", data)
                     advance(len(texts))
 
         broadcast(analyze)

@@ -52,7 +52,7 @@ _KIND_NAMES = {  # as a sentence begins
     "rerank": Message("Reranking"),
 }
 _COLOURS = {"pretrained": 1, "scratch": 2, "tfidf": 3, "words": 1, "vectors": 2, "both": 3}  # 4: all others
-_LEARNED = ("learning_rate", "batch_size", "epochs", "c", "alpha", "epoch")
+_HYPERPARAMETERS = ("learning_rate", "batch_size", "epochs", "c", "alpha", "epoch")
 
 
 def use(folder: Path) -> Use:
@@ -200,7 +200,7 @@ def score_elements(scores: JsonObject) -> Iterator[Element]:
 def on_one_scale(
     title: str, metric: str, scores: Iterable[tuple[str, Any, Any, Any]], note: str
 ) -> Iterator[Intervals]:
-    """Scores up to 1, on a scale that begins and ends at multiples of 0.05; nothing without any that is defined.
+    """Scores up to 1, on a scale that begins and ends at multiples of 0.05; yields nothing if no score is defined.
 
     scores: name, score and the ends of its interval.
     """
@@ -223,21 +223,21 @@ def score_table(scores: JsonObject) -> TableElement:
     metrics = scores["metrics"]
     validation = f"validation_{metrics[0]}"
     # Only columns that some row has a value for.
-    keys = [key for key in _LEARNED if any(row.get(key) is not None for row in scores["rows"])]
-    unseen = metrics if any("unseen" in row for row in scores["rows"]) else ()
+    keys = [key for key in _HYPERPARAMETERS if any(row.get(key) is not None for row in scores["rows"])]
+    unseen_metrics = metrics if any("unseen" in row for row in scores["rows"]) else ()
     rows = []
     for row in scores["rows"]:
         seed = "" if row.get("seed") is None else str(row["seed"])
         values = [text(metric, row["scores"].get(metric), 1) for metric in metrics]
-        values += (text(metric, row.get("unseen", {}).get(metric), 1) for metric in unseen)
+        values += (text(metric, row.get("unseen", {}).get(metric), 1) for metric in unseen_metrics)
         chosen_by = text(metrics[0], row[validation], 1) if validation in row else ""
-        learned = ("" if row.get(key) is None else f"{row[key]:g}" for key in keys)
-        rows.append((model_name(row["name"]), seed, *values, chosen_by, *learned))
+        hyperparameters = ("" if row.get(key) is None else f"{row[key]:g}" for key in keys)
+        rows.append((model_name(row["name"]), seed, *values, chosen_by, *hyperparameters))
     head = (
         Message("model"),
         Message("seed"),
         *map(label, metrics),
-        *(Message("{metric}, unseen", metric=label(metric)) for metric in unseen),
+        *(Message("{metric}, unseen", metric=label(metric)) for metric in unseen_metrics),
         Message("validation"),
         *map(label, keys),
     )
@@ -247,7 +247,7 @@ def score_table(scores: JsonObject) -> TableElement:
     ]
     if scores["scored_on"] == "test":
         notes[0] = Message("Scores on the test rows, scored once per seed.")
-    if unseen:
+    if unseen_metrics:
         notes.append(
             Message(
                 "Unseen: the {rows:,} rows whose texts are neither in the training rows nor a document, or a line of "

@@ -10,7 +10,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from korbert.messages import Message, in_language, language
-from korbert.system import check_output, printable, write_whole
+from korbert.system import check_output, printable, write_bytes_atomically
 
 _GENERATOR = b'<meta name="generator" content="korbert">'  # in base.html and look.html
 _HEAD_BYTES = 1_000
@@ -25,11 +25,11 @@ def is_page(path: Path) -> bool:
 def write(path: Path, template: str, *, scratch: Path | None = None, **values: object) -> Path:
     """Fills a template and writes the page atomically; only a page may be overwritten. Returns its path.
 
-    scratch: as of write_aside.
+    scratch: as of write_atomically.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    check_output(path, is_ours=is_page)
-    write_whole(path, filled(template, **values).encode("utf-8", "backslashreplace"), scratch=scratch)
+    check_output(path, may_overwrite=is_page)
+    write_bytes_atomically(path, filled(template, **values).encode("utf-8", "backslashreplace"), scratch=scratch)
     return path
 
 

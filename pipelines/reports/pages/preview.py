@@ -70,7 +70,7 @@ def _cut(text: str, size: int) -> str:
 
 
 def _counts(sample: Preview) -> Iterator[tuple[str, int]]:
-    """Names and numbers of rows."""
+    """Yields (label, count): rows by outcome, then masks by kind, of which a row may have several."""
     read = (Message("{number:,} of {source}", number=number, source=source) for source, number in sample.read.items())
     yield Message("rows, sampled from {read}", read=joined(read, ", ")), len(sample.rows)
     yield Message("kept"), sum(row.reason is None for row in sample.rows)
@@ -82,6 +82,7 @@ def _counts(sample: Preview) -> Iterator[tuple[str, int]]:
 
 
 def write_page(path: Path, recipe: str, sample: Preview) -> None:
+    """Writes the page of a preview: counts, rows that cleaning changed, and rows that it dropped."""
     kept = [row for row in sample.rows if row.reason is None]
     write(
         path,
@@ -110,15 +111,15 @@ def changes(row: Shown) -> tuple[list[tuple[str, str]], int]:
         edits.pop()  # not a change: the texts were cut off at different positions
     stretches = [("…", "")] if start else []
     number = 0
-    for index, (kind, low, high, first, last) in enumerate(edits):
-        number += kind != "equal"
+    for index, (tag, i1, i2, j1, j2) in enumerate(edits):  # the names of difflib
+        number += tag != "equal"
         if number > _MAX_CHANGES:
             continue
-        old = "".join(before[low:high])
-        if kind == "equal":
+        old = "".join(before[i1:i2])
+        if tag == "equal":
             stretches.append((_shorten(old, first=index == 0, last=index == len(edits) - 1), ""))
         else:
-            marked = ((old, "del"), ("".join(after[first:last]), "ins"))
+            marked = ((old, "del"), ("".join(after[j1:j2]), "ins"))
             stretches += [(_shorten(_visible_spaces(text)), mark) for text, mark in marked if text]
     return stretches, max(0, number - _MAX_CHANGES)
 

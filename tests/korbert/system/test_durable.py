@@ -43,7 +43,7 @@ def test_only_a_regular_file_is_written_over(tmp_path):
         assert str(path) in str(caught.value)
         if before:
             with pytest.raises(SettingsError, match=said):
-                durable.write_whole(path, b"1")
+                durable.write_bytes_atomically(path, b"1")
             assert path.lstat() == before
     assert (tmp_path / "target").read_text(encoding="utf-8") == "남의 글"
 
@@ -124,7 +124,7 @@ def test_an_error_while_writing_aside_leaves_the_old_file_and_names_it(tmp_path,
         raise OSError(number, "full") if number else ValueError("broken")
 
     with pytest.raises((OSError, ValueError)) as raised:
-        durable.write_aside(tmp_path / "a", fail)
+        durable.write_atomically(tmp_path / "a", fail)
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert (tmp_path / "a").read_text(encoding="utf-8") == "old"
     assert number is None or raised.value.filename == str(tmp_path / "a")
