@@ -1,4 +1,4 @@
-"""Anybody's rows: from a file to a scored, saved and loaded model, for every kind of task."""
+"""From a file of rows to a scored, saved and loaded model: labels, several labels, pairs, numbers, choices, tags."""
 
 import itertools
 import json
@@ -92,7 +92,7 @@ def test_what_two_texts_have_in_common(learn, tmp_path, overlap, reached):
 
 @pytest.fixture
 def load(learn):
-    """Learns a kit by heart, up to a score of a metric; the model."""
+    """Fine-tunes on the rows of a kit, asserts that `metric` reaches `least` on them, and returns the loaded model."""
 
     def loaded(kit, metric, least=1.0, **settings):
         folder = learn(*kit, **{"epochs": 60, "baselines": False, **settings})

@@ -41,6 +41,8 @@ def print_preview(sample: Preview) -> None:
     counts = Table(box=None, show_header=False, pad_edge=False)
     for name, number in _counts(sample):
         counts.add_row(escape(in_language(name)), f"{number:,}", f"{number / max(1, len(sample.rows)):.1%}")
+    for name, number in _mask_counts(sample):
+        counts.add_row(escape(in_language(name)), f"{number:,}")
     out.print(counts)
     table = Table(show_lines=True, header_style="dim")
     table.add_column(in_language(Message("row")), overflow="fold", ratio=1)
@@ -70,13 +72,17 @@ def _cut(text: str, size: int) -> str:
 
 
 def _counts(sample: Preview) -> Iterator[tuple[str, int]]:
-    """Yields (label, count): rows by outcome, then masks by kind, of which a row may have several."""
+    """Yields (label, number of rows) for each outcome."""
     read = (Message("{number:,} of {source}", number=number, source=source) for source, number in sample.read.items())
     yield Message("rows, sampled from {read}", read=joined(read, ", ")), len(sample.rows)
     yield Message("kept"), sum(row.reason is None for row in sample.rows)
     yield Message("kept and changed"), sum(row.reason is None and row.changed for row in sample.rows)
     for reason, number in sample.reasons.most_common():
         yield Message("dropped: {reason}", reason=label(reason)), number
+
+
+def _mask_counts(sample: Preview) -> Iterator[tuple[str, int]]:
+    """Yields (label, number of masks) for each kind of personal data; a row may have several masks."""
     for kind, number in sample.masked.most_common():
         yield Message("masked: {kind}", kind=label(kind)), number
 
@@ -88,7 +94,7 @@ def write_page(path: Path, recipe: str, sample: Preview) -> None:
         path,
         "preview.html",
         recipe=recipe,
-        counts=list(_counts(sample)),
+        counts=[*_counts(sample), *_mask_counts(sample)],
         total=len(sample.rows),
         changed=[(row, *changes(row)) for row in kept if row.changed],
         dropped=[

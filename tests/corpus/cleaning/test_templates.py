@@ -1,3 +1,5 @@
+"""Forms that many documents fill in are found by the n-grams that they share; prose that quotes one stays."""
+
 import random
 from functools import partial
 
@@ -25,11 +27,12 @@ def prose(generator):
     return " ".join(generator.choice(NOUNS) + generator.choice("은이을에도와로만의") for _ in range(60)) + "."
 
 
-def found(folder, texts, *, most=20, share=0.5, least=30, gone=(), per_part=40, threads=1):
-    ngrams = planted.parts(folder / "ngrams", {"text": texts}, per_part, partial(ngram_table, min_terms=least))
-    without = planted.gone(folder, (divmod(number, per_part) for number in gone))
+def find_templates(folder, texts, *, max_documents=20, share=0.5, min_terms=30, dropped=(), per_part=40, threads=1):
+    """Number of a text -> the share of it that is a template. dropped: numbers of texts that cleaning had dropped."""
+    ngrams = planted.parts(folder / "ngrams", {"text": texts}, per_part, partial(ngram_table, min_terms=min_terms))
+    without = planted.gone(folder, (divmod(number, per_part) for number in dropped))
     with connect(folder, threads, without=without, ngrams=ngrams) as database:
-        limits = {"max_documents": most, "share": share}
+        limits = {"max_documents": max_documents, "share": share}
         number = write_query(database, TEMPLATES, TEMPLATE_SCHEMA, folder / "found.parquet", folder, **limits)
     rows = pq.read_table(folder / "found.parquet").to_pylist()
     assert len(rows) == number
@@ -39,37 +42,37 @@ def found(folder, texts, *, most=20, share=0.5, least=30, gone=(), per_part=40, 
 def test_filled_in_templates_are_found_and_prose_is_not(tmp_path):
     generator = random.Random(0)
     texts = [filled(generator) for _ in range(60)] + [prose(generator) for _ in range(200)]
-    gone = found(tmp_path, texts)
-    assert set(gone) == set(range(60))
-    assert all(0.5 < float(detail) <= 1 for detail in gone.values())
+    templates = find_templates(tmp_path, texts)
+    assert set(templates) == set(range(60))
+    assert all(0.5 < float(detail) <= 1 for detail in templates.values())
 
 
 @pytest.mark.parametrize(
-    ("count", "options", "found_at"),
+    ("count", "options", "expected"),
     [
         (20, {}, ()),  # of too few documents
-        (20, {"most": 19}, range(20)),
-        (30, {"least": 60}, ()),  # too short
-        (30, {"gone": range(10)}, ()),  # dropped documents do not count
-        (30, {"gone": range(5)}, range(5, 30)),
+        (20, {"max_documents": 19}, range(20)),
+        (30, {"min_terms": 60}, ()),  # too short
+        (30, {"dropped": range(10)}, ()),  # dropped documents do not count
+        (30, {"dropped": range(5)}, range(5, 30)),
     ],
 )
-def test_templates_of_enough_documents_that_are_long_and_kept(tmp_path, count, options, found_at):
+def test_templates_of_enough_documents_that_are_long_and_kept(tmp_path, count, options, expected):
     generator = random.Random(1)
     texts = [filled(generator) for _ in range(count)] + [prose(generator) for _ in range(20)] + ["짧은 글", ""]
-    assert set(found(tmp_path, texts, **options)) == {*found_at}
+    assert set(find_templates(tmp_path, texts, **options)) == {*expected}
 
 
 def test_a_quoted_template_in_prose_stays(tmp_path):
     generator = random.Random(2)
     texts = [filled(generator) for _ in range(40)]
     texts.append(" ".join(prose(generator) for _ in range(3)) + " " + texts[0])
-    assert 40 not in found(tmp_path, texts)
+    assert 40 not in find_templates(tmp_path, texts)
 
 
 def test_templates_are_the_same_for_any_parts_and_threads(tmp_path):
     generator = random.Random(4)
     texts = [filled(generator) if number % 3 else prose(generator) for number in range(150)]
-    expected = found(tmp_path / "first", texts)
+    expected = find_templates(tmp_path / "first", texts)
     assert len(expected) == 100
-    assert found(tmp_path / "second", texts, per_part=11, threads=2) == expected
+    assert find_templates(tmp_path / "second", texts, per_part=11, threads=2) == expected

@@ -1,4 +1,4 @@
-"""Folders with an encoder in an ONNX file: the vectors and labels of the model; what they cannot do, they refuse."""
+"""Folders with an encoder in an ONNX file, of 32 and of 8 bits: vectors and labels of the model, and refusals."""
 
 import hashlib
 import os
@@ -44,7 +44,7 @@ ENCODERS = {
 
 
 def saved(kind, tokenizer, folder, **more):
-    """The folder of a drawn model; weights as large as trained ones, so that a difference shows."""
+    """Saves a randomly initialized model, its weights scaled up so that numerical differences show; its folder."""
     config = tiny_config(vocab_size=tokenizer.vocab_size, num_hidden_layers=4, max_position_embeddings=128, **more)
     model = kind(config, generator=torch.Generator().manual_seed(3))
     with torch.no_grad():
@@ -70,9 +70,10 @@ def folders(tiny_tokenizer, tmp_path_factory):
 def test_vectors_are_those_of_the_model(encoder, tiny_tokenizer, tmp_path):
     source = saved(PretrainingModel, tiny_tokenizer, tmp_path / "model", **ENCODERS[encoder])
     assert export_onnx(source, tmp_path / "fast")["vectors"] <= TOLERANCE
-    ours, theirs = korbert.load(source, "cpu"), korbert.load(tmp_path / "fast", "cpu")
-    np.testing.assert_allclose(theirs.embed(TEXTS), ours.embed(TEXTS), atol=1e-4)
-    np.testing.assert_allclose(theirs.embed(TEXTS[2]), ours.embed(TEXTS[2]), atol=1e-4)
+    model = korbert.load(source, "cpu")
+    exported = korbert.load(tmp_path / "fast", "cpu")
+    np.testing.assert_allclose(exported.embed(TEXTS), model.embed(TEXTS), atol=1e-4)
+    np.testing.assert_allclose(exported.embed(TEXTS[2]), model.embed(TEXTS[2]), atol=1e-4)
 
 
 @pytest.mark.parametrize("more", [{"architecture": "bert"}, {"overlap_embedding": True}], ids=["types", "overlap"])

@@ -35,10 +35,10 @@ def test_each_occurrence_may_ask_or_answer(ids):
     for seed in range(40):
         asked = finder(ids).ask(pieces, np.random.default_rng(seed))
         question, context = asked.question[0].tolist(), asked.context[0].tolist()
-        number = question[0]
-        kept = [other for other in (600, 601, 602) if other != number]
-        seen.add((number, context.index(500)))
-        assert question == [number, ids.mask, number + 100]
+        first = question[0]  # the piece by which a sentence is known
+        kept = [other for other in (600, 601, 602) if other != first]
+        seen.add((first, context.index(500)))
+        assert question == [first, ids.mask, first + 100]
         assert [piece for piece in context if piece in (600, 601, 602)] == kept
         assert context[slice(asked.answer[0], asked.answer[1] + 1)] == [500, 501]
         assert context.count(500) == 1
@@ -74,7 +74,7 @@ _PIECES = st.tuples(st.integers(500, 505), st.sampled_from([0, 1, 2, 2]))
 
 @given(st.lists(st.lists(_PIECES, min_size=1, max_size=12), min_size=1, max_size=8), st.integers(0, 2**32))
 def test_question_and_context_rebuild_the_passage(sentences, seed):
-    """With every [MASK] filled by the answer, question and context are the passage again; the answer occurs once."""
+    """With every [MASK] filled by the answer, question and context are the passage; the same seed asks the same."""
     mask = 4
     spans = RecurringSpans(SpanSettings(rarity=0.0, max_pieces=6), mask, UNIFORM_COUNTS)
     pieces = passage(sentences)

@@ -72,8 +72,8 @@ def test_clean_shows_frequent_lines_contamination_and_masked_data(maker):
     folder = maker("clean")
     frequent = [{"text": f"어디에나 있는 줄 {number}", "documents": 900 - number} for number in range(30)]
     write_parquet(folder / "frequent" / "part-00000.parquet", frequent)
-    of_set = {"texts": 50_000, "looked_for": 30_000, "found": 15}
-    counts = {f"evaluation.nsmc_test.{key}": number for key, number in of_set.items()}
+    evaluation_counts = {"texts": 50_000, "looked_for": 30_000, "found": 15}
+    counts = {f"evaluation.nsmc_test.{key}": number for key, number in evaluation_counts.items()}
     counts |= {"documents": 180, "dropped": 38, "masked.email": 7, "masked.resident_number": 2}
     change(folder / "stage.json", counts=counts | {"contaminated.nsmc_test": 21})
     shown = elements(clean.story(maker.open("clean")))

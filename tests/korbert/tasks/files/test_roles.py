@@ -159,13 +159,13 @@ def test_labels_in_lists(tmp_path, lists, labels):
     assert [row["label"] for row in rows] == labels
 
 
-def test_lists_that_could_be_two_things_are_refused(tmp_path):
-    for lists, said in (
+def test_repeated_labels_and_lists_of_0_and_1_are_refused(tmp_path):
+    for lists, message in (
         ([["욕설", "욕설"]], r"a.jsonl: 'labels': the labels \['욕설', '욕설'\] repeat one: write each label once"),
         ([[0, 1, 0], [1, 0]], r"the labels \['0', '1', '0'\] repeat one"),
         ([[0, 1], [0, 1]], r"the labels of all rows are \['0', '1'\]: write the names"),
     ):
-        with pytest.raises(CorpusError, match=said):
+        with pytest.raises(CorpusError, match=message):
             read_rows(_jsonl(tmp_path, *({"text": "가", "labels": one} for one in lists)), SEVERAL)
 
 
