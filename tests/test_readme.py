@@ -71,6 +71,7 @@ def test_command_lines_parse(line, here, monkeypatch):
         assert line.split()[1] in cli.commands
         return
     monkeypatch.delenv("KORBERT_DATA", raising=False)
+    monkeypatch.setenv("KORBERT_LANG", "en")  # --lang of a line changes it
     for name in ("reviews.txt", "sentences.txt", "test.csv"):  # files that click opens while it reads a command line
         (here / name).touch()
     context = click.Context(cli, **cli.context_settings)
