@@ -30,8 +30,8 @@ ROOT = Path(__file__).resolve().parent.parent
 MEASURED = [*(ROOT / "benchmarks" / "results").iterdir(), *(ROOT / "benchmarks" / "notes").iterdir()]
 PAGES = {  # file outside docs/ -> page of the site
     "benchmarks/RESULTS.md": "results.md",
-    "benchmarks/archive/2026-11-28.md": "archive-2.md",
-    "benchmarks/archive/2026-11.md": "archive.md",
+    "benchmarks/archive/2026-11-28.md": "archive-2026-11-28.md",
+    "benchmarks/archive/2026-11.md": "archive-2026-11.md",
     **{f"benchmarks/{path.parent.name}/{path.name}": f"{path.parent.name}/{path.name}" for path in MEASURED},
     "korbert/box/README.md": "model-card.md",
     "corpus/sample/README.md": "sample.md",
