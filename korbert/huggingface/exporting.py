@@ -25,7 +25,7 @@ from korbert.tokenization import Tokenizer, morphemes, pieces, repair, vocabular
 _TOKENIZER_FILE = "tokenization_korbert.py"
 _MODEL_FILE = "modeling_korbert.py"  # only of encoders with embeddings that ModernBERT lacks
 _INLINED = (repair, morphemes, vocabulary, pieces)  # each imports only those before it
-_OWN_IMPORT = re.compile(r"^from korbert\.tokenization\.\w+ import .*\n", re.MULTILINE)
+_OWN_IMPORT = re.compile(r"^from korbert\.tokenization\.\w+ import (?:\([^)]*\)|.*)\n", re.MULTILINE)
 
 
 def export(model_folder: str | Path, folder: str | Path) -> None:

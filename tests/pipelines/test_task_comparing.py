@@ -189,7 +189,7 @@ def test_damaged_files_are_named(tmp_path, name, line, said):
         compare_tasks([one, other])
 
 
-@pytest.mark.parametrize(("kind", "fields", "row", "predictions", "merits"), [
+@pytest.mark.parametrize(("kind", "fields", "row", "predictions", "row_scores"), [
     ("token-classification", {"tags": ("O", "B-것", "I-것", "B-곳", "I-곳"), "units": "characters", "stride": 8},
      {"text": "한강 물", "spans": [(0, 2, "곳"), (3, 4, "것")]},
      [[[3, 4, "것"], [0, 2, "곳"]], [[0, 2, "곳"]]], [1, 0]),

@@ -27,7 +27,7 @@ def made(whole, tmp_path, monkeypatch):
 
 
 def _cut_off(made, step, *options):
-    """A run that ends before that step: "settle", or the rename to the folder of that name."""
+    """A run that ends before that step: "publish", or the rename to the folder of that name."""
     rename = Path.rename
 
     def guarded(path, target):
@@ -37,8 +37,8 @@ def _cut_off(made, step, *options):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Path, "rename", guarded)
-        if step == "settle":
-            patch.setattr(store, "settle", Mock(side_effect=KeyboardInterrupt))
+        if step == "publish":
+            patch.setattr(store, "publish", Mock(side_effect=KeyboardInterrupt))
         made.run("clean", *options, code=130)
 
 
@@ -63,9 +63,9 @@ _BEGUN = ("clean.partial/plan.json", "clean.partial/work")
 
 
 @pytest.mark.parametrize(("step", "options", "there"), [
-    ("settle", (), {"clean.partial", *_BEGUN}),
+    ("publish", (), {"clean.partial", *_BEGUN}),
     ("clean", (), {"clean.partial"}),
-    ("settle", ("--rebuild",), {"clean", "clean.partial", *_BEGUN}),  # an older one is in place
+    ("publish", ("--rebuild",), {"clean", "clean.partial", *_BEGUN}),  # an older one is in place
     (_OLD, ("--rebuild",), {"clean", "clean.partial"}),
     ("clean", ("--rebuild",), {_OLD, "clean.partial"}),
 ])  # fmt: skip

@@ -35,7 +35,7 @@ def write(first):
                 rows = stored(file, [f"{{number - 1}}-{{text}}" for text in range({TEXTS})])
                 delete(file, [row[0] for row in rows.values()])
             insert(file, [(id, "{{}}", id, ["all", f"t{{number}}", id], vector) for id in ids])
-        print(number, flush=True)
+        os.write(1, f"{{number}}\\n".encode())  # a line is whole or absent, where print may write it in two
 
 folder = Path(sys.argv[1])
 for line in iter(sys.stdin.readline, ""):
