@@ -118,7 +118,7 @@ def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False, draw: Draw 
     return decision != "skip"
 
 
-def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip", "settle", "work"]:
+def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip", "publish", "work"]:
     """Decides what to do, and prepares the folders. settle: a finished artifact only had to be renamed.
 
     Raises ArtifactError on drift, and if a file of an input artifact has other bytes than recorded.
@@ -148,7 +148,7 @@ def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip"
     _prepare(pipeline, stage, plan, rebuild=rebuild)
     if (partial / store.RECORD).exists():  # killed between the record and the rename
         store.publish(partial, final)
-        return "settle"
+        return "publish"
     return "work"
 
 
