@@ -96,9 +96,13 @@ class Pairs:
         self._runs = shards.runs(self._inner)
         # A bit for each place up to `room` after the last: whether a sentence begins there. Place p is bit p % 8 of
         # byte p // 8. A lookup of one bit; a binary search would miss the cache some 20 times.
-        begins = np.zeros(shards.sentences[-1] + room + 1, dtype=bool)
-        begins[shards.sentences] = True
-        self._sentence_start_bits = np.packbits(begins, bitorder="little")
+        places = shards.sentences
+        # By hand, as np.packbits needs a byte for each piece of the corpus first.
+        self._sentence_start_bits = np.zeros((int(places[-1]) + room) // 8 + 1, dtype=np.uint8)
+        bytes_of = places >> 3
+        firsts = np.flatnonzero(np.diff(bytes_of, prepend=-1))
+        bits = np.left_shift(1, places & 7).astype(np.uint8)
+        self._sentence_start_bits[bytes_of[firsts]] = np.bitwise_or.reduceat(bits, firsts)
         self._unpaired = np.isin(shards.source_names, settings.without)  # by source
 
     def __len__(self) -> int:
