@@ -195,38 +195,41 @@ def config_to_transformers(config: EncoderConfig, kind: str) -> JsonObject:
             )
     shared = {name: getattr(config, name) for name in _SHARED}
     shared |= {"tie_word_embeddings": True, "dtype": "float32"}
-    family = family_of(config, kind)
-    own: JsonObject = {}
-    if family == "modern":
-        own = _modern_config(config)
-    else:
-        if not config.type_vocab_size:
-            raise ModelError(
-                "export: this `bert` has no token types, BertModel has: train one with type_vocab_size = 2"
-            )
-        if family == "electra" and config.layer_groups:
-            raise ModelError(
-                "export: the layers of this `bert` share their weights (layer_groups = {layer_groups}), and no "
-                "class of transformers with such layers finds replaced pieces: fine-tune it, and export that",
-                layer_groups=config.layer_groups,
-            )
-        if family != "bert":
-            own["embedding_size"] = config.embedding_width
-        if family == "albert":  # one group a layer: no weights are shared
-            own |= {
-                "num_hidden_groups": config.distinct_layers,
-                "inner_group_num": 1,
-                "classifier_dropout_prob": config.hidden_dropout_prob,
-                "bos_token_id": 2,
-                "eos_token_id": 3,
-            }
-        own |= {"model_type": family, "hidden_act": "gelu", **{name: getattr(config, name) for name in _OF_BERT}}
-    name = CLASSES[family, kind]
+    own = _bert_config(config, kind) if config.architecture == "bert" else _modern_config(config)
+    name = CLASSES[family_of(config, kind), kind]
     if not any(getattr(config, name) for name in _OURS):
         return shared | own | {"architectures": [name]}
     named = {f"Auto{part}": f"modeling_korbert.KorbertModernBert{part}" for part in ("Config", "Model")}
     named |= {f"AutoModel{head}": f"modeling_korbert.KorbertModernBert{head}" for head in _HEAD_NAMES}
     return shared | own | {"architectures": [f"Korbert{name}"], "auto_map": named}
+
+
+def _bert_config(config: EncoderConfig, kind: str) -> JsonObject:
+    if not config.type_vocab_size:
+        raise ModelError("export: this `bert` has no token types, BertModel has: train one with type_vocab_size = 2")
+    narrow: JsonObject = {}
+    if family_of(config, kind) == "electra":
+        if config.layer_groups:
+            raise ModelError(
+                "export: the layers of this `bert` share their weights (layer_groups = {layer_groups}), and no "
+                "class of transformers with such layers finds replaced pieces: fine-tune it, and export that",
+                layer_groups=config.layer_groups,
+            )
+        narrow = {"embedding_size": config.embedding_width}
+    if family_of(config, kind) == "albert":  # one group a layer: no weights are shared
+        narrow = {
+            "embedding_size": config.embedding_width,
+            "num_hidden_groups": config.distinct_layers,
+            "inner_group_num": 1,
+            "classifier_dropout_prob": config.hidden_dropout_prob,
+            "bos_token_id": 2,
+            "eos_token_id": 3,
+        }
+    return narrow | {
+        "model_type": family_of(config, kind),
+        "hidden_act": "gelu",
+        **{name: getattr(config, name) for name in _OF_BERT},
+    }
 
 
 def _modern_config(config: EncoderConfig) -> JsonObject:

@@ -77,6 +77,23 @@ def read_folder(folder: str | Path) -> TransformersConfig:
         raise ModelError("{path}: {error}", path=path, error=reason(error)) from None
 
 
+def _check_index(path: Path) -> None:
+    """ModelError if an index of weights names anything but safetensors files next to it."""
+    try:
+        names = sorted(set(read_object(path)["weight_map"].values()))
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise ModelError(
+            "{path}: weight_map: cannot be read ({error!r:.100}): save the model again", path=path, error=error
+        ) from None
+    for name in names:
+        if not isinstance(name, str) or Path(name).name != name or not name.endswith(".safetensors"):
+            raise ModelError(
+                "{path}: weight_map: {name!r:.60} is not a safetensors file next to it: save the model again",
+                path=path,
+                name=name,
+            )
+
+
 def load_encoder(folder: str | Path, config: TransformersConfig) -> TransformersEncoder:
     """Loads the encoder of a folder, float32, in eval mode, without heads. config: from read_folder.
 
@@ -97,21 +114,8 @@ def load_encoder(folder: str | Path, config: TransformersConfig) -> Transformers
             pickled=pickled[0],
             folder2=str(folder),
         )
-    # An index may name only safetensors files next to it: a pickle would run its code.
     if (index := folder / "model.safetensors.index.json").is_file():
-        try:
-            names = sorted(set(read_object(index)["weight_map"].values()))
-        except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-            raise ModelError(
-                "{path}: weight_map: cannot be read ({error!r:.100}): save the model again", path=index, error=error
-            ) from None
-        for name in names:
-            if not isinstance(name, str) or Path(name).name != name or not name.endswith(".safetensors"):
-                raise ModelError(
-                    "{path}: weight_map: {name!r:.60} is not a safetensors file next to it: save the model again",
-                    path=index,
-                    name=name,
-                )
+        _check_index(index)
     try:
         with quietly():
             model, report = class_of(config.model_type).from_pretrained(

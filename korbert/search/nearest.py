@@ -112,7 +112,9 @@ class VectorCache:
             length = kept.length
             if len(new := np.flatnonzero(~is_known)):
                 row = int(new[0])
-                for part in _read(database, numbers[new]):
+                between = "SELECT * FROM vectors WHERE number BETWEEN ? AND ? ORDER BY number"
+                found = database.execute(between, (int(numbers[new[0]]), int(numbers[new[-1]])))
+                for part in _parts(found, numbers[new]):
                     rows = slice(row, row + len(part))
                     products[rows] = torch.from_numpy(part) @ kept.mean
                     centred = torch.from_numpy(part) - kept.mean
@@ -144,9 +146,13 @@ def cosines(
 
 
 def _read(database: sqlite3.Connection, numbers: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
-    """The vectors of the texts with these rising numbers, some thousand at a time. Damage if one is missing."""
+    """The vectors of the texts with these rising numbers, some thousand at a time."""
     select = "SELECT * FROM vectors WHERE number IN (SELECT value FROM json_each(?)) ORDER BY number"
-    found = database.execute(select, (json.dumps(numbers.tolist()),))
+    return _parts(database.execute(select, (json.dumps(numbers.tolist()),)), numbers)
+
+
+def _parts(found: sqlite3.Cursor, numbers: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
+    """The vectors of these rows of the table, some thousand at a time. Damage if they are not those of the numbers."""
     at = 0
     while rows := found.fetchmany(_ROWS_AT_ONCE):
         vectors = [checked_row(f"vector {row[0]}", *row) for row in rows]

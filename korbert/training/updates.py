@@ -57,14 +57,8 @@ class Updates:
         _seed_dropout(derived_seed(plan.seed, step, self._here.rank), self.device)
         self.model.train()
 
-        # Each process counts its own rows; the loss divides by the labels of all of them.
-        own = [sum(batch.get(name, 0) for batch in micro_batches) for name in ("pieces", "slots")]
-        names = sorted(name for name in micro_batches[0] if name.endswith("_count"))  # one order in all processes
-        pieces, slots, *labels = all_reduce([*own, *(int(micro_batches[0][name]) for name in names)])
-        counts = dict(zip(names, map(torch.tensor, labels), strict=True)) if self._here.size > 1 else {}
-        self.pieces += pieces
-
         # Gradients accumulate over this process's micro-batches; processes exchange them once, after the last one.
+        counts, padding = self._counts(micro_batches)
         totals: dict[str, Tensor] = {}
         for number, batch in enumerate(micro_batches, 1):
             on_device = to_device({**batch, **counts}, self.device)
@@ -86,14 +80,23 @@ class Updates:
         self._optimizer.step(plan.optimizer.rate_share(step, plan.steps))
 
         # Values stay on the device until they are read.
-        metrics = {**totals, "grad_norm": norm}
-        if slots and self.device.type == "cpu":  # attention on a GPU has no slots
-            metrics["padding"] = torch.tensor(1 - pieces / slots)
-        for name, value in metrics.items():
+        for name, value in {**totals, "grad_norm": norm, **padding}.items():
             self._sums[name] = self._sums.get(name, 0.0) + value.detach().to(torch.float64)
         self._summed_steps += 1
         bad = (self._bad_step < 0) & ~torch.isfinite(totals["loss"] + norm)
         self._bad_step = torch.where(bad, step + 1, self._bad_step)
+
+    def _counts(self, micro_batches: Sequence[Batch]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """The label counts that the loss divides by, summed over the processes, each of which counts its own rows; and
+        the share of attention's slots that are padding (none on a GPU). Also adds to `pieces`.
+        """
+        own = [sum(batch.get(name, 0) for batch in micro_batches) for name in ("pieces", "slots")]
+        names = sorted(name for name in micro_batches[0] if name.endswith("_count"))  # one order in all processes
+        pieces, slots, *sums = all_reduce([*own, *(int(micro_batches[0][name]) for name in names)])
+        self.pieces += pieces
+        counts = dict(zip(names, map(torch.tensor, sums), strict=True)) if self._here.size > 1 else {}
+        padding = {"padding": torch.tensor(1 - pieces / slots)} if slots and self.device.type == "cpu" else {}
+        return counts, padding
 
     def check_finite(self, saved: int) -> None:
         """Raises ModelError for the first step whose loss or gradient was not finite. Waits for the device.
@@ -236,8 +239,10 @@ class _Objective(nn.Module):
 
 
 def _seed_dropout(seed: int, device: torch.device) -> None:
-    """Seeds the generator of the device. torch.manual_seed also keeps a stack trace for each kind of device that is not
-    in use, which takes up to 5 ms.
+    """Seeds the generators of the CPU and of the device.
+
+    torch.manual_seed would also seed every other kind of device. For one that is not in use it records the stack, which
+    takes longer than a small update.
     """
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":

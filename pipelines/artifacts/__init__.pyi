@@ -18,6 +18,7 @@ from .record import json_lines as json_lines
 from .record import num_rows as num_rows
 from .record import sampled as sampled
 from .record import stream as stream
+from .stage import Chain as Chain
 from .stage import Finder as Finder
 from .stage import Help as Help
 from .stage import Runtime as Runtime

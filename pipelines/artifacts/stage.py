@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from korbert import corpus
 from korbert.system import JsonObject, cores, number_in
@@ -77,6 +77,18 @@ class Runtime:
     def units(self) -> "corpus.Workers":
         """The workers of the corpus stages."""
         return corpus.Workers(self.workers, self.runner, self.address)
+
+
+# The runs of a recipe stand above the stages, which know them by this alone.
+class Chain(Protocol):
+    """What `inspect` may ask about the artifacts of a recipe (runs/pipeline.py)."""
+
+    recipe: Any
+    sources: Any
+
+    def inputs(self, stage: "Stage") -> StageInputs: ...
+    def artifact(self, stage: str) -> Path: ...
+    def status(self, stage: "Stage") -> Any: ...
 
 
 @dataclass(frozen=True)

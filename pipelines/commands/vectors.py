@@ -87,17 +87,22 @@ def embed(
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("embed", None, "texts") as advance:
         for batch in filter(None, records):
             good = [one for one in batch if not failed(one)]
-            found = [record["text"] for record in good]
-            if parts:
-                for record, own in zip(good, embedding.model.parts(found, parts, **embedding.asked), strict=True):
-                    columns = zip(own.names, own.spans, own.vectors.tolist(), strict=True)
-                    record["parts"] = [{"name": name, "span": span, "vector": one} for name, span, one in columns]
-            else:
-                for record, vector in zip(good, embedding(found), strict=True):
-                    record["vector"] = vector.tolist()
+            _add_vectors(good, embedding, parts)
             click.echo(b"\n".join(map(inference.lines.as_json, batch)))
             advance(len(batch))
     failed.end()
+
+
+def _add_vectors(records: list[JsonObject], embedding: "inference.embedding.TextEmbedder", parts: Unit | None) -> None:
+    """Adds the vector of its text to each record, or those of the parts of its text."""
+    texts = [record["text"] for record in records]
+    if parts is None:
+        for record, vector in zip(records, embedding(texts), strict=True):
+            record["vector"] = vector.tolist()
+        return
+    for record, own in zip(records, embedding.model.parts(texts, parts, **embedding.asked), strict=True):
+        columns = zip(own.names, own.spans, own.vectors.tolist(), strict=True)
+        record["parts"] = [{"name": name, "span": span, "vector": vector} for name, span, vector in columns]
 
 
 def _pairs(

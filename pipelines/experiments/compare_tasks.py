@@ -74,6 +74,23 @@ class TaskComparison:
     sides: list[ComparedModel]
     scores: JsonObject
 
+    @classmethod
+    def of(cls, task: Kind, sides: list[ComparedModel]) -> "TaskComparison":
+        """Scores the sides. ArtifactError for predictions of another kind of task."""
+        results = []
+        for side in sides:
+            for facts, predictions in zip(side.facts, side.predictions, strict=True):
+                try:
+                    task.run(side.rows, predictions)
+                except (ValueError, LookupError, TypeError) as error:
+                    raise ArtifactError(
+                        "{path}: {model}: not predictions of a {kind} ({error}): rebuild this artifact with {option}",
+                        path=side.folder / PREDICTIONS, model=side.model, kind=task.name, error=error,
+                        option=argument("rebuild"),
+                    ) from None  # fmt: skip
+                results.append(ModelResult({**facts, "name": side.name}, predictions, side.folder))
+        return cls(task, sides, score_table(task, sides[0].rows, results))
+
     @property
     def rows(self) -> list[TaskRow]:
         return self.sides[0].rows
@@ -180,19 +197,7 @@ def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskCo
                 )  # fmt: skip
     # The folders tell the sides apart, or the models of one folder.
     named = [replace(side, name=name) for side, name in zip(sides, distinct_names(paths), strict=True)]
-    results = []
-    for side in named:
-        for facts, predictions in zip(side.facts, side.predictions, strict=True):
-            try:
-                task.run(side.rows, predictions)
-            except (ValueError, LookupError, TypeError) as error:
-                raise ArtifactError(
-                    "{path}: {model}: not predictions of a {kind} ({error}): rebuild this artifact with {option}",
-                    path=side.folder / PREDICTIONS, model=side.model, kind=task.name, error=error,
-                    option=argument("rebuild"),
-                ) from None  # fmt: skip
-            results.append(ModelResult({**facts, "name": side.name}, predictions, side.folder))
-    return TaskComparison(task, named, score_table(task, named[0].rows, results))
+    return TaskComparison.of(task, named)
 
 
 def _common_task(sides: Sequence[ComparedModel]) -> Kind:

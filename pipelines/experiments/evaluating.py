@@ -78,12 +78,7 @@ def evaluate_file(
     if hasattr(kind, "labels"):
         refuse_unseen_labels(rows, kind.labels)
     kind = kind.validated_on(rows)
-    was_trained_on = False
-    folder = Path(model.folder or "")
-    if model.folder and folder.is_dir() and isinstance(file, Path) and file.is_file():
-        record = read_json(model_folder(folder).parent / RECORD) or {}
-        recorded = [one.get("sha256") for one in record.get("inputs", {}).get("files", {}).get("train", [])]
-        was_trained_on = bool(recorded) and sha256_of(file) in recorded
+    was_trained_on = _was_trained_on(model, file)
     # The kind may have other settings now, such as its metrics; the caller's model stays as it is.
     model = Model(model.network, model.tokenizer, kind, name=model.name, precision=model.precision)
     rows = drop_unusable(rows, kind.target)
@@ -110,3 +105,13 @@ def evaluate_file(
             Message("{file}: the model was trained on this file: expect lower scores on other rows", file=file)
         )
     return scored(rows.rows, with_noise, notes)
+
+
+def _was_trained_on(model: Model, file: Path) -> bool:
+    """Whether a file is one of those that the artifact of the model records as training files."""
+    folder = Path(model.folder or "")
+    if not (model.folder and folder.is_dir() and isinstance(file, Path) and file.is_file()):
+        return False
+    record = read_json(model_folder(folder).parent / RECORD) or {}
+    recorded = [one.get("sha256") for one in record.get("inputs", {}).get("files", {}).get("train", [])]
+    return bool(recorded) and sha256_of(file) in recorded

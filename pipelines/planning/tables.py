@@ -40,7 +40,25 @@ def lines(plan: CostEstimate) -> Iterator[str]:
     yield in_language(
         Message("rows and steps; operations of a forward and a backward pass (a multiply-add counts as two)")
     )
-    # A column for each phase.
+    yield from _phase_table(plan)
+
+    if plan.timing:
+        yield from ("", in_language(Message("the run, without its checkpoints")))
+        yield _line(Message("training"), duration(plan.timing.training))
+        yield _line(
+            Message("evaluations"),
+            duration(plan.timing.evaluating),
+            Message("{count:,} of them", count=plan.timing.evaluations),
+        )
+        yield _line(Message("total"), duration(plan.timing.total))
+        yield _line(Message("ends"), f"{plan.timing.ends:%Y-%m-%d %H:%M}", Message("if started now"))
+        if plan.timing.within:
+            yield from ("", in_language(Message("as many steps as fit")))
+            yield " \\\n  ".join([plan.timing.command, *(f"--set {change}" for change in plan.timing.within)])
+
+
+def _phase_table(plan: CostEstimate) -> Iterator[str]:
+    """A column for each phase."""
     yield _line(Message("phase"), *map(str, range(len(plan.phases))))
     rows = {
         Message("max pieces per row"): [f"{phase.length:,}" for phase in plan.phases],
@@ -60,20 +78,6 @@ def lines(plan: CostEstimate) -> Iterator[str]:
         rows[Message("seconds per step")] = [f"{phase.step_seconds or 0:,.3f}" for phase in plan.phases]
         rows[Message("pieces per second")] = [f"{phase.pieces_per_second or 0:,.0f}" for phase in plan.phases]
     yield from (_line(name, *cells) for name, cells in rows.items())
-
-    if plan.timing:
-        yield from ("", in_language(Message("the run, without its checkpoints")))
-        yield _line(Message("training"), duration(plan.timing.training))
-        yield _line(
-            Message("evaluations"),
-            duration(plan.timing.evaluating),
-            Message("{count:,} of them", count=plan.timing.evaluations),
-        )
-        yield _line(Message("total"), duration(plan.timing.total))
-        yield _line(Message("ends"), f"{plan.timing.ends:%Y-%m-%d %H:%M}", Message("if started now"))
-        if plan.timing.within:
-            yield from ("", in_language(Message("as many steps as fit")))
-            yield " \\\n  ".join([plan.timing.command, *(f"--set {change}" for change in plan.timing.within)])
 
 
 def _line(name: str, *cells: str) -> str:

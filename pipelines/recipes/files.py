@@ -68,21 +68,7 @@ def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[JsonObj
     Its own tables are laid over those of the recipe that it `extends`, less the keys that `without` lists. extended_by:
     the files that lead here.
     """
-    try:
-        text = read_small(path, _MOST_BYTES).decode("utf-8-sig")
-        if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
-            raise ValueError(Message("a line has more than {dots} dots", dots=_MOST_DOTS))
-        own = tomllib.loads(text)
-    except FileNotFoundError as error:
-        raise SettingsError(
-            "{path}: no such file: `korbert new NAME` writes a recipe to start from", path=path
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise SettingsError("{path}: is not TOML: {error}: correct it there", path=path, error=reason(error)) from error
-    except OSError as error:
-        raise SettingsError(
-            "{path}: cannot be read ({strerror}): give a file of TOML", path=path, strerror=error.strerror
-        ) from error
+    own = _parsed(path)
     base = own.pop("extends", "")
     without = own.pop("without", [])
     listed = isinstance(without, list) and all(isinstance(key, str) for key in without)
@@ -123,6 +109,24 @@ def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[JsonObj
                 key=key,
             )
     return _merged(tables, own), (base_path, *bases)
+
+
+def _parsed(path: Path) -> JsonObject:
+    try:
+        text = read_small(path, _MOST_BYTES).decode("utf-8-sig")
+        if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
+            raise ValueError(Message("a line has more than {dots} dots", dots=_MOST_DOTS))
+        return tomllib.loads(text)
+    except FileNotFoundError as error:
+        raise SettingsError(
+            "{path}: no such file: `korbert new NAME` writes a recipe to start from", path=path
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise SettingsError("{path}: is not TOML: {error}: correct it there", path=path, error=reason(error)) from error
+    except OSError as error:
+        raise SettingsError(
+            "{path}: cannot be read ({strerror}): give a file of TOML", path=path, strerror=error.strerror
+        ) from error
 
 
 def _merged(base: JsonObject, own: JsonObject) -> JsonObject:

@@ -13,7 +13,7 @@ from korbert.messages import Message, argument
 from korbert.pipelines import experiments
 from korbert.pipelines.recipes.loading import Recipe, of_tables
 from korbert.records import Form
-from korbert.system import check_outside
+from korbert.system import JsonObject, check_outside
 from korbert.tasks.kinds import ALIASES, KINDS
 
 
@@ -47,17 +47,7 @@ class SingleTask:
         line = ""
         if train:
             if "kind" not in section:
-                from korbert.tasks.kinds.detecting import detect
-
-                detected = detect(train, self.columns, self.form, several=section.get("several", False))
-                section["kind"] = detected.kind
-                if detected.several:
-                    section["several"] = True
-                columns |= {role: list(names) for role, names in detected.columns.items()}
-                line = Message(
-                    "{file}: {kind}: {why}; {option} says otherwise",
-                    file=train, kind=detected.kind, why=detected.why, option=argument("kind"),
-                )  # fmt: skip
+                line = self._infer(section, columns)
             section["form"] = self.form
             for part, file in self.files.items():
                 section[part] = str(file)
@@ -78,3 +68,18 @@ class SingleTask:
         if train and not line:  # the kind was named, which the columns may not fit
             experiments.preparing.check_columns(recipe.section(f"tasks.{name}"), train)
         return recipe, line
+
+    def _infer(self, section: JsonObject, columns: dict[str, Sequence[str]]) -> Message:
+        """Adds the kind of task, and the columns of its roles, to what was asked for. Returns a line that says so."""
+        from korbert.tasks.kinds.detecting import detect
+
+        train = self.files["train"]
+        detected = detect(train, self.columns, self.form, several=section.get("several", False))
+        section["kind"] = detected.kind
+        if detected.several:
+            section["several"] = True
+        columns |= {role: list(names) for role, names in detected.columns.items()}
+        return Message(
+            "{file}: {kind}: {why}; {option} says otherwise",
+            file=train, kind=detected.kind, why=detected.why, option=argument("kind"),
+        )  # fmt: skip

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from korbert.modeling import (
     pretrained_encoder,
     save_model,
 )
-from korbert.pipelines.artifacts import Runtime, StageCounts, StageInputs
+from korbert.pipelines.artifacts import Chain, Runtime, StageCounts, StageInputs
 from korbert.pipelines.stages.stage_settings import PretrainStage
 from korbert.pretraining import (
     Distillation,
@@ -42,7 +43,7 @@ from korbert.pretraining import (
 )
 from korbert.system import connected, require_rows, write_json
 from korbert.tokenization import RECORD, AnyTokenizer, Tokenizer, piece_vectors
-from korbert.training import TrainingOutput, TrainingPlan, autocast, choose_device, fit, load_newest
+from korbert.training import FitResult, TrainingOutput, TrainingPlan, autocast, choose_device, fit, load_newest
 
 
 def run(settings: PretrainStage, inputs: StageInputs, output: Path, runtime: Runtime) -> StageCounts:
@@ -84,24 +85,7 @@ def run(settings: PretrainStage, inputs: StageInputs, output: Path, runtime: Run
         description="pretrain",
         row_workers=runtime.rows_by(device.type),
     )
-    if not connected().is_main_process:
-        return {}
-    if isinstance(model, ReplacementModel):
-        save_model(output / "model", model.detection_model(), tokenizer, overwrite=True)
-        save_model(output / "generator", model.generator_model(), tokenizer, overwrite=True)
-    else:
-        save_model(output / "model", model, tokenizer, overwrite=True)
-    counts: StageCounts = {
-        "steps": result.steps,
-        "rows": sum(phase.steps * phase.batch_size for phase in phases),
-        "epochs": round(sum(phase.steps * phase.batch_size / len(phase.rows) for phase in phases), 3),
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-    }
-    kept = [name for name in before if name.endswith(("_loss", "_accuracy")) and name != "unigram_loss"]
-    figures = {**result.heldout, **{f"init_{name}": before[name] for name in kept}}
-    finite = {name: value if math.isfinite(value) else None for name, value in figures.items()}
-    write_json(output / "scores.json", {**finite, **counts}, sort_keys=True)
-    return counts
+    return _written(output, model, tokenizer, phases, result, before) if connected().is_main_process else {}
 
 
 def _initial_model(
@@ -125,6 +109,33 @@ def _initial_model(
     if settings.frozen_embeddings:
         model.encoder.token_weight.requires_grad_(False)
     return model, loss
+
+
+def _written(
+    output: Path,
+    model: PretrainingModel | ReplacementModel,
+    tokenizer: Tokenizer,
+    phases: Sequence[Phase],
+    result: FitResult,
+    before: Mapping[str, float],
+) -> StageCounts:
+    """Writes the models and scores.json. before: figures of the model of `init`."""
+    if isinstance(model, ReplacementModel):
+        save_model(output / "model", model.detection_model(), tokenizer, overwrite=True)
+        save_model(output / "generator", model.generator_model(), tokenizer, overwrite=True)
+    else:
+        save_model(output / "model", model, tokenizer, overwrite=True)
+    counts: StageCounts = {
+        "steps": result.steps,
+        "rows": sum(phase.steps * phase.batch_size for phase in phases),
+        "epochs": round(sum(phase.steps * phase.batch_size / len(phase.rows) for phase in phases), 3),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+    }
+    kept = [name for name in before if name.endswith(("_loss", "_accuracy")) and name != "unigram_loss"]
+    figures = {**result.heldout, **{f"init_{name}": before[name] for name in kept}}
+    finite = {name: value if math.isfinite(value) else None for name, value in figures.items()}
+    write_json(output / "scores.json", {**finite, **counts}, sort_keys=True)
+    return counts
 
 
 def model_and_loss(
@@ -170,19 +181,18 @@ def training_plan(settings: PretrainStage) -> TrainingPlan:
     )
 
 
-def inspect(pipeline: Any) -> None:
+def inspect(chain: Chain) -> None:
     """Checks the models that pretraining starts from, before any stage runs.
 
     Raises ModelError if the model of `init` has another encoder than the recipe, if the teacher's vectors cannot be
-    compared, or if one of them has another tokenizer than vocab, as far as that is known yet. pipeline: of
-    runs/pipeline.py, a room above this one.
+    compared, or if one of them has another tokenizer than vocab, as far as that is known yet.
     """
-    vocab, pretrain = (pipeline.recipe.stages[name] for name in ("vocab", "pretrain"))
-    settings = pipeline.recipe.section("pretrain")
+    vocab, pretrain = (chain.recipe.stages[name] for name in ("vocab", "pretrain"))
+    settings = chain.recipe.section("pretrain")
     encoder = settings.encoder.config(vocab_size=1)  # vocabulary sizes are not compared
-    fresh = pipeline.status(vocab).state == "fresh"
-    for role in pipeline.recipe.folders("pretrain"):
-        folder = pipeline.inputs(pretrain).folder(role, "config.json")
+    fresh = chain.status(vocab).state == "fresh"
+    for role in chain.recipe.folders("pretrain"):
+        folder = chain.inputs(pretrain).folder(role, "config.json")
         if role == "init":
             check_encoder(encoder, folder)
         elif settings.distill.cosine and (width := pretrained_encoder(folder).hidden_size) != encoder.hidden_size:
@@ -194,16 +204,16 @@ def inspect(pipeline: Any) -> None:
                 hidden_size=encoder.hidden_size,
             )
         if fresh:
-            of_vocab = Tokenizer.load(pipeline.artifact("vocab"))
-        elif pipeline.recipe.folders("vocab"):
-            of_vocab = Tokenizer.load(pipeline.inputs(vocab).folder("tokenizer", RECORD))
+            of_vocab = Tokenizer.load(chain.artifact("vocab"))
+        elif chain.recipe.folders("vocab"):
+            of_vocab = Tokenizer.load(chain.inputs(vocab).folder("tokenizer", RECORD))
         else:
             continue
         if role == "init":
             check_tokenizer(of_vocab, Tokenizer.load(folder), folder)
         else:
             _check_teacher(of_vocab, Tokenizer.load(folder), folder)
-            if not fresh and pipeline.recipe.section("vocab").add:
+            if not fresh and chain.recipe.section("vocab").add:
                 raise ModelError(
                     "{folder}: does not know the words that vocab.add adds: leave vocab.add out", folder=folder
                 )

@@ -4,18 +4,35 @@ With vocab.tokenizer nothing is learned: that tokenizer is extended with words f
 """
 
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from korbert.corpus.corpus_settings import AnalyzeSettings
 from korbert.corpus.counts import count, coverage, form_counts, frequent_cut_forms, usage
 from korbert.errors import CorpusError, SettingsError
-from korbert.pipelines.artifacts import Runtime, StageCounts, StageInputs, store
+from korbert.pipelines.artifacts import Chain, Runtime, StageCounts, StageInputs, store
 from korbert.pipelines.stages.analyze import USER_WORDS, check_versions, options_of
 from korbert.pipelines.stages.stage_settings import VocabStage
 from korbert.system import remove, track, write_json
 from korbert.tokenization import RECORD, Analyzer, AnalyzerOptions, Tokenizer, extended, learn, other_options
+
+
+def _learned(
+    settings: VocabStage, analyzer: Analyzer, words: tuple[str, ...], counts: Path, morphemes: Path
+) -> Tokenizer:
+    """Learns a tokenizer from the counts of these morphemes. words: see run."""
+    try:
+        settings = VocabStage.model_validate(settings.model_dump() | {"words": words})
+    except ValidationError as error:
+        raise SettingsError(
+            "vocab, with the words of analyze.user_words: {errors}", errors=error.errors()[0]["msg"]
+        ) from error
+    with track("vocab: learn", total=None, unit="pieces"):
+        try:
+            model = learn(form_counts(counts, settings, settings.min_documents), settings)
+        except CorpusError as error:
+            raise CorpusError("{morphemes}: {error}", morphemes=morphemes, error=error) from error
+    return Tokenizer(model, settings, analyzer.options, analyzer.versions)
 
 
 def _base(inputs: StageInputs, options: AnalyzerOptions) -> Tokenizer:
@@ -43,13 +60,10 @@ def _base(inputs: StageInputs, options: AnalyzerOptions) -> Tokenizer:
     return base
 
 
-def inspect(pipeline: Any) -> None:
-    """Raises ModelError or SettingsError if the tokenizer named in the recipe cannot be used.
-
-    pipeline: of runs/pipeline.py, a room above this one.
-    """
-    options = options_of(pipeline.recipe.section("analyze"), pipeline.sources.files("analyze"))
-    _base(pipeline.inputs(pipeline.recipe.stages["vocab"]), options)
+def inspect(chain: Chain) -> None:
+    """Raises ModelError or SettingsError if the tokenizer named in the recipe cannot be used."""
+    options = options_of(chain.recipe.section("analyze"), chain.sources.files("analyze"))
+    _base(chain.inputs(chain.recipe.stages["vocab"]), options)
 
 
 def run(settings: VocabStage, inputs: StageInputs, output: Path, runtime: Runtime) -> StageCounts:
@@ -71,18 +85,7 @@ def run(settings: VocabStage, inputs: StageInputs, output: Path, runtime: Runtim
     # Words that stay whole: those of the recipe and those of the user dictionary.
     words = tuple(dict.fromkeys([*settings.words, *(word.form for word in options.user_words)]))
     if base is None:
-        try:
-            settings = VocabStage.model_validate(settings.model_dump() | {"words": words})
-        except ValidationError as error:
-            raise SettingsError(
-                "vocab, with the words of analyze.user_words: {errors}", errors=error.errors()[0]["msg"]
-            ) from error
-        with track("vocab: learn", total=None, unit="pieces"):
-            try:
-                model = learn(form_counts(counts, settings, settings.min_documents), settings)
-            except CorpusError as error:
-                raise CorpusError("{morphemes}: {error}", morphemes=morphemes, error=error) from error
-        tokenizer = Tokenizer(model, settings, options, analyzer.versions)
+        tokenizer = _learned(settings, analyzer, words, counts, morphemes)
     else:
         tokenizer = extended(base, words, options)
         if settings.add:

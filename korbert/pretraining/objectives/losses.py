@@ -72,9 +72,7 @@ class PretrainingLoss(Loss):
     def encoded(self, model: PretrainingModel, batch: Batch, rows: Rows) -> tuple[Batch, list[Part]]:
         """Of the last layer, only the vectors that some objective needs are computed."""
         vectors, batch = look_up_embeddings(batch, model.encoder.token_weight)
-        # (M,) int64 among the N pieces; None: all.
-        known = {"mlm": batch["label_places"], "nsp": rows.first, "sop": rows.first}
-        places = [known.get(objective.name) for objective in self._objectives]
+        places = [objective.places(batch, rows) for objective in self._objectives]
         inputs = batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"]
         some = [its for its in places if its is not None]
         if len(some) < len(places):

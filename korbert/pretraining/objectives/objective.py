@@ -19,8 +19,12 @@ class Objective:
     name: str
     weight: float = 1.0
 
+    def places(self, batch: Batch, rows: Rows) -> Tensor | None:
+        """Positions of the vectors that the loss needs, (M,) int64 among the N pieces; None: all."""
+        return None
+
     def loss(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
-        """The sum of the losses of all labels. vectors: (N, D), of all pieces, or (M, D), of those that it predicts."""
+        """The sum of the losses of all labels. vectors: (M, D), at `places`."""
         raise NotImplementedError
 
     def score(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
@@ -32,6 +36,9 @@ class Prediction(Objective):
     """Masked pieces, from the vectors at label_places."""
 
     name = "mlm"
+
+    def places(self, batch: Batch, rows: Rows) -> Tensor:
+        return batch["label_places"]
 
     def loss(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         """Over the whole vocabulary, or over the batch's negatives; entries are its vectors of labels and negatives."""
@@ -51,13 +58,13 @@ class Prediction(Objective):
 
 
 class Pairing(Objective):
-    """One of two labels for the pair of segments of a row: B follows A or not (nsp), in order or swapped (sop).
-
-    vectors: (R, D), of the first piece of each row.
-    """
+    """One of two labels for the pair of segments of a row: B follows A or not (nsp), in order or swapped (sop)."""
 
     def __init__(self, name: str) -> None:
         self.name = name
+
+    def places(self, batch: Batch, rows: Rows) -> Tensor:
+        return rows.first
 
     def loss(self, model: PretrainingModel | DetectionModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         scores = model.nsp(vectors).float()

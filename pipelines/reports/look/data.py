@@ -19,7 +19,7 @@ from korbert.pipelines.inference.predicting import json_of
 from korbert.system import JsonObject
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tokenization import AnyTokenizer, Pieces
-from korbert.vectors import UNITS, TextParts, attribute, unit
+from korbert.vectors import UNITS, Attention, TextParts, attribute, unit
 from korbert.vectors.attention import attention
 
 _MOST_NEURONS = 1_200_000  # query and key values on a page, one byte each
@@ -60,15 +60,7 @@ def look_data(
             for unit in UNITS
         }
         data["weights"] = packed(np.rint(255 * np.sqrt(seen.weights)).astype(np.uint8))
-        data["neurons"] = None
-        if seen.queries is None or seen.keys is None:
-            data["missing"]["neurons"] = Message("Encoders of transformers do not expose their queries and keys.")
-        elif seen.queries.size + seen.keys.size > _MOST_NEURONS:
-            data["missing"]["neurons"] = Message(
-                "Queries and keys are left out: with so many pieces, the page would be too large."
-            )
-        else:
-            data["neurons"] = {"queries": _signed(seen.queries), "keys": _signed(seen.keys)}
+        data["neurons"] = _neurons(seen, data["missing"])
     data["vectors"] = _layers(model, tokenizer, data["texts"])
     if "fill" in loaded.can and whole:
         data["guesses"] = [
@@ -79,27 +71,10 @@ def look_data(
     if attributed and isinstance(model, ClassificationModel) and model.kind == "classification":
         data["label"] = _label(model, tokenizer, data, whole)
     if reading is not None:
-        (prepared,) = loaded.prepared([{"question": text, "context": pair}])
-        (searched,) = reading.search(model, prepared, **loaded.scoring)
-        answers = [
-            {"text": one.answer, "score": _short(one.score), "start": one.start, "end": one.end}
-            for one in reading.best_answers(searched)
-        ]
-        data["reading"] = {"question": text, "context": pair, "answers": answers}
+        data["reading"] = _reading(loaded, reading, text, pair)
     else:
-        # What `korbert predict` or `fill` returns, and the cosine of a pair for a model of vectors.
-        prediction: JsonObject | None = None
         try:
-            if "predict" in loaded.can:
-                row = text if pair is None else (text, pair)
-                prediction = json_of(loaded.predict(row))
-            elif "tag" in loaded.can:
-                prediction = json_of(loaded.tag(text))
-            elif "fill" in loaded.can and "[MASK]" in text:
-                prediction = {"gaps": [list(map(vars, candidates)) for candidates in loaded.fill(text)]}
-            elif loaded.kind is not None and loaded.kind.operation == "embed" and pair is not None:
-                prediction = {"cosine": _short(loaded.similarity(text, pair))}
-            data["prediction"] = prediction
+            data["prediction"] = _prediction(loaded, text, pair)
         except (SettingsError, ModelError) as error:  # a pair for a model of texts, a row that has more than texts
             data["missing"]["prediction"] = error.message
     return data
@@ -163,6 +138,17 @@ def about(loaded: Model) -> JsonObject:
     }
 
 
+def _neurons(seen: Attention, missing: dict[str, str]) -> JsonObject | None:
+    """Queries and keys as signed bytes; None if missing["neurons"] gives a reason."""
+    if seen.queries is None or seen.keys is None:
+        missing["neurons"] = Message("Encoders of transformers do not expose their queries and keys.")
+        return None
+    if seen.queries.size + seen.keys.size > _MOST_NEURONS:
+        missing["neurons"] = Message("Queries and keys are left out: with so many pieces, the page would be too large.")
+        return None
+    return {"queries": _signed(seen.queries), "keys": _signed(seen.keys)}
+
+
 def _signed(array: NDArray[np.float32]) -> JsonObject:
     """(A, B, ...) as signed bytes; scale: the largest absolute value of each [a, b], encoded as 127."""
     most = np.maximum(np.abs(array).max(axis=tuple(range(2, array.ndim)), keepdims=True), 1e-9)
@@ -216,6 +202,33 @@ def _label(model: ClassificationModel, tokenizer: AnyTokenizer, data: JsonObject
         "masked": [_short(x) for x in attribution.masked],
         "shares": [[_short(x) for x in row] for row in attribution.shares],
     }
+
+
+def _reading(loaded: Model, kind: QuestionAnswering, question: str, context: str | None) -> JsonObject:
+    (prepared,) = loaded.prepared([{"question": question, "context": context}])
+    (searched,) = kind.search(loaded.network, prepared, **loaded.scoring)
+    return {
+        "question": question,
+        "context": context,
+        "answers": [
+            {"text": one.answer, "score": _short(one.score), "start": one.start, "end": one.end}
+            for one in kind.best_answers(searched)
+        ],
+    }
+
+
+def _prediction(loaded: Model, text: str, pair: str | None) -> JsonObject | None:
+    """What `korbert predict` or `fill` returns, and the cosine of a pair for a model of vectors; None: nothing."""
+    if "predict" in loaded.can:
+        row = text if pair is None else (text, pair)
+        return json_of(loaded.predict(row))
+    if "tag" in loaded.can:
+        return json_of(loaded.tag(text))
+    if "fill" in loaded.can and "[MASK]" in text:
+        return {"gaps": [list(map(vars, candidates)) for candidates in loaded.fill(text)]}
+    if loaded.kind is not None and loaded.kind.operation == "embed" and pair is not None:
+        return {"cosine": _short(loaded.similarity(text, pair))}
+    return None
 
 
 def _short(number: SupportsFloat | None) -> float | None:
