@@ -157,7 +157,7 @@ def run(
         runner: Where the corpus stages run: on this machine, or on the Ray cluster of $RAY_ADDRESS.
 
     Raises:
-        SettingsError: The recipe has a setting, or lacks a stage, that there is not.
+        SettingsError: An unknown setting, or a stage that the recipe does not have.
         ArtifactError: An artifact is stale or in use.
         CorpusError, ModelError: Text that cannot be used; a model that cannot be trained.
     """
@@ -220,7 +220,8 @@ def evaluate(
 
     Raises:
         CorpusError: Rows that cannot be used, and labels that the training rows do not have.
-        SettingsError: A role or a model that this is not for.
+        SettingsError: An unknown role, or noise for a kind of task that it does not apply to.
+        ModelError: A model that is missing or not fine-tuned.
     """
     loaded = model if isinstance(model, Model) else Model.load(model)
     with _aside() as aside:

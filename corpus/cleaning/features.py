@@ -23,7 +23,7 @@ SPACE, HANGUL, JAMO, LATIN, DIGIT, HAN, KANA, OTHER, SYMBOL = range(9)
 _KINDS = 9
 _LINE_FEED = 10
 _REPEATED_SIZES = range(2, 11)  # words of the n-grams whose repetition is measured
-BATCH_CHARS = 1 << 18  # of texts measured at once: what the processor's caches hold; each takes a hundred bytes
+BATCH_CHARS = 1 << 18  # measured at once, with about 100 bytes of arrays each: what the processor's caches hold
 # Of lines of prose, and of reviews.
 _ENDINGS = np.array([ord(char) for char in ".?!…。？！~\"'”’)」』》〉]】ㅋㅎㅠㅜ^♡♥"])
 _BULLETS = np.array([ord(char) for char in "-*•·▶▷■□●○◆◇※→▪◦☞✓"])

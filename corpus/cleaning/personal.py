@@ -117,9 +117,8 @@ def is_resident_number(match: re.Match[str], before: str) -> bool:
     if not (1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1] and year <= _LATEST_BIRTH):
         return False
     digits = _digits(match)
-    remainder = (
-        sum(digit * weight for digit, weight in zip(digits, (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5), strict=False)) % 11
-    )
+    weighted = zip(digits, (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5), strict=False)
+    remainder = sum(digit * weight for digit, weight in weighted) % 11
     checks = {(11 - remainder) % 10} | ({(13 - remainder) % 10} if century_digit >= 5 else set())
     return digits[-1] in checks or _RESIDENT_SAID.search(before) is not None
 

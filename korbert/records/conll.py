@@ -71,7 +71,10 @@ def read_conll(text: TextFile) -> Table:
 
 
 def _without_heads(head: Sequence[Sequence[str]]) -> Callable[[Sequence[str]], Sequence[str]]:
-    """Takes the sentence and its marked form from the head of a block, if all the first blocks have them (KMOU)."""
+    """Returns a function that strips the sentence and its marked form from the head of a block (KMOU).
+
+    It strips nothing unless all the first blocks have them. head: the lines of these blocks.
+    """
     if all(len(lines) > 1 and lines[0][0] == ";" and lines[1][0] == "$" for lines in head):
         return lambda lines: lines[2:]
     if all(lines[0].startswith("## ") for lines in head):

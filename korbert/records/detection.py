@@ -167,7 +167,9 @@ def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LO
 
 
 def detected(head: bytes, name: str, form: Format, otherwise: Callable[[Sequence[str]], Format]) -> Format:
-    """The format of a file that begins so: as given, or by its first bytes, its name, or its first lines.
+    """Detects the format of a file from `form`, its first bytes or its name.
+
+    The first lines of a text then decide between formats that are alike, such as csv and tsv, even if `form` names one.
 
     otherwise: the format of a text that begins with these lines, and of which nothing else is known.
     Raises CorpusError for a file that is neither texts nor a table.

@@ -55,7 +55,7 @@ class Spawning(SpawnContext):
 
 @contextmanager
 def starting_processes(*blocked: signal.Signals) -> Iterator[None]:
-    """Inside, processes are started. Signals to this one take effect behind; `blocked` ones never reach those started.
+    """Start processes inside this context. Signals to this process take effect after it; the children block `blocked`.
 
     An exception between the start of a worker and the data it is sent would leave a worker that ends with a traceback.
     Any thread may receive the signal that raises it, so blocking it in this thread is not enough: signals are only

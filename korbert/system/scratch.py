@@ -61,13 +61,13 @@ def is_marked(folder: Path) -> bool:
     return not folder.is_symlink() and mark.is_file() and mark.read_bytes() == _TEXT.encode()
 
 
-def remove(folder: Path, may_overwrite: Callable[[Path], bool] = is_marked) -> None:
+def remove(folder: Path, is_ours: Callable[[Path], bool] = is_marked) -> None:
     """Removes a folder with everything in it; does nothing if there is none.
 
-    may_overwrite: how the folder is recognized. ArtifactError if it is not ours: then nothing is removed.
+    is_ours: how the folder is recognized. ArtifactError if it is not ours: then nothing is removed.
     """
     if folder.is_symlink() or folder.exists():
-        if folder.is_symlink() or not folder.is_dir() or not may_overwrite(folder):
+        if folder.is_symlink() or not folder.is_dir() or not is_ours(folder):
             raise ArtifactError(
                 "{folder}: is not a folder of korbert, so it is not removed: move it away", folder=folder
             )

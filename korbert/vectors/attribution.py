@@ -88,11 +88,11 @@ def _logits_of(model: ClassificationModel, encoding: Encoding) -> Callable[[Tens
     (table,) = (part for part in model.encoder.modules() if isinstance(part, nn.Embedding) and part.weight is weight)
 
     def logits(vectors: Tensor) -> Tensor:
-        look_up_embeddings = table.register_forward_hook(lambda module, ids, output: vectors.reshape(output.shape))
+        hook = table.register_forward_hook(lambda module, ids, output: vectors.reshape(output.shape))
         try:
             scores: Tensor = model(*(column.expand(len(vectors), -1) for column in inputs))
         finally:
-            look_up_embeddings.remove()
+            hook.remove()
         return scores
 
     return logits

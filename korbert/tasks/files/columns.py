@@ -20,11 +20,12 @@ Given = Mapping[str, str | Sequence[str]]
 def choose_columns(
     roles: Sequence[Role], present: Sequence[str], given: Given, file: str, cells: Cells | None = None
 ) -> dict[str, tuple[str, ...]]:
-    """Role -> its columns, one unless they are a series or flags. Optional roles may be left out.
+    """Maps each role to its columns; optional roles may be left out.
 
+    A role that is found has one column unless it is a series or flags; the columns of `given` are taken as they are.
     present: the columns of the file. cells: of its first records; columns whose cells are not values of a role are not
-    candidates for it. Raises CorpusError, which lists them, for a missing or duplicate column, for a role with no or
-    several candidate columns, and for a column whose name is usual for two roles; SettingsError for a role in `given`
+    candidates for it. Raises CorpusError for a missing or duplicate column, for a role with no or several candidate
+    columns, and for a column whose name is usual for two roles; SettingsError for a role in `given`
     that is not in `roles`.
     """
     chosen: dict[str, tuple[str, ...]] = {}

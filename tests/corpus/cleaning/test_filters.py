@@ -78,7 +78,7 @@ def test_each_filter_has_a_case_and_can_be_switched_off():
     assert json.loads(off.model_dump_json())["max_top_ngram_shares"] == [0.42, 0.34, 0.28]
 
 
-def test_a_long_document_is_filtered_by_its_beginning():
+def test_a_document_of_more_than_max_chars_is_too_long():
     text = PROSE + "가" * 10_000_000
     assert reasons(text) == [("too_long", str(len(text)))]
     (result,) = reasons(text, settings=FilterSettings(max_chars=20_000_000))

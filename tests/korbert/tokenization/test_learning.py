@@ -154,6 +154,6 @@ def test_invalid_settings_are_refused(fields, message):
 
 
 def test_a_dictionary_of_many_words_is_taken():
-    """Minutes, where pairs are tried."""
+    """To compare every pair of words would take minutes."""
     words = tuple(map("".join, product(map(chr, range(0xAC00, 0xAC00 + 320)), repeat=2)))
     assert len(VocabularySettings(words=words, size=1 << 17).words) == 320 * 320
