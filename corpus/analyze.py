@@ -91,7 +91,7 @@ def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers
             split=_Slice.halves,
             initializer=partial(_load_analyzer, settings.options),
         ):
-            counts = _merged(outcome) if outcome.halved else outcome.results[0]
+            counts = _merge_pieces(outcome) if outcome.halved else outcome.results[0]
             totals.update(counts)
             advance(outcome.unit.size)
     for folder in ("morphemes", "failed"):
@@ -146,7 +146,7 @@ def _analyze(unit: _Slice) -> dict[str, int] | pa.Table:
     return table if unit.is_piece else unit.finish(table, _FAILED.empty_table())
 
 
-def _merged(outcome: Outcome[_Slice, dict[str, int] | pa.Table]) -> dict[str, int]:
+def _merge_pieces(outcome: Outcome[_Slice, dict[str, int] | pa.Table]) -> dict[str, int]:
     """Writes the part of a slice that was halved: its pieces in order, and the lost documents."""
     table = pa.concat_tables([SCHEMA.empty_table(), *outcome.results]).combine_chunks()
     failed = []

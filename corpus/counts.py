@@ -113,7 +113,7 @@ def coverage(
         for table in result_tables(database, _HELDOUT):
             for source in table["source"].unique().to_pylist():
                 of_source = pc.is_null(table["source"]) if source is None else pc.equal(table["source"], source)
-                some, most_split = _measured(table.filter(of_source), tokenizer)
+                some, most_split = _measure_splits(table.filter(of_source), tokenizer)
                 sums[source].update(some)
                 split[source] = sorted([*split[source], *most_split])[:_MOST_SPLIT]
     columns = ("form", "tag", "count", "pieces")
@@ -186,7 +186,7 @@ def _count_part(part: OutputPart, path: Path, seed: int, heldout_share: float, h
     return part.finish([file], {f"documents.{name}": number for name, number in named if number} | counts)
 
 
-def _measured(table: pa.Table, tokenizer: Tokenizer) -> tuple[Counter[str], list[_Split]]:
+def _measure_splits(table: pa.Table, tokenizer: Tokenizer) -> tuple[Counter[str], list[_Split]]:
     """Sums over K kinds (form and tag) of held-out morphemes, and the kinds with most pieces beyond their first over
     all occurrences, in descending order."""
     forms = table["form"].to_pylist()

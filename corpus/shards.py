@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from korbert.corpus.corpus_settings import ShardSettings
-from korbert.corpus.documents import grouped
+from korbert.corpus.documents import group_by_size
 from korbert.corpus.execution import parts
 from korbert.corpus.execution.parts import OutputPart
 from korbert.corpus.execution.workers import Workers, run_parts
@@ -49,7 +49,7 @@ def shard(
     loaded = Tokenizer.load(tokenizer)
     work: dict[OutputPart, tuple[list[Path], int, float]] = {}
     paths = parts.part_files(morphemes, made_by="analyze")
-    for group in grouped(paths, settings.part_bytes, lambda path: path.stat().st_size):
+    for group in group_by_size(paths, settings.part_bytes, lambda path: path.stat().st_size):
         hashes = [sha256_of(path) for path in group]
         key = parts.key_of(settings, _VERSION, loaded.digest, *hashes, libraries=_LIBRARIES)
         work[OutputPart(output, "shard", f"part-{len(work):05d}", key)] = group, settings.seed, settings.heldout_share

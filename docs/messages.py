@@ -24,7 +24,16 @@ from fastapi.openapi.utils import get_openapi
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCALES = ROOT / "korbert" / "locale"
-ERRORS = ("SettingsError", "ArtifactError", "CorpusError", "PartlyFailed", "ModelError", "ModelFailed", "KorbertError")
+ERRORS = (
+    "SettingsError",
+    "ArtifactError",
+    "CorpusError",
+    "PartlyFailed",
+    "ModelError",
+    "ModelFailed",
+    "ProcessLost",
+    "KorbertError",
+)
 _PLURALS = {"counted": (1, 2), "ngettext": (1, 2)}  # keywords of singular and plural
 KEYWORDS = {"Message": (1, 2), **dict.fromkeys(ERRORS, (1,))}
 Found = tuple[int, str, Any, list[str]]

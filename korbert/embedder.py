@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from korbert.errors import SettingsError
-from korbert.modeling import EmbeddingModel, Network, OnnxEncoder, digest_of, quantizable, quantized
+from korbert.modeling import EmbeddingModel, Network, OnnxEncoder, digest_of, quantizable, quantize
 from korbert.system import EXTRAS, cores, package
 from korbert.tasks.passages import MANY_TEXTS
 from korbert.tokenization import AnyTokenizer, Encoding, with_prompt
@@ -38,7 +38,7 @@ from korbert.vectors import (
     VectorSettings,
     hidden_of,
     parts_of,
-    unit,
+    to_unit_length,
     weights_of,
 )
 
@@ -82,17 +82,17 @@ def as_texts(value: object, name: str) -> tuple[list[str], bool]:
             )
         value = value["text"]  # type: ignore[index]
     if isinstance(value, bytes | bytearray | Mapping) or not isinstance(value, Iterable):
-        raise SettingsError("{name} is {shown}: give a string, or a list of strings", name=name, shown=_shown(value))
+        raise SettingsError("{name} is {shown}: give a string, or a list of strings", name=name, shown=_display(value))
     texts = list(value)
     for place, text in enumerate(texts):
         if not isinstance(text, str):
             raise SettingsError(
-                "{name}[{place}] is {shown}: give only strings", name=name, place=place, shown=_shown(text)
+                "{name}[{place}] is {shown}: give only strings", name=name, place=place, shown=_display(text)
             )
     return texts, False
 
 
-def _shown(value: object) -> str:
+def _display(value: object) -> str:
     return "None" if value is None else f"{type(value).__name__} {value!r:.40}"
 
 
@@ -117,7 +117,7 @@ class Embedder:
     @cached_property
     def fast_network(self) -> Network:
         """The network that batches run through: for precision int8, with an encoder in 8 bits."""
-        return quantized(self.network) if self.precision == "int8" else self.network
+        return quantize(self.network) if self.precision == "int8" else self.network
 
     @property
     def scoring(self) -> Scoring:
@@ -125,7 +125,7 @@ class Embedder:
         return {"device": self.device, "precision": "fp32" if self.precision == "int8" else self.precision}
 
     @contextmanager
-    def _named(self, what: str = "") -> Iterator[None]:
+    def _naming_errors(self, what: str = "") -> Iterator[None]:
         """Names the model in the error of numbers that are not finite. what: which ones, if the error says others."""
         try:
             yield
@@ -195,11 +195,11 @@ class Embedder:
             part = listed[start : start + TEXTS_AT_ONCE]
             workers = cores() if len(part) > MANY_TEXTS else 0
             encodings = self.tokenizer.encode_batch(part, max_length=self.max_length, workers=workers)
-            parts.append(self.pooled(encodings, settings, batch_size))
+            parts.append(self.pool_encoded(encodings, settings, batch_size))
         vectors = np.concatenate(parts)
         return vectors[0] if single else vectors
 
-    def pooled(self, encodings: Sequence[Encoding], settings: VectorSettings, batch_size: int = 64) -> _Vectors:
+    def pool_encoded(self, encodings: Sequence[Encoding], settings: VectorSettings, batch_size: int = 64) -> _Vectors:
         """As embed, for texts already encoded, truncated to `max_length`: (N, D), computed shortest first."""
         pooling = POOLINGS[settings.pooling]
         last = self.network.config.num_hidden_layers
@@ -217,11 +217,11 @@ class Embedder:
         if encodings:
             rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
             examples = Examples.of_rows(rows, [0] * len(encodings), self.tokenizer.pad_id)
-            with self._named("vectors"):
+            with self._naming_errors("vectors"):
                 vectors = outputs(network, examples, vector_of, batch_size, **self.scoring)
         if settings.size is not None:
             vectors = vectors[:, : settings.size]
-        return unit(vectors) if settings.normalize else vectors
+        return to_unit_length(vectors) if settings.normalize else vectors
 
     @overload
     def similarity(self, a: str, b: str, **asked: Unpack[VectorArgs]) -> float: ...  # type: ignore[overload-overlap]
@@ -237,7 +237,7 @@ class Embedder:
         Args:
             **asked: As in `embed`.
         """
-        first, second = (unit(self.embed(texts, **asked)) for texts in (a, b))
+        first, second = (to_unit_length(self.embed(texts, **asked)) for texts in (a, b))
         cosines = first @ second.T
         return float(cosines) if isinstance(a, str) and isinstance(b, str) else np.asarray(cosines)
 
@@ -255,6 +255,6 @@ class Embedder:
         """
         listed, single = as_texts(texts, "texts")
         settings = self.vector_settings(**asked)
-        with self._named():
+        with self._naming_errors():
             parts = parts_of(self.network, self.tokenizer, listed, unit, settings, self.max_length)
         return parts[0] if single else parts

@@ -7,6 +7,7 @@ KorbertError
 │   └── PartlyFailed  some records have errors, which the results name        exit code 1
 ├── ModelError        a model or tokenizer cannot be loaded, paired, trained  exit code 2
 │   └── ModelFailed   a model, a server or a program failed at its work       exit code 1
+│       └── ProcessLost  another process of the run was killed                exit code 1
 └── EndedElsewhere    another process of the run failed and reports why       exit code 1
 
 The code is 2 for what the user can mend before anything begins. Once a stage has begun, text and models that stop it
@@ -14,7 +15,7 @@ are failures: 1.
 """
 
 from korbert.messages import Message
-from korbert.system import shortened
+from korbert.system import shorten
 
 
 class KorbertError(Exception):
@@ -36,7 +37,7 @@ class KorbertError(Exception):
         super().__init__(self.message)
 
     def __str__(self) -> str:
-        return shortened(str(self.message))
+        return shorten(str(self.message))
 
 
 class SettingsError(KorbertError):
@@ -89,6 +90,10 @@ class ModelFailed(ModelError):
     """A model whose numbers are not finite, or a server or a program that failed at its work."""
 
     exit_code = 1
+
+
+class ProcessLost(ModelFailed):
+    """Another process of the same run ended without an error, as when it is killed."""
 
 
 class EndedElsewhere(KorbertError):

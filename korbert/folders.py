@@ -81,9 +81,9 @@ def tokenizer_folder(folder: str | Path) -> Path:
 
 def _find(folder: Path, below: tuple[str, ...], file: str, kind: str) -> Path:
     if is_on_hub(folder):
-        from korbert.hub import downloaded
+        from korbert.hub import download
 
-        folder = downloaded(str(folder).removeprefix(_HUB))
+        folder = download(str(folder).removeprefix(_HUB))
     if not folder.exists():
         folder = bundled(folder) or folder
     if not folder.exists():

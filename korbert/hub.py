@@ -26,14 +26,14 @@ model = korbert.load("hf:{repo}")  # it can {can}
 
 
 @cache
-def downloaded(repo: str) -> Path:
+def download(repo: str) -> Path:
     """The folder of a model in the cache, where its newest files are; without a network, those that are there.
 
     repo: USER/NAME or USER/NAME@REVISION. Looked up once in a process. ModelError if it is not on the Hub, or if the
     Hub cannot be reached and the cache does not have it.
     """
     name, _, revision = repo.partition("@")
-    with _reported(repo, "check the name, and log in with `hf auth login` if it is private") as hub:
+    with _translated_errors(repo, "check the name, and log in with `hf auth login` if it is private") as hub:
         return Path(hub.snapshot_download(name, revision=revision or None, allow_patterns=_FILES))
 
 
@@ -42,17 +42,17 @@ def upload(folder: Path, repo: str, can: str, *, private: bool | None, message: 
 
     can: the operations of the model, for the card of a repository that has none.
     """
-    with _reported(repo, "log in with `hf auth login`, and name a repository of your own as USER/NAME") as hub:
+    with _translated_errors(repo, "log in with `hf auth login`, and name a repository of your own as USER/NAME") as hub:
         url: Any = hub.create_repo(repo, private=private, exist_ok=True)
         if not hub.file_exists(repo, "README.md"):
             (folder / "README.md").write_text(_CARD.format(repo=repo, can=can), encoding="utf-8")
         hub.upload_folder(repo_id=repo, folder_path=folder, commit_message=message)
-    downloaded.cache_clear()
+    download.cache_clear()
     return str(url)
 
 
 @contextmanager
-def _reported(repo: str, remedy: str) -> Iterator[Any]:
+def _translated_errors(repo: str, remedy: str) -> Iterator[Any]:
     """Yields the library; its errors become a ModelError in one line."""
     hub, errors = (package(name, f"hf:{repo}") for name in ("huggingface_hub", "huggingface_hub.errors"))
     try:

@@ -15,7 +15,7 @@ from korbert.folders import lasting
 from korbert.messages import Message, reason
 from korbert.modeling import OnnxEncoder, load_model, models, read_config, save_model
 from korbert.notebook import as_html
-from korbert.records import is_empty, listed
+from korbert.records import is_empty, list_rows
 from korbert.system import cores, track, untracked
 from korbert.tasks.files import ROLES, TaskRow, row_of, text_or_empty
 from korbert.tasks.filling import Candidate, Expected, encode_gaps, expect, fill_gaps
@@ -128,7 +128,7 @@ class Model(Embedder):
             self.save(folder)
             paths = (path for path in Path(folder).rglob("*") if path.is_file())
             files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
-        return _unpickled, (type(self), files, self.name, self.folder, self.precision)
+        return _unpickle, (type(self), files, self.name, self.folder, self.precision)
 
     def __repr__(self) -> str:
         return f"<Model {self.name}: {self._what}, {self._size}; can {' and '.join(self.can)}>"
@@ -210,7 +210,7 @@ class Model(Embedder):
         self.require("predict")
         if isinstance(inputs, str | Mapping) or _is_pair(inputs):
             return self.results_of([self.row(inputs)])[0]
-        if isinstance(rows := listed(inputs), bytes) or not isinstance(rows, Iterable):
+        if isinstance(rows := list_rows(inputs), bytes) or not isinstance(rows, Iterable):
             raise SettingsError(
                 "{inputs!r:.40}: give a text, a pair of texts, a row, or a list of these", inputs=inputs
             )
@@ -295,7 +295,7 @@ class Model(Embedder):
                 value=value,
                 position=position,
                 why=why,
-                about=kind.about(),
+                about=kind.description(),
             ) from None
         return row
 
@@ -323,12 +323,12 @@ class Model(Embedder):
         """
         kind = self.task
         predictions = list[TaskPrediction]()
-        with self._named():
-            for batch in self.prepared(rows):
+        with self._naming_errors():
+            for batch in self.prepare_rows(rows):
                 predictions += kind.predict(self.fast_network, batch, **self.scoring)
         return predictions
 
-    def prepared(self, rows: Sequence[TaskRow]) -> Iterator[Prepared]:
+    def prepare_rows(self, rows: Sequence[TaskRow]) -> Iterator[Prepared]:
         """Rows by role as examples, some thousand rows at a time; each text is encoded once."""
         size = _LONG_ROWS_AT_ONCE if self.task.reads_all else _ROWS_AT_ONCE
         size = max(1, len(rows)) if self.task.compares_rows else size
@@ -344,14 +344,14 @@ class Model(Embedder):
 
         passages: the pieces of the texts of each row, if they are known already; no progress is shown then.
         """
-        batches = self.prepared(rows)
+        batches = self.prepare_rows(rows)
         if passages is not None:
             batches = iter([self.task.prepare(rows, passages, self.tokenizer)])
         results = []
         for batch in batches:
             is_long = passages is None and "answer" in self.can and len(batch.examples) > _MANY_WINDOWS
             shown = track("answer", len(batch.examples), "windows") if is_long else nullcontext(untracked)
-            with shown as advance, self._named():
+            with shown as advance, self._naming_errors():
                 how: Scoring = {**self.scoring, "advance": advance}
                 results += self.task.results(self.fast_network, batch, **how)
         return results
@@ -384,7 +384,7 @@ class Model(Embedder):
         self, texts: Sequence[str], encodings: Sequence[Encoding], top: int
     ) -> list[list[list[Candidate]]]:
         """As `fill`, for texts already encoded, each with a [MASK], in one forward pass."""
-        with self._named():
+        with self._naming_errors():
             return fill_gaps(self._filler, self.tokenizer, texts, encodings, top)
 
     def expect(self, text: str, pair: str | None = None, top: int = 5) -> list[Expected | None]:
@@ -392,7 +392,7 @@ class Model(Embedder):
 
         Other pieces stay visible, even those of the same word. ModelError as `fill`.
         """
-        with self._named():
+        with self._naming_errors():
             return expect(self._filler, self.tokenizer, text, pair, top)
 
     @property
@@ -424,7 +424,7 @@ def load(folder: str | Path, device: str = "auto", precision: InferencePrecision
     return Model.load(folder, device, precision)
 
 
-def _unpickled(
+def _unpickle(
     kind: type[Model], files: Mapping[str, bytes], name: str, folder: str | None, precision: InferencePrecision
 ) -> Model:
     with TemporaryDirectory(prefix="korbert-") as aside:

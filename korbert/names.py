@@ -38,25 +38,25 @@ def on_disk(path: Path) -> Path:
     return next((other for other in beside if same_name(other.name, path.name)), path)
 
 
-def globbed(folder: Path, pattern: str) -> Iterator[Path]:
+def glob_paths(folder: Path, pattern: str) -> Iterator[Path]:
     """The paths below a folder that match a glob, as Path.glob finds them. Raises ValueError for a malformed one."""
     if pattern.isascii():
         return folder.glob(pattern)
-    return _globbed(folder, Path(pattern).parts)
+    return _glob_parts(folder, Path(pattern).parts)
 
 
-def _globbed(folder: Path, parts: Sequence[str]) -> Iterator[Path]:
+def _glob_parts(folder: Path, parts: Sequence[str]) -> Iterator[Path]:
     if not parts:
         yield folder
     elif parts[0] == "**":
         for below in folder.glob("**"):
-            yield from _globbed(below, parts[1:])
+            yield from _glob_parts(below, parts[1:])
     elif parts[0] == "..":
-        yield from _globbed(folder / "..", parts[1:])
+        yield from _glob_parts(folder / "..", parts[1:])
     elif folder.is_dir():
         for path in folder.iterdir():
             if fnmatch.fnmatchcase(nfc(path.name), nfc(parts[0])):
-                yield from _globbed(path, parts[1:])
+                yield from _glob_parts(path, parts[1:])
 
 
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> Message:

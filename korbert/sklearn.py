@@ -219,7 +219,7 @@ class TextVectorizer(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin
     def fit(self, X: object = None, y: object = None) -> Self:
         """Loads the model, which learns nothing from X."""
         self.model_ = self.model if isinstance(self.model, Model) else Model.load(self.model, self.device)
-        settings = self.model_.vector_settings(**self._asked())
+        settings = self.model_.vector_settings(**self._tags_to_keep())
         self._n_features_out = settings.size or self.model_.width(settings)
         return self
 
@@ -227,9 +227,9 @@ class TextVectorizer(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin
         """(N, D): the vector of each text."""
         check_is_fitted(self)
         texts = [row[0] for row in _rows(X, width=1)]
-        return self.model_.embed(texts, self.batch_size, **self._asked())
+        return self.model_.embed(texts, self.batch_size, **self._tags_to_keep())
 
-    def _asked(self) -> Any:
+    def _tags_to_keep(self) -> Any:
         asked = {name: getattr(self, name) for name in ("layer", "pooling", "normalize", "size")}
         return {name: value for name, value in asked.items() if value is not None}
 

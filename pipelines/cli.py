@@ -14,8 +14,8 @@ from typing import NoReturn
 import click
 
 from korbert import __version__
-from korbert.errors import EndedElsewhere, KorbertError
-from korbert.messages import LOCALES, NAMES, VARIABLE, Message, in_language, joined, language
+from korbert.errors import EndedElsewhere, KorbertError, ProcessLost
+from korbert.messages import LOCALES, NAMES, VARIABLE, Message, in_language, join_messages, language
 from korbert.pipelines.commands import models, scoring, serving, stages, tasks, vectors
 from korbert.pipelines.stages.table import STAGES
 from korbert.system import Interrupted, bound_spinning, handled_signals, in_one_line, is_silent, needed_for, say, world
@@ -97,7 +97,7 @@ def _run_in_another_rank(arguments: list[str], command: str) -> None:
         return
     try:
         cli.main(arguments, prog_name="korbert", standalone_mode=False)
-    except (EndedElsewhere, click.Abort, click.exceptions.Exit):  # Abort: a signal
+    except (EndedElsewhere, ProcessLost, click.Abort, click.exceptions.Exit):  # Abort: a signal
         raise
     except Exception as error:
         if not getattr(error, "__notes__", ()):  # with notes, the processes were connected and this one reports
@@ -121,7 +121,7 @@ def _leave_interrupted(error: BaseException, number: signal.Signals, command: st
         what = Message("finished work is kept; the same command resumes")
     else:
         what = Message("the same command starts over")
-    say(joined(["korbert", how, what], ": "), err=True)
+    say(join_messages(["korbert", how, what], ": "), err=True)
     return 128 + number
 
 
@@ -137,7 +137,7 @@ def _leave_failed(error: BaseException, command: str) -> int:
             parts.append(Message("make room, then run the same command: it resumes"))
         elif error.errno in _FULL:
             parts.append(Message("make room, then run the same command: it starts over"))
-        what = in_language(joined(parts, ": "))
+        what = in_language(join_messages(parts, ": "))
     else:
         words = " ".join(str(error).split())
         what = in_language(

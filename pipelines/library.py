@@ -91,7 +91,7 @@ def finetune(
     columns = _columns({role: settings.pop(role) for role in settings.keys() & ROLES.keys()})
     named = {"kind": kind, "set": task, "seeds": range(seeds) if isinstance(seeds, int) else seeds}
     settings |= {name: value for name, value in named.items() if value is not None}
-    with ExitStack() as cleanup, _torch_as_before(), _aside() as aside:
+    with ExitStack() as cleanup, _torch_as_before(), _temporary_artifact() as aside:
         if output is None:
             output = Path(tempfile.mkdtemp(prefix="korbert-"), "finetuned")
             cleanup.callback(remove, claim(output.parent))
@@ -100,7 +100,7 @@ def finetune(
         elif isinstance(model, Model):  # in no folder, or in one that has gone
             model.save(aside / "model")
             model = aside / "model"
-        folder = _named(output, "output")
+        folder = _named_folder(output, "output")
         rows_folder = aside if task is None else None  # its name is random, so paths in the recipe are relative to it
         single = recipes.one_task.SingleTask(
             model=model,
@@ -167,7 +167,7 @@ def run(
     base = Path(data) if data else None
     changes = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in (settings or {}).items()]
     pipeline = runs.open_pipeline(
-        str(recipe), changes, _named(root, "root"), base, workers=workers or cores(),
+        str(recipe), changes, _named_folder(root, "root"), base, workers=workers or cores(),
         runner=runner, device=device, row_workers=row_workers, given=given, call="korbert.run",
     )  # fmt: skip
     stages = pipeline.stages(from_, to)
@@ -224,7 +224,7 @@ def evaluate(
         ModelError: A model that is missing or not fine-tuned.
     """
     loaded = model if isinstance(model, Model) else Model.load(model)
-    with _aside() as aside:
+    with _temporary_artifact() as aside:
         file = _file(rows, aside, "rows", loaded.task.name)
         return experiments.evaluating.evaluate_file(loaded, file, _columns(columns), form, noise=noise)
 
@@ -248,7 +248,7 @@ def compare(*sides: Finetuned | Run | str | Path, model: str | Sequence[str] = (
     """
     folders = [side.folder if isinstance(side, Finetuned | Run) else Path(side) for side in sides]
     models = [model] if isinstance(model, str) else list(model)
-    shown, details = reports.compare.compared(folders, models)
+    shown, details = reports.compare.compare_artifacts(folders, models)
     return Comparison([side.name for side in shown.sides], details, shown)
 
 
@@ -257,7 +257,7 @@ def _columns(names_of: Mapping[str, str | Sequence[str]]) -> dict[str, list[str]
     return {role: [names] if isinstance(names, str) else list(names) for role, names in names_of.items()}
 
 
-def _named(folder: str | Path, argument: str) -> Path:
+def _named_folder(folder: str | Path, argument: str) -> Path:
     """SettingsError for an empty name, which would be the working folder."""
     if not str(folder):
         raise SettingsError("{argument}: is empty: name a folder", argument=argument)
@@ -289,7 +289,7 @@ def _torch_as_before() -> Iterator[None]:
 
 
 @contextmanager
-def _aside() -> Iterator[Path]:
+def _temporary_artifact() -> Iterator[Path]:
     """A temporary folder for rows in memory; errors name the argument, not the file."""
     with tempfile.TemporaryDirectory(prefix="korbert-") as folder:
         try:
@@ -303,5 +303,5 @@ def _aside() -> Iterator[Path]:
                     text = text.replace(name, Path(name).stem)
                 return text
 
-            error.message = error.message.changed(in_memory)
+            error.message = error.message.map_texts(in_memory)
             raise

@@ -35,7 +35,7 @@ def scores_of(model: Any, queries: list[str], texts: list[str]) -> tuple[Scores,
         index = Index.create(folder, model)
         index.add((str(row), text) for row, text in enumerate(texts))
         settings = index.settings.model_copy(update={"side": "query"})
-        asked = index.model.pooled([encoding for encoding, _ in read], settings)
+        asked = index.model.pool_encoded([encoding for encoding, _ in read], settings)
         with reading(index.folder) as database:
             numbers, vectors = zip(*database.execute("SELECT number, vector FROM vectors ORDER BY number"), strict=True)
             words = np.stack([word_scores(database, terms) for _, terms in read])

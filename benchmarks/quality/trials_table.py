@@ -13,7 +13,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from korbert.pipelines.experiments.compare_tasks import PREDICTIONS, read_predictions
-from korbert.pipelines.experiments.scores import compared
+from korbert.pipelines.experiments.scores import compare_runs
 from korbert.system.durable import read_json
 from korbert.tasks.kinds import kind_of_task
 
@@ -73,7 +73,7 @@ def against(bench: "Bench", own: Sequence[Path], base: Sequence[Path]) -> str:
         sides = [[tested(bench.artifact(place, f"tasks.{task}")) for place in places] for places in (own, base)]
         runs = [[run for _, found in side for run in found] for side in sides]
         if all(runs):
-            found = compared(sides[0][0][0], *runs, ("way", "base"))
+            found = compare_runs(sides[0][0][0], *runs, ("way", "base"))
             said += [f"{task} {100 * found['difference']:+.2f}"] if found and found["more_than_chance"] else []
     return ", ".join(said)
 

@@ -36,7 +36,7 @@ from korbert.tasks.sets.loading import load
 from korbert.training.examples import Examples, by_length
 from korbert.training.scoring import model_inputs
 from korbert.vectors import POOLINGS
-from korbert.vectors.encoder import unit, weights_of
+from korbert.vectors.encoder import to_unit_length, weights_of
 
 Vectors = NDArray[np.float32]
 Pairs = tuple[list[str], list[str], NDArray[Any]]
@@ -83,7 +83,7 @@ def all_ways(model: Model, texts: Sequence[str], tried: Sequence[dict[str, Any]]
 
 
 def correlation(sides: Sequence[Vectors], scores: NDArray[Any]) -> float:
-    first, second = map(unit, sides)
+    first, second = map(to_unit_length, sides)
     return 100 * (spearman(scores, (first * second).sum(axis=1)) or 0.0)
 
 
@@ -227,7 +227,7 @@ def main() -> None:
         print(f"\n| {' | '.join(columns)} |\n|---|---|---|---|---|---|")
         for name in given.sets:
             lines += search(name, model, {}, given.data, given.rows, "vectors", words=True)
-            for folder in given.trained:
+            for folder in given.train_once:
                 trained = korbert.load(folder, device="cpu")
                 lines += search(name, trained, {}, given.data, given.rows, f"vectors of {folder.name}")
         tables.append(record.table("Retrieval", columns, lines))

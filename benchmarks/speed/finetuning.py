@@ -213,7 +213,7 @@ def embed(options: argparse.Namespace) -> None:
                 TextEmbedder(model, {}), rows, Path(folder, "vectors.npy"), lambda row: False, lambda count: None
             )
 
-        share(options, whole, kiwi, lambda: model.pooled(encodings, settings))
+        share(options, whole, kiwi, lambda: model.pool_encoded(encodings, settings))
 
 
 def share(options: argparse.Namespace, *parts: Callable[[], object]) -> None:

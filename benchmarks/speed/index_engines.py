@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks import record
 from korbert.search import database as store
-from korbert.search.nearest import VectorCache, best
+from korbert.search.nearest import VectorCache, select_best
 from korbert.search.texts import delete, insert
 from korbert.search.words import word_scores
 
@@ -42,7 +42,7 @@ class Korbert:
         with store.reading(self.folder) as database:
             scores = word_scores(database, terms)
             numbers = np.flatnonzero(scores)
-            return [number - 1 for number, _ in best(numbers, scores[numbers], 10)]
+            return [number - 1 for number, _ in select_best(numbers, scores[numbers], 10)]
 
     def nearest(self, vector: Any) -> Sequence[int]:
         with store.reading(self.folder) as database:

@@ -20,19 +20,19 @@ from psutil import Process
 
 from benchmarks import record
 from korbert.search import database as store
-from korbert.search.nearest import VectorCache, best
+from korbert.search.nearest import VectorCache, select_best
 from korbert.search.texts import insert
-from korbert.vectors.encoder import unit
+from korbert.vectors.encoder import to_unit_length
 
 BATCH, TOP = 50_000, 10
 
 
 def made(count: int, size: int, cosine: float) -> Iterator[Any]:
     rng = np.random.default_rng(0)
-    common = unit(rng.standard_normal(size, np.float32)) * np.float32(cosine**0.5)
+    common = to_unit_length(rng.standard_normal(size, np.float32)) * np.float32(cosine**0.5)
     for start in range(0, count, BATCH):
-        own = unit(rng.standard_normal((min(BATCH, count - start), size), np.float32))
-        yield unit(common + own * np.float32((1 - cosine) ** 0.5))
+        own = to_unit_length(rng.standard_normal((min(BATCH, count - start), size), np.float32))
+        yield to_unit_length(common + own * np.float32((1 - cosine) ** 0.5))
 
 
 def main() -> None:
@@ -68,12 +68,12 @@ def main() -> None:
     times, differ = np.zeros((given.rounds, 4)), 0
     for turn in range(given.rounds):
         near = whole[rng.integers(len(whole))]
-        query = unit(near + np.float32(0.7 * given.size**-0.5) * rng.standard_normal(given.size, np.float32))
+        query = to_unit_length(near + np.float32(0.7 * given.size**-0.5) * rng.standard_normal(given.size, np.float32))
         start = np.array([time.perf_counter(), time.process_time()])
         with store.reading(given.folder) as database:
             found = codes.nearest(database, query, TOP)
         middle = np.array([time.perf_counter(), time.process_time()])
-        expected = best(codes.numbers, whole @ query, TOP)
+        expected = select_best(codes.numbers, whole @ query, TOP)
         times[turn] = *(middle - start), *(np.array([time.perf_counter(), time.process_time()]) - middle)
         differ += [number for number, _ in found] != [number for number, _ in expected]
     codes_ms, codes_cpu_ms, whole_ms, whole_cpu_ms = np.median(1e3 * times, axis=0).round(1).tolist()

@@ -300,7 +300,7 @@ def share_of_products(options: argparse.Namespace) -> None:
 
         def passes(model: Any = model, ids: torch.Tensor = ids, rows: Rows = rows, kind: torch.dtype = kind) -> None:
             with torch.autocast(device.type, torch.bfloat16, enabled=kind == torch.bfloat16):
-                hidden = model.flat(ids, rows)
+                hidden = model.forward_flat(ids, rows)
             hidden.float().square().mean().backward()
 
         shares = []

@@ -284,7 +284,7 @@ def _read_all(
             deadline=lambda unit: max(_MIN_SECONDS, unit.size / MIB * _SECONDS_PER_MIB),
             split=_ReadUnit.halves,
         ):
-            counts = _merged(outcome) if outcome.halved else outcome.results[0].counts
+            counts = _merge_pieces(outcome) if outcome.halved else outcome.results[0].counts
             sums.update(counts)
             advance(outcome.unit.size)
     return parts, sums
@@ -298,12 +298,12 @@ def _read(unit: _ReadUnit) -> _Result:
     return result if unit.is_piece else _Result(unit.finish(*result))
 
 
-def _merged(outcome: Outcome[_ReadUnit, _Result]) -> dict[str, int]:
+def _merge_pieces(outcome: Outcome[_ReadUnit, _Result]) -> dict[str, int]:
     """Writes the part of a chunk that was halved, in the order of the file."""
     results = []
     for piece in outcome.pieces:
         if isinstance(piece, Lost):  # a record whose worker crashed or hung is dropped
-            raw = list(rows(piece.unit.chunk, piece.unit.first, piece.unit.stop, parsed=False))
+            raw = list(rows(piece.unit.chunk, piece.unit.first, piece.unit.stop, parse_rows=False))
             screened = [Screened(row.text, f"clean_{piece.reason}", f"{row.place}: {piece.detail}") for row in raw]
             piece = piece.unit.result(raw, screened, Counter(), np.empty(0, np.uint64))
         results.append(piece)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from korbert.corpus.cleaning import hashing
 from korbert.corpus.cleaning.hashing import BoolArray, HashArray, IntArray
-from korbert.corpus.documents import grouped
+from korbert.corpus.documents import group_by_size
 
 FloatArray = NDArray[np.float64]
 
@@ -135,7 +135,7 @@ class Features:
             whole = np.flatnonzero(starts + size <= len(self.terms.texts))
             whole = whole[self.terms.texts[starts[whole] + size - 1] == self.terms.texts[starts[whole]]]
             starts = starts[whole]
-            keys = hashing.mixed(keys[whole], hashes[starts + size - 1])
+            keys = hashing.extend_hashes(keys[whole], hashes[starts + size - 1])
             if size in sizes:
                 yield size, keys, starts
 
@@ -227,9 +227,9 @@ class Features:
             starts = starts[words.texts[starts + size - 1] == words.texts[starts]]
             keys: HashArray = np.full(len(starts), hashing.NGRAM_SEED)
             for offset in range(size):
-                keys = hashing.mixed(keys, self.word_hashes[starts + offset])
+                keys = hashing.extend_hashes(keys, self.word_hashes[starts + offset])
             keys = hashing.keyed_by_text(words.texts[starts], keys)
-            chosen = hashing.repeated(keys)
+            chosen = hashing.is_repeated(keys)
             starts = starts[chosen]
             ngrams[size] = keys[chosen], starts
         return ngrams
@@ -253,7 +253,7 @@ def batches(texts: Iterable[str], min_words: int = 0, max_chars: float = inf) ->
 
     Features cover nothing of a text longer than `max_chars`. min_words: see Features.
     """
-    for batch in grouped(texts, BATCH_CHARS, len):
+    for batch in group_by_size(texts, BATCH_CHARS, len):
         covered = ["" if len(text) > max_chars else text for text in batch]
         yield batch, Features(covered, min_words)
 

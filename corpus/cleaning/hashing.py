@@ -43,7 +43,7 @@ def _powers(size: int) -> tuple[HashArray, HashArray]:
     return tables[0], tables[1]
 
 
-def mixed(keys: HashArray, hashes: HashArray) -> HashArray:
+def extend_hashes(keys: HashArray, hashes: HashArray) -> HashArray:
     """Each key extended by one hash: how the hash of an n-gram grows by a term."""
     keys = (keys ^ hashes) * _MIX_FACTOR
     keys ^= keys >> np.uint64(29)
@@ -63,7 +63,7 @@ def is_in(keys: HashArray, held: HashArray) -> BoolArray:
     return present
 
 
-def repeated(keys: HashArray) -> BoolArray:
+def is_repeated(keys: HashArray) -> BoolArray:
     """(N,) which keys occur more than once."""
     order = np.sort(keys)
     return is_in(keys, np.unique(order[1:][order[1:] == order[:-1]]))

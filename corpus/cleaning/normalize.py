@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from unicodedata import normalize as unicode_normalize
 
 from korbert.corpus.corpus_settings import NormalizeSettings
-from korbert.corpus.documents import grouped
+from korbert.corpus.documents import group_by_size
 
 _LINE_ENDS = re.compile("\r\n?|[\x85\u2028\u2029\x0b\x0c]")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
@@ -88,6 +88,6 @@ def in_joined_batches(texts: Iterable[str], chars: int, function: Callable[[str]
 
     function: leaves APART alone and matches nothing across it.
     """
-    for batch in grouped(texts, chars, len):
+    for batch in group_by_size(texts, chars, len):
         joined = APART.join(batch)
         yield from function(joined).split(APART) if joined.count(APART) == len(batch) - 1 else map(function, batch)

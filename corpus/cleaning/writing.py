@@ -55,7 +55,7 @@ def _write_part(part: OutputPart, number: int, removals: Mapping[str, Path], set
             table, cut = _without_lines(table, removed, settings)
         else:
             details = removed[removed.schema.names[-1]].to_pylist()
-            table = _dropped(table, removed["position"].to_numpy(), reason, details)
+            table = _drop_rows(table, removed["position"].to_numpy(), reason, details)
 
     # Rows without a reason are documents.
     documents = table.filter(pc.is_null(table["reason"])).select(["id", "source", "text"])
@@ -72,7 +72,7 @@ def _write_part(part: OutputPart, number: int, removals: Mapping[str, Path], set
     return part.finish(files, counts | cut)
 
 
-def _dropped(table: pa.Table, positions: np.ndarray, reason: str, details: Sequence[str]) -> pa.Table:
+def _drop_rows(table: pa.Table, positions: np.ndarray, reason: str, details: Sequence[str]) -> pa.Table:
     """The table with that reason and those details in the rows at those positions."""
     for name, values in (("reason", [reason] * len(positions)), ("detail", details)):
         column = np.array(table[name].to_pylist(), object)
@@ -98,5 +98,5 @@ def _without_lines(table: pa.Table, lines: pa.Table, settings: CleanSettings) ->
             cut += len(numbers)
     column = pa.array(texts, pa.large_string())
     table = table.set_column(table.schema.get_field_index("text"), "text", column)
-    table = _dropped(table, np.array(list(details), np.int64), "frequent_lines", list(details.values()))
+    table = _drop_rows(table, np.array(list(details), np.int64), "frequent_lines", list(details.values()))
     return table, {"cut.documents": len(positions) - len(details), "cut.lines": cut}

@@ -28,7 +28,7 @@ def noun_phrases(sentence: Sentence) -> Iterator[AnswerCandidate]:
             continue
         phrase = sentence.morphs[first:i]
         frame = _frame(phrase, role, predicate)
-        start, end = sentence.unquoted(first, i)
+        start, end = sentence.strip_quotes(first, i)
         tag_before = sentence.morph(first - 1).tag
         if frame is None or not _is_answer(sentence.text[start:end], phrase, frame, predicate, tag_before):
             continue
@@ -169,7 +169,7 @@ def attributes(sentence: Sentence) -> Iterator[AnswerCandidate]:
         attribute = morphs[first - 2].form
         phrase = morphs[first:i]
         word = ATTRIBUTES.get(attribute)
-        start, end = sentence.unquoted(first, i)
+        start, end = sentence.strip_quotes(first, i)
         text = sentence.text[start:end]
         is_unfit = (
             _MARKS.search(text)
@@ -213,7 +213,7 @@ def definitions(sentence: Sentence) -> Iterator[AnswerCandidate]:
         noun = head.form if head.tag == "NNG" else morphs[last.root - 2].form + head.form
         is_person = head.tag == "XSN" and head.form in ("인", "자", "가")
         word = "누구" if is_person else DEFINED_AS.get(noun, "무엇")
-        start, end = sentence.unquoted(0, topic)
+        start, end = sentence.strip_quotes(0, topic)
         yield AnswerCandidate(word, start, end, morphs[0].start, morphs[topic].end, word, last, is_definition=True)
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from korbert.corpus.questions.drafts import Draft, drafted
+from korbert.corpus.questions.drafts import Draft, draft_question
 from korbert.corpus.questions.numbers import DATE, has_same_unit
 from korbert.corpus.questions.sentences import AnswerCandidate, Morph, Predicate, Sentence
 from korbert.corpus.questions.tables import ATTRIBUTES, COPULA, INTERROGATIVE, SYNONYMS, TAGS, TRANSITIVE, WORDS
@@ -51,7 +51,7 @@ def ask(sentence: Sentence, candidate: AnswerCandidate, analyzer: Analyzer, rng:
         return _ask_definition(sentence, candidate, analyzer)
     check_predicate(sentence, candidate.predicate)
     stem = _stem(sentence, candidate.predicate, analyzer)
-    draft = drafted(sentence, candidate, rng)
+    draft = draft_question(sentence, candidate, rng)
     refuse_if(draft.fills_the_only_gap and rng.random() >= _ONLY_GAPS, "only_gap")
     check_words(draft.kept)
     check_clause(draft)
@@ -125,8 +125,8 @@ def _in_place(draft: Draft, stem: Stem, register: str, analyzer: Analyzer, rng: 
         verb = "는가"
     ending = adjective if _is_adjective(stem) else verb
     if stem[0][1] == "VCP":
-        return _attached(analyzer, beginning, [*stem, (ending, "EF")])
-    return f"{beginning}{_conjugated(analyzer, [*stem, (ending, 'EF')])}"
+        return _attach_particle(analyzer, beginning, [*stem, (ending, "EF")])
+    return f"{beginning}{_conjugate(analyzer, [*stem, (ending, 'EF')])}"
 
 
 def _with_answer_moved(draft: Draft, stem: Stem, register: str, analyzer: Analyzer) -> str:
@@ -147,15 +147,15 @@ def _with_answer_moved(draft: Draft, stem: Stem, register: str, analyzer: Analyz
     is_adjective = _is_adjective(present)
     refuse_if(any(tag == "EP" for _, tag in present), "tense")
     if is_past and (present[-1][0] in ("있", "없") or is_adjective):
-        relative = _conjugated(analyzer, [*stem, ("던", "ETM")])
+        relative = _conjugate(analyzer, [*stem, ("던", "ETM")])
     else:
         ending = "은" if is_past or is_adjective else "는"
-        relative = _conjugated(analyzer, [*present, (ending, "ETM")])
+        relative = _conjugate(analyzer, [*present, (ending, "ETM")])
     head = analyzer.join([(candidate.head, "NNG"), ("은", "JX")])
     return f"{clause}{relative} {head} {candidate.asked}{COPULA[register]}"
 
 
-def _conjugated(analyzer: Analyzer, morphs: Stem) -> str:
+def _conjugate(analyzer: Analyzer, morphs: Stem) -> str:
     """The joined morphemes, with a space before auxiliaries."""
     spaced = [
         (form, tag, True) if form == "하" and before[0] in WORDS["before_auxiliary"] else (form, tag)
@@ -164,7 +164,7 @@ def _conjugated(analyzer: Analyzer, morphs: Stem) -> str:
     return analyzer.join(spaced)
 
 
-def _attached(analyzer: Analyzer, text: str, morphs: Stem) -> str:
+def _attach_particle(analyzer: Analyzer, text: str, morphs: Stem) -> str:
     """The text with 은, 이다 or the like after its noun; their form depends on the last syllable before them."""
     syllable = text[-1] if "가" <= text[-1] <= "힣" else "것"
     return text + analyzer.join([(syllable, "NNG"), *morphs]).removeprefix(syllable)
@@ -198,7 +198,7 @@ def _ask_definition(sentence: Sentence, candidate: AnswerCandidate, analyzer: An
     asked = candidate.word + COPULA[sentence.register or "plain"]
     if any(morph.tag == "EP" for morph in morphs[predicate.root : predicate.stop]):
         asked = analyzer.join([(candidate.word, "NP"), ("이", "VCP"), ("었", "EP"), ("는가", "EF")])
-    definition = _attached(analyzer, sentence.text[defined[0].start : defined[-1].end], [("은", "JX")])
+    definition = _attach_particle(analyzer, sentence.text[defined[0].start : defined[-1].end], [("은", "JX")])
     return _tidy(f"{definition} {asked}")
 
 

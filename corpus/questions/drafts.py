@@ -109,7 +109,7 @@ class Draft:
         return "".join(self.sentence.text[i] for i in chars if not any(i in span for span in skipped))
 
 
-def drafted(sentence: Sentence, candidate: AnswerCandidate, rng: np.random.Generator) -> Draft:
+def draft_question(sentence: Sentence, candidate: AnswerCandidate, rng: np.random.Generator) -> Draft:
     """The clause of an answer, mostly without time and place of unique events."""
     draft = _clause(sentence, candidate, rng)
     if candidate.predicate.key in WORDS["once"] and rng.random() < _DROPS_ADJUNCTS:

@@ -15,7 +15,7 @@ import numpy as np
 from korbert.corpus.documents import sentence_spans
 from korbert.corpus.questions.answers import candidates, definitions
 from korbert.corpus.questions.asking import Refused, ask, refuse_if
-from korbert.corpus.questions.sentences import AnswerCandidate, Sentence, Stripped, stripped
+from korbert.corpus.questions.sentences import AnswerCandidate, Sentence, Stripped, strip_sentence
 from korbert.corpus.questions.topics import opening_topic, with_owner, with_topic
 from korbert.tokenization import Analyzer
 
@@ -100,41 +100,41 @@ class Maker:
     def _of_sentence(self, paragraph: str, spans: Sequence[tuple[int, int]], rng: np.random.Generator) -> Made:
         """A question on the last of the sentences."""
         text = paragraph[slice(*spans[-1])]
-        source = stripped(paragraph, *spans[-1])
+        source = strip_sentence(paragraph, *spans[-1])
         if source is None:
             raise Refused("unpaired_brackets")
         refuse_if(not _STATEMENT.search(text), "no_statement")
         refuse_if(len(text) < _MIN_SENTENCE, "too_short")
         refuse_if(len(text) > _MAX_SENTENCE, "too_long")
         refuse_if(_SCAR.search(text) or text.startswith(_CONTINUES), "scars")
-        sentence = self._analyzed(source)
+        sentence = self._analyze_sentence(source)
         refuse_if(sentence.register is None, "no_statement")
         topic = "" if opening_topic(sentence) else self._topic_before(paragraph, spans)
         if topic and (full := with_topic(sentence, topic)) is not None:
-            sentence = self._analyzed(full)
+            sentence = self._analyze_sentence(full)
 
         reason = "no_answer"
-        for version in (*map(self._analyzed, with_owner(sentence)), sentence):
+        for version in (*map(self._analyze_sentence, with_owner(sentence)), sentence):
             for candidate in self._candidates(version, rng):
                 try:
                     question = ask(version, candidate, self.analyzer, rng)
-                    return _checked(question, candidate, version, paragraph)
+                    return _check_question(question, candidate, version, paragraph)
                 except Refused as why:
                     self.counts[f"refused_{why}"] += 1
                     reason = "all_refused"
         raise Refused(reason)
 
-    def _analyzed(self, source: Stripped) -> Sentence:
+    def _analyze_sentence(self, source: Stripped) -> Sentence:
         return Sentence.of(source, self.analyzer.analyze(source.text))
 
     def _topic_before(self, paragraph: str, spans: Sequence[tuple[int, int]]) -> str:
         """The topic (세종) that the sentence before the last one has or continues; "" for none."""
         start, _ = spans[-1]
         for begin, end in reversed(spans[-1 - _SENTENCES_BACK : -1]):
-            source = stripped(paragraph, begin, end)
+            source = strip_sentence(paragraph, begin, end)
             if source is None or "\n" in paragraph[end:start] or len(source.text) > _MAX_SENTENCE:
                 break
-            topic = opening_topic(self._analyzed(source))
+            topic = opening_topic(self._analyze_sentence(source))
             if topic != "":
                 return topic or ""
         return ""
@@ -150,7 +150,7 @@ class Maker:
         yield from sorted(shuffled, key=lambda answer: draws[answer.kind])
 
 
-def _checked(question: str, candidate: AnswerCandidate, sentence: Sentence, paragraph: str) -> Made:
+def _check_question(question: str, candidate: AnswerCandidate, sentence: Sentence, paragraph: str) -> Made:
     """The question with its answer in the paragraph. Raises Refused if they do not fit."""
     span = sentence.span(candidate.start, candidate.end)
     if span is None:

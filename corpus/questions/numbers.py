@@ -69,7 +69,7 @@ def numbers(sentence: Sentence) -> Iterator[AnswerCandidate]:
             continue
         question_phrase = f"{match['ordinal'] or ''}몇 {match['unit']}"
         candidate = AnswerCandidate("몇", start, end, start, end, question_phrase, predicate)
-        if after.form == "의" and (counted := _counted(sentence, following)):
+        if after.form == "의" and (counted := _counted_noun(sentence, following)):
             # A number can leave its place unless modified or after a bare noun (대표자 56인의 서명을).
             last, noun, particle = counted
             before = sentence.morph(sentence.at(start) - 1).tag
@@ -115,7 +115,7 @@ def _stands_alone(sentence: Sentence, match: re.Match[str]) -> bool:
     return is_duration or after.form in WORDS["bare_after_number"]
 
 
-def _counted(sentence: Sentence, genitive: int) -> tuple[int, str, str] | None:
+def _counted_noun(sentence: Sentence, genitive: int) -> tuple[int, str, str] | None:
     """After the 의 of 16개의 소논문을: (end of the particle, 소논문, 을); None if no subject or object follows."""
     stop = genitive + 1
     while sentence.morph(stop).tag in ("NNG", "NNP"):

@@ -22,7 +22,7 @@ class Stripped(NamedTuple):
     offsets: list[int]
 
 
-def stripped(paragraph: str, start: int, end: int) -> Stripped | None:
+def strip_sentence(paragraph: str, start: int, end: int) -> Stripped | None:
     """The sentence at [start, end) of a paragraph; None if its brackets or quotation marks do not pair up."""
     brackets = _BRACKETS.finditer(paragraph[start:end])
     removed = {start + i for match in brackets for i in range(*match.span())}
@@ -203,7 +203,7 @@ class Sentence:
         """The last word before a character; "" for none."""
         return (self.text[:char].split() or [""])[-1]
 
-    def unquoted(self, first: int, stop: int) -> tuple[int, int]:
+    def strip_quotes(self, first: int, stop: int) -> tuple[int, int]:
         """The characters of the phrase of morphemes [first, stop), without the quotation marks around it."""
         start = self.morphs[first].start
         end = self.morphs[stop - 1].end

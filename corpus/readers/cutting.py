@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import cast
 
 from korbert.corpus.corpus_settings import LONGEST_RECORD, FileKind, SourceSettings
-from korbert.corpus.documents import grouped
+from korbert.corpus.documents import group_by_size
 from korbert.corpus.readers import wikipedia
 from korbert.corpus.readers.segments import SHOWN_BYTES, Chunk, IdAndText, Segment, too_long
 from korbert.errors import CorpusError
@@ -64,14 +64,16 @@ def chunks(
         shared += 1
     begin = shared or -1
     named = {path: nfc("/".join(path.parts[begin:])) for path in files}
-    opened = (_opened(source, path, named[path], part_bytes, longest) for path in files if only is None or path in only)
+    opened = (
+        _open_segments(source, path, named[path], part_bytes, longest) for path in files if only is None or path in only
+    )
     for (own, kind), same in groupby(opened, key=itemgetter(0, 1)):
         segments = chain.from_iterable(file_segments for *_, file_segments in same)
-        for group in grouped(segments, part_bytes, lambda segment: segment.size):
+        for group in group_by_size(segments, part_bytes, lambda segment: segment.size):
             yield Chunk(own, kind, tuple(group), len(files) > 1, longest)
 
 
-def _opened(
+def _open_segments(
     source: SourceSettings, path: File, name: str, part_bytes: int, longest: int
 ) -> tuple[SourceSettings, FileKind, Iterator[Segment]]:
     """The segments of a file, its kind, and the settings of its source, which numbers records if they have no id."""
@@ -164,7 +166,7 @@ def _table_segments(
     first = 1
     for is_long, some in groupby(table.batches(columns), key=lambda batch: bool(batch.nbytes > longest)):
         amount = 1 if is_long else part_bytes
-        for batches in grouped(some, amount, lambda batch: batch.nbytes):
+        for batches in group_by_size(some, amount, lambda batch: batch.nbytes):
             records = (cells for batch in batches for cells in rows_in(batch, columns, {}))
             if is_long:  # a cell of it may be too long
                 yield from _record_segments(records, name, first, part_bytes, longest, "utf-8")
@@ -189,7 +191,7 @@ def _record_segments(
             size = min(len(data), longest) + 1
             yield (cells if len(data) <= longest else too_long(data, len(data), "utf-8", longest)), size
 
-    for group in grouped(sized(), part_bytes, itemgetter(1)):
+    for group in group_by_size(sized(), part_bytes, itemgetter(1)):
         size = sum(size for _, size in group)
         yield Segment(name, first, tuple(cells for cells, _ in group), encoding, table_bytes=size)
         first += len(group)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from korbert.errors import CorpusError
 from korbert.messages import Message
-from korbert.names import globbed, is_litter, on_disk
+from korbert.names import glob_paths, is_litter, on_disk
 from korbert.records import File
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def find_files(pattern: str, base: Path) -> tuple[File, ...]:
         elif (named := on_disk(base / pattern)).exists():  # brackets in its name are no glob
             matches = [named]
         else:
-            matches = [path for path in globbed(base, pattern) if not is_litter(path.name)]
+            matches = [path for path in glob_paths(base, pattern) if not is_litter(path.name)]
     except (ValueError, OSError) as error:
         raise CorpusError(
             "{pattern}: is no name of a file and no glob ({error}): correct it", pattern=pattern, error=error
@@ -53,7 +53,7 @@ def find_files(pattern: str, base: Path) -> tuple[File, ...]:
             files.add(path)
         elif path == base or not path.name.startswith("."):
             names = [below.relative_to(path) for below in path.rglob("*") if below.is_file()]
-            files.update(path / name for name in _wanted(names))
+            files.update(path / name for name in _select_files(names))
     for path in sorted(files):
         check_name(path)
     return tuple(sorted(files))
@@ -72,7 +72,7 @@ def check_name(path: File) -> None:
         ) from None
 
 
-def _wanted(names: Iterable[Path]) -> list[Path]:
+def _select_files(names: Iterable[Path]) -> list[Path]:
     """The names, relative to a folder, without hidden files and without the metadata of `datasets`."""
     shown = [name for name in names if not any(part.startswith(".") or is_litter(part) for part in name.parts)]
     datasets = {name.parent for name in shown if name.name in _DATASET_MARKS}
@@ -89,7 +89,7 @@ def _find_remote(pattern: str) -> tuple["UPath", ...]:
             names = [name for name in system.glob(path) if system.isfile(name) and not is_litter(Path(name).name)]
         elif system.isdir(path):
             below = {Path(name).relative_to(path): name for name in system.find(path)}
-            names = [below[name] for name in _wanted(below)]
+            names = [below[name] for name in _select_files(below)]
         else:
             names = [path] if system.exists(path) else []
         return tuple(UPath(system.unstrip_protocol(name)) for name in sorted(names))

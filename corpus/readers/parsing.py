@@ -8,20 +8,21 @@ from korbert.corpus.corpus_settings import SourceSettings
 from korbert.corpus.readers import wikipedia
 from korbert.corpus.readers.segments import Chunk, IdAndText, Segment, SourceRow, faulty_row, too_long
 from korbert.messages import Message
-from korbert.records import UNDECODABLE, Fault, cell_of, decoded, fault_of, paragraphs_of, parsed, type_name
+from korbert.records import UNDECODABLE, Fault, cell_of, decode_bytes, fault_of, paragraphs_of, parse_line, type_name
 
 _SHOWN_CHARS = 1000  # kept of a file that cannot be parsed
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _UNITS = {"parquet": "row", "arrow": "row", "wikipedia": "page", "json": "record", "korquad": "context"}
 
 
-def rows(chunk: Chunk, first: int = 0, stop: int | None = None, *, parsed: bool = True) -> Iterator[SourceRow]:
+def rows(chunk: Chunk, first: int = 0, stop: int | None = None, *, parse_rows: bool = True) -> Iterator[SourceRow]:
     """The records of the chunk in order, faulty ones included. Blank lines are no records.
 
-    first, stop: half-open range of records, counted through the chunk from 0. parsed: False leaves wikitext unparsed.
+    first, stop: half-open range of records, counted through the chunk from 0.
+    parse_rows: False leaves wikitext unparsed.
     """
     chosen = islice(_records(chunk), first, stop)
-    return map(wikipedia.parsed, chosen) if parsed and chunk.kind == "wikipedia" else chosen
+    return map(wikipedia.parse_page, chosen) if parse_rows and chunk.kind == "wikipedia" else chosen
 
 
 def count_records(chunk: Chunk) -> int:
@@ -58,21 +59,21 @@ def _cells(segment: Segment, chunk: Chunk) -> Iterator[tuple[int, IdAndText, str
         yield number, too_long(data, segment.record_bytes, encoding, chunk.longest), None
     elif segment.delimited is not None:
         indices = [segment.delimited.columns.index(column) for column in segment.columns]
-        lines = (f"{decoded(line, encoding)}\n" for line in data.removesuffix(b"\n").split(b"\n"))
+        lines = (f"{decode_bytes(line, encoding)}\n" for line in data.removesuffix(b"\n").split(b"\n"))
         for before, raw, fields in segment.delimited.records(lines, chunk.longest):
             cells = fields if isinstance(fields, Fault) else [fields[index] for index in indices]
             yield segment.first + before, cells, raw
     elif chunk.kind == "korquad":
-        yield from _contexts(decoded(data, encoding))
+        yield from _contexts(decode_bytes(data, encoding))
     elif is_whole:
-        yield 0, [decoded(data, encoding)], None
+        yield 0, [decode_bytes(data, encoding)], None
     else:
         for number, line in _lines(data, segment.first, by_blank=documents == "blank"):
-            text = decoded(line, encoding)
+            text = decode_bytes(line, encoding)
             if chunk.kind == "text":
                 yield number, [text], None
                 continue
-            value = parsed(text)
+            value = parse_line(text)
             if isinstance(value, dict):
                 yield number, [cell_of(value, key) for key in chunk.source.fields], text
             else:
@@ -81,7 +82,7 @@ def _cells(segment: Segment, chunk: Chunk) -> Iterator[tuple[int, IdAndText, str
 
 def _contexts(text: str) -> Iterator[tuple[int, IdAndText, str | None]]:
     """The contexts of a KorQuAD or SQuAD 1.x file, as records; a fault if it is none."""
-    value = parsed(text)
+    value = parse_line(text)
     try:
         contexts = [context for article in value["data"] for context, _ in paragraphs_of(article)]
     except (KeyError, TypeError) as error:
@@ -125,10 +126,12 @@ def row_of(
     if undecodable := undecodable_row(shown, place, encoding, of_text):
         return undecodable
     if isinstance(local, bool) or not isinstance(local, str | int) or local == "" or _SURROGATE.search(str(local)):
-        fault = Message("{field!r} is {kind}, not a text or a whole number", field=source.id, kind=_named(local))
+        fault = Message(
+            "{field!r} is {kind}, not a text or a whole number", field=source.id, kind=_describe_value(local)
+        )
         return faulty_row(place, None, shown, "bad_id", fault)
     if not isinstance(text, str):
-        fault = Message("{field!r} is {kind}, not a text", field=source.text, kind=_named(text))
+        fault = Message("{field!r} is {kind}, not a text", field=source.text, kind=_describe_value(text))
     elif surrogate := _SURROGATE.search(text):
         fault = Message("half a surrogate pair at character {character}, which is no text", character=surrogate.start())
     else:
@@ -136,7 +139,7 @@ def row_of(
     return faulty_row(place, local, shown, "bad_text", fault)
 
 
-def _named(value: object) -> Message:
+def _describe_value(value: object) -> Message:
     return Message("missing") if value is None else type_name(value)
 
 

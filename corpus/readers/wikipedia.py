@@ -81,7 +81,7 @@ def _row(data: bytes, place: str) -> SourceRow:
     return SourceRow(place, local, text)
 
 
-def parsed(row: SourceRow) -> SourceRow:
+def parse_page(row: SourceRow) -> SourceRow:
     """The row of a page with its wikitext as prose; faulty if that cannot be parsed."""
     from korbert.corpus.readers import wikitext  # not at the top: only this kind of source needs the parser
 

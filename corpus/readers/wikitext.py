@@ -45,11 +45,11 @@ def prose(wikitext: str) -> str:
     text = _SWITCH.sub("", _text(mwparserfromhell.parse(wikitext)))
     text = _LEFT_MARKUP.sub("", text)
     text = _AT_LINE_ENDS.sub("\n", _SPACES.sub(" ", text))
-    text = _BRACKETS.sub(_mended, text)
+    text = _BRACKETS.sub(_drop_empty_brackets, text)
     return _BLANK_LINES.sub("\n\n", _AT_LINE_ENDS.sub("\n", text)).strip()
 
 
-def _mended(match: re.Match[str]) -> str:
+def _drop_empty_brackets(match: re.Match[str]) -> str:
     """Brackets without the separators of lost content; an empty string if nothing is left in them."""
     opening, inner, closing = match.groups()
     parts = _SEPARATORS.split(inner)
@@ -61,10 +61,10 @@ def _mended(match: re.Match[str]) -> str:
 
 
 def _text(code: Wikicode | None) -> str:
-    return "" if code is None else "".join(map(_shown, code.nodes))
+    return "" if code is None else "".join(map(_visible_text, code.nodes))
 
 
-def _shown(node: nodes.Node) -> str:
+def _visible_text(node: nodes.Node) -> str:
     if isinstance(node, nodes.Text):
         return str(node.value)
     if isinstance(node, nodes.HTMLEntity):

@@ -344,10 +344,10 @@ class KorbertTokenizer(PreTrainedTokenizer):
         split = self.split_special_tokens if split_special_tokens is None else split_special_tokens
         added = {token: id for token, id in self._added_tokens_encoder.items() if not (split and token in SPECIAL)}
         if isinstance(text, str):
-            return self._located(text, eojeols_after(text), added)
+            return self._locate_pieces(text, eojeols_after(text), added)
         # Words: as one text, so that Kiwi sees their neighbours, unless a morpheme over two leaves one without a piece.
         starts = list(accumulate((len(word) + 1 for word in text), initial=0))
-        joined = self._located(" ".join(text), starts[1:-1], added)
+        joined = self._locate_pieces(" ".join(text), starts[1:-1], added)
         entries: list[_Entry] = []
         if {entry.word for entry in joined} >= {number for number, word in enumerate(text) if word.strip()}:
             for entry in joined:
@@ -356,13 +356,13 @@ class KorbertTokenizer(PreTrainedTokenizer):
                 entries.append(entry._replace(span=(entry.span[0] - starts[place], end)))
             return entries
         for number, word in enumerate(text):
-            own = [entry._replace(word=number) for entry in self._located(word, [], added)]
+            own = [entry._replace(word=number) for entry in self._locate_pieces(word, [], added)]
             if entries and own:
                 own[0] = own[0]._replace(boundary=EOJEOL)  # no sentence begins here
             entries += own
         return entries
 
-    def _located(self, text: str, later: list[int], added: dict[str, int]) -> list[_Entry]:
+    def _locate_pieces(self, text: str, later: list[int], added: dict[str, int]) -> list[_Entry]:
         """The pieces of a text, with the word of each. later: where the words but the first begin; added: tokens that
         are one piece, with their ids."""
         encode = self._engine.encode

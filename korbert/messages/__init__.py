@@ -39,7 +39,7 @@ class Message(str):
 
     def __new__(cls, template: str, plural: str = "", /, **values: object) -> "Message":
         chosen = plural if plural and values["count"] != 1 else template
-        message = super().__new__(cls, _filled(chosen, values, "en") if values else chosen)
+        message = super().__new__(cls, _fill_template(chosen, values, "en") if values else chosen)
         message.template = template
         message.plural = plural
         message.values = values
@@ -53,9 +53,9 @@ class Message(str):
         values = {name: _as_json(value) for name, value in self.values.items()}
         return {"template": self.template, "plural": self.plural, "values": values}
 
-    def changed(self, change: Callable[[str], str]) -> "Message":
+    def map_texts(self, change: Callable[[str], str]) -> "Message":
         """The same message with its texts and paths changed, those of messages inside it included."""
-        values = {name: _changed(value, change) for name, value in self.values.items()}
+        values = {name: _change_value(value, change) for name, value in self.values.items()}
         return Message(self.template, self.plural, **values)
 
     @classmethod
@@ -74,9 +74,9 @@ def _as_json(value: object) -> Any:
     return value if isinstance(value, str | int | float) else str(value)
 
 
-def _changed(value: object, change: Callable[[str], str]) -> Any:
+def _change_value(value: object, change: Callable[[str], str]) -> Any:
     if isinstance(value, Message):
-        return value.changed(change)
+        return value.map_texts(change)
     return change(str(value)) if isinstance(value, str | Path) else value
 
 
@@ -105,7 +105,7 @@ def reason(error: BaseException) -> str:
     return first if isinstance(first, Message) else str(error)
 
 
-def joined(parts: Iterable[str], separator: str = "; ") -> Message:
+def join_messages(parts: Iterable[str], separator: str = "; ") -> Message:
     """The parts as one message, each translated by itself. Empty ones are left out."""
     values = {f"part{number}": part for number, part in enumerate(filter(None, parts))}
     return Message(separator.join(f"{{{name}}}" for name in values), **values)
@@ -130,15 +130,15 @@ def in_language(text: str, lang: str | None = None) -> str:
         template = catalogue.ngettext(text.template, text.plural, text.values["count"])
     else:
         template = catalogue.gettext(text.template) if text.template else ""  # "" is the catalogue's own head
-    return _filled(template, text.values, lang) if text.values else template
+    return _fill_template(template, text.values, lang) if text.values else template
 
 
-def translated(data: object, lang: str) -> Any:
+def translate(data: object, lang: str) -> Any:
     """The data, JSON's kinds, with each message in the language."""
     if isinstance(data, Mapping):
-        return {key: translated(value, lang) for key, value in data.items()}
+        return {key: translate(value, lang) for key, value in data.items()}
     if isinstance(data, list | tuple):
-        return [translated(value, lang) for value in data]
+        return [translate(value, lang) for value in data]
     return in_language(data, lang) if isinstance(data, str) else data
 
 
@@ -154,7 +154,7 @@ def _catalogue(lang: str, domain: str = "korbert") -> gettext.NullTranslations:
     return gettext.translation(domain, LOCALES, [lang], fallback=True)
 
 
-def _filled(template: str, values: Mapping[str, object], lang: str) -> str:
+def _fill_template(template: str, values: Mapping[str, object], lang: str) -> str:
     """The template with its values in the language. In Korean, the form of a particle follows the sound before it."""
     filled = ""
     follows_value = False

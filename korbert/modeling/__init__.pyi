@@ -1,7 +1,7 @@
 from .adapters.onnx_encoder import OnnxEncoder as OnnxEncoder
 from .adapters.onnx_export import export_onnx as export_onnx
 from .adapters.onnx_export import quantizable as quantizable
-from .adapters.onnx_export import quantized as quantized
+from .adapters.onnx_export import quantize as quantize
 from .adapters.transformers_config import adapted_config as adapted_config
 from .adapters.transformers_config import class_of as class_of
 from .adapters.transformers_config import options as options
@@ -12,7 +12,7 @@ from .attention import View as View
 from .config import AnyConfig as AnyConfig
 from .config import EncoderConfig as EncoderConfig
 from .config import TransformersConfig as TransformersConfig
-from .counting import counted as counted
+from .counting import count_operations as count_operations
 from .counting import flops_per_piece as flops_per_piece
 from .counting import parameters as parameters
 from .embeddings import OVERLAP as OVERLAP

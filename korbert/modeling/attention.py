@@ -132,7 +132,7 @@ def _in_block(qkv: Tensor, block: Block, radius: int | None, dropout: float) -> 
         return mixed.view(block.rows, heads, -1, size).transpose(1, 2).reshape(-1, heads, size)
     query, key, value = states
     if windowed and radius is not None:
-        mixed = _windowed(query, key, value, block, radius, dropout)
+        mixed = _attend_windows(query, key, value, block, radius, dropout)
     else:
         mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
     return mixed.transpose(1, 2).reshape(-1, heads, size)
@@ -152,7 +152,7 @@ def _mask(block: Block, radius: int | None, device: torch.device) -> Tensor | No
     return mask
 
 
-def _windowed(query: Tensor, key: Tensor, value: Tensor, block: Block, radius: int, dropout: float) -> Tensor:
+def _attend_windows(query: Tensor, key: Tensor, value: Tensor, block: Block, radius: int, dropout: float) -> Tensor:
     """Local attention in windows of `radius` queries, each over the keys of three windows. All (B, H, T, D/H)."""
     batch, heads, length, size = query.shape
     windows = -(-length // radius)
@@ -189,7 +189,7 @@ class SelfAttention(nn.Module):
         self.qkv = nn.Linear(config.hidden_size, 3 * config.hidden_size, bias=biased)
         self.output = nn.Linear(config.hidden_size, config.hidden_size, bias=biased)
 
-    def projected(self, hidden: Tensor, view: View) -> Tensor:
+    def project(self, hidden: Tensor, view: View) -> Tensor:
         """Queries, keys and values of each piece, the first two rotated by its position: (N, D) -> (N, 3, H, D/H)."""
         qkv: Tensor = self.qkv(hidden).view(-1, 3, self.num_heads, self.head_size)
         if view.rotation is None:
@@ -199,5 +199,5 @@ class SelfAttention(nn.Module):
     def forward(self, hidden: Tensor, rows: Rows, view: View, wanted: Tensor | None = None) -> Tensor:
         """hidden: (N, D). Returns (N, D), or (W, D) with `wanted` (see Encoder.flat)."""
         dropout = self.dropout if self.training else 0.0
-        mixed = attend(self.projected(hidden, view), rows, view.radius, dropout)
+        mixed = attend(self.project(hidden, view), rows, view.radius, dropout)
         return self.output(select_rows(mixed, wanted).flatten(1))

@@ -35,12 +35,12 @@ def flops_per_piece(config: EncoderConfig, *, length: float, label_share: float,
     prediction is scored against. The optimizer is left out.
     """
     width = config.hidden_size
-    forward, _ = counted(config, round(length), min(1.0, label_share + 1 / length))
+    forward, _ = count_operations(config, round(length), min(1.0, label_share + 1 / length))
     heads = label_share * 2 * config.embedding_width * (width + scored) + 2 * (width * width + 2 * width) / length
     return {"encoder": 3 * forward, "heads": 3 * heads}
 
 
-def counted(config: EncoderConfig, length: int, wanted_share: float = 1.0) -> tuple[float, float]:
+def count_operations(config: EncoderConfig, length: int, wanted_share: float = 1.0) -> tuple[float, float]:
     """Operations per piece of a row's forward pass, and the numbers per piece that it keeps for the backward pass.
 
     wanted_share: share of pieces that the last layer computes. The encoder runs without values (on "meta").
@@ -67,5 +67,5 @@ def counted(config: EncoderConfig, length: int, wanted_share: float = 1.0) -> tu
             torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
             FlopCounterMode(display=False, custom_mapping=own) as counter,
         ):
-            encoder.flat(ids, Rows([length], device), ids, ids, wanted=wanted)
+            encoder.forward_flat(ids, Rows([length], device), ids, ids, wanted=wanted)
     return counter.get_total_flops() / length, sum(kept.values()) / length

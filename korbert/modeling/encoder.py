@@ -118,8 +118,8 @@ class Encoder(nn.Module):
         attention_mask: 1 on pieces, 0 on padding; None: no padding. lengths: pieces of each row, with padding on the
         right; None: read from attention_mask, which synchronizes with the device.
         """
-        flat, rows, where = _flattened(input_ids, attention_mask, token_type_ids, boundaries, lengths)
-        return _unflattened(self.flat(flat[0], rows, flat[1], flat[2]), where, input_ids.shape)
+        flat, rows, where = _flatten(input_ids, attention_mask, token_type_ids, boundaries, lengths)
+        return _unflatten(self.forward_flat(flat[0], rows, flat[1], flat[2]), where, input_ids.shape)
 
     def all_layers(
         self,
@@ -136,18 +136,18 @@ class Encoder(nn.Module):
         only: indices to return, from 0; None: all.
         The last is the result of forward. In `modern` the others are not normalized: each layer normalizes its input.
         """
-        flat, rows, where = _flattened(input_ids, attention_mask, token_type_ids, boundaries, lengths)
+        flat, rows, where = _flatten(input_ids, attention_mask, token_type_ids, boundaries, lengths)
         layers: list[Tensor] = []
-        layers.append(self.flat(flat[0], rows, flat[1], flat[2], layer_inputs=layers))
+        layers.append(self.forward_flat(flat[0], rows, flat[1], flat[2], layer_inputs=layers))
         layers = layers if only is None else [layers[index] for index in only]
-        return torch.stack([_unflattened(hidden, where, input_ids.shape) for hidden in layers])
+        return torch.stack([_unflatten(hidden, where, input_ids.shape) for hidden in layers])
 
     @property
     def token_weight(self) -> Tensor:
         """The token embedding matrix, (V, E)."""
         return self.embeddings.token.weight
 
-    def flat(
+    def forward_flat(
         self,
         input_ids: Tensor,
         rows: Rows,
@@ -183,7 +183,7 @@ class Encoder(nn.Module):
         return hidden
 
 
-def _flattened(
+def _flatten(
     input_ids: Tensor,
     attention_mask: Tensor | None,
     token_type_ids: Tensor | None,
@@ -213,7 +213,7 @@ def _flattened(
     return (input_ids.flatten()[where], segments, levels), rows, where
 
 
-def _unflattened(hidden: Tensor, where: Tensor | None, shape: Sequence[int]) -> Tensor:
+def _unflatten(hidden: Tensor, where: Tensor | None, shape: Sequence[int]) -> Tensor:
     """(N, D) -> (B, T, D), 0 at padding."""
     batch, length = shape
     if where is not None:

@@ -24,7 +24,7 @@ from korbert.pretraining.objectives.spans import RecurringSpans, span_columns
 from korbert.pretraining.objectives.vocabulary import Negatives
 from korbert.pretraining.shards import Shards
 from korbert.seeds import derived_seed
-from korbert.system import World, connected, require_rows
+from korbert.system import World, current_world, require_rows
 from korbert.tokenization import PieceArrays
 from korbert.training import Batch
 
@@ -116,7 +116,7 @@ class PretrainingRows:
             shared |= self._negatives.draw(np.random.default_rng(derived_seed(self._key, "negatives", step)))
         # Equally many in each process, none empty, and none larger than without the others, but for a row left over.
         number = max(1, min(-(-micro_batches // here.size), batch_size // here.size))
-        return [{**_flat(rows[first::number]), **shared} for first in range(number)]
+        return [{**_concatenate(rows[first::number]), **shared} for first in range(number)]
 
     def examples(self, epoch: int, row: int) -> list[Row]:
         """The examples of a row: one, of the row's own number, or with `fill` several."""
@@ -142,7 +142,7 @@ class PretrainingRows:
         segments = [self._shards.pieces(*span) for span in (pair.first, pair.second) if span is not None]
         if asked:
             segments = [asked.question, asked.context]
-        ids, boundaries, numbers, maskable = _framed(segments, self._ids)
+        ids, boundaries, numbers, maskable = _add_special_tokens(segments, self._ids)
         if asked:
             maskable[:] = False  # the row only learns to find its answer
         row: Row = {"token_type_ids": numbers, "boundaries": boundaries.astype(np.int64)}
@@ -158,7 +158,7 @@ class PretrainingRows:
         return row | {"input_ids": hidden, "label_places": chosen, "labels": ids[chosen], **lots}
 
 
-def _framed(
+def _add_special_tokens(
     segments: Sequence[PieceArrays], special: SpecialIds
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]:
     """[CLS] A [SEP] or [CLS] A [SEP] B [SEP], all (T,): ids, boundaries, segment numbers, True where not special."""
@@ -179,7 +179,7 @@ def _framed(
     return ids, boundaries, numbers, is_piece
 
 
-def _flat(rows: Sequence[Row]) -> Batch:
+def _concatenate(rows: Sequence[Row]) -> Batch:
     """The examples of a micro-batch, one after the other."""
     lengths = tuple(len(row["input_ids"]) for row in rows)
     starts = np.cumsum([0, *lengths[:-1]]).tolist()
@@ -202,7 +202,7 @@ def heldout_batches(rows: PretrainingRows, limit: int, batch_size: int = 64) -> 
     """
     number = min(limit, len(rows))
     require_rows("heldout_rows", number)
-    return rows.batch(0, number, -(-number // batch_size), connected())
+    return rows.batch(0, number, -(-number // batch_size), current_world())
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ def in_phases(phases: Sequence[Phase]) -> Callable[[int], list[Batch]]:
     Of several connected processes each makes its own part.
     """
     ends = np.cumsum([phase.steps for phase in phases])
-    return partial(_batches_of, tuple(phases), ends, connected())  # can be pickled
+    return partial(_batches_of, tuple(phases), ends, current_world())  # can be pickled
 
 
 def _batches_of(phases: Sequence[Phase], ends: NDArray[np.int64], here: World, step: int) -> list[Batch]:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.records.compression import File, open_file
-from korbert.records.encodings import decoded
+from korbert.records.encodings import decode_bytes
 from korbert.records.jsons import cell_of
 from korbert.records.table import Records, Table
 from korbert.system import read_small
@@ -97,7 +97,7 @@ def read_batches(paths: Sequence[File], form: str) -> Table:
 
     Reads only the columns asked for, _BATCH_ROWS rows at a time. form: for messages, too.
     """
-    with _opened(paths[0], form) as (schema, _):
+    with _open_batches(paths[0], form) as (schema, _):
         names: Mapping[str, list[str]] = {}
         with suppress(KeyError, ValueError, TypeError, AttributeError):
             features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
@@ -107,17 +107,17 @@ def read_batches(paths: Sequence[File], form: str) -> Table:
     def held(wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
         columns = list(dict.fromkeys(_held(column, schema) for column in wanted))
         for path in paths:
-            with _opened(path, form) as (_, batches):
+            with _open_batches(path, form) as (_, batches):
                 yield from batches(columns)
 
     def read(wanted: Sequence[str]) -> Records:
         return enumerate(chain.from_iterable(rows_in(batch, wanted, names) for batch in held(wanted)), 1)
 
-    return Table(tuple(_nested(schema)), form, "", "record", read, batches=held)
+    return Table(tuple(_column_names(schema)), form, "", "record", read, batches=held)
 
 
 @contextmanager
-def _opened(path: File, form: str) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Iterable[pa.RecordBatch]]]]:
+def _open_batches(path: File, form: str) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Iterable[pa.RecordBatch]]]]:
     """The schema of a file, and its batches with some columns. Errors of pyarrow become a CorpusError."""
     try:
         if form == "Parquet":
@@ -156,12 +156,12 @@ def _held(column: str, schema: pa.Schema) -> str:
     return column if column in schema.names else column.split(".")[0]
 
 
-def _nested(fields: Iterable[pa.Field], before: str = "") -> Iterator[str]:
+def _column_names(fields: Iterable[pa.Field], before: str = "") -> Iterator[str]:
     """Column names, with fields of structs as dotted paths."""
     for field in fields:
         yield f"{before}{field.name}"
         if pa.types.is_struct(field.type):
-            yield from _nested(field.type.fields, f"{before}{field.name}.")
+            yield from _column_names(field.type.fields, f"{before}{field.name}.")
 
 
 def _cells(column: pa.Array) -> list[object]:
@@ -170,7 +170,7 @@ def _cells(column: pa.Array) -> list[object]:
         cells = column.to_pylist()
     except UnicodeDecodeError:
         cells = column.cast(pa.binary()).to_pylist()
-    return [decoded(cell, "utf-8") if isinstance(cell, bytes) else cell for cell in cells]
+    return [decode_bytes(cell, "utf-8") if isinstance(cell, bytes) else cell for cell in cells]
 
 
 def _class_name(value: object, names: Sequence[str]) -> object:

@@ -156,7 +156,9 @@ def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LO
 
         return arrow.read_batches(arrow.dataset_files(path), Message("Arrow of datasets"))
     head = head_of(path)
-    form = cast(Form, detected(head, str(path), form, lambda _: _looks_like(text_file(path, head, encoding, longest))))
+    form = cast(
+        Form, detect_format(head, str(path), form, lambda _: _looks_like(text_file(path, head, encoding, longest)))
+    )
     if form in ("parquet", "arrow"):
         from korbert.records import arrow
 
@@ -166,7 +168,7 @@ def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LO
     return _OF_TEXT[form](text_file(path, head, encoding, longest))
 
 
-def detected(head: bytes, name: str, form: Format, otherwise: Callable[[Sequence[str]], Format]) -> Format:
+def detect_format(head: bytes, name: str, form: Format, otherwise: Callable[[Sequence[str]], Format]) -> Format:
     """Detects the format of a file from `form`, its first bytes or its name.
 
     The first lines of a text then decide between formats that are alike, such as csv and tsv, even if `form` names one.
@@ -235,13 +237,13 @@ def is_json(lines: Sequence[str]) -> bool:
     first, second = [*filter(str.strip, lines), "", ""][:2]
     if first.strip() == "{":
         return not second.lstrip().startswith("{")  # else a broken line of JSON lines
-    return _LIST.match(first) is not None and (not second or isinstance(jsons.parsed(first), Fault))
+    return _LIST.match(first) is not None and (not second or isinstance(jsons.parse_line(first), Fault))
 
 
 def _is_value(lines: Sequence[str]) -> bool:
     """Whether a JSON file that begins with these lines is one object with a list of records, or objects over lines."""
     filled = list(filter(str.strip, lines))
-    if len(filled) == 1 and isinstance(value := jsons.parsed(filled[0]), dict):
+    if len(filled) == 1 and isinstance(value := jsons.parse_line(filled[0]), dict):
         return any(isinstance(inner, list) for inner in value.values())
     return bool(filled) and not jsons.holds_lines(filled)
 

@@ -35,16 +35,16 @@ def encoding_in(head: bytes) -> str:
 
 def utf8(file: BufferedReader, encoding: str, path: File) -> AbstractContextManager[BufferedReader]:
     """The stream as UTF-8. Bytes that are invalid in another encoding become encoded lone surrogates."""
-    return nullcontext(file) if encoding == "utf-8" else as_file(_transcoded(file, encoding, path), file)
+    return nullcontext(file) if encoding == "utf-8" else as_file(_transcode(file, encoding, path), file)
 
 
-def decoded(data: bytes, encoding: str) -> str:
+def decode_bytes(data: bytes, encoding: str) -> str:
     """The text of bytes of such a stream. Undecodable ones become U+DC80 to U+DCFF. encoding: of the file."""
     return data.decode(errors=errors_of(encoding))
 
 
 def beginning_of(data: bytes, encoding: str) -> str:
-    """As `decoded`, for bytes that may end inside a character, which is left out."""
+    """As `decode_bytes`, for bytes that may end inside a character, which is left out."""
     return codecs.getincrementaldecoder("utf-8")(errors_of(encoding)).decode(data)
 
 
@@ -53,7 +53,7 @@ def errors_of(encoding: str) -> str:
     return "surrogateescape" if encoding == "utf-8" else "surrogatepass"
 
 
-def _transcoded(file: BufferedReader, encoding: str, path: File) -> Iterator[bytes]:
+def _transcode(file: BufferedReader, encoding: str, path: File) -> Iterator[bytes]:
     decoder = codecs.getincrementaldecoder(encoding)("surrogateescape")
     blocks = iter(lambda: file.read(_READ_BYTES), b"")
     try:

@@ -40,8 +40,8 @@ def read_workbook(path: File, sheet: str = "") -> Table:
     sheet: its name; "": the first one that is not hidden. Raises CorpusError for an unknown sheet and for a workbook
     that is damaged or too large; MissingPackage without openpyxl.
     """
-    with _opened(path) as book:
-        chosen = _chosen(book.worksheets, sheet, path)
+    with _open_workbook(path) as book:
+        chosen = _choose_sheet(book.worksheets, sheet, path)
         title = chosen.title
         others = [other.title for other in book.worksheets if other is not chosen]
         number, header = next(_rows(chosen, path), (0, []))
@@ -68,8 +68,8 @@ def read_workbook(path: File, sheet: str = "") -> Table:
 
     def read(wanted: Sequence[str]) -> Records:
         indices = [names.index(column) for column in wanted]
-        with _opened(path) as book:
-            for place, cells in _rows(_chosen(book.worksheets, title, path), path):
+        with _open_workbook(path) as book:
+            for place, cells in _rows(_choose_sheet(book.worksheets, title, path), path):
                 if place > number:
                     if len(cells) > len(names):
                         what = Message(
@@ -85,7 +85,7 @@ def read_workbook(path: File, sheet: str = "") -> Table:
 
 
 @contextmanager
-def _opened(path: File) -> Iterator[Any]:
+def _open_workbook(path: File) -> Iterator[Any]:
     """The workbook, whose cells are read as they are asked for. CorpusError if it is damaged or too large."""
     package("defusedxml", "an Excel file")  # openpyxl uses it, where it is there
     openpyxl = package("openpyxl", "an Excel file")
@@ -110,7 +110,7 @@ def _opened(path: File) -> Iterator[Any]:
             ) from error
 
 
-def _chosen(sheets: Sequence[Any], name: str, path: File) -> Any:
+def _choose_sheet(sheets: Sequence[Any], name: str, path: File) -> Any:
     """The sheet of that name, or the first visible one."""
     fitting = [one for one in sheets if same_name(one.title, name) or (not name and one.sheet_state == "visible")]
     if not fitting:
@@ -133,14 +133,14 @@ def _rows(sheet: Any, path: File) -> Iterator[tuple[int, list[str]]]:
             raise CorpusError(
                 "{path}: row {number:,} is below the last one of Excel: save the table as CSV", path=path, number=number
             )
-        cells = list(map(_shown, row))
+        cells = list(map(_display, row))
         while cells and not cells[-1]:
             cells.pop()
         if cells:
             yield number, cells
 
 
-def _shown(cell: "Cell | MergedCell") -> str:
+def _display(cell: "Cell | MergedCell") -> str:
     """The text of a cell as people see it."""
     value = cell.value
     if value is None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from korbert.errors import SettingsError
-from korbert.messages import Message, joined, reason
+from korbert.messages import Message, join_messages, reason
 
 _TUPLES: Mapping[int, Sequence[str]] = {2: ("text", "label"), 3: ("text", "pair", "label")}
 _TAKEN = Message("give a path, a list of tuples or dicts, a frame of pandas or polars, or a Dataset")
@@ -41,7 +41,7 @@ def write_rows(rows: Any, folder: Path, name: str, columns: Mapping[int, Sequenc
     return path
 
 
-def listed(rows: Any) -> Any:
+def list_rows(rows: Any) -> Any:
     """The rows of a frame or a table as dicts, and the cells of a series; other rows unchanged."""
     if hasattr(rows, "iloc"):  # of pandas: NaN and NA are cells without a value
         rows = rows.astype(object).where(rows.notna(), None)
@@ -79,7 +79,7 @@ def _line(row: object, name: str, columns: Mapping[int, Sequence[str]]) -> str:
                 "{name}: a tuple of {count}: give {known}, or a dict with a key for each column",
                 name=name,
                 count=len(row),
-                known=joined((f"({', '.join(names)})" for names in columns.values()), " or "),
+                known=join_messages((f"({', '.join(names)})" for names in columns.values()), " or "),
             )
         row = dict(zip(columns[len(row)], row, strict=True))
     if not isinstance(row, Mapping):

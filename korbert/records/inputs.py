@@ -12,9 +12,9 @@ from typing import IO, Any, TypeAlias, cast
 from korbert.errors import CorpusError
 from korbert.messages import Message
 from korbert.records.compression import File, open_bytes
-from korbert.records.detection import Form, Format, detected, open_table
+from korbert.records.detection import Form, Format, detect_format, open_table
 from korbert.records.encodings import utf8
-from korbert.records.jsons import object_of, parsed
+from korbert.records.jsons import object_of, parse_line
 from korbert.records.labelling_tools import is_export
 from korbert.records.lines import TOO_LONG, Line, batches
 from korbert.records.table import Columns, Fault, Table, beginning, head_of
@@ -50,7 +50,7 @@ class Lines:
                 do=do,
             )
             return Fault("bad_encoding", what)
-        return object_of(parsed(text)) if self.form == "jsonl" else {"text": text}
+        return object_of(parse_line(text)) if self.form == "jsonl" else {"text": text}
 
 
 @contextmanager
@@ -74,13 +74,13 @@ def open_records(
         pipe = source if isinstance(source, io.BufferedReader) else io.BufferedReader(cast(Any, source))
         head = pipe.peek()
         whole = head[: head.rfind(b"\n") + 1] or head  # the last line may still be on its way
-    found = detected(whole, name, form, guess)
+    found = detect_format(whole, name, form, guess)
     encoding, lines = beginning(head)
     if found == "lines" or (found == "jsonl" and not is_export(lines)):
         with open_bytes(path) if path else nullcontext(pipe) as file, utf8(file, encoding, Path(name)) as text:
             yield Lines(batches(text), found, encoding)
     elif path is None:
-        with copied(pipe, name) as copy, open_records(copy, name, form, guess, fits) as opened:
+        with temporary_copy(pipe, name) as copy, open_records(copy, name, form, guess, fits) as opened:
             yield opened
     elif head.strip():
         yield open_table(path, found, fits)
@@ -89,7 +89,7 @@ def open_records(
 
 
 @contextmanager
-def copied(pipe: IO[bytes], name: str) -> Iterator[Path]:
+def temporary_copy(pipe: IO[bytes], name: str) -> Iterator[Path]:
     """A temporary file with the content of a pipe, which can be read only once. Errors name the pipe."""
     with TemporaryDirectory(prefix="korbert-") as folder:
         path = Path(folder) / "input"
@@ -98,4 +98,4 @@ def copied(pipe: IO[bytes], name: str) -> Iterator[Path]:
         try:
             yield path
         except CorpusError as error:
-            raise CorpusError(error.message.changed(lambda text: text.replace(str(path), name))) from error
+            raise CorpusError(error.message.map_texts(lambda text: text.replace(str(path), name))) from error

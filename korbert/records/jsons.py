@@ -35,7 +35,7 @@ def read_jsonl(text: TextFile) -> Table:
     def values() -> Numbered:
         for number, line in enumerate(text.lines(), 1):
             if line.strip():
-                yield number, parsed(line)
+                yield number, parse_line(line)
 
     return _table(text, Message("JSON lines"), "line", values)
 
@@ -90,10 +90,10 @@ def read_value(text: TextFile) -> Any:
 def holds_lines(lines: Iterable[str]) -> bool:
     """Whether a file that begins with { is JSON lines: its first line is an object, and the next one begins another."""
     filled = (line for line in lines if line.strip())
-    return not isinstance(parsed(next(filled, "")), Fault) and next(filled, "").lstrip().startswith("{")
+    return not isinstance(parse_line(next(filled, "")), Fault) and next(filled, "").lstrip().startswith("{")
 
 
-def parsed(line: str) -> Any:
+def parse_line(line: str) -> Any:
     """The value of a line, or a Fault."""
     try:
         return json.loads(line)

@@ -12,7 +12,7 @@ from pathlib import Path
 from korbert.errors import CorpusError
 from korbert.messages import Message, reason
 from korbert.records.compression import File
-from korbert.records.jsons import Numbered, cell_of, fault_of, parsed, table_of, value_in
+from korbert.records.jsons import Numbered, cell_of, fault_of, parse_line, table_of, value_in
 from korbert.records.table import Cells, Columns, Fault, Table, open_text
 from korbert.system import JsonObject
 
@@ -40,7 +40,7 @@ class Export:
 
 def is_export(lines: Sequence[str]) -> bool:
     """Whether the first of these JSON lines is a record of `EXPORTS`."""
-    first = parsed(next(filter(str.strip, lines), ""))
+    first = parse_line(next(filter(str.strip, lines), ""))
     return isinstance(first, dict) and any(
         export.fits({key: [cell] for key, cell in first.items()}) for export in EXPORTS
     )

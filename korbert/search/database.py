@@ -78,7 +78,7 @@ def is_index(folder: Path) -> bool:
     with other files.
     """
     if (folder / FILE).is_file():
-        with _connected(folder, "ro") as database:
+        with _connection(folder, "ro") as database:
             return _has_schema(database)
     is_free = folder.is_dir() and all(is_litter(path.name) for path in folder.iterdir())
     if (folder.is_symlink() or folder.exists()) and not is_free:
@@ -95,7 +95,7 @@ def _no_index(folder: Path, what: Message) -> ArtifactError:
 def create(folder: Path, meta: JsonObject) -> None:
     """Creates an empty index, unless another process has just done so."""
     folder.mkdir(parents=True, exist_ok=True)
-    with _connected(folder, "rwc") as database:
+    with _connection(folder, "rwc") as database:
         database.execute("PRAGMA page_size = 16384")  # 15 vectors of 256 numbers; of the default size, 3
         # Before WAL mode, so that the file itself says whose it is from its first byte on.
         database.execute(f"PRAGMA application_id = {_APPLICATION}")
@@ -113,7 +113,7 @@ def create(folder: Path, meta: JsonObject) -> None:
 @contextmanager
 def reading(folder: Path) -> Iterator[sqlite3.Connection]:
     """A connection to the index as it is now. ArtifactError if there is none, it is damaged, or of another format."""
-    with _connected(folder, "ro") as database:
+    with _connection(folder, "ro") as database:
         database.execute("BEGIN")
         if not _has_schema(database):
             raise ArtifactError("{folder}: is not an index: make one with `korbert index`", folder=folder)
@@ -123,7 +123,7 @@ def reading(folder: Path) -> Iterator[sqlite3.Connection]:
 @contextmanager
 def writing(folder: Path) -> Iterator[sqlite3.Connection]:
     """A connection whose changes are committed at the end, or not at all. Waits for another writer, up to a minute."""
-    with _connected(folder, "rw") as database:
+    with _connection(folder, "rw") as database:
         database.execute("PRAGMA cache_size = -262144")  # 256 MiB: a commit of 4,096 texts
         database.execute("BEGIN IMMEDIATE")
         yield database
@@ -228,7 +228,7 @@ def _check_header(folder: Path) -> None:
 
 
 @contextmanager
-def _connected(folder: Path, mode: Literal["ro", "rw", "rwc"]) -> Iterator[sqlite3.Connection]:
+def _connection(folder: Path, mode: Literal["ro", "rw", "rwc"]) -> Iterator[sqlite3.Connection]:
     """A connection to read (ro), to write (rw), or to create the file if need be (rwc)."""
     path = folder / FILE
     if mode != "rwc" and not path.is_file():
@@ -246,10 +246,10 @@ def _connected(folder: Path, mode: Literal["ro", "rw", "rwc"]) -> Iterator[sqlit
         what = reason(error)
         raise ArtifactError("{path}: is damaged ({error}): make the index again", path=path, error=what) from None
     except sqlite3.DatabaseError as error:
-        raise _reported(error, path) from None
+        raise _translate_error(error, path) from None
 
 
-def _reported(error: sqlite3.DatabaseError, path: Path) -> Exception:
+def _translate_error(error: sqlite3.DatabaseError, path: Path) -> Exception:
     """An error of SQLite as one of ours. An error of our own code stays as it is."""
     extended = getattr(error, "sqlite_errorcode", None)
     code = 0 if extended is None else extended & 0xFF

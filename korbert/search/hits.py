@@ -38,8 +38,8 @@ def _letter_pairs(text: str) -> set[str]:
 @dataclass(frozen=True)
 class Hit:
     """A search result. score: the sort key: BM25 of words, the cosine of vectors, the fused score of both; with a
-    reranker, of the first 50 hits that of `reranked`. Ranks begin at 1; None where a way did not find the text or was
-    not used. fields: as they were added."""
+    reranker, of the first 50 hits that of `rerank_hits`. Ranks begin at 1; None where a way did not find the text or
+    was not used. fields: as they were added."""
 
     id: str
     text: str

@@ -20,14 +20,14 @@ from korbert.model import Model
 from korbert.search import database as store
 from korbert.search.filters import numbers_where
 from korbert.search.hits import LETTERS_WEIGHT, SHORT_TERMS, USUAL_WEIGHT, Hit, Ranking, shared_letters
-from korbert.search.nearest import VectorCache, best, cosines
-from korbert.search.texts import Fields, all_texts, delete, insert, replace_fields, rows_of, stored, text_of
+from korbert.search.nearest import VectorCache, cosines, select_best
+from korbert.search.texts import Fields, all_texts, delete, insert, read_stored, replace_fields, rows_of, text_of
 from korbert.search.words import read_texts, word_scores
 from korbert.system import cores
 from korbert.tasks.kinds.embedding import Embedding
 from korbert.tasks.kinds.rerank import Rerank
 from korbert.tasks.passages import MANY_TEXTS
-from korbert.tasks.retrieval import fused, weight_among
+from korbert.tasks.retrieval import fuse_scores, weight_among
 from korbert.vectors import SearchWay, VectorArgs, VectorSettings
 
 _DEPTH = 100  # at least this many ranks of each ranking are fused
@@ -112,7 +112,7 @@ class Index:
         facts = {
             "model": {"digest": model.digest, "folder": lasting(model.name)},
             "settings": settings.model_dump(mode="json"),
-            "size": 0 if words_only else model.pooled([], settings).shape[1],
+            "size": 0 if words_only else model.pool_encoded([], settings).shape[1],
         }
         store.create(folder, facts)
         return cls(folder, model)
@@ -198,7 +198,7 @@ class Index:
                 last = store.read_meta(database, "numbered")
                 while len(numbers) < count:
                     last += 1
-                    if not stored(database, [str(last)]):
+                    if not read_stored(database, [str(last)]):
                         numbers.append(str(last))
                 store.write_meta(database, numbered=last)
         return numbers
@@ -206,27 +206,27 @@ class Index:
     def remove(self, ids: Iterable[str]) -> int:
         """Removes the texts with these ids, and returns their number. Unknown ids are ignored."""
         with store.writing(self.folder) as database:
-            numbers = [text.number for text in stored(database, ids).values()]
+            numbers = [text.number for text in read_stored(database, ids).values()]
             delete(database, numbers)
         return len(numbers)
 
     def _add(self, texts: list[tuple[str, str, str]], added: Added) -> list[tuple[str, str, str]]:
         """Adds (id, text, fields), and returns those that another process has just changed: add them again."""
         with self._reading() as database:
-            there = stored(database, (id for id, _, _ in texts))
+            there = read_stored(database, (id for id, _, _ in texts))
         new = {id: text for id, text, _ in texts if id not in there or there[id].text != text}
         workers = cores() if len(new) > MANY_TEXTS else 0
         read = list(read_texts(self.model.tokenizer, list(new.values()), self.model.max_length, workers))
         vectors = np.zeros((len(read), 0), np.float32)
         if self._size:
             settings = self.settings.model_copy(update={"side": "passage"})
-            vectors = self.model.pooled([encoding for encoding, _ in read], settings)
+            vectors = self.model.pool_encoded([encoding for encoding, _ in read], settings)
         made = {id: (terms, vector) for id, (_, terms), vector in zip(new, read, vectors, strict=True)}
         again = []
         gone = []
         rows = []
         with store.writing(self.folder) as database:
-            there = stored(database, (id for id, _, _ in texts))
+            there = read_stored(database, (id for id, _, _ in texts))
             for id, text, fields in texts:
                 before = there.get(id)
                 if before and (before.text, before.fields) == (text, fields):
@@ -292,14 +292,14 @@ class Index:
             vectors = np.zeros((len(read), 0), np.float32)
             if way != "words":
                 settings = self.settings.model_copy(update={"side": "query"})
-                vectors = self.model.pooled([encoding for encoding, _ in read], settings)
+                vectors = self.model.pool_encoded([encoding for encoding, _ in read], settings)
             depth = max(top, _RERANKED) if reranker else top
             results = [
                 self._search(database, way, query, terms, vector, depth, among)
                 for query, (_, terms), vector in zip(queries, read, vectors, strict=True)
             ]
         if reranker:
-            results = [hits[:top] for hits in reranked(reranker, queries, results)]
+            results = [hits[:top] for hits in rerank_hits(reranker, queries, results)]
         return results
 
     def check_where(self, where: str) -> None:
@@ -324,7 +324,7 @@ class Index:
         if way != "vectors":
             words = word_scores(database, terms)
             numbers = np.flatnonzero(words > 0) if among is None else among[words[among] > 0]
-            by_words = best(numbers, words[numbers], depth)
+            by_words = select_best(numbers, words[numbers], depth)
         if way != "words":
             by_vectors = self._cache.read(database).nearest(database, vector, depth, among)
         ranking = by_words or by_vectors
@@ -332,9 +332,9 @@ class Index:
         if way == "both":
             candidates = np.array(sorted({number for number, _ in by_words + by_vectors}), np.int64)
             weight, letters = self._weights(database)
-            scores = fused(words[candidates], cosines(database, candidates, vector), weight)
+            scores = fuse_scores(words[candidates], cosines(database, candidates, vector), weight)
             count = max(top, _REORDERED) if letters else top
-            ranking = best(candidates, scores, count)
+            ranking = select_best(candidates, scores, count)
         cosine_of, bm25_of = (
             {number: (rank, score) for rank, (number, score) in enumerate(own, 1)} for own in (by_vectors, by_words)
         )
@@ -346,7 +346,7 @@ class Index:
             hits.append(Hit(row.id, row.text, score, rank_vectors, rank_words, cosine, bm25, json.loads(row.fields)))
         if letters:
             shared = shared_letters(query, (hit.text for hit in hits[:_REORDERED]))
-            hits = _resorted(hits, [hit.score + letters * one for hit, one in zip(hits, shared, strict=False)])
+            hits = _resort(hits, [hit.score + letters * one for hit, one in zip(hits, shared, strict=False)])
         return hits[:top]
 
     def _weights(self, database: Connection) -> tuple[float, float]:
@@ -400,7 +400,7 @@ def rerank_kind(model: Model, name: object = "this model") -> Rerank:
     return model.kind
 
 
-def reranked(reranker: Model, queries: Sequence[str], results: Sequence[list[Hit]]) -> list[list[Hit]]:
+def rerank_hits(reranker: Model, queries: Sequence[str], results: Sequence[list[Hit]]) -> list[list[Hit]]:
     """The hits of each query, the first 50 reranked: their new score is the reranker's plus `found_weight` times the
     search score as a share of the best hit's.
     """
@@ -410,11 +410,11 @@ def reranked(reranker: Model, queries: Sequence[str], results: Sequence[list[Hit
     again = []
     for hits in results:
         weight = kind.found_weight / (max((abs(hit.score) for hit in hits), default=0.0) or 1.0)
-        again.append(_resorted(hits, [next(scores) + weight * hit.score for hit in hits[:_RERANKED]]))
+        again.append(_resort(hits, [next(scores) + weight * hit.score for hit in hits[:_RERANKED]]))
     return again
 
 
-def _resorted(hits: list[Hit], scores: Sequence[float]) -> list[Hit]:
+def _resort(hits: list[Hit], scores: Sequence[float]) -> list[Hit]:
     """The hits, the first of them with new scores and sorted by these; the others follow."""
     scored = [replace(hit, score=score) for hit, score in zip(hits, scores, strict=False)]
     return sorted(scored, key=lambda hit: -hit.score) + hits[len(scored) :]

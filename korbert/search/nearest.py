@@ -72,7 +72,7 @@ class VectorCodes:
             error += _ROUNDING * float(centred.abs().max()) + 1e-5
             threshold = approximate.topk(top).values[-1] - 2 * error
             numbers = numbers[(approximate >= threshold).numpy()]
-        return best(numbers, cosines(database, numbers, vector), top)
+        return select_best(numbers, cosines(database, numbers, vector), top)
 
 
 class VectorCache:
@@ -165,7 +165,7 @@ def _parts(found: sqlite3.Cursor, numbers: NDArray[np.int64]) -> Iterator[NDArra
         raise Damage(Message("vector {number} is missing", number=numbers[at]))
 
 
-def best(numbers: NDArray[np.int64], scores: NDArray[np.float32], top: int) -> Ranking:
+def select_best(numbers: NDArray[np.int64], scores: NDArray[np.float32], top: int) -> Ranking:
     """The `top` numbers (N,) with the largest scores (N,), and these scores; ties by number, which must rise."""
     # A partition alone would choose among ties at random.
     least = -np.inf if len(scores) <= top else np.partition(scores, -top)[-top]

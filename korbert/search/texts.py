@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message
-from korbert.records import listed
+from korbert.records import list_rows
 from korbert.search.database import Damage, checked_row, checksum, read_meta
 from korbert.search.words import add_postings, remove_postings
 from korbert.tasks.files import ROLES, column_for
@@ -50,7 +50,7 @@ def rows_of(texts: object) -> Iterator[tuple[str | None, str, str]]:
     iterator is read whole before its first row is given. SettingsError for anything else; CorpusError for an id or a
     text that is not a string or not UTF-8.
     """
-    texts = listed(texts)
+    texts = list_rows(texts)
     if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
         raise SettingsError("texts is a {name}: {taken}", name=type(texts).__name__, taken=_TAKEN)
     rows = (_row(one, f"texts[{place}]") for place, one in enumerate(texts))
@@ -88,7 +88,7 @@ def json_of(fields: Fields = MappingProxyType({})) -> str:
     return json.dumps(finite, ensure_ascii=False, default=str)
 
 
-def stored(database: Connection, ids: Iterable[str]) -> dict[str, StoredText]:
+def read_stored(database: Connection, ids: Iterable[str]) -> dict[str, StoredText]:
     """Those of the ids that are in the index, with their texts."""
     select = 'SELECT number, document, "begin", "end", fields, terms, text, checksum FROM texts WHERE id = ?'
     found = {}

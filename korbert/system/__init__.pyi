@@ -1,7 +1,7 @@
 from .durable import JsonObject as JsonObject
+from .durable import add_checksum as add_checksum
 from .durable import check_output as check_output
 from .durable import check_outside as check_outside
-from .durable import checksummed as checksummed
 from .durable import content_digest as content_digest
 from .durable import intact as intact
 from .durable import is_aside as is_aside
@@ -11,7 +11,7 @@ from .durable import read_object as read_object
 from .durable import read_small as read_small
 from .durable import sha256_of as sha256_of
 from .durable import sync as sync
-from .durable import verified as verified
+from .durable import verify_checksum as verify_checksum
 from .durable import write_atomically as write_atomically
 from .durable import write_bytes_atomically as write_bytes_atomically
 from .durable import write_json as write_json
@@ -36,7 +36,7 @@ from .ranks import World as World
 from .ranks import all_reduce as all_reduce
 from .ranks import all_reduce_max as all_reduce_max
 from .ranks import broadcast as broadcast
-from .ranks import connected as connected
+from .ranks import current_world as current_world
 from .ranks import is_silent as is_silent
 from .ranks import number_in as number_in
 from .ranks import require_rows as require_rows
@@ -50,11 +50,11 @@ from .scratch import is_marked as is_marked
 from .scratch import new_folder as new_folder
 from .scratch import remove as remove
 from .scratch import remove_listed as remove_listed
-from .scratch import unlisted as unlisted
+from .scratch import unlisted_paths as unlisted_paths
 from .terminal import Messages as Messages
 from .terminal import console as console
 from .terminal import in_one_line as in_one_line
 from .terminal import printable as printable
 from .terminal import say as say
-from .terminal import shortened as shortened
+from .terminal import shorten as shorten
 from .versions import installed_version as installed_version

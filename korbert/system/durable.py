@@ -222,13 +222,13 @@ def _finite(text: str) -> float:
     return number
 
 
-def checksummed(record: Mapping[str, object]) -> bytes:
+def add_checksum(record: Mapping[str, object]) -> bytes:
     """JSON bytes whose last entry is the SHA-256 of everything before it. Equal records give equal bytes."""
-    return _indented({**record, _CHECKSUM: hashlib.sha256(_indented(record)).hexdigest()})
+    return _to_json({**record, _CHECKSUM: hashlib.sha256(_to_json(record)).hexdigest()})
 
 
-def verified(data: bytes) -> dict[str, Any]:
-    """Parses bytes written by `checksummed`. A readable ValueError if any byte was changed."""
+def verify_checksum(data: bytes) -> dict[str, Any]:
+    """Parses bytes written by `add_checksum`. A readable ValueError if any byte was changed."""
     try:
         record = json.loads(data)
     except RecursionError:
@@ -238,10 +238,10 @@ def verified(data: bytes) -> dict[str, Any]:
             Message("has no {field}: it is not a record, or was written by an older korbert", field=_CHECKSUM)
         )
     del record[_CHECKSUM]
-    if data != checksummed(record):
+    if data != add_checksum(record):
         raise ValueError(Message("is not as it was written"))
     return record
 
 
-def _indented(record: Mapping[str, object]) -> bytes:
+def _to_json(record: Mapping[str, object]) -> bytes:
     return json.dumps(record, ensure_ascii=False, indent=1).encode()

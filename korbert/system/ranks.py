@@ -1,8 +1,8 @@
 """This process among those of one training, as `torchrun` starts them. Without its variables there is one process.
 
 All of them run the same code on the same inputs. Work for one process only (decisions, files) uses `broadcast`
-or `world().is_main_process`. `korbert.training.distributed.joined` connects them; without it, and in a single process,
-every function here returns its input. Only connected processes load PyTorch.
+or `world().is_main_process`. `korbert.training.distributed.connected_processes` connects them; without it, and in a
+single process, every function here returns its input. Only connected processes load PyTorch.
 """
 
 import os
@@ -79,7 +79,7 @@ class Connection:
     group: "ProcessGroup | None" = None
 
 
-def connected() -> World:
+def current_world() -> World:
     """This process among those connected by `joined`; a world of one if none are."""
     return World() if Connection.group is None else world()
 
@@ -118,7 +118,7 @@ def all_reduce_max(value: int) -> int:
 
 def require_rows(name: str, rows: int) -> None:
     """Raises SettingsError if a batch has fewer rows than there are processes. name: of the setting."""
-    size = connected().size
+    size = current_world().size
     if rows < size:
         remedy = f"start at most {rows}, as with `torchrun --nproc_per_node {rows}`, or raise {name}"
         raise SettingsError(

@@ -74,7 +74,7 @@ def remove(folder: Path, is_ours: Callable[[Path], bool] = is_marked) -> None:
         shutil.rmtree(folder)
 
 
-def unlisted(folder: Path, is_listed: Callable[[str], bool]) -> list[Path]:
+def unlisted_paths(folder: Path, is_listed: Callable[[str], bool]) -> list[Path]:
     """What a folder holds that a record does not list, in order: other files, and everything that is no regular file.
 
     is_listed: takes a name relative to the folder. Empty folders do not count, and links are not followed.
@@ -91,9 +91,9 @@ def unlisted(folder: Path, is_listed: Callable[[str], bool]) -> list[Path]:
 def remove_listed(folder: Path, is_listed: Callable[[str], bool]) -> None:
     """Removes the files of a folder that its record lists, and what is empty then. Says what stays.
 
-    is_listed: as of `unlisted`. Does nothing if there is no folder.
+    is_listed: as of `unlisted_paths`. Does nothing if there is no folder.
     """
-    left = set(unlisted(folder, is_listed))
+    left = set(unlisted_paths(folder, is_listed))
     for place, _, files in os.walk(folder, topdown=False):
         for path in (Path(place, name) for name in files):
             if path not in left:

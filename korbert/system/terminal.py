@@ -32,11 +32,11 @@ def printable(text: str) -> str:
 
 def in_one_line(message: str) -> str:
     """A message, printable and shortened, whose file names cannot break it in two. Items listed below it stay there."""
-    parts = shortened(message).split("\n  ")
-    return shortened("\n  ".join(printable(part).replace("\n", "\\n") for part in parts))
+    parts = shorten(message).split("\n  ")
+    return shorten("\n  ".join(printable(part).replace("\n", "\\n") for part in parts))
 
 
-def shortened(message: str) -> str:
+def shorten(message: str) -> str:
     """At most 2,000 characters of a message: its beginning and end, which say where the fault is and what to do."""
     return message if len(message) <= _LONGEST else f"{message[: _LONGEST - 505]} ... {message[-500:]}"
 

@@ -66,7 +66,7 @@ def fill_gaps(
     device = device_of(network)
     with torch.inference_mode():
         hidden = network.encoder(**{name: tensor.to(device) for name, tensor in inputs.items()})
-        best = [_best(tokenizer, row, top) for row in _probabilities(network, hidden[rows, columns])]
+        best = [_most_probable(tokenizer, row, top) for row in _probabilities(network, hidden[rows, columns])]
     filled = []
     for number, (text, encoding) in enumerate(zip(texts, encodings, strict=True)):
         gaps = np.flatnonzero(rows == number)
@@ -75,7 +75,7 @@ def fill_gaps(
         filled.append(
             [
                 [
-                    Candidate(piece, id, probability, _filled(text, spans, [*first[:at], piece, *first[at + 1 :]]))
+                    Candidate(piece, id, probability, _fill_spans(text, spans, [*first[:at], piece, *first[at + 1 :]]))
                     for piece, id, probability in best[gap]
                 ]
                 for at, gap in enumerate(gaps)
@@ -113,7 +113,7 @@ def expect(
             )
             for position, row in zip(part, _probabilities(network, hidden[rows, part]), strict=True):
                 id = encoding.input_ids[position]
-                guesses = tuple((piece, probability) for piece, _, probability in _best(tokenizer, row, top))
+                guesses = tuple((piece, probability) for piece, _, probability in _most_probable(tokenizer, row, top))
                 own = None if id == tokenizer.mask_id else float(row[id])
                 expected[position] = Expected(own, guesses)
             advance(len(part))
@@ -127,14 +127,14 @@ def _probabilities(network: PretrainingModel, vectors: Tensor) -> Tensor:
     return probabilities
 
 
-def _best(tokenizer: AnyTokenizer, probabilities: Tensor, top: int) -> list[tuple[str, int, float]]:
+def _most_probable(tokenizer: AnyTokenizer, probabilities: Tensor, top: int) -> list[tuple[str, int, float]]:
     """Piece, id and probability of the `top` most probable entries that are not special tokens."""
     best = probabilities[FIRST_PIECE:].topk(min(top, len(probabilities) - FIRST_PIECE))
     ids = (best.indices + FIRST_PIECE).tolist()
     return list(zip(tokenizer.tokens(ids), ids, best.values.tolist(), strict=True))
 
 
-def _filled(text: str, spans: Sequence[Span], pieces: Sequence[str]) -> str:
+def _fill_spans(text: str, spans: Sequence[Span], pieces: Sequence[str]) -> str:
     """Replaces each span of a text with a piece; jamo join the preceding syllable (가 + ᆫ다 -> 간다)."""
     ends = [0, *(end for _, end in spans)]
     starts = [*(start for start, _ in spans), len(text)]

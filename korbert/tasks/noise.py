@@ -42,7 +42,7 @@ def _by_syllable(change: Callable[[str, random.Random], str]) -> Callable[[str, 
     return changed
 
 
-def _mistyped(syllable: str, rng: random.Random) -> str:
+def _mistype(syllable: str, rng: random.Random) -> str:
     """With the key next to that of its first consonant or its vowel."""
     parts = list(unicodedata.normalize("NFD", syllable))
     index = rng.randrange(2)
@@ -64,7 +64,7 @@ NOISE: Mapping[str, Callable[[str, random.Random], str]] = {
     "no spaces": lambda text, rng: "".join(text.split()),
     "all spaces": lambda text, rng: " ".join("".join(text.split())),
     "random spaces": _random_spaces,
-    "typing errors": _by_syllable(_mistyped),
+    "typing errors": _by_syllable(_mistype),
     "no final consonants": _by_syllable(
         lambda letter, rng: unicodedata.normalize("NFC", unicodedata.normalize("NFD", letter)[:2])
     ),

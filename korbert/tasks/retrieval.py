@@ -42,7 +42,7 @@ def bm25(texts: Sequence[Sequence[str]], queries: Sequence[Sequence[str]]) -> Ca
     return lambda part: np.asarray((asked[part] @ weights.T).todense())
 
 
-def fused(words: NDArray[np.floating], cosines: NDArray[np.floating], weight: float) -> NDArray[np.float32]:
+def fuse_scores(words: NDArray[np.floating], cosines: NDArray[np.floating], weight: float) -> NDArray[np.float32]:
     """BM25 as a share of the best text's, plus the weighted cosine. words, cosines: (.., M), of M texts."""
     best = np.maximum(words.max(axis=-1, initial=0, keepdims=True), 1e-9)
     return np.asarray(words / best + weight * cosines, np.float32)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from korbert.errors import CorpusError
-from korbert.messages import Message, joined, reason
+from korbert.messages import Message, join_messages, reason
 from korbert.records import Fault
 from korbert.tasks.files import TaskRow, TaskRows
 
@@ -48,7 +48,8 @@ def split_by_texts(
     distinct = sorted(set(digests))
     if len(distinct) < 2:
         raise CorpusError(
-            "{said}: all rows have the same text: give more, or a file to validate on", said=joined(rows.summary())
+            "{said}: all rows have the same text: give more, or a file to validate on",
+            said=join_messages(rows.summary()),
         )
     # At least one text is held out, and one is left to learn from.
     held = set(distinct[: min(max(1, round(share * len(distinct))), len(distinct) - 1)])
@@ -113,7 +114,7 @@ def drop_unusable(rows: TaskRows, check: Callable[[TaskRow], object]) -> TaskRow
     for number, what in faults.items():
         result.drop(rows.places[number], Fault("bad_row", what))
     if not result.rows:
-        raise CorpusError("no row can be used: {said}", said=joined(result.summary()))
+        raise CorpusError("no row can be used: {said}", said=join_messages(result.summary()))
     return result
 
 

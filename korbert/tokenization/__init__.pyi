@@ -7,7 +7,7 @@ from .encoding import span_of as span_of
 from .encoding import span_to_pieces as span_to_pieces
 from .encoding import truncated_lengths as truncated_lengths
 from .encoding import with_prompt as with_prompt
-from .extending import extended as extended
+from .extending import extend_tokenizer as extend_tokenizer
 from .extending import new_entries as new_entries
 from .extending import other_options as other_options
 from .extending import why_not_extended as why_not_extended

@@ -62,13 +62,13 @@ def assemble(first: Pieces, second: Pieces | None, frame: Frame, max_length: int
         first = first[:kept_first]
         second = second[:kept_second]
 
-    def framed(name: str, cls: _T, sep: _T) -> list[_T]:
+    def add_special(name: str, cls: _T, sep: _T) -> list[_T]:
         """A column of the pieces with its entries for [CLS] and [SEP]."""
         if second is None:
             return [cls, *getattr(first, name), sep]
         return [cls, *getattr(first, name), *[sep] * frame.between, *getattr(second, name), sep]
 
-    ids = framed("ids", frame.cls_id, frame.sep_id)
+    ids = add_special("ids", frame.cls_id, frame.sep_id)
     in_second = 0 if second is None else len(second) + 1
     middle = [] if second is None else [*[1] * frame.between, *[0] * len(second)]
     return Encoding(
@@ -76,11 +76,11 @@ def assemble(first: Pieces, second: Pieces | None, frame: Frame, max_length: int
         token_type_ids=[*[0] * (len(ids) - in_second), *[1] * in_second],
         attention_mask=[1] * len(ids),
         special_tokens_mask=[1, *[0] * len(first), *middle, 1],
-        spans=framed("spans", (0, 0), (0, 0)),
-        boundaries=framed("boundaries", CONTINUATION, CONTINUATION),
-        pieces=framed("pieces", frame.cls, frame.sep),
-        tags=framed("tags", "", ""),
-        morphemes=framed("morphemes", -1, -1),
+        spans=add_special("spans", (0, 0), (0, 0)),
+        boundaries=add_special("boundaries", CONTINUATION, CONTINUATION),
+        pieces=add_special("pieces", frame.cls, frame.sep),
+        tags=add_special("tags", "", ""),
+        morphemes=add_special("morphemes", -1, -1),
     )
 
 

@@ -14,7 +14,7 @@ from korbert.tokenization.tokenizer_settings import AnalyzerOptions, VocabularyS
 from korbert.tokenization.vocabulary import word_entries
 
 
-def extended(base: Tokenizer, words: Iterable[str], options: AnalyzerOptions) -> Tokenizer:
+def extend_tokenizer(base: Tokenizer, words: Iterable[str], options: AnalyzerOptions) -> Tokenizer:
     """`base` with those of the words that it cuts into several pieces; if it cuts none, the digest stays the same.
 
     options: those of `base`, or with more user words (other_options finds no difference). The result remembers the

@@ -43,8 +43,9 @@ class _Record(BaseModel, strict=True):
 class Parts(NamedTuple):
     """Everything that a tokenizer is made of.
 
-    versions: those that the vocabulary was counted with. accepted: others that it is used with all the same. probe:
-    from Tokenizer.record_probe_encodings. base: the digest of the tokenizer that extending.extended added words to.
+    versions: those that the vocabulary was counted with. accepted: others that it is used with all the same.
+    probe: from Tokenizer.record_probe_encodings. base: the digest of the tokenizer that
+    extending.extend_tokenizer added words to.
     """
 
     model: bytes

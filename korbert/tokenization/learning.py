@@ -60,11 +60,11 @@ def learn(
             f"{worth:,}",
             _OFTEN,
         )
-    model = _trained(rows, settings, settings.character_coverage, model_type)
-    if recut := _recut(rows, model, settings):
+    model = _train_sentencepiece(rows, settings, settings.character_coverage, model_type)
+    if recut := _recut_rare_rows(rows, model, settings):
         less_foreign, coverage = recut
         try:
-            return _trained(less_foreign, settings, coverage, model_type)
+            return _train_sentencepiece(less_foreign, settings, coverage, model_type)
         except CorpusError:
             _logger.warning(
                 "vocab.foreign_share %s: has no effect, as there is too little Korean to fill the freed entries",
@@ -73,7 +73,7 @@ def learn(
     return model
 
 
-def _trained(
+def _train_sentencepiece(
     rows: Sequence[tuple[str, int]], settings: VocabularySettings, character_coverage: float, model_type: str
 ) -> bytes:
     import sentencepiece
@@ -114,7 +114,7 @@ def _trained(
     return model.getvalue()
 
 
-def _recut(
+def _recut_rare_rows(
     rows: Sequence[tuple[str, int]], model: bytes, settings: VocabularySettings
 ) -> tuple[list[tuple[str, int]], float] | None:
     """The rows, forms without Hangul replaced by their pieces under the model without the entries beyond

@@ -140,13 +140,15 @@ class TransformersTokenizer(AnyTokenizer):
         return length if length < _LONGEST else None
 
     def encode_pieces(self, text: str, *, special_tokens: bool = False) -> Pieces:
-        encoding = self._backends[special_tokens].encode(_sound(text), add_special_tokens=False)
+        encoding = self._backends[special_tokens].encode(_replace_surrogates(text), add_special_tokens=False)
         return self._pieces(text, encoding, special_tokens)
 
     def pieces_of_many(self, texts: Iterable[str], *, workers: int = 1) -> Iterator[Pieces]:
         remaining = iter(texts)
         while batch := list(islice(remaining, _BATCH_TEXTS)):
-            encodings = self._backends[False].encode_batch(list(map(_sound, batch)), add_special_tokens=False)
+            encodings = self._backends[False].encode_batch(
+                list(map(_replace_surrogates, batch)), add_special_tokens=False
+            )
             yield from map(self._pieces, batch, encodings)
 
     def pieces(self, analysis: Analysis, text: str) -> Pieces:
@@ -304,6 +306,6 @@ def load_tokenizer(folder: str | Path) -> AnyTokenizer:
     return TransformersTokenizer.load(folder) if kind == KIND else Tokenizer.load(folder)
 
 
-def _sound(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     """Replaces lone surrogates, which Rust refuses, with as many replacement characters."""
     return _SURROGATES.sub("\ufffd", text)

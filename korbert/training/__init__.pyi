@@ -10,7 +10,7 @@ from .devices import has_instructions as has_instructions
 from .devices import numerics as numerics
 from .devices import to_device as to_device
 from .distributed import add_over_world as add_over_world
-from .distributed import joined as joined
+from .distributed import connected_processes as connected_processes
 from .examples import Batches as Batches
 from .examples import Examples as Examples
 from .examples import by_length as by_length

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from korbert.messages import Message, reason
 from korbert.names import is_litter
-from korbert.system import JsonObject, broadcast, checksummed, connected, scratch, sha256_of, sync, verified
+from korbert.system import JsonObject, add_checksum, broadcast, current_world, scratch, sha256_of, sync, verify_checksum
 
 _logger = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
         _write_tensors(checkpoint.tensors, aside / _STATE)
         sync(aside / _STATE)
         record = {"step": step, "sha256": sha256_of(aside / _STATE), **checkpoint.record}
-        (aside / _RECORD).write_bytes(checksummed(record))
+        (aside / _RECORD).write_bytes(add_checksum(record))
         sync(aside / _RECORD)
         sync(aside)
         aside.rename(path)
@@ -102,7 +102,7 @@ def load_newest(folder: Path) -> Checkpoint | None:
 
     Of several connected processes, all read the one that rank 0 finds.
     """
-    here = connected()
+    here = current_world()
     newest = None
     for step, path in _newest_first(folder).items() if here.is_main_process else ():
         try:
@@ -120,7 +120,7 @@ def load(folder: Path, step: int) -> Checkpoint:
     """Loads the checkpoint of a step. Raises OSError, ValueError or SafetensorError if it is missing or damaged."""
     path = _path(folder, step)
     try:
-        record = verified((path / _RECORD).read_bytes())
+        record = verify_checksum((path / _RECORD).read_bytes())
     except ValueError as error:
         raise ValueError(Message("{record} {reason}", record=_RECORD, reason=reason(error))) from None
     if record.pop("step", None) != step:

@@ -88,7 +88,7 @@ def to_device(batch: Batch, device: torch.device) -> Batch:
     }
 
 
-def pinned(batch: Batch) -> Batch:
+def pin_memory(batch: Batch) -> Batch:
     """The batch in page-locked memory, from which a GPU copies asynchronously."""
     return {name: value.pin_memory() if isinstance(value, Tensor) else value for name, value in batch.items()}
 

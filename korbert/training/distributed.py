@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined]  # public, but not marked so
 
-from korbert.errors import EndedElsewhere, ModelError, SettingsError
+from korbert.errors import EndedElsewhere, ProcessLost, SettingsError
 from korbert.messages import Message
 from korbert.system import Connection, World, number_in, variables, world
 
@@ -26,12 +26,12 @@ _SECONDS_FOR_FIRST = 1.0  # time for rank 0 to hit an error that all processes s
 
 
 @contextmanager
-def joined(device: torch.device) -> Iterator[World]:
+def connected_processes(device: torch.device) -> Iterator[World]:
     """Connects the processes while inside, unless there is only one or they are connected.
 
     Raises SettingsError, naming missing ranks, if not all connect within KORBERT_WAIT_FOR_RANKS seconds (300).
     An error inside ends all processes: it is raised where it occurs (in rank 0 if it occurs there, too), and the
-    others raise EndedElsewhere. ModelError if a process ended without an error, as when killed.
+    others raise EndedElsewhere. ProcessLost if a process ended without an error, as when killed.
     """
     here = world()
     if here.size == 1 or Connection.group is not None:
@@ -126,7 +126,7 @@ def _reported_once(error: Exception, here: World, store: Store) -> Exception:
     if not first:
         return EndedElsewhere("another process tells why")
     if closed:
-        return ModelError(
+        return ProcessLost(
             "one of {size} processes ended without an error, as when it is killed or memory runs out, and training "
             "needs all of them: what is saved is kept; the same command resumes",
             size=here.size,

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from korbert.system import connected
+from korbert.system import current_world
 from korbert.training.devices import Batch
 
 _POOL_BATCHES = 64  # batches sorted by length together: enough for little padding, few enough to stay shuffled
@@ -64,13 +64,13 @@ class Examples:
 
         Pairs also have token_type_ids (B, T). lengths: pieces of each row, on CPU.
         """
-        batch = self.padded(rows, {"input_ids": self.pad_id, "boundaries": 0})
+        batch = self.pad_rows(rows, {"input_ids": self.pad_id, "boundaries": 0})
         if self.seconds is not None:
             in_second = torch.arange(batch["input_ids"].shape[1]) >= torch.from_numpy(self.seconds[rows])[:, None]
             batch["token_type_ids"] = in_second.long() * batch["attention_mask"]
         return {**batch, "labels": torch.from_numpy(self.labels[rows])}
 
-    def padded(self, rows: NDArray[np.int64], fillers: Mapping[str, int]) -> dict[str, Any]:
+    def pad_rows(self, rows: NDArray[np.int64], fillers: Mapping[str, int]) -> dict[str, Any]:
         """attention_mask and the arrays named in `fillers` of some rows, (B, T) int64; and facts about them.
 
         lengths: the pieces of each row, a tuple of B; pieces: their sum. fillers: array -> its value at padding.
@@ -97,7 +97,9 @@ def by_length(lengths: NDArray[np.int64], batch_size: int) -> Iterator[NDArray[n
         yield order[start : start + batch_size]
 
 
-def bucketed(lengths: NDArray[np.int64], batch_size: int, generator: np.random.Generator) -> list[NDArray[np.int64]]:
+def bucket_by_length(
+    lengths: NDArray[np.int64], batch_size: int, generator: np.random.Generator
+) -> list[NDArray[np.int64]]:
     """Random batches of row numbers, covering all rows once, each of rows of similar length.
 
     Rows are shuffled, cut into pools of 64 batches, sorted by length within each pool, and cut into batches, which are
@@ -120,11 +122,11 @@ class Batches:
 
     def __init__(self, examples: Examples, batch_size: int, seed: int) -> None:
         self._examples = examples
-        self._here = connected()  # read here: a data worker that makes batches is not connected
+        self._here = current_world()  # read here: a data worker that makes batches is not connected
 
         @lru_cache(maxsize=2)
         def order(epoch: int) -> list[NDArray[np.int64]]:
-            return bucketed(examples.lengths, batch_size, np.random.default_rng([_POOL_STREAM, seed, epoch]))
+            return bucket_by_length(examples.lengths, batch_size, np.random.default_rng([_POOL_STREAM, seed, epoch]))
 
         self._order = order
         self.steps_per_epoch = -(-len(examples) // batch_size)

@@ -27,7 +27,7 @@ from torch import Tensor
 from korbert.errors import KorbertError
 from korbert.messages import Message, argument
 from korbert.system import die_with_parent, starting_processes
-from korbert.training.devices import Batch, pinned
+from korbert.training.devices import Batch, pin_memory
 
 _ALIGNMENT = 64  # bytes
 
@@ -38,7 +38,7 @@ A pure function that does not use PyTorch's global generator: a thread calls it 
 runs, or `row_workers` processes call it for the next ones, for which it must be picklable. The trained bytes do not
 depend on their number.
 
-Under torchrun: this process's part of the step (`connected`), at least one micro-batch, with weights as
+Under torchrun: this process's part of the step (`current_world`), at least one micro-batch, with weights as
 shares of the whole step. Keys that end in `_count` are numbers of the part, added up before the loss sees them.
 """
 
@@ -51,7 +51,7 @@ def prefetch_batches(
 
     workers: processes that make two steps ahead each; 0: a thread makes the next step. Processes need a `batches` that
     can be pickled, with tensors and facts as in Batch but no arrays; its own arrays are shared by all, read-only. pin:
-    see `pinned`. KorbertError when a process has died. Errors of `batches` come out here.
+    see `pin_memory`. KorbertError when a process has died. Errors of `batches` come out here.
     """
 
     def timed(made: Iterator[Sequence[Batch]]) -> Iterator[tuple[int, Sequence[Batch], float]]:
@@ -68,7 +68,7 @@ def prefetch_batches(
 @contextmanager
 def _by_thread(batches: StepBatches, steps: range, pin: bool) -> Iterator[Iterator[Sequence[Batch]]]:
     def make(step: int) -> Sequence[Batch]:
-        return [pinned(batch) for batch in batches(step)] if pin else batches(step)
+        return [pin_memory(batch) for batch in batches(step)] if pin else batches(step)
 
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches") as thread:
 
@@ -90,8 +90,8 @@ def _by_processes(batches: StepBatches, steps: range, count: int, pin: bool) -> 
 
     def walk() -> Iterator[Sequence[Batch]]:
         for number in range(len(steps)):
-            made = _received(*workers[number % count])
-            yield [pinned(batch) for batch in made] if pin else made
+            made = _receive(*workers[number % count])
+            yield [pin_memory(batch) for batch in made] if pin else made
 
     try:
         # Ctrl-C of a terminal and SIGTERM of a scheduler go to all processes: the parent answers.
@@ -113,7 +113,7 @@ def _by_processes(batches: StepBatches, steps: range, count: int, pin: bool) -> 
             pipe.close()
 
 
-def _received(process: SpawnProcess, pipe: Connection) -> Sequence[Batch]:
+def _receive(process: SpawnProcess, pipe: Connection) -> Sequence[Batch]:
     """The next step of a worker. Raises the error of `batches`, and KorbertError if the worker has died."""
     try:
         made = pipe.recv()

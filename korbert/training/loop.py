@@ -20,7 +20,7 @@ from korbert.messages import Message
 from korbert.system import Interrupted, World, all_reduce_max, handled_signals, track
 from korbert.training import checkpoints
 from korbert.training.devices import autocast, choose_precision, memory_kept
-from korbert.training.distributed import joined
+from korbert.training.distributed import connected_processes
 from korbert.training.feeding import StepBatches, prefetch_batches
 from korbert.training.metric_files import MetricFiles
 from korbert.training.plan import TrainingOutput, TrainingPlan
@@ -61,7 +61,12 @@ def fit(
     A second signal ends the run at once.
     """
     plan = replace(plan, precision=choose_precision(device, plan.precision))
-    with joined(device) as here, memory_kept(device) as release, handled_signals() as arrived, ExitStack() as files:
+    with (
+        connected_processes(device) as here,
+        memory_kept(device) as release,
+        handled_signals() as arrived,
+        ExitStack() as files,
+    ):
         updates = Updates(model.to(device), loss, plan, device, here)
         run = _Run(updates, plan, here, output or TrainingOutput(), evaluate, files)
         first_step = run.done

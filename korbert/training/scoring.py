@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from korbert.errors import ModelFailed
 from korbert.messages import Message
-from korbert.system import all_reduce_max, connected
+from korbert.system import all_reduce_max, current_world
 from korbert.training.devices import Batch, autocast, memory_kept, to_device
 from korbert.training.distributed import add_over_world
 from korbert.training.examples import Examples, by_length
@@ -62,7 +62,7 @@ def outputs(
     scores every size-th batch, and all get all rows. NotFinite for NaN and infinity.
     """
     results: list[tuple[NDArray[np.int64], NDArray[np.float32]]] = []  # row numbers and scores of each batch
-    here = connected()
+    here = current_world()
     batches = list(by_length(examples.lengths, batch_size))[here.share]
     if was_training := model.training:  # setting it in every module takes a tenth of the time of a short text
         model.eval()

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from korbert.errors import ArtifactError, ModelError
-from korbert.messages import Message, joined
+from korbert.messages import Message, join_messages
 from korbert.seeds import derived_seed
 from korbert.system import World, all_reduce, all_reduce_max
 from korbert.training.checkpoints import Checkpoint
@@ -161,7 +161,7 @@ class Updates:
                 "the checkpoint of step {step} is of another run ({differences}): remove the checkpoints to "
                 "start anew, or go back to its settings",
                 step=checkpoint.step,
-                differences=joined(differences),
+                differences=join_messages(differences),
             )
         with torch.no_grad():
             for name, tensor in tensors.items():

@@ -4,7 +4,7 @@ from .attribution import attribute as attribute
 from .encoder import POOLINGS as POOLINGS
 from .encoder import encode_whole as encode_whole
 from .encoder import hidden_of as hidden_of
-from .encoder import unit as unit
+from .encoder import to_unit_length as to_unit_length
 from .encoder import weights_of as weights_of
 from .names import Mix as Mix
 from .names import PoolingName as PoolingName

@@ -83,7 +83,7 @@ def attention(model: Network, tokenizer: AnyTokenizer, text: str, pair: str | No
         else:
             layers = []  # weights (H, T, T), queries and keys (H, T, D/H) of each
             for module, hidden, view in _attention_inputs(model.encoder, ids, segments, boundaries):
-                query, key = module.projected(hidden, view).transpose(0, 2)[:, :2].unbind(1)
+                query, key = module.project(hidden, view).transpose(0, 2)[:, :2].unbind(1)
                 scores = query @ key.transpose(1, 2) * module.head_size**-0.5
                 if view.radius is not None:
                     positions = torch.arange(len(hidden), device=hidden.device)

@@ -46,7 +46,7 @@ def hidden_of(model: Any, batch: Batch, settings: VectorSettings, layers: tuple[
     return mixed
 
 
-def unit(vectors: _Vectors) -> _Vectors:
+def to_unit_length(vectors: _Vectors) -> _Vectors:
     """Scales vectors, (..., D), to length 1; zero vectors stay zero."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors / np.maximum(lengths, 1e-12))

@@ -6,7 +6,7 @@ from .figures import ShownFigure as ShownFigure
 from .figures import baseline_name as baseline_name
 from .figures import in_percent as in_percent
 from .figures import interval as interval
-from .figures import known as known
+from .figures import is_defined as is_defined
 from .figures import label as label
 from .figures import model_name as model_name
 from .figures import text as text
@@ -16,7 +16,7 @@ from .record import batches as batches
 from .record import drawing as drawing
 from .record import json_lines as json_lines
 from .record import num_rows as num_rows
-from .record import sampled as sampled
+from .record import sample_parts as sample_parts
 from .record import stream as stream
 from .stage import Chain as Chain
 from .stage import Finder as Finder

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TypeGuard
 
-from korbert.messages import Message, joined
+from korbert.messages import Message, join_messages
 from korbert.pipelines.artifacts import formatting
 
 
@@ -59,7 +59,7 @@ def label(key: str) -> Message:
     first, *rest = key.split(".")
     names = rest[:1] if first in _NAMING else []
     words = [_LABELS.get(part, Message(part.replace("_", " "))) for part in (first, *rest[len(names) :])]
-    return joined([words[0], *names, *words[1:]], ", ")
+    return join_messages([words[0], *names, *words[1:]], ", ")
 
 
 def model_name(name: str) -> str:
@@ -77,7 +77,7 @@ def baseline_name(name: str) -> str:
     return Message(known_names[name]) if name in known_names else name
 
 
-def known(value: object) -> TypeGuard[float]:
+def is_defined(value: object) -> TypeGuard[float]:
     """Whether a value is defined: undefined ones are None or NaN."""
     return isinstance(value, int | float) and math.isfinite(value)
 
@@ -89,7 +89,7 @@ def in_percent(key: str) -> bool:
 
 def text(key: str, value: object, more_places: int = 0) -> str:
     """The value: 0.5124 -> 51.2 % for a share, 0.512 for a correlation, 0.51 for a loss; undefined -> a dash."""
-    value = value if known(value) else None
+    value = value if is_defined(value) else None
     if in_percent(key):
         return formatting.percent(value, _PERCENT_DECIMALS.get(key, 1) + more_places)
     return formatting.decimal(value, _DECIMALS.get(key, 2) + more_places)
@@ -100,7 +100,7 @@ def interval(key: str, ends: Sequence[object], *, unit: bool = True) -> Message:
 
     unit: with %.
     """
-    shares = (min(max(end, 0.0), 1.0) if in_percent(key) and known(end) else end for end in ends)
+    shares = (min(max(end, 0.0), 1.0) if in_percent(key) and is_defined(end) else end for end in ends)
     low, high = (text(key, end).removesuffix(formatting.PERCENT) for end in shares)
     if unit and in_percent(key):
         return Message("{low} to {high}\u00a0%", low=low, high=high)

@@ -43,7 +43,7 @@ class Artifact:
             )  # fmt: skip
         record = cls(folder, {}, {}).json(RECORD)
         if not isinstance(record.get("stage"), str):
-            raise _damaged(folder / RECORD, Message("names no stage"))
+            raise _damage_error(folder / RECORD, Message("names no stage"))
         try:
             run = read_json(folder / RUN) or {}
         except ArtifactError:  # outside the digest: only the run time is lost
@@ -64,9 +64,9 @@ class Artifact:
         """The object of a JSON file, which must exist."""
         path = self.folder / name
         try:
-            return _parsed(path.read_text(encoding="utf-8"), str(path))
+            return _parse_json(path.read_text(encoding="utf-8"), str(path))
         except FileNotFoundError:
-            raise _damaged(path, Message("is missing")) from None
+            raise _damage_error(path, Message("is missing")) from None
         except (OSError, UnicodeDecodeError) as error:
             raise _unreadable(path, error) from error
 
@@ -87,16 +87,16 @@ class _Object(JsonObject):
         self._file = file
 
     def __missing__(self, key: str) -> Any:
-        raise _damaged(self._file, Message("no {key} in it", key=key))
+        raise _damage_error(self._file, Message("no {key} in it", key=key))
 
 
-def _parsed(text: str, file: str) -> JsonObject:
+def _parse_json(text: str, file: str) -> JsonObject:
     try:
         value = json.loads(text, object_hook=lambda values: _Object(values, file))
     except (ValueError, RecursionError) as error:
         raise _unreadable(file, error) from error
     if not isinstance(value, dict):
-        raise _damaged(file, Message("is not an object"))
+        raise _damage_error(file, Message("is not an object"))
     return value
 
 
@@ -109,7 +109,7 @@ def json_lines(path: Path, *, growing: bool = False) -> Iterator[JsonObject]:
         with path.open(encoding="utf-8", errors="surrogatepass", newline="\n") as file:
             for number, line in enumerate(file, 1):
                 if line.endswith("\n") or not growing:
-                    yield _parsed(line, f"{path}: line {number}")
+                    yield _parse_json(line, f"{path}: line {number}")
 
 
 @contextlib.contextmanager
@@ -133,7 +133,7 @@ def num_rows(parts: list[Path]) -> int:
     return sum(_parquet(part).metadata.num_rows for part in parts)
 
 
-def sampled(parts: list[Path]) -> tuple[list[Path], str]:
+def sample_parts(parts: list[Path]) -> tuple[list[Path], str]:
     """At most 8 of the parts, evenly spaced from first to last, and a sentence that says so if there are more."""
     if len(parts) <= _SAMPLED_PARTS:
         return parts, ""
@@ -146,7 +146,7 @@ def batches(parts: list[Path], columns: list[str]) -> Iterator[pa.RecordBatch]:
     for part in parts:
         file = _parquet(part)
         if missing := sorted(set(columns) - set(file.schema_arrow.names)):
-            raise _damaged(part, Message("no column {names}", names=", ".join(missing)))
+            raise _damage_error(part, Message("no column {names}", names=", ".join(missing)))
         yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=columns)
 
 
@@ -168,9 +168,9 @@ def _parquet(part: Path) -> pq.ParquetFile:
 
 
 def _unreadable(path: Path | str, error: Exception) -> ArtifactError:
-    return _damaged(path, Message("cannot be read ({error})", error=str(error).splitlines()[0]))
+    return _damage_error(path, Message("cannot be read ({error})", error=str(error).splitlines()[0]))
 
 
-def _damaged(file: Path | str, fault: Message) -> ArtifactError:
+def _damage_error(file: Path | str, fault: Message) -> ArtifactError:
     remedy = MOVE_IT if Path(file).name == RECORD else Message("rebuild this artifact with --rebuild")
     return ArtifactError("{file}: {fault}: {remedy}", file=file, fault=fault, remedy=remedy)

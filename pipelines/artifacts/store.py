@@ -38,7 +38,7 @@ from korbert.system import (
     remove_listed,
     sha256_of,
     sync,
-    unlisted,
+    unlisted_paths,
 )
 
 FORMAT = 1
@@ -380,7 +380,7 @@ def foreign_paths(folder: Path) -> list[Path]:
     if record is None:
         found = sorted(folder.iterdir()) if folder.is_dir() else []
     else:
-        found = unlisted(folder, _is_listed(folder, record))
+        found = unlisted_paths(folder, _is_listed(folder, record))
     return [path for path in found if not is_litter(path.name)]
 
 
@@ -405,7 +405,7 @@ def old_of(final: Path) -> Path:
 
 
 @contextlib.contextmanager
-def locked(final: Path) -> Iterator[None]:
+def artifact_lock(final: Path) -> Iterator[None]:
     """Holds the lock of an artifact. ArtifactError, naming the process, if another run holds it."""
     final.parent.mkdir(parents=True, exist_ok=True)
     path = final.with_name(final.name + ".lock")

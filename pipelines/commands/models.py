@@ -14,7 +14,7 @@ import korbert
 from korbert import huggingface, modeling, tokenization, training
 from korbert.errors import CorpusError, ModelError, ModelFailed, SettingsError
 from korbert.folders import model_folder
-from korbert.messages import Message, joined, language
+from korbert.messages import Message, join_messages, language
 from korbert.pipelines import inference, reports
 from korbert.pipelines.artifacts.formatting import megabytes
 from korbert.pipelines.commands import options
@@ -98,14 +98,14 @@ def predict(
     if output:
         check_output(output, model, input.file)
     failed = options.Failed(input.name)
-    loaded = options.loaded(model, device, precision)
+    loaded = options.load_for_batches(model, device, precision)
     by_role = options.by_role(columns | {"label": None})
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("predict", None, "lines") as advance:
         predicting = inference.predicting
 
         def batches() -> Iterator[list[JsonObject]]:
             for results in predicting.predict_lines(loaded, input.file, input.name, form=form, columns=by_role):
-                yield [predicting.chosen(result, top, threshold) for result in results]
+                yield [predicting.select_labels(result, top, threshold) for result in results]
                 for result in results:
                     failed(result)
                 advance(len(results))
@@ -312,7 +312,7 @@ def _compare(
         )
     counted = Message("{sentences} sentences, {places} places", sentences=sum(map(bool, found)), places=count)
     layers = loaded.vector_settings(**asked).places(loaded.network.config.num_hidden_layers)
-    about = joined(
+    about = join_messages(
         (Path(loaded.name).name, counted, *(Message("layer {layer}", layer=layer) for layer in layers)), ", "
     )
     rows = reports.look.data.word_rows(found)
@@ -345,9 +345,9 @@ def list_models(folder: Path) -> None:
             say(f"{name}  {error}")
             continue
         task = {"kind": config["kind"], **config["task"]}
-        what = _USES.get(task["kind"]) or kind_of_task(task, name).about()
+        what = _USES.get(task["kind"]) or kind_of_task(task, name).description()
         size = sum(path.stat().st_size for path in model_folder(name).rglob("*") if path.is_file())
-        say(joined((name, joined((f"{task['kind']}:", what), " "), megabytes(size)), "  "))
+        say(join_messages((name, join_messages((f"{task['kind']}:", what), " "), megabytes(size)), "  "))
 
 
 COMMANDS = [tokenize, predict, fill, look, export, import_, pack, list_models]

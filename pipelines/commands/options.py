@@ -15,11 +15,11 @@ from click.shell_completion import CompletionItem
 from korbert.errors import PartlyFailed, SettingsError
 from korbert.folders import models_in_the_box
 from korbert.messages import VARIABLE as LANG
-from korbert.messages import Message, in_language, joined
+from korbert.messages import Message, in_language, join_messages
 from korbert.names import did_you_mean, on_disk
 from korbert.pipelines import inference, recipes
 from korbert.records import FORMATS, FORMS, Format, Sheet
-from korbert.system import JsonObject, Messages, is_silent, printable, say, shortened
+from korbert.system import JsonObject, Messages, is_silent, printable, say, shorten
 from korbert.vectors import Mix, PoolingName
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _Context = click.Context | None
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def loaded(model: Path, device: str, precision: "InferencePrecision") -> "Model":
+def load_for_batches(model: Path, device: str, precision: "InferencePrecision") -> "Model":
     """korbert.load for batches of texts. Says on standard error if `auto` chose a precision that rounds."""
     import korbert
 
@@ -63,7 +63,7 @@ class Failed:
         """Whether the record has an error."""
         self.lines += 1
         if "error" in record:
-            say(shortened(f"korbert: {self.name}: line {record['line']}: {record['error']}"), err=True)
+            say(shorten(f"korbert: {self.name}: line {record['line']}: {record['error']}"), err=True)
             self.failed += 1
         elif record.get("cut"):
             line = Message(
@@ -132,7 +132,9 @@ class InputType(click.ParamType[Input]):
             pipe = f"echo TEXT | korbert {context.info_name} .." if context else "echo TEXT |"
             near = [other.name for other in place.parent.iterdir()] if place.parent.is_dir() else []
             hints = (did_you_mean(place.name, near), Message("a text itself comes through a pipe: {pipe}", pipe=pipe))
-            message = Message("{path!r}: no such file or folder: {hint}", path=str(value), hint=joined(hints, " "))
+            message = Message(
+                "{path!r}: no such file or folder: {hint}", path=str(value), hint=join_messages(hints, " ")
+            )
             self.fail(in_language(message), parameter, context)
         return Input(value, place)
 
@@ -140,7 +142,7 @@ class InputType(click.ParamType[Input]):
 def texts_of(arguments: tuple[str, ...], given: Input | None) -> Iterable[tuple[str, str]]:
     """(place, text) of each argument; without arguments, of each record of the input, or line of standard input."""
     if arguments:
-        return inference.lines.checked(arguments)
+        return inference.lines.checked_arguments(arguments)
     if given:
         return inference.lines.texts(given.file, given.name, "auto")
     return inference.lines.texts(sys.stdin.buffer, sys.stdin.name)
@@ -192,7 +194,7 @@ class _AboveBars(logging.StreamHandler[TextIO]):
         super().emit(record)
 
 
-def _logged(context: click.Context, parameter: click.Parameter, debug: bool) -> None:
+def _configure_logging(context: click.Context, parameter: click.Parameter, debug: bool) -> None:
     """Send log messages to standard error: our own, progress included, and warnings of libraries."""
     handler = _AboveBars()
     handler.setFormatter(Messages("%(message)s"))
@@ -204,7 +206,7 @@ def _logged(context: click.Context, parameter: click.Parameter, debug: bool) -> 
     logging.getLogger("korbert").setLevel(ours)
 
 
-def completed(names: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:
+def completion(names: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:
     """Shell completion by these names, and by files where none of them begins so."""
     return lambda context, parameter, incomplete: [
         CompletionItem(incomplete, type="file"),
@@ -216,9 +218,9 @@ texts_input = click.option(
     "--input", type=InputType(), help="File of texts, one per line, or a table; - is standard input."
 )
 texts = together(click.argument("texts", nargs=-1, metavar="[TEXT]..."), texts_input)
-model_names = completed(models_in_the_box)
+model_names = completion(models_in_the_box)
 model = click.argument("model", type=PathType(), shell_complete=model_names)
-recipe_names = completed(lambda: recipes.files.shipped())
+recipe_names = completion(lambda: recipes.files.shipped_names())
 recipe = click.argument("recipe", shell_complete=recipe_names)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON: one object, or a line for each text.")
 accept_kiwi = click.option(  # in the environment, as worker processes have to know, too
@@ -233,7 +235,9 @@ lang = click.option(
 )  # fmt: skip
 debug = together(
     lang,
-    click.option("--debug", is_flag=True, expose_value=False, callback=_logged, help="Show the traceback of an error."),
+    click.option(
+        "--debug", is_flag=True, expose_value=False, callback=_configure_logging, help="Show the traceback of an error."
+    ),
 )
 device = click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Device to run on.")
 precision = click.option(

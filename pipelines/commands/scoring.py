@@ -84,7 +84,7 @@ def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | Non
     """
     if page:
         check_output(page, *folders, may_overwrite=reports.drawing.is_page)
-    shown, details = reports.compare.compared(folders, models)
+    shown, details = reports.compare.compare_artifacts(folders, models)
     if as_json:
         click.echo(inference.lines.as_json(details))
     else:

@@ -75,7 +75,7 @@ def serve(
         raise click.UsageError(
             Message("--host {host} admits other machines: give a --token that they must send, or --insecure", host=host)
         )
-    folders = named(models or tuple(models_in_the_box()))
+    folders = parse_named_models(models or tuple(models_in_the_box()))
 
     def serving(address: str) -> None:
         say(Message("korbert: serving {names} at {address}", names=", ".join(folders), address=address))
@@ -96,7 +96,7 @@ def serve(
         sys.exit(128 + signal.number)
 
 
-def named(models: Sequence[str]) -> dict[str, Path]:
+def parse_named_models(models: Sequence[str]) -> dict[str, Path]:
     """Parses NAME=FOLDER, or a folder named by its last part (for FOLDER/model, the part before).
 
     Raises SettingsError for a name with other characters than letters, digits, ".", "-" and "_", or given twice.

@@ -73,7 +73,7 @@ def run_stages(pipeline: "runs.Pipeline", stages: Sequence[Stage], rebuild: bool
         reports.summary.show_status(pipeline, statuses)
 
 
-_stage: Any = {"metavar": "|".join([*STAGES, f"{TASK}NAME"]), "shell_complete": options.completed(lambda: STAGES)}
+_stage: Any = {"metavar": "|".join([*STAGES, f"{TASK}NAME"]), "shell_complete": options.completion(lambda: STAGES)}
 
 
 @click.command()

@@ -136,7 +136,7 @@ def layers(as_json: bool, **given: Any) -> None:
     section = pipeline.recipe.section(stage.name)
     record = experiments.layers.layer_table(section, inputs, output, pipeline.runtime, work)
     remove(work)
-    reports.layers.write_page(output / "layers.html", kind_of_task(record["task"], str(output)).about(), record)
+    reports.layers.write_page(output / "layers.html", kind_of_task(record["task"], str(output)).description(), record)
     if as_json:
         click.echo(inference.lines.as_json(record))
     else:
@@ -314,7 +314,7 @@ def questions(corpus: str, output: Path, workers: int | None, **settings: Any) -
     if not corpus:
         raise click.UsageError(Message("CORPUS is empty: name a file, a folder or a glob"))
     counts = inference.questions.write_questions(corpus, output, workers=workers or cores(), **settings)
-    for line in inference.questions.described(output, counts):
+    for line in inference.questions.describe_counts(output, counts):
         say(line)
 
 

@@ -15,7 +15,7 @@ import click
 import korbert
 from korbert import search
 from korbert.errors import CorpusError, SettingsError
-from korbert.messages import Message, argument, joined
+from korbert.messages import Message, argument, join_messages
 from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options
 from korbert.records import Form, Format, is_empty
@@ -72,7 +72,9 @@ def embed(
                     option=argument(name),
                     parts=argument("parts"),
                 )
-    embedding = files.TextEmbedder(options.loaded(model, device, given["precision"]), options.asked_for(given))
+    embedding = files.TextEmbedder(
+        options.load_for_batches(model, device, given["precision"]), options.asked_for(given)
+    )
     failed = options.Failed(input.name)
     records = files.text_records(input.file, input.name, form, text)
     if output is not None:
@@ -118,7 +120,9 @@ def _pairs(
         others = [name for name in inference.embedding.visible_files(corpus) if name not in files]
         read = Message("{corpus}: {count:,} files of texts and tables", corpus=corpus, count=len(files))
         if others:
-            read = joined((read, Message("not read: {count:,}, such as {name}", count=len(others), name=others[0])))
+            read = join_messages(
+                (read, Message("not read: {count:,}, such as {name}", count=len(others), name=others[0]))
+            )
         say(read, err=True)
     for name, file in (files or {corpus.name: corpus}).items():
         line = number = 0  # the number of a record on its line: a list of JSON may be one line
@@ -199,7 +203,7 @@ def index(
     if corpus is not None and not first and not is_there:
         failed.end()
         raise CorpusError("{corpus}: holds no text: give texts to index", corpus=corpus)
-    loaded = options.loaded(model, device, given["precision"])
+    loaded = options.load_for_batches(model, device, given["precision"])
     made = search.Index.create(output, loaded, **options.asked_for(given))  # or opens it
     removed = 0
     added = search.Added()
@@ -258,7 +262,7 @@ def _index_of(
     pairs: Iterable[tuple[str, str, JsonObject]],
 ) -> "Iterator[search.Index]":  # fmt: skip
     """The index in a folder, or one of the pairs for this time only, with vectors if this way of searching has them."""
-    loaded = options.loaded(model, device, given["precision"])
+    loaded = options.load_for_batches(model, device, given["precision"])
     asked = options.asked_for(given)
     if (corpus / FILE).is_file() or (corpus.is_dir() and not inference.embedding.holds_texts(corpus)):
         yield search.Index.load(corpus, loaded).matching(**asked)
@@ -370,7 +374,7 @@ def search_eval(
         check_output(page, model, queries, corpus, may_overwrite=reports.drawing.is_page)
     failed = options.Failed(str(corpus))
     failed_queries = options.Failed(str(queries))
-    if not (pairs := list(_judged(queries, query, relevant, failed_queries))):
+    if not (pairs := list(_read_relevant(queries, query, relevant, failed_queries))):
         raise CorpusError(
             "{queries}: has no query with ids in {relevant!r}: nothing can be measured",
             queries=queries,
@@ -481,7 +485,9 @@ def negatives(
     )  # fmt: skip
 
 
-def _judged(queries: Path, query: str | None, relevant: str, failed: options.Failed) -> Iterator[tuple[str, list[str]]]:
+def _read_relevant(
+    queries: Path, query: str | None, relevant: str, failed: options.Failed
+) -> Iterator[tuple[str, list[str]]]:
     """Each query of a file with the ids that answer it; records without are reported."""
     records = inference.embedding.text_records(queries, queries.name, text=query, fields=True, role="query")
     for record in chain.from_iterable(records):

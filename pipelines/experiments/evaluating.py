@@ -99,7 +99,11 @@ def evaluate_file(
     for name in kind.noise if noise else ():
         change = noise_function(name, random.Random(0))  # the same changes in every run
         with_noise[name] = scored([kind.with_noise(row, change) for row in rows], {}, ())
-    notes = [Message("{kind}: {about}", kind=kind.name, about=kind.about()), *rows.summary(), *few_rows(len(rows))]
+    notes = [
+        Message("{kind}: {about}", kind=kind.name, about=kind.description()),
+        *rows.summary(),
+        *few_rows(len(rows)),
+    ]
     if was_trained_on:
         notes.append(
             Message("{file}: the model was trained on this file: expect lower scores on other rows", file=file)

@@ -20,7 +20,7 @@ from korbert.pipelines.artifacts import Runtime, StageInputs
 from korbert.records import File, open_table
 from korbert.system import JsonObject, broadcast, claim, is_intact, package, require_rows
 from korbert.tasks.doubts import doubts
-from korbert.tasks.files import ROLES, Role, TaskRows, choose_columns, read_rows, refuse_unseen_labels, renamed
+from korbert.tasks.files import ROLES, Role, TaskRows, choose_columns, read_rows, refuse_unseen_labels, rename_labels
 from korbert.tasks.finetuning import EncodedTexts, KeptVectors, keep_layers, keep_vectors
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.kind import Kind, Prepared, TaskPrediction
@@ -95,7 +95,7 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
     device = choose_device(runtime.device)
     start, tokenizer = _model_to_start_from(settings, inputs)
     task, rows = read_parts(settings, inputs, runtime.data)
-    said = [Message("{kind}: {about}", kind=task.name, about=task.about()), *rows.read, *rows.notes]
+    said = [Message("{kind}: {about}", kind=task.name, about=task.description()), *rows.read, *rows.notes]
     by_part = {name: part.rows for name, part in rows.by_name().items()}
     if share := getattr(settings, "spacing_noise", 0.0):
         changes = [wrong_spaces(task.texts(row), share, settings.seeds[0]) for row in rows.train]
@@ -184,7 +184,7 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
     def relative(text: str) -> str:
         return text.replace(f"{data}/", "")
 
-    doubted = tuple(line.changed(relative) for line in doubts(task, parts))
+    doubted = tuple(line.map_texts(relative) for line in doubts(task, parts))
     train = parts["train"]
     valid = parts.get("valid")
     if settings.train_rows is not None and len(train) > settings.train_rows:
@@ -209,7 +209,7 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
             Message("there is no test file: the scores are those of the validation rows, which chose the epoch")
         )
     notes += few_rows(len(parts.get("test") or valid))
-    read = tuple(line.changed(relative) for rows in parts.values() for line in rows.summary())
+    read = tuple(line.map_texts(relative) for rows in parts.values() for line in rows.summary())
     return task, Splits(train, valid, parts.get("test"), parts.get("warm_up"), read, tuple(notes), doubted)
 
 
@@ -282,7 +282,7 @@ def roles_of(kind: Kind | type[Kind], settings: object = None, *, part: str = "t
     for index, role in enumerate(roles):
         if role.name == "label":
             label = replace(ROLES["labels"], name="label") if getattr(settings, "several", False) else role
-            roles[index] = renamed(label, names)
+            roles[index] = rename_labels(label, names)
     if part == "train" and getattr(settings, "split_by_article", False):
         roles.append(ROLES["title"])
     return roles

@@ -49,7 +49,7 @@ def score_table(
         models.append(summary)
         if not first:
             first = own
-        elif comparison := compared(task, first, own, (models[0]["name"], name)):
+        elif comparison := compare_runs(task, first, own, (models[0]["name"], name)):
             comparisons.append(comparison)
     return {"metrics": list(task.metrics), "rows": table, "models": models, "comparisons": comparisons}
 
@@ -62,7 +62,7 @@ def interval_over_rows(task: Kind, run: RunArray, metric: str) -> tuple[float, f
     return None if interval is None else (interval.low, interval.high)
 
 
-def compared(task: Kind, a: Sequence[RunArray], b: Sequence[RunArray], names: tuple[str, str]) -> JsonObject | None:
+def compare_runs(task: Kind, a: Sequence[RunArray], b: Sequence[RunArray], names: tuple[str, str]) -> JsonObject | None:
     """Compares the runs of a with those of b in the first metric, as JSON; None if undefined."""
     if len(a[0]) < 2:
         return None

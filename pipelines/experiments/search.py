@@ -24,12 +24,12 @@ from korbert.pipelines.experiments.preparing import Build, PreparedTask
 from korbert.system import (
     JsonObject,
     MissingPackage,
+    add_checksum,
     broadcast,
-    checksummed,
-    connected,
+    current_world,
     needed_for,
     track,
-    verified,
+    verify_checksum,
     write_bytes_atomically,
 )
 from korbert.tasks.finetuning import WEIGHTS, Best, Way, finetune, load_best, read_best, training_name
@@ -87,15 +87,15 @@ class _Search:
     def results(self) -> list[ModelResult]:
         """One result per seed, all trained in the way chosen with the first seed."""
         seeds = self.ready.settings.seeds
-        trials = {way: self.trained(way, seeds[0]) for way in self.ready.settings.ways()}
+        trials = {way: self.train_once(way, seeds[0]) for way in self.ready.settings.ways()}
         chosen = max(trials, key=lambda way: trials[way].score)  # the first one if scores are equal
-        if connected().is_main_process:
+        if current_world().is_main_process:
             for way in trials.keys() - {chosen}:  # large, and no longer needed
                 (self.folder(way, seeds[0]) / WEIGHTS).unlink(missing_ok=True)
         tried = [self.facts(way, best) for way, best in trials.items()]
         results = []
         for seed in seeds:
-            best = self.trained(chosen, seed, with_weights=True)
+            best = self.train_once(chosen, seed, with_weights=True)
             folder = self.folder(chosen, seed)
             facts = {"name": self.name, "seed": seed, **self.facts(chosen, best), "trials": tried}
             results.append(ModelResult(facts, self.predictions(seed, folder), folder))
@@ -117,7 +117,7 @@ class _Search:
         named = {"name": self.name, "seed": seed, **{name: way[index] for index, name in self.varied}}
         return self.ready.output / "work" / "rows" / training_name(named)
 
-    def trained(self, way: Way, seed: int, *, with_weights: bool = False) -> Best:
+    def train_once(self, way: Way, seed: int, *, with_weights: bool = False) -> Best:
         """The result of one training, looked up if finished, else trained. with_weights: its weights have to exist."""
         folder = self.folder(way, seed)
         path = folder / "result.json"
@@ -136,8 +136,8 @@ class _Search:
                 seed=seed, work=folder, metrics=ready.output / "metrics" / f"{folder.name}.jsonl",
                 device=ready.device, description=self.name,
             )  # fmt: skip
-            if connected().is_main_process:
-                write_bytes_atomically(path, checksummed(asdict(best)))
+            if current_world().is_main_process:
+                write_bytes_atomically(path, add_checksum(asdict(best)))
                 remove_all(folder / "checkpoints")
         return best
 
@@ -160,15 +160,15 @@ class _Search:
             task = ready.task if ready.task.has_chosen_thresholds else ready.with_chosen_thresholds(model)[0]
             with track(f"score {self.name}", total=len(ready.scored.examples), unit="examples") as advance:
                 record = {"predictions": task.predict(model, ready.scored, advance=advance, device=ready.device)}
-            if connected().is_main_process:
-                write_bytes_atomically(path, checksummed(record))
+            if current_world().is_main_process:
+                write_bytes_atomically(path, add_checksum(record))
         return list(record["predictions"])
 
 
 def _read_record(path: Path) -> JsonObject | None:
     """The record in a file; None if there is no file, or, with a warning in the log, if it is damaged."""
     try:
-        return verified(path.read_bytes())
+        return verify_checksum(path.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:

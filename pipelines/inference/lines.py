@@ -28,7 +28,7 @@ def texts(file: Source, name: str, form: Format = "lines") -> Iterator[tuple[str
             yield place, text
 
 
-def checked(arguments: tuple[str, ...]) -> list[tuple[str, str]]:
+def checked_arguments(arguments: tuple[str, ...]) -> list[tuple[str, str]]:
     """As `texts`, for command line arguments; lone surrogates show that an argument was not UTF-8."""
     for number, text in enumerate(arguments, 1):
         try:

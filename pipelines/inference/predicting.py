@@ -100,7 +100,7 @@ def json_of(result: object) -> JsonObject:
     return {"prediction": None, "why": NO_TEXT} if result != result else {"prediction": result}
 
 
-def chosen(result: InputResult, top: int | None = None, threshold: float | None = None) -> InputResult:
+def select_labels(result: InputResult, top: int | None = None, threshold: float | None = None) -> InputResult:
     """A result with the `top` most probable labels, without what is less probable than the threshold.
 
     Below it a label becomes null; of several labels, and of spans, those below are left out. A result without a text
@@ -181,7 +181,7 @@ def write_parquet(
 
 def _cells(result: InputResult) -> InputResult:
     """A result as the cells of a row, with `error` at the end."""
-    rounded = _rounded(result)
+    rounded = _round_numbers(result)
     row = InputResult()
     for key, value in rounded.items():
         row[key] = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
@@ -190,10 +190,10 @@ def _cells(result: InputResult) -> InputResult:
     return row | {"error": row.get("error", row.pop("why", None))}
 
 
-def _rounded(value: object) -> Any:
+def _round_numbers(value: object) -> Any:
     """The value with its numbers rounded to six digits."""
     if isinstance(value, float):
         return float(f"{value:.6g}")
     if isinstance(value, Mapping):
-        return {key: _rounded(one) for key, one in value.items()}
-    return [_rounded(one) for one in value] if isinstance(value, list) else value
+        return {key: _round_numbers(one) for key, one in value.items()}
+    return [_round_numbers(one) for one in value] if isinstance(value, list) else value

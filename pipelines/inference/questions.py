@@ -113,7 +113,7 @@ def _squad(made: Iterable[ParagraphQuestions]) -> Iterator[str]:
     yield "\n]}\n"
 
 
-def described(output: Path, counts: Counter[str]) -> Iterator[str]:
+def describe_counts(output: Path, counts: Counter[str]) -> Iterator[str]:
     """Lines for the terminal: questions written, text read, and what was left out and why."""
     yield f"{counts['written']:,} questions in {output}"
     read = ", ".join(f"{counts[name]:,} {name}" for name in ("documents", "paragraphs", "sentences"))

@@ -32,7 +32,7 @@ from korbert.names import is_litter
 from korbert.pipelines.inference.embedding import TextEmbedder, Vectorizer, claim_parts, text_records, write_vectors
 from korbert.pipelines.inference.input_records import InputResult
 from korbert.system import needed_for, read_object, sha256_of, track, write_bytes_atomically
-from korbert.vectors import unit
+from korbert.vectors import to_unit_length
 
 _Vectors = NDArray[np.float32]
 _SERVER_TEXTS = 64  # of a request
@@ -134,7 +134,7 @@ class Cut:
     axes: _Vectors
 
     def __call__(self, texts: list[str]) -> _Vectors:
-        return unit(self.teacher(texts) @ self.axes)
+        return to_unit_length(self.teacher(texts) @ self.axes)
 
     def digest(self) -> "hashlib._Hash":
         """That of the teacher: its vectors may differ in the last bits from run to run, and so would the axes."""
@@ -208,7 +208,7 @@ class _Server:
                     error=error,
                     reason=reason and f": {reason}",
                 ) from None
-        return unit(np.concatenate(parts))
+        return to_unit_length(np.concatenate(parts))
 
     def digest(self) -> "hashlib._Hash":
         return hashlib.sha256(f"{self.address} {self.model}".encode())

@@ -16,8 +16,8 @@ import torch
 from torch import nn
 
 from korbert.errors import SettingsError
-from korbert.messages import Message, joined
-from korbert.modeling import EncoderConfig, counted, flops_per_piece, load_model, parameters
+from korbert.messages import Message, join_messages
+from korbert.modeling import EncoderConfig, count_operations, flops_per_piece, load_model, parameters
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.runs.pipeline import STATES, Pipeline
 from korbert.pipelines.stages.pretrain import ShardRows, model_and_loss, training_plan
@@ -140,7 +140,7 @@ def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> Cost
         )
     torch.set_num_threads(settings.threads)
     device = choose_device(pipeline.runtime.device)
-    ids, shards, notes = _known(pipeline, is_tried=seconds > 0)
+    ids, shards, notes = _known_so_far(pipeline, is_tried=seconds > 0)
     config = settings.encoder.config(ids.vocab_size)
     precision = choose_precision(device, settings.precision)
     phases = _untimed_phases(settings, ids, shards)
@@ -177,7 +177,7 @@ def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> Cost
     return replace(planned, phases=timed, timing=timing)
 
 
-def _known(pipeline: Pipeline, *, is_tried: bool) -> tuple[SpecialIds, Path | None, tuple[str, ...]]:
+def _known_so_far(pipeline: Pipeline, *, is_tried: bool) -> tuple[SpecialIds, Path | None, tuple[str, ...]]:
     """The ids and the shards of the recipe, as far as they exist, and notes on what does not."""
     states = {status.stage: status.state for status in pipeline.statuses()}
     notes: list[Message] = []
@@ -194,7 +194,7 @@ def _known(pipeline: Pipeline, *, is_tried: bool) -> tuple[SpecialIds, Path | No
         state = STATES[states["shard"]]
         note = Message("shard is {state}: rows are assumed to be full, epochs are unknown", state=state)
         if is_tried:
-            note = joined((note, Message("the trial uses random ids")), ", ")
+            note = join_messages((note, Message("the trial uses random ids")), ", ")
         notes.append(note)
     if "rtd" in pipeline.recipe.section("pretrain").objectives:
         notes.append(Message("rtd: parameters, compute and memory are those of the detector, without its generator"))
@@ -232,7 +232,7 @@ def training_memory(config: EncoderConfig, phases: Sequence[PhasePlan], precisio
         "weights": weights,
         "gradients": weights,
         "optimizer": 2 * weights,  # the two moments of AdamW
-        "activations": int(pieces * counted(config, round(length))[1] * number_bytes),
+        "activations": int(pieces * count_operations(config, round(length))[1] * number_bytes),
     }
 
 

@@ -27,7 +27,7 @@ def find(name: str) -> Path:
     own = on_disk(Path(f"{name}.toml"))
     if path.suffix != ".toml" and not path.is_file():
         path = own
-        if name in shipped():
+        if name in shipped_names():
             path = SHIPPED / f"{name}.toml"
             if own.is_file():
                 raise SettingsError(
@@ -39,14 +39,14 @@ def find(name: str) -> Path:
             raise SettingsError(
                 "{name}: no such recipe: give a .toml file, or one of {shipped}{hint}",
                 name=name,
-                shipped=", ".join(shipped()),
-                hint=near(name, [*shipped(), *(path.stem for path in Path().glob("*.toml"))]),
+                shipped=", ".join(shipped_names()),
+                hint=nearest_hint(name, [*shipped_names(), *(path.stem for path in Path().glob("*.toml"))]),
             )
     check_name(path)
     return path
 
 
-def shipped() -> list[str]:
+def shipped_names() -> list[str]:
     """The names of the recipes that come with korbert."""
     return sorted(path.stem for path in SHIPPED.glob("*.toml"))
 
@@ -68,7 +68,7 @@ def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[JsonObj
     Its own tables are laid over those of the recipe that it `extends`, less the keys that `without` lists. extended_by:
     the files that lead here.
     """
-    own = _parsed(path)
+    own = _parse_toml(path)
     base = own.pop("extends", "")
     without = own.pop("without", [])
     listed = isinstance(without, list) and all(isinstance(key, str) for key in without)
@@ -87,8 +87,8 @@ def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[JsonObj
             "of {shipped}{near}",
             path=path,
             base=base,
-            shipped=", ".join(shipped()),
-            near=near(base, shipped()),
+            shipped=", ".join(shipped_names()),
+            near=nearest_hint(base, shipped_names()),
         )
     # A circle of links or of names would recurse for ever.
     if os.path.realpath(base_path) in map(os.path.realpath, (path, *extended_by)):
@@ -108,10 +108,10 @@ def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[JsonObj
                 base_path=base_path,
                 key=key,
             )
-    return _merged(tables, own), (base_path, *bases)
+    return _merge_tables(tables, own), (base_path, *bases)
 
 
-def _parsed(path: Path) -> JsonObject:
+def _parse_toml(path: Path) -> JsonObject:
     try:
         text = read_small(path, _MOST_BYTES).decode("utf-8-sig")
         if any(line.count(".") > _MOST_DOTS for line in text.splitlines()):
@@ -129,12 +129,12 @@ def _parsed(path: Path) -> JsonObject:
         ) from error
 
 
-def _merged(base: JsonObject, own: JsonObject) -> JsonObject:
+def _merge_tables(base: JsonObject, own: JsonObject) -> JsonObject:
     """Tables are merged key by key; other values, lists among them, are those of the extending recipe."""
     merged = dict(base)
     for key, value in own.items():
         inner = base.get(key)
-        merged[key] = _merged(inner, value) if isinstance(value, dict) and isinstance(inner, dict) else value
+        merged[key] = _merge_tables(inner, value) if isinstance(value, dict) and isinstance(inner, dict) else value
     return merged
 
 
@@ -178,7 +178,7 @@ def apply_change(raw: JsonObject, change: str) -> None:
         raise SettingsError(
             "{option} {key}: {short}: too many digits or brackets: give a smaller one",
             key=key,
-            short=short(text),
+            short=shorten(text),
             option=argument("set"),
         ) from error
 
@@ -193,16 +193,16 @@ def refuse_boundless(value: object, path: Path, key: str = "") -> None:
             "{path}: {key}: {short} is not a number that a setting can have: change it",
             path=path,
             key=key,
-            short=short(str(value)),
+            short=shorten(str(value)),
         )
 
 
-def near(word: str, known: Sequence[str]) -> str:
+def nearest_hint(word: str, known: Sequence[str]) -> str:
     """The known name that is like a word, as a hint in brackets; "" if none is."""
     hint = did_you_mean(word, known, 0.5)
     return Message(" ({hint})", hint=hint) if hint else ""
 
 
-def short(text: str) -> str:
+def shorten(text: str) -> str:
     """A text as an error shows it."""
     return text if len(text) <= 60 else text[:57] + "..."

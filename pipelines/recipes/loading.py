@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from korbert.errors import SettingsError
 from korbert.messages import Message, reason
 from korbert.pipelines.artifacts import Finder, Stage
-from korbert.pipelines.recipes.files import apply_change, find, near, read_tables, refuse_boundless, short
+from korbert.pipelines.recipes.files import apply_change, find, nearest_hint, read_tables, refuse_boundless, shorten
 from korbert.pipelines.stages.table import STAGES, TASK, is_task, task_stage
 from korbert.system import JsonObject
 from korbert.tasks.kinds import KINDS, section_class
@@ -127,7 +127,7 @@ def _sections(raw: JsonObject, stages: Mapping[str, Stage], path: Path) -> dict[
             "{path}: {unknown}: no such key{near}: known here: {known}",
             path=path,
             unknown=unknown[0],
-            near=near(unknown[0], known),
+            near=nearest_hint(unknown[0], known),
             known=", ".join(known),
         )
     shared = {key: raw.pop(key) for key in SHARED if key in raw}
@@ -176,7 +176,7 @@ def explain(path: Path, error: ValidationError, model: type[BaseModel], section:
         if first["type"] == "value_error":  # one of ours, which can be translated
             fault = reason(first["ctx"]["error"])
         if not isinstance(first["input"], dict):
-            fault = Message("{fault}, not {value}", fault=fault, value=short(repr(first["input"])))
+            fault = Message("{fault}, not {value}", fault=fault, value=shorten(repr(first["input"])))
     message = Message("{path}: {key}: {fault}", path=path, key=key, fault=fault)
     if more := len(details) - 1:
         message = Message("{message} (and {count} more)", message=message, count=more)
@@ -193,7 +193,7 @@ def _unknown_key(model: type[BaseModel], section: str, loc: Sequence[int | str])
     name = str(loc[-1])
     known = sorted(holder.model_fields) if holder else []
     elsewhere = list(_keys_named(model, name, section))
-    hint = near(name, known)
+    hint = nearest_hint(name, known)
     if elsewhere and name not in known:
         hint = Message(" ({hint})", hint=Message("did you mean {name}?", name=elsewhere[0]))
     if section.startswith(TASK) and len(loc) == 1:  # of one kind of task; others may have the key

@@ -20,7 +20,7 @@ from korbert.pipelines.artifacts import (
     without_folders,
 )
 from korbert.pipelines.reports.artifacts import has_result, result_of, score_table, table
-from korbert.pipelines.reports.drawing import filled
+from korbert.pipelines.reports.drawing import fill_template
 from korbert.pipelines.stages.table import TASK
 from korbert.system import JsonObject, read_object, write_bytes_atomically
 
@@ -54,7 +54,7 @@ def model_card(folder: Path, config: JsonObject, exported: JsonObject) -> str:
         is_embedding = config["kind"] == "embedding"
         result = result_of(artifact) if has_result(artifact.stage) else None
         scores: JsonObject = {} if result is None else artifact.json("scores.json")
-        return filled(
+        return fill_template(
             "card.md",
             name=name,
             kind=config["kind"],
@@ -73,7 +73,7 @@ def model_card(folder: Path, config: JsonObject, exported: JsonObject) -> str:
             result=result,
             tags=["korbert", *([result.dataset] if result else [])],
             results=table([result]) if result else None,
-            said=[str(Message.from_json(line).changed(without_folders)) for line in scores.get("said", ())],
+            said=[str(Message.from_json(line).map_texts(without_folders)) for line in scores.get("said", ())],
             comparisons=scores.get("comparisons"),
             overlap=scores.get("counts", {}).get("test_in_train"),
             note=scores.get("note"),

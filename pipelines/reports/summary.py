@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from korbert.messages import Message, in_language, joined
+from korbert.messages import Message, in_language, join_messages
 from korbert.pipelines import artifacts, reports
 from korbert.pipelines.artifacts import PAGE, formatting
 from korbert.pipelines.reports.drawing import TableElement
@@ -45,8 +45,8 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
     for stage in fresh:
         name = stage.name
         for figure in reports.stage_page.figures_of(artifacts.Artifact.open(pipeline.artifact(stage.name))):
-            note = joined(["(", figure.note, ")"], "") if figure.note else ""
-            table.add_row(name, escape(in_language(joined([figure.value, figure.label, note], " "))))
+            note = join_messages(["(", figure.note, ")"], "") if figure.note else ""
+            table.add_row(name, escape(in_language(join_messages([figure.value, figure.label, note], " "))))
             name = ""  # only next to its first figure
     console().print(table)
     if stale := [stage for stage, state in states.items() if state == "stale"]:
@@ -58,7 +58,7 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
         files.append((Message("page"), pipeline.folder / PAGE))
     for what, path in files:
         if path.exists():
-            say(joined([what, str(path)], ": "))
+            say(join_messages([what, str(path)], ": "))
     if pipeline.recipe.name == "demo":
         say(Message("The demo shows that the pipeline works, and what korbert-mini learns from a little new text."))
 

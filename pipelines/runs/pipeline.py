@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from korbert.errors import ArtifactError, CorpusError, SettingsError
-from korbert.messages import Message, argument, joined
+from korbert.messages import Message, argument, join_messages
 from korbert.pipelines.artifacts import Plan, Runtime, Stage, StageInputs, store
 from korbert.pipelines.recipes.files import find
 from korbert.pipelines.recipes.loading import Recipe, load
@@ -160,7 +160,9 @@ class Pipeline:
         try:
             record = store.read_record(folder)
             if record is None:
-                return self._unfinished(stage) if self.partial(stage.name).is_dir() else Status(stage.name, "absent")
+                return (
+                    self._partial_status(stage) if self.partial(stage.name).is_dir() else Status(stage.name, "absent")
+                )
         # A record that cannot be read: the run would refuse to replace what it cannot know to be ours.
         except ArtifactError as error:
             return Status(stage.name, "stale", (error.message,))
@@ -177,7 +179,7 @@ class Pipeline:
         sittings = [*record["numerics"].get("earlier", []), record["numerics"]]
         processes = list(dict.fromkeys(str(sitting.get("processes", 1)) for sitting in sittings))
         if processes != ["1"]:
-            numbers = joined(processes, ", then by ")
+            numbers = join_messages(processes, ", then by ")
             notes.append(Message("trained by {numbers} processes: another number gives other bits", numbers=numbers))
         notes += [
             Message("{name}: {here} here, {there} in the artifact", name=name, here=now[name], there=made[name])
@@ -187,7 +189,7 @@ class Pipeline:
         state = "stale" if reasons else "fresh"
         return Status(stage.name, state, tuple(reasons), tuple(notes), record["digest"])
 
-    def _unfinished(self, stage: Stage) -> Status:
+    def _partial_status(self, stage: Stage) -> Status:
         """The status of a stage that has a partial folder but no artifact."""
         partial = self.partial(stage.name)
         begun = store.read_plan(partial) or {}

@@ -15,7 +15,7 @@ from typing import Literal
 
 from korbert import training
 from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
-from korbert.messages import Message, argument, joined
+from korbert.messages import Message, argument, join_messages
 from korbert.pipelines.artifacts import Plan, Stage, StageCounts, store
 from korbert.pipelines.artifacts.figures import label
 from korbert.pipelines.runs.pipeline import Pipeline
@@ -23,7 +23,7 @@ from korbert.system import (
     MARK,
     JsonObject,
     broadcast,
-    connected,
+    current_world,
     is_marked,
     is_silent,
     peak_memory,
@@ -59,7 +59,7 @@ def make_all(pipeline: Pipeline, stages: Sequence[Stage], *, rebuild: bool = Fal
     if is_silent() and not trains:
         return
 
-    def prepared() -> frozenset[str]:
+    def prepared_stages() -> frozenset[str]:
         pipeline.require_fresh_before(stages)
         pipeline.require_sources(stages)
         return mark_for_rebuild(pipeline, stages) if rebuild else frozenset()
@@ -67,9 +67,9 @@ def make_all(pipeline: Pipeline, stages: Sequence[Stage], *, rebuild: bool = Fal
     # Processes are connected only to train: corpus stages have workers of their own.
     together: AbstractContextManager[object] = nullcontext()
     if trains and world().size > 1:
-        together = training.joined(training.choose_device(pipeline.runtime.device))
+        together = training.connected_processes(training.choose_device(pipeline.runtime.device))
     with together:
-        anew = broadcast(prepared)
+        anew = broadcast(prepared_stages)
         for stage in stages:
             make(pipeline, stage, rebuild=stage.name in anew, draw=draw)
 
@@ -85,7 +85,7 @@ def mark_for_rebuild(pipeline: Pipeline, stages: Sequence[Stage]) -> frozenset[s
     if left and all(pipeline.status(stage).state == "fresh" for stage in stages if stage.name not in left):
         return frozenset(left)
     for name, partial in partials.items():
-        with store.locked(pipeline.artifact(name)):
+        with store.artifact_lock(pipeline.artifact(name)):
             store.check_place(pipeline.artifact(name))
             store.empty(partial)
             (partial / store.REBUILD).touch()
@@ -100,8 +100,8 @@ def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False, draw: Draw 
     training, and wait during stages that do not train.
     """
     final = pipeline.artifact(stage.name)
-    writes = connected().is_main_process
-    with store.locked(final) if writes else nullcontext():
+    writes = current_world().is_main_process
+    with store.artifact_lock(final) if writes else nullcontext():
         decision = broadcast(lambda: _begin(pipeline, stage, rebuild=rebuild))
         if decision == "work" and writes:
             _work(pipeline, stage)
@@ -153,9 +153,9 @@ def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip"
 
 
 def _refusal(pipeline: Pipeline, folder: Path, stage: Stage, reasons: Sequence[str]) -> Message:
-    shown = joined(reasons[:5])
+    shown = join_messages(reasons[:5])
     if more := len(reasons[5:]):
-        shown = joined((shown, Message("and {count} more", count=more)))
+        shown = join_messages((shown, Message("and {count} more", count=more)))
     if pipeline.place is not None:
         command = pipeline.command(rebuild=True)
         instead = Message("choose another {option}", option=argument("output"))
@@ -171,7 +171,7 @@ def _refusal(pipeline: Pipeline, folder: Path, stage: Stage, reasons: Sequence[s
     changed = [reason.values.get("name", "") if isinstance(reason, Message) else "" for reason in reasons]
     are_lengths = all(str(name).split(".")[-1] in _LENGTHS for name in changed)
     if are_lengths and hasattr(pipeline.recipe.section(stage.name), "init"):
-        refusal = joined((refusal, _LONGER_HERE if pipeline.place else _LONGER_IN_A_RECIPE))
+        refusal = join_messages((refusal, _LONGER_HERE if pipeline.place else _LONGER_IN_A_RECIPE))
     return refusal
 
 
@@ -253,7 +253,10 @@ def _numerics(pipeline: Pipeline, stage: Stage) -> JsonObject:
     section = pipeline.recipe.section(stage.name)
     path = pipeline.partial(stage.name) / store.PLAN
     device = training.choose_device(pipeline.runtime.device)
-    now: JsonObject = {**training.numerics(device, section.precision, section.threads), "processes": connected().size}
+    now: JsonObject = {
+        **training.numerics(device, section.precision, section.threads),
+        "processes": current_world().size,
+    }
     plan = store.read_json(path) or {}
     # Kept in the plan, as a run may be resumed on another machine, and again on a third.
     earlier = [sitting for sitting in plan.get("sittings", []) if sitting != now]
@@ -274,6 +277,6 @@ def _in_words(counts: StageCounts) -> Message:
     for key, value in [(key, value) for key, value in totals.items() if "." not in key][:_SUMS_SHOWN]:
         total = Message("{name} {count:,}", name=label(key), count=value)
         if key == "dropped" and named:
-            total = Message("{total} ({reasons})", total=total, reasons=joined(named, ", "))
+            total = Message("{total} ({reasons})", total=total, reasons=join_messages(named, ", "))
         shown.append(total)
-    return joined(shown, ", ")
+    return join_messages(shown, ", ")

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from korbert.messages import Message
 from korbert.pipelines.service.batching import trace
-from korbert.pipelines.service.refusals import Refusal, refused
+from korbert.pipelines.service.refusals import Refusal, refusal_response
 from korbert.pipelines.service.shared import Service
 
 _logger = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ class Gate:
             self._check(scope)
             await self._app(scope, receive, answer)
         except Refusal as refusal:
-            await refused(refusal)(scope, receive, answer)
+            await refusal_response(refusal)(scope, receive, answer)
         except Exception as error:  # answered with 500; its text may quote the request
             _logger.error(
                 "%s: %s %s failed: %s", request_id.decode(), scope["method"], self._route(scope), trace(error)

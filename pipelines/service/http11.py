@@ -9,7 +9,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from korbert.messages import Message
 from korbert.pipelines.service.limits import Limits
-from korbert.pipelines.service.refusals import Refusal, refused
+from korbert.pipelines.service.refusals import Refusal, refusal_response
 
 
 def protocol_of(limits: Limits) -> type[asyncio.Protocol]:
@@ -107,7 +107,7 @@ class _Protocol(H11Protocol):
 
     def _refuse(self, status: int, message: Message) -> None:
         """Sends an error before there is a request, and closes the connection."""
-        body = bytes(refused(Refusal(status, message)).body)
+        body = bytes(refusal_response(Refusal(status, message)).body)
         headers = [
             ("content-type", "application/json"),
             ("content-length", str(len(body))),

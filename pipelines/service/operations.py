@@ -78,7 +78,7 @@ def embed_operation(model: Model) -> Operation:
         ]
 
     def forward(rows: Sequence[tuple[Encoding, VectorSettings]]) -> list[NDArray[np.float32]]:
-        return _by_settings(rows, lambda alike, settings: model.pooled(alike, settings, batch_size=len(alike)))
+        return _by_settings(rows, lambda alike, settings: model.pool_encoded(alike, settings, batch_size=len(alike)))
 
     return Operation(tokenize, forward)
 
@@ -119,7 +119,7 @@ def fill_operation(model: Model) -> Operation:
 
     def row(item: tuple[str, int]) -> TokenizedItem:
         text, top = item
-        encoding = _encoded(model, text, None)
+        encoding = _encode_single_pass(model, text, None)
         if model.tokenizer.mask_id not in encoding.input_ids:
             raise Refusal(422, Message("has no [MASK]: write [MASK] in place of the word to predict"))
         gaps = encoding.input_ids.count(model.tokenizer.mask_id)
@@ -158,13 +158,15 @@ def predict_operation(model: Model, kind: Kind, limits: Limits) -> Operation:
             raise Refusal(
                 422,
                 Message(
-                    "cannot be read: this model takes {needs}: {about}", needs=", ".join(kind.needs), about=kind.about()
+                    "cannot be read: this model takes {needs}: {about}",
+                    needs=", ".join(kind.needs),
+                    about=kind.description(),
                 ),
             ) from None
         passages = []
         for text in kind.texts(by_role):
             if kind.reads_all:
-                passages.append(_whole(model.tokenizer, text, limits))
+                passages.append(_encode_whole(model.tokenizer, text, limits))
             else:
                 passages.append(Passage.of_pieces(text, first_pieces(model.tokenizer, text, kind.max_length)))
         # A text alone, or with each of the others: a second text, choices, slots. Windows count as one example.
@@ -192,7 +194,7 @@ def answer_operation(model: Model, kind: QuestionAnswering, limits: Limits) -> O
     def row(item: tuple[str, str]) -> TokenizedItem:
         question, context = item
         beginning = Passage.of_pieces(question, first_pieces(model.tokenizer, question, kind.max_query_pieces))
-        passage = _whole(model.tokenizer, context, limits)
+        passage = _encode_whole(model.tokenizer, context, limits)
         pieces = len(beginning.ids) + len(passage.ids)
         return TokenizedItem(pieces, ({"question": question, "context": context}, [beginning, passage]))
 
@@ -214,8 +216,10 @@ def attention_operation(model: Model, limits: Limits) -> Operation:
     def row(item: tuple[str, str | None, bool]) -> TokenizedItem:
         text, pair, _ = item
         if "tag" in model.can or ("answer" in model.can and pair is not None):  # a long text: without attention
-            pieces = sum(len(_whole(model.tokenizer, one, limits).ids) for one in (text, pair) if one is not None)
-        elif (pieces := len(_encoded(model, text, pair))) > _MOST_SEEN:
+            pieces = sum(
+                len(_encode_whole(model.tokenizer, one, limits).ids) for one in (text, pair) if one is not None
+            )
+        elif (pieces := len(_encode_single_pass(model, text, pair))) > _MOST_SEEN:
             raise Refusal(
                 413,
                 Message(
@@ -246,7 +250,7 @@ def _each(row: Callable[[T], TokenizedItem]) -> Callable[[Sequence[T]], list[Tok
     return tokenize
 
 
-def _encoded(model: Model, text: str, pair: str | None) -> Encoding:
+def _encode_single_pass(model: Model, text: str, pair: str | None) -> Encoding:
     """Encodes a text or pair, with special tokens, for a single pass of the model. Refusal 413 if it is too long."""
     longest: int = model.network.config.max_position_embeddings
     for one in filter(None, (text, pair)):
@@ -264,7 +268,7 @@ def _encoded(model: Model, text: str, pair: str | None) -> Encoding:
     return encoding
 
 
-def _whole(tokenizer: AnyTokenizer, text: str, limits: Limits) -> Passage:
+def _encode_whole(tokenizer: AnyTokenizer, text: str, limits: Limits) -> Passage:
     """Encodes a text that the model reads completely, in windows if necessary. Refusal 413 if it is too long."""
     _check_chars(text, limits.pieces)
     (passage,) = encode_passages(tokenizer, [text])

@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from korbert.messages import in_language, language
-from korbert.system import shortened
+from korbert.system import shorten
 
 CODES = {
     400: "The body is not JSON.",
@@ -50,11 +50,11 @@ class Refusal(HTTPException):
         self.param = param
 
 
-def refused(refusal: Refusal, browser: str = "") -> Response:
+def refusal_response(refusal: Refusal, browser: str = "") -> Response:
     """A refusal as a response, in the language of `Accept-Language`."""
     status = refusal.status_code
     detail = ErrorDetail(
-        message=shortened(in_language(refusal.detail, language(browser))),
+        message=shorten(in_language(refusal.detail, language(browser))),
         type=_TYPES.get(status) or ("server_error" if status >= 500 else "invalid_request_error"),
         param=refusal.param,
         code=_OPENAI_CODES.get(status),

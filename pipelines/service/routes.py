@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 
 from korbert.errors import SettingsError
 from korbert.messages import Message, language
-from korbert.pipelines.reports.drawing import filled
+from korbert.pipelines.reports.drawing import fill_template
 from korbert.pipelines.service import schemas
 from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.refusals import CODES, ErrorResponse, Refusal
@@ -145,7 +145,7 @@ async def embeddings(body: schemas.EmbeddingsRequest, request: Request) -> schem
                 "dimensions",
             )
         settings = settings.model_copy(update={"size": body.dimensions})
-    items = [(text, settings) for text in _listed(body.input)]
+    items = [(text, settings) for text in _as_list(body.input)]
     _, job = await service.ask(request, body, "embed", items)
     data = []
     for index, vector in enumerate(job.answers):
@@ -163,7 +163,7 @@ async def embeddings(body: schemas.EmbeddingsRequest, request: Request) -> schem
 @_asked.post("/similar")
 async def similar(body: schemas.SimilarRequest, request: Request) -> schemas.SimilarResponse:
     """The texts of the index that are most similar to each text."""
-    items = [(text, (body.top, body.way, body.where)) for text in _listed(body.input)]
+    items = [(text, (body.top, body.way, body.where)) for text in _as_list(body.input)]
     _, job = await _service(request).ask(request, body, "similar", items)
     return schemas.SimilarResponse(data=job.answers)
 
@@ -171,7 +171,7 @@ async def similar(body: schemas.SimilarRequest, request: Request) -> schemas.Sim
 @_asked.post("/tokenize")
 async def tokenize(body: schemas.TokenizeRequest, request: Request) -> schemas.TokenizeResponse:
     """Pieces of texts with their spans and tags."""
-    items = [(text, body.special_tokens) for text in _listed(body.input)]
+    items = [(text, body.special_tokens) for text in _as_list(body.input)]
     name, job = await _service(request).ask(request, body, "tokenize", items)
     return schemas.TokenizeResponse(model=name, data=job.answers)
 
@@ -179,7 +179,7 @@ async def tokenize(body: schemas.TokenizeRequest, request: Request) -> schemas.T
 @_asked.post("/fill")
 async def fill(body: schemas.FillRequest, request: Request) -> schemas.FillResponse:
     """The most probable pieces for each [MASK]."""
-    items = [(text, body.top) for text in _listed(body.input)]
+    items = [(text, body.top) for text in _as_list(body.input)]
     name, job = await _service(request).ask(request, body, "fill", items)
     return schemas.FillResponse(model=name, data=job.answers)
 
@@ -187,15 +187,15 @@ async def fill(body: schemas.FillRequest, request: Request) -> schemas.FillRespo
 @_asked.post("/predict")
 async def predict(body: schemas.PredictRequest, request: Request) -> schemas.PredictResponse:
     """Predictions of a fine-tuned model: labels, numbers, spans."""
-    name, job = await _service(request).ask(request, body, "predict", _listed(body.input))
+    name, job = await _service(request).ask(request, body, "predict", _as_list(body.input))
     return schemas.PredictResponse(model=name, data=job.answers)
 
 
 @_asked.post("/answer", response_model_exclude_unset=True)
 async def answer(body: schemas.AnswerRequest, request: Request) -> schemas.AnswerResponse:
     """Answers to questions, as spans of texts."""
-    questions = _listed(body.question)
-    contexts = _listed(body.context)
+    questions = _as_list(body.question)
+    contexts = _as_list(body.context)
     if isinstance(body.question, str) != isinstance(body.context, str) or len(questions) != len(contexts):
         raise Refusal(
             422,
@@ -219,7 +219,7 @@ async def attention(body: schemas.AttentionRequest, request: Request) -> schemas
     return schemas.AttentionResponse(**job.answers[0])
 
 
-def _listed(value: T | list[T]) -> list[T]:
+def _as_list(value: T | list[T]) -> list[T]:
     return value if isinstance(value, list) else [value]
 
 
@@ -282,7 +282,7 @@ async def openapi(request: Request) -> JsonObject:
 @_facts.get("/docs", response_class=Response, responses=_text("text/html"))
 async def docs(request: Request) -> Response:
     """This document as a page."""
-    described = filled(
+    described = fill_template(
         "service.html",
         document=request.app.openapi(),
         codes=CODES,

@@ -22,7 +22,7 @@ from korbert.messages import Message
 from korbert.pipelines.service.gate import Gate
 from korbert.pipelines.service.http11 import protocol_of
 from korbert.pipelines.service.limits import Limits
-from korbert.pipelines.service.refusals import Refusal, refused
+from korbert.pipelines.service.refusals import Refusal, refusal_response
 from korbert.pipelines.service.routes import ROUTES
 from korbert.pipelines.service.shared import Served, Service
 
@@ -40,7 +40,7 @@ def run(
     loading. page: Accept-Language -> the body of `GET /`. said: called with the address once the models are loaded.
     Raises SettingsError if the address cannot be bound, and the errors of `load`.
     """
-    listening = _bound(host, port)
+    listening = _listening_socket(host, port)
     sys.setswitchinterval(_SWITCH_SECONDS)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     service = Service(limits, page, token)
@@ -105,7 +105,7 @@ def is_loopback(host: str) -> bool:
     return False
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _listening_socket(host: str, port: int) -> socket.socket:
     """A socket listening at the address, opened before anything is loaded. Raises SettingsError if that fails."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -183,10 +183,10 @@ async def _answered(request: Request, error: Exception) -> Response:
     """Refusals, 404 for an unknown path, 405 for another method, 500 for an internal error, which the gate logs."""
     browser = request.headers.get("accept-language", "")
     if isinstance(error, Refusal):
-        return refused(error, browser)
+        return refusal_response(error, browser)
     if not isinstance(error, HTTPException):
-        return refused(Refusal(500, Message("the service failed on this request")), browser)
-    response = refused(Refusal(error.status_code, _UNROUTED.get(error.status_code, error.detail)), browser)
+        return refusal_response(Refusal(500, Message("the service failed on this request")), browser)
+    response = refusal_response(Refusal(error.status_code, _UNROUTED.get(error.status_code, error.detail)), browser)
     for name, value in (error.headers or {}).items():
         response.headers[name] = value.replace("GET", "GET, HEAD")  # which the gate makes a GET
     return response

@@ -11,16 +11,16 @@ from korbert.vectors import PoolingName, Side
 T = TypeVar("T")
 
 
-def _whole(value: object) -> object:
+def _integral(value: object) -> object:
     """8.0 -> 8: to JSON Schema both are integers."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 # With discriminators an error is about the one form that was meant, not about all.
 _ONE_OR_MANY = Discriminator(lambda value: "many" if isinstance(value, list) else "one")
-_Integer = Annotated[int, BeforeValidator(_whole)]
-_Positive = Annotated[int, Field(ge=1), BeforeValidator(_whole)]
-_Top = Annotated[int, Field(ge=1, le=100), BeforeValidator(_whole)]
+_Integer = Annotated[int, BeforeValidator(_integral)]
+_Positive = Annotated[int, Field(ge=1), BeforeValidator(_integral)]
+_Top = Annotated[int, Field(ge=1, le=100), BeforeValidator(_integral)]
 _Layers = Annotated[list[_Integer], Field(min_length=1, json_schema_extra={"uniqueItems": True})]
 _Row = Annotated[
     Annotated[str, Tag("text")] | Annotated[dict[str, JsonValue], Tag("fields")],

@@ -33,7 +33,7 @@ from korbert.pipelines.experiments import (
 )
 from korbert.pipelines.experiments.compare_tasks import write_predictions
 from korbert.pipelines.submission.bundle import write_submission
-from korbert.system import connected, remove, track, write_json
+from korbert.system import current_world, remove, track, write_json
 from korbert.tasks.doubts import seen_in
 from korbert.tasks.finetuning import Way, finetune, load_best
 from korbert.tasks.kinds.sections import TaskSection
@@ -49,19 +49,19 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
     builds = builds_of(ready)
     if "warm_up" in ready.parts:
         first = next(iter(builds))
-        builds[first] = _warmed(ready, builds[first])
+        builds[first] = _with_warm_up(ready, builds[first])
     results = learn(ready, builds)
     main = results[0]
     model = builds[main.facts["name"]](main.facts["seed"]).to(ready.device)
     load_best(main.folder, model)
     task = ready.task if ready.task.has_chosen_thresholds else ready.with_chosen_thresholds(model)[0]
-    task = task.completed(model, ready.parts["valid"], ready.morphemes, device=ready.device)
+    task = task.complete_task(model, ready.parts["valid"], ready.morphemes, device=ready.device)
     # Of vectors, for which an encoder that has learned nothing of the task is the baseline to beat.
     if settings.baselines and task.predicts_untrained:
         for name, build in builds.items():
             predictions = task.predict(build(settings.seeds[0]).to(ready.device), scored, device=ready.device)
             results.append(ModelResult({"name": f"{name}-untuned", "seed": None}, predictions, output))
-    if not connected().is_main_process:
+    if not current_world().is_main_process:
         return {}
     if settings.baselines:
         results += baselines(ready)
@@ -82,7 +82,7 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
     counts["test_in_train"] = len(seen_in(task, scored.rows, ready.rows.train))
     unseen = None
     if settings.unseen:
-        unseen = _unseen(ready, inputs.artifacts.get("clean"))
+        unseen = _unseen_rows(ready, inputs.artifacts.get("clean"))
         counts["unseen"] = int(unseen.sum())
     record = {
         **replace(ready, task=task).facts,
@@ -96,7 +96,7 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
     return counts
 
 
-def _unseen(ready: PreparedTask, clean: Path | None) -> NDArray[np.bool_]:
+def _unseen_rows(ready: PreparedTask, clean: Path | None) -> NDArray[np.bool_]:
     """(scored,) bool: rows none of whose texts stands in the training or validation rows, or in the recipe's corpus."""
     parts = ready.rows
     texts_of = ready.task.group_texts
@@ -111,7 +111,7 @@ def _unseen(ready: PreparedTask, clean: Path | None) -> NDArray[np.bool_]:
     return unseen
 
 
-def _warmed(ready: PreparedTask, build: Build) -> Build:
+def _with_warm_up(ready: PreparedTask, build: Build) -> Build:
     """A build whose models begin with weights that have learned the warm-up rows: one training, with the first seed."""
     settings = ready.settings
     folder = ready.output / "work" / "warm_up"

@@ -41,7 +41,7 @@ from korbert.pretraining import (
     SpecialIds,
     take_layers,
 )
-from korbert.system import connected, require_rows, write_json
+from korbert.system import current_world, require_rows, write_json
 from korbert.tokenization import RECORD, AnyTokenizer, Tokenizer, piece_vectors
 from korbert.training import FitResult, TrainingOutput, TrainingPlan, autocast, choose_device, fit, load_newest
 
@@ -85,7 +85,7 @@ def run(settings: PretrainStage, inputs: StageInputs, output: Path, runtime: Run
         description="pretrain",
         row_workers=runtime.rows_by(device.type),
     )
-    return _written(output, model, tokenizer, phases, result, before) if connected().is_main_process else {}
+    return _write_results(output, model, tokenizer, phases, result, before) if current_world().is_main_process else {}
 
 
 def _initial_model(
@@ -111,7 +111,7 @@ def _initial_model(
     return model, loss
 
 
-def _written(
+def _write_results(
     output: Path,
     model: PretrainingModel | ReplacementModel,
     tokenizer: Tokenizer,

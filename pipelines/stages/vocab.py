@@ -14,10 +14,10 @@ from korbert.pipelines.artifacts import Chain, Runtime, StageCounts, StageInputs
 from korbert.pipelines.stages.analyze import USER_WORDS, check_versions, options_of
 from korbert.pipelines.stages.stage_settings import VocabStage
 from korbert.system import remove, track, write_json
-from korbert.tokenization import RECORD, Analyzer, AnalyzerOptions, Tokenizer, extended, learn, other_options
+from korbert.tokenization import RECORD, Analyzer, AnalyzerOptions, Tokenizer, extend_tokenizer, learn, other_options
 
 
-def _learned(
+def _learn_tokenizer(
     settings: VocabStage, analyzer: Analyzer, words: tuple[str, ...], counts: Path, morphemes: Path
 ) -> Tokenizer:
     """Learns a tokenizer from the counts of these morphemes. words: see run."""
@@ -85,14 +85,14 @@ def run(settings: VocabStage, inputs: StageInputs, output: Path, runtime: Runtim
     # Words that stay whole: those of the recipe and those of the user dictionary.
     words = tuple(dict.fromkeys([*settings.words, *(word.form for word in options.user_words)]))
     if base is None:
-        tokenizer = _learned(settings, analyzer, words, counts, morphemes)
+        tokenizer = _learn_tokenizer(settings, analyzer, words, counts, morphemes)
     else:
-        tokenizer = extended(base, words, options)
+        tokenizer = extend_tokenizer(base, words, options)
         if settings.add:
             frequent = frequent_cut_forms(
                 counts, tokenizer, settings.add, min_count=settings.min_count, min_documents=settings.min_documents
             )
-            tokenizer = extended(base, (*words, *frequent), options)
+            tokenizer = extend_tokenizer(base, (*words, *frequent), options)
     # Sentences with their pieces, by which a tokenizer notices another Kiwi.
     if tokenizer.parts.probe is None:
         tokenizer.record_probe_encodings()

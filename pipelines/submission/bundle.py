@@ -115,7 +115,7 @@ def check(bundle: Path, dataset: Path | None = None, *, limit_seconds: float = 3
                 (cell / "work" / _OUTPUT).read_text(encoding="utf-8")  # as the official script reads it
                 fault = _fault_of_answers(answers, [row["id"] for row in rows])
             except CorpusError as error:
-                fault = error.message.changed(lambda text: text.replace(f"{cell / 'work'}/", ""))
+                fault = error.message.map_texts(lambda text: text.replace(f"{cell / 'work'}/", ""))
             except UnicodeDecodeError as error:
                 fault = Message(
                     "{file}: byte {start} is not UTF-8: write it with encoding='utf-8'", file=_OUTPUT, start=error.start

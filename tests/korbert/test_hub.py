@@ -145,6 +145,6 @@ def test_names_that_last_and_the_extra_that_is_named(tmp_path, monkeypatch):
     (tmp_path / "korbert-mini").mkdir()
     assert lasting("korbert-mini") == str(tmp_path / "korbert-mini")
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    hub.downloaded.cache_clear()
+    hub.download.cache_clear()
     with pytest.raises(SettingsError, match=r"hf:a/b needs huggingface_hub: pip install 'korbert\[hf\]'"):
         model_folder("hf:a/b")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.messages import Message, argument, in_language, joined, language, translated
+from korbert.messages import Message, argument, in_language, join_messages, language, translate
 from korbert.messages.particles import with_particle
 
 MISSING = Message("{path} is missing", path="a.parquet")
@@ -47,7 +47,7 @@ def test_the_plural_follows_the_count(count, english):
 
 
 def test_parts_are_joined_and_empty_ones_left_out():
-    both = joined(["", MISSING, Message("yes")])
+    both = join_messages(["", MISSING, Message("yes")])
     assert both == "a.parquet is missing; yes"
     assert in_language(both, "ko") == "a.parquet 없음; 예"
 
@@ -68,7 +68,7 @@ def test_values_are_kept_as_they_are(values):
 
 def test_all_messages_in_data_are_translated():
     data = {"missing": {"label": Message("yes")}, "texts": ["yes", Message("no")], "number": 3}
-    assert translated(data, "ko") == {"missing": {"label": "예"}, "texts": ["yes", "아니요"], "number": 3}
+    assert translate(data, "ko") == {"missing": {"label": "예"}, "texts": ["yes", "아니요"], "number": 3}
 
 
 @pytest.mark.parametrize(("option", "locale", "browser", "expected"), [
@@ -104,5 +104,5 @@ def test_an_argument_is_an_option_at_the_command_line(monkeypatch):
 
 def test_texts_and_paths_inside_a_message_can_be_changed():
     note = Message("note: {note}", note=Message("{path} is missing", path=Path("/tmp/x/a.csv")))
-    changed = note.changed(lambda text: text.replace("/tmp/x/", ""))
+    changed = note.map_texts(lambda text: text.replace("/tmp/x/", ""))
     assert changed == "note: a.csv is missing"

@@ -109,7 +109,7 @@ def test_a_lock_that_nobody_holds_has_no_owner_and_that_of_another_program_stays
     final = tmp_path / "vocab"
     lock = tmp_path / "vocab.lock"
     assert store.owner(final) is None
-    with store.locked(final):
+    with store.artifact_lock(final):
         assert store.owner(final) == f"process {os.getpid()}"
     assert store.owner(final) is None
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
@@ -118,7 +118,7 @@ def test_a_lock_that_nobody_holds_has_no_owner_and_that_of_another_program_stays
     assert store.owner(final) is None
     for content in ("3\n", "process 12 of mine", "[[package]]"):
         lock.write_text(content)
-        with pytest.raises(ArtifactError, match=r"vocab\.lock: is not a lock of korbert"), store.locked(final):
+        with pytest.raises(ArtifactError, match=r"vocab\.lock: is not a lock of korbert"), store.artifact_lock(final):
             pass
         assert lock.read_text() == content
 

@@ -14,7 +14,7 @@ from korbert.errors import ModelError, SettingsError
 from korbert.modeling.adapters.transformers_config import class_of
 from korbert.pipelines.experiments.evaluating import evaluate_file
 from korbert.pipelines.inference.teachers import Cut, principal_axes, teacher_of
-from korbert.vectors.encoder import unit
+from korbert.vectors.encoder import to_unit_length
 from tests.korbert.tiny import json_lines
 from tests.pipelines.small_tasks import TEXTS, scores_of, write_table
 
@@ -73,7 +73,7 @@ def test_an_encoder_learns_vectors(folders, tmp_path, command):
     cut = np.array(kept["vector"].to_pylist())
     best = np.linalg.svd(theirs, full_matrices=False)
     nearest = best[0][:, :16] * best[1][:16]
-    assert np.allclose(cut @ cut.T, unit(nearest) @ unit(nearest).T, atol=1e-4)
+    assert np.allclose(cut @ cut.T, to_unit_length(nearest) @ to_unit_length(nearest).T, atol=1e-4)
     scores = scores_of(output)
     assert scores["pretrained"]["teacher_cosine"] > 0.9 > scores["pretrained-untuned"]["teacher_cosine"]
     student = korbert.load(output, "cpu")

@@ -18,7 +18,7 @@ from korbert.errors import ModelError, SettingsError
 from korbert.modeling import ClassificationModel, PretrainingModel, QuestionAnsweringModel, save_model
 from korbert.pipelines.inference import lines
 from korbert.pipelines.inference.input_records import MAX_CHARS
-from korbert.pipelines.inference.predicting import chosen, predict_lines
+from korbert.pipelines.inference.predicting import predict_lines, select_labels
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 
@@ -115,7 +115,7 @@ def test_lines_count_records_and_an_empty_text_gets_no_label_in_every_form(class
     assert ["why" in one for one in found] == [False, True, True, False]
     for one in found[1:3]:
         assert (one["label"], one["probabilities"], one["why"]) == (None, {}, "the text is empty")
-        assert chosen(one, 1, 0.5) == one
+        assert select_labels(one, 1, 0.5) == one
 
 
 def test_a_faulty_record_names_its_place_in_the_file(classifier):
@@ -312,7 +312,7 @@ ALL = {"probabilities": {"가": 0.2, "나": 0.7, "다": 0.6}}
     ({"error": "has no 'text'"}, 1, 0.5, {"error": "has no 'text'"}),
 ])  # fmt: skip
 def test_only_likely_labels_are_kept(result, top, threshold, expected):
-    assert chosen(result, top, threshold) == expected
+    assert select_labels(result, top, threshold) == expected
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """Encoders in ONNX, which ONNX Runtime computes faster than PyTorch on CPU.
 
 1. `graph_of` expresses Encoder in ONNX operators, for rows padded to one length.
-2. `quantized` makes a loaded model run in 8 bits. The graph stays in memory, the piece embeddings in the model.
+2. `quantize` makes a loaded model run in 8 bits. The graph stays in memory, the piece embeddings in the model.
 3. `export_onnx` writes the graph next to the head and the tokenizer, and compares the result with the model. The folder
    is read like any other (storage.load_model); OnnxEncoder runs the file.
 """
@@ -122,7 +122,7 @@ def graph_of(encoder: Encoder, bits: int = 32, *, vectors_given: bool = False) -
     graph = _Graph(bits)
     shape = graph.op("Shape", "attention_mask")
     positions = graph.op("Range", graph.constant(0), graph.op("Gather", shape, graph.constant(1)), graph.constant(1))
-    hidden, names = _embedded(graph, encoder.embeddings, positions, vectors_given)
+    hidden, names = _add_embeddings(graph, encoder.embeddings, positions, vectors_given)
     kinds = {config.is_global(number) for number in range(config.num_hidden_layers)}
     views = {whole: _view(graph, config, shape, positions, whole) for whole in sorted(kinds)}
     for number in range(config.num_hidden_layers):
@@ -148,7 +148,7 @@ def graph_of(encoder: Encoder, bits: int = 32, *, vectors_given: bool = False) -
     return bytes(model.SerializeToString())
 
 
-def _embedded(graph: _Graph, parts: Embeddings, positions: str, vectors_given: bool) -> tuple[str, list[str]]:
+def _add_embeddings(graph: _Graph, parts: Embeddings, positions: str, vectors_given: bool) -> tuple[str, list[str]]:
     """The embeddings of the pieces, (B, T, D), and the names of the integers that the encoder needs."""
     hidden = "vectors" if vectors_given else graph.op("Gather", graph.constant(parts.token.weight), "input_ids")
     tables = {"token_type_ids": parts.token_type, "boundaries": parts.boundary, positions: parts.position}
@@ -230,13 +230,13 @@ def _layer(
 
 
 def quantizable(model: Network) -> bool:
-    """Whether the model has an encoder of our own on the CPU, as `quantized` needs."""
+    """Whether the model has an encoder of our own on the CPU, as `quantize` needs."""
     encoder: Any = model.encoder
     ours = isinstance(encoder, Encoder) and not isinstance(model, FeatureModel)
     return ours and encoder.token_weight.device.type == "cpu"
 
 
-def quantized(model: Network) -> Network:
+def quantize(model: Network) -> Network:
     """A copy of a `quantizable` model whose encoder runs in 8 bits with ONNX Runtime.
 
     Piece embeddings and heads are shared with the model. The encoder returns only its last layer; a row's vectors do

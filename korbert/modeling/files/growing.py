@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from korbert.errors import ModelError
-from korbert.messages import Message, joined
+from korbert.messages import Message, join_messages
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.embeddings import OVERLAP, scaled_overlap
 from korbert.modeling.files.storage import load_model, read_config
@@ -28,8 +28,8 @@ def copy_weights(model: PretrainingModel, tokenizer: Tokenizer, folder: Path) ->
     zero. So do the output projections of the layers, which therefore return their input; their other weights stay as
     drawn (compare the block expansion of LLaMA Pro, Wu et al. 2024, which copies layers).
 
-    tokenizer: that of `model`: the folder's, or the folder's extended by extending.extended. Raises ModelError for any
-    other tokenizer, for another encoder (check_encoder), and as load_model.
+    tokenizer: that of `model`: the folder's, or the folder's extended by extending.extend_tokenizer. Raises
+    ModelError for any other tokenizer, for another encoder (check_encoder), and as load_model.
     """
     check_encoder(model.config, folder)
     pretrained, base = load_model(folder, "pretraining")
@@ -117,7 +117,7 @@ def check_encoder(config: EncoderConfig, folder: Path) -> None:
         raise ModelError(
             "{folder}: its encoder differs: {differences}: change pretrain.encoder",
             folder=folder,
-            differences=joined(differences),
+            differences=join_messages(differences),
         )
 
 

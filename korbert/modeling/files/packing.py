@@ -19,7 +19,7 @@ from korbert.system import new_folder
 _LARGE = 1 << 16  # matrices of at least this many numbers are stored in 8 bits
 
 
-def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def pack_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Converts tensors to float16, and large matrices to int8 with one float32 scale per row.
 
     A row's largest magnitude becomes 127, so the error of a number is at most 1/254 of it.
@@ -44,7 +44,7 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
     with new_folder(folder, source) as new:
         model, tokenizer = load_model(source)
         config = read_config(source)
-        tensors = packed(model.state_dict())
+        tensors = pack_tensors(model.state_dict())
         for name, tensor in tensors.items():
             if not torch.isfinite(tensor.float()).all():
                 raise ModelError(

@@ -27,7 +27,7 @@ from korbert.system import (
     new_folder,
     read_object,
     sha256_of,
-    unlisted,
+    unlisted_paths,
     write_bytes_atomically,
 )
 from korbert.tokenization import RECORD, AnyTokenizer, load_tokenizer
@@ -89,7 +89,7 @@ def _is_model(folder: Path) -> bool:
         names.update(f"tokenizer/{name}" for name in read_object(folder / "tokenizer" / RECORD)["files"])
     except (ModelError, OSError, ValueError, KeyError, TypeError):
         return holds_nothing(folder)
-    return not unlisted(folder, names.__contains__)
+    return not unlisted_paths(folder, names.__contains__)
 
 
 def write_files(folder: Path, config: JsonObject, tensors: Mapping[str, Tensor]) -> None:
@@ -158,7 +158,7 @@ def read_config(folder: str | Path) -> JsonObject:
             format=FORMAT,
         )
     if config.get(_OWN) != _own_digest(config):
-        raise _changed(path)
+        raise _changed_error(path)
     try:
         _Config.model_validate(config)
     except ValidationError as error:
@@ -177,7 +177,7 @@ def read_config(folder: str | Path) -> JsonObject:
     return config
 
 
-def _changed(path: Path) -> ModelError:
+def _changed_error(path: Path) -> ModelError:
     return ModelError("{path}: was changed since the model was saved: restore it, or write the model again", path=path)
 
 
@@ -229,7 +229,7 @@ def load_model(
     # Last, because the errors above say more than that a file was changed.
     record = home / "tokenizer" / RECORD
     if "tokenizer_record_sha256" in config and sha256_of(record) != config["tokenizer_record_sha256"]:
-        raise _changed(record)
+        raise _changed_error(record)
     return model.to(device).eval(), tokenizer
 
 
@@ -241,7 +241,7 @@ def _filled_model(folder: Path, config: JsonObject, home: Path, device: torch.de
             of_base = _read_weights(home / "model.safetensors", config["packed"].get("base_sha256"))
             # The scale of a tensor in 8 bits belongs to the base's tensor, not to one of that name in the folder.
             tensors = {name: of_base[name] for name in of_base if name.removesuffix(SCALE) not in tensors} | tensors
-        tensors = unpacked(tensors)
+        tensors = unpack_tensors(tensors)
     onnx = config.get("onnx")
     kind: Any = CLASSES[config["kind"]]
     try:
@@ -300,7 +300,7 @@ def _check_digest(path: Path, expected: object) -> None:
         )
 
 
-def unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def unpack_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Converts the tensors of a packed file back to float32."""
     return {
         name: tensor * tensors[name + SCALE][:, None] if name + SCALE in tensors else tensor.float()

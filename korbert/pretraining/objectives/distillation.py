@@ -83,4 +83,4 @@ class Distillation(Objective):
     def _vectors(self, device: torch.device, batch: Batch, rows: Rows) -> Tensor:
         """The teacher's vectors of all pieces, (N, D)."""
         encoder = self._teacher.to(device).encoder
-        return encoder.flat(batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"])
+        return encoder.forward_flat(batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"])

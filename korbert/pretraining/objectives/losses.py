@@ -14,7 +14,7 @@ from korbert.pretraining.objectives.distillation import Distillation
 from korbert.pretraining.objectives.objective import Objective, Pairing, Prediction
 from korbert.pretraining.objectives.spans import SpanSelection
 from korbert.pretraining.objectives.vocabulary import look_up_embeddings
-from korbert.system import connected
+from korbert.system import current_world
 from korbert.training import Batch, add_over_world, device_of, to_device
 
 Part = tuple[Objective, Any, Tensor]
@@ -28,14 +28,14 @@ class Loss:
     step, so that the losses of its micro-batches add up.
     """
 
-    def encoded(self, model: Any, batch: Batch, rows: Rows) -> tuple[Batch, list[Part]]:
+    def encode_batch(self, model: Any, batch: Batch, rows: Rows) -> tuple[Batch, list[Part]]:
         """One pass over a batch of PretrainingRows: the batch with what objectives also read, and their parts."""
         raise NotImplementedError
 
     def __call__(self, model: Any, batch: Batch) -> dict[str, Tensor]:
         """`loss`, the weighted sum of all objectives' losses, and NAME_loss of each."""
         rows = Rows(batch["lengths"], batch["input_ids"].device)
-        batch, parts = self.encoded(model, batch, rows)
+        batch, parts = self.encode_batch(model, batch, rows)
         losses = {}
         weighted = []
         for objective, own, vectors in parts:
@@ -47,7 +47,7 @@ class Loss:
     def scores(self, model: Any, batch: Batch) -> dict[str, Tensor]:
         """Objective -> sum of losses, correct predictions, labels: (3,) float64."""
         rows = Rows(batch["lengths"], batch["input_ids"].device)
-        batch, parts = self.encoded(model, batch, rows)
+        batch, parts = self.encode_batch(model, batch, rows)
         return {objective.name: objective.score(own, vectors, batch, rows) for objective, own, vectors in parts}
 
 
@@ -69,17 +69,17 @@ class PretrainingLoss(Loss):
         } | ({"distill": distillation} if distillation else {})
         self._objectives = [known[name] for name in objectives]
 
-    def encoded(self, model: PretrainingModel, batch: Batch, rows: Rows) -> tuple[Batch, list[Part]]:
+    def encode_batch(self, model: PretrainingModel, batch: Batch, rows: Rows) -> tuple[Batch, list[Part]]:
         """Of the last layer, only the vectors that some objective needs are computed."""
         vectors, batch = look_up_embeddings(batch, model.encoder.token_weight)
         places = [objective.places(batch, rows) for objective in self._objectives]
         inputs = batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"]
         some = [its for its in places if its is not None]
         if len(some) < len(places):
-            hidden = model.encoder.flat(*inputs, vectors=vectors)
+            hidden = model.encoder.forward_flat(*inputs, vectors=vectors)
             needed = [hidden if its is None else hidden[its] for its in places]
         else:
-            wanted = model.encoder.flat(*inputs, vectors=vectors, wanted=torch.cat(some))
+            wanted = model.encoder.forward_flat(*inputs, vectors=vectors, wanted=torch.cat(some))
             needed = list(torch.split(wanted, [len(its) for its in some]))
         return batch, [(objective, model, own) for objective, own in zip(self._objectives, needed, strict=True)]
 
@@ -105,7 +105,7 @@ def evaluate(
         for name, scores in loss.scores(model, to_device(batch, device)).items():
             sums[name] = sums[name] + scores if name in sums else scores
     totals = torch.stack([*sums.values(), baseline])
-    add_over_world(totals, connected())
+    add_over_world(totals, current_world())
     means = (totals[:, :2] / totals[:, 2:]).tolist()
     figures: dict[str, float | int] = {}
     for name, (loss_mean, accuracy), count in zip(sums, means, totals[:, 2].tolist(), strict=False):

@@ -53,7 +53,7 @@ class Prediction(Objective):
         total = torch.zeros(3, dtype=torch.float64)
         for start in range(0, len(vectors), SCORED_AT_ONCE):
             part = slice(start, start + SCORED_AT_ONCE)
-            total += _scored(model.mlm_head(vectors[part]), batch["labels"][part])
+            total += _cross_entropy_sums(model.mlm_head(vectors[part]), batch["labels"][part])
         return total
 
 
@@ -72,10 +72,10 @@ class Pairing(Objective):
 
     def score(self, model: PretrainingModel | DetectionModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         labelled = batch["pair_label"] != -100
-        return _scored(model.nsp(vectors)[labelled], batch["pair_label"][labelled])
+        return _cross_entropy_sums(model.nsp(vectors)[labelled], batch["pair_label"][labelled])
 
 
-def _scored(scores: Tensor, labels: Tensor) -> Tensor:
+def _cross_entropy_sums(scores: Tensor, labels: Tensor) -> Tensor:
     """The sums of labelled rows. scores: (N, C); labels: (N,)."""
     scores = scores.float()
     return sums(F.cross_entropy(scores, labels, reduction="sum"), best_classes(scores) == labels)

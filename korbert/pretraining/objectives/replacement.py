@@ -88,23 +88,23 @@ class ReplacementLoss(Loss):
         self._detection = Detection(settings.weight)
         self._pairing = Pairing(pairing) if pairing else None
 
-    def encoded(self, model: ReplacementModel, batch: Batch, rows: Rows) -> tuple[Batch, list[Part]]:
+    def encode_batch(self, model: ReplacementModel, batch: Batch, rows: Rows) -> tuple[Batch, list[Part]]:
         """Runs generator and encoder. The batch gets `replaced`, (N,) float32: a gap for which the generator draws the
         original piece counts as original.
         """
         inputs = rows, batch["token_type_ids"], batch["boundaries"]
         gaps = batch["label_places"]
-        generated = model.generator.encoder.flat(batch["input_ids"], *inputs, wanted=gaps)
+        generated = model.generator.encoder.forward_flat(batch["input_ids"], *inputs, wanted=gaps)
         original = batch["input_ids"].index_copy(0, gaps, batch["labels"])
-        shown = original.index_copy(0, gaps, self._drawn(model.generator, generated.detach(), batch))
-        hidden = model.encoder.flat(shown, *inputs)
+        shown = original.index_copy(0, gaps, self._sample_replacements(model.generator, generated.detach(), batch))
+        hidden = model.encoder.forward_flat(shown, *inputs)
         parts: list[Part] = [(Prediction(), model.generator, generated), (self._detection, model, hidden)]
         if self._pairing:
             parts.append((self._pairing, model, hidden[rows.first]))
         return {**batch, "replaced": (shown != original).float()}, parts
 
     @torch.no_grad()
-    def _drawn(self, generator: PretrainingModel, hidden: Tensor, batch: Batch) -> Tensor:
+    def _sample_replacements(self, generator: PretrainingModel, hidden: Tensor, batch: Batch) -> Tensor:
         """(M,) int64: a piece for each gap, drawn from the generator's distribution by its lot."""
         vectors = generator.mlm.transform(hidden)
         drawn = []

@@ -15,7 +15,7 @@ from .columns import flag_columns as flag_columns
 from .columns import row_of as row_of
 from .roles import ROLES as ROLES
 from .roles import Role as Role
-from .roles import renamed as renamed
+from .roles import rename_labels as rename_labels
 from .rows import Place as Place
 from .rows import TaskRow as TaskRow
 from .rows import TaskRows as TaskRows

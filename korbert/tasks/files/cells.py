@@ -41,7 +41,7 @@ class LabelledSpan(NamedTuple):
 
 
 class QuotedSpan(NamedTuple):
-    """A span as a tool counts it, with the text that it marks; `placed` finds the characters."""
+    """A span as a tool counts it, with the text that it marks; `place_spans` finds the characters."""
 
     start: int
     end: int
@@ -144,7 +144,7 @@ def _chosen(part: object) -> Sequence[object]:
         return [part]
     if isinstance(choices := part.get("choices"), list):
         return choices
-    return flagged(part, list(part.values()))
+    return flagged_names(part, list(part.values()))
 
 
 _FLAGS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
@@ -155,11 +155,11 @@ def flag(cell: object) -> bool | None:
     return _FLAGS.get(str(cell).strip().lower())
 
 
-def flagged(names: Iterable[str], flags: Sequence[object]) -> list[str]:
+def flagged_names(names: Iterable[str], flags: Sequence[object]) -> list[str]:
     """The names whose flags are set; an empty cell is not set."""
     for cell in flags:
         if flag(cell) is None and not is_empty(cell):
-            raise ValueError(Message("has {cell} where 0 or 1 says whether the label holds", cell=_shown(cell)))
+            raise ValueError(Message("has {cell} where 0 or 1 says whether the label holds", cell=_display(cell)))
     return [name(label) for label, cell in zip(names, flags, strict=True) if flag(cell)]
 
 
@@ -177,13 +177,13 @@ def distinct_labels(values: Sequence[list[str] | None]) -> Sequence[list[str] | 
             raise ValueError(
                 Message("the labels of all rows are {labels}: write the names of the labels", labels=repr(lists[0]))
             )
-        return [value and flagged(map(str, range(width)), value) for value in values]
+        return [value and flagged_names(map(str, range(width)), value) for value in values]
     for value in lists:
         if len(set(value)) < len(value):
             raise ValueError(
                 Message(
                     "the labels {labels} repeat one: write each label once, or 0 and 1 for all labels in every row",
-                    labels=_shown(value),
+                    labels=_display(value),
                 )
             )
     return values
@@ -194,13 +194,13 @@ def score(cell: Any) -> float:
     with suppress(TypeError, ValueError):
         if not isinstance(cell, bool) and math.isfinite(number := float(cell)):
             return number
-    raise ValueError(Message("is {cell}, not a finite number", cell=_shown(cell)))
+    raise ValueError(Message("is {cell}, not a finite number", cell=_display(cell)))
 
 
 def truth(cell: object) -> bool:
     """True or False, also as spelled in CSV: true, 1, False, 0."""
     if (value := flag(cell)) is None:
-        raise ValueError(Message("is {cell}, neither true nor false", cell=_shown(cell)))
+        raise ValueError(Message("is {cell}, neither true nor false", cell=_display(cell)))
     return value
 
 
@@ -210,7 +210,7 @@ def words(cell: object) -> list[str]:
     if value is None and isinstance(cell, str):
         value = cell.split()
     if not isinstance(value, list) or not value:
-        raise ValueError(Message("is {cell}, not a list of texts", cell=_shown(cell)))
+        raise ValueError(Message("is {cell}, not a list of texts", cell=_display(cell)))
     return [_part(text, part, index) for index, part in enumerate(value)]
 
 
@@ -241,11 +241,11 @@ def bio_tags(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
         begins = any(match and match["place"] == "B" for match in matches)
         if all(matches) and (begins or spelling == _BIO[0]):
             known = {match[0]: f"{match['place']}-{match['label']}" for match in matches if match} | {outside: "O"}
-            return [tags and _continued([known.get(tag, tag) for tag in tags]) for tags in values]
+            return [tags and _continue_labels([known.get(tag, tag) for tag in tags]) for tags in values]
     return values
 
 
-def _continued(tags: Sequence[str]) -> list[str]:
+def _continue_labels(tags: Sequence[str]) -> list[str]:
     """The tags with the label of the tag before each I alone, if that is of an entity."""
     whole: list[str] = []
     for tag in tags:
@@ -273,11 +273,11 @@ def choices(cell: object) -> list[str]:
     """Two or more non-empty texts, from a list or a string of one. Trailing empty cells are ignored."""
     value = value_in(cell)
     if not isinstance(value, list | tuple):
-        raise ValueError(Message("is {cell}, not a list of choices", cell=_shown(cell)))
+        raise ValueError(Message("is {cell}, not a list of choices", cell=_display(cell)))
     while value and is_empty(value[-1]):
         value = value[:-1]
     if len(value) < 2 or any(map(is_empty, value)):
-        raise ValueError(Message("has {cell}, not two choices or more without gaps", cell=_shown(value)))
+        raise ValueError(Message("has {cell}, not two choices or more without gaps", cell=_display(value)))
     return [_part(text, part, index) for index, part in enumerate(value)]
 
 
@@ -294,7 +294,7 @@ def vector(cell: object) -> NDArray[np.float32]:
         numbers = np.asarray(value_in(cell), np.float32)
         if numbers.ndim == 1 and len(numbers) and np.isfinite(numbers).all():
             return numbers
-    raise ValueError(Message("is {cell}, not a list of finite numbers", cell=_shown(cell)))
+    raise ValueError(Message("is {cell}, not a list of finite numbers", cell=_display(cell)))
 
 
 def answers(cell: object) -> list[GoldAnswer]:
@@ -303,7 +303,7 @@ def answers(cell: object) -> list[GoldAnswer]:
     if value is None or type(value) is int:
         value = [cell]
     if not isinstance(value, list):
-        raise ValueError(Message("is {cell}, not answers", cell=_shown(cell)))
+        raise ValueError(Message("is {cell}, not answers", cell=_display(cell)))
     texts = [part.get("text", 0) if isinstance(part, dict) else part for part in value]
     return [_part(_answer, part, index) for index, part in enumerate(value) if not is_empty(texts[index])]
 
@@ -314,7 +314,7 @@ def _answer(part: object) -> GoldAnswer:
     written = part.get("answer_start", part.get("start"))
     start = _offset(written)
     if written is not None and (start is None or start < 0):
-        raise ValueError(Message("has answer_start {cell}, not a character from 0", cell=_shown(written)))
+        raise ValueError(Message("has answer_start {cell}, not a character from 0", cell=_display(written)))
     return GoldAnswer(text(part.get("text", part.get("value"))), start)
 
 
@@ -328,11 +328,11 @@ def slot(part: object) -> GoldAnswer | str | None:
     return ANY if part == ANY else _answer(part)
 
 
-def named(value: Callable[[object], _T], cell: object) -> dict[str, _T]:
+def parse_named(value: Callable[[object], _T], cell: object) -> dict[str, _T]:
     """Name -> value(part), from an object, or a string of one."""
     parts = value_in(cell)
     if not isinstance(parts, dict) or any(map(is_empty, parts)):
-        raise ValueError(Message("is {cell}, not an object of names and values", cell=_shown(cell)))
+        raise ValueError(Message("is {cell}, not an object of names and values", cell=_display(cell)))
     return {name: _part(value, part, name) for name, part in parts.items()}
 
 
@@ -350,7 +350,7 @@ def starts(cell: object) -> list[int]:
     parts = value if isinstance(value, list) else [cell]
     numbers = [number for number in map(_offset, parts) if number is not None and number >= -1]
     if len(numbers) < len(parts):
-        raise ValueError(Message("is {cell}, not a character from 0", cell=_shown(cell)))
+        raise ValueError(Message("is {cell}, not a character from 0", cell=_display(cell)))
     return numbers
 
 
@@ -362,7 +362,7 @@ def spans(cell: object) -> list[LabelledSpan | QuotedSpan]:
     """
     value = _objects(value_in(cell))
     if not isinstance(value, list):
-        raise ValueError(Message("is {cell}, not a list of spans", cell=_shown(cell)))
+        raise ValueError(Message("is {cell}, not a list of spans", cell=_display(cell)))
     return sorted(_part(_span, part, index) for index, part in enumerate(value))
 
 
@@ -373,18 +373,18 @@ def _span(part: object) -> LabelledSpan | QuotedSpan:
         names = part.get("label", part.get("labels", part.get("type")))
         part = [part.get("start", part.get("start_offset")), part.get("end", part.get("end_offset")), names]
     if not isinstance(part, list | tuple) or len(part) != 3 or is_empty(part[2]):
-        raise ValueError(Message("is {cell}, not start, end and label", cell=_shown(part)))
+        raise ValueError(Message("is {cell}, not start, end and label", cell=_display(part)))
     start, end = map(_offset, part[:2])
     if start is None or end is None or not 0 <= start < end:
         raise ValueError(
-            Message("is {cell}, where start and end are not characters from 0 in order", cell=_shown(part))
+            Message("is {cell}, where start and end are not characters from 0 in order", cell=_display(part))
         )
     if isinstance(quoted, str):
         return QuotedSpan(start, end, label(part[2]), quoted)
     return LabelledSpan(start, end, label(part[2]))
 
 
-def placed(text: str, spans: Sequence[LabelledSpan | QuotedSpan]) -> list[LabelledSpan]:
+def place_spans(text: str, spans: Sequence[LabelledSpan | QuotedSpan]) -> list[LabelledSpan]:
     """Spans in characters of the text. Those with a quoted text have to mark that text, in NFC.
 
     If they do not, their offsets are taken as UTF-16 units, as in a browser, or their end as that of the last
@@ -403,7 +403,7 @@ def placed(text: str, spans: Sequence[LabelledSpan | QuotedSpan]) -> list[Labell
             raise ValueError(
                 Message(
                     "has {label} at [{start}, {end}), where the text has {there}, not {quoted}",
-                    label=name, start=start, end=end, there=_shown(text[start:end]), quoted=_shown(quoted),
+                    label=name, start=start, end=end, there=_display(text[start:end]), quoted=_display(quoted),
                 )
             )  # fmt: skip
         result.append(LabelledSpan(*alike[0], name))
@@ -433,10 +433,10 @@ def _objects(value: Any) -> Any:
     if not isinstance(value, dict) or not value or not all(isinstance(column, list) for column in value.values()):
         return [value] if isinstance(value, dict) else value
     if len({len(column) for column in value.values()}) > 1:
-        raise ValueError(Message("is {cell}, whose lists differ in length", cell=_shown(value)))
+        raise ValueError(Message("is {cell}, whose lists differ in length", cell=_display(value)))
     return [dict(zip(value, values, strict=True)) for values in zip(*value.values(), strict=True)]
 
 
-def _shown(cell: object) -> str:
+def _display(cell: object) -> str:
     shown = repr(cell)
     return shown if len(shown) <= 60 else f"{shown[:57]}..."

@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import lru_cache
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.messages import Message, joined, reason
+from korbert.messages import Message, join_messages, reason
 from korbert.names import BLANK, did_you_mean, nfc, same_name
 from korbert.records import Cells, is_empty
 from korbert.system import JsonObject
@@ -35,7 +35,7 @@ def choose_columns(
             raise SettingsError(
                 "{name!r} cannot be named for this kind of task, which has {known}", name=name, known=known
             )
-        chosen[name] = tuple(_found(column, name, present, file) for column in as_columns(columns))
+        chosen[name] = tuple(_find_column(column, name, present, file) for column in as_columns(columns))
     taken = {column for columns in chosen.values() for column in columns}
     free = [column for column in present if column not in taken]
     for role in roles:
@@ -178,7 +178,7 @@ def _plain(name: str) -> str:
     return re.sub(r"[\s_-]+", "_", nfc(name).strip(BLANK)).casefold()
 
 
-def _found(column: str, role: str, present: Sequence[str], file: str) -> str:
+def _find_column(column: str, role: str, present: Sequence[str], file: str) -> str:
     """The column of that name, which may be spelled in another normal form (macOS writes NFD)."""
     alike = [name for name in present if same_name(name, column)]
     if len(alike) == 1:
@@ -208,7 +208,7 @@ def columns_summary(columns: Mapping[str, Sequence[str]]) -> Message:
         Message("{role} from {columns}", role=role, columns=", ".join(map(repr, names)))
         for role, names in columns.items()
     ]
-    return joined(roles, ", ")
+    return join_messages(roles, ", ")
 
 
 def column_names(columns: Sequence[str]) -> str:

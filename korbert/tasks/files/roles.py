@@ -42,7 +42,7 @@ class Role:
     settle: Callable[[Sequence[Any]], Sequence[Any]] | None = None
 
 
-def renamed(role: Role, names: Mapping[str, str], *, strict: bool = False) -> Role:
+def rename_labels(role: Role, names: Mapping[str, str], *, strict: bool = False) -> Role:
     """A role of labels that are called something else in the file. names: label in the file -> its name.
 
     strict: refuse labels without a name, and ignore the case of the others; by default labels without one stay. Where a
@@ -74,7 +74,7 @@ def _place_spans(row: JsonObject) -> Message | None:
     spans = row.get("spans")
     if text is None or spans is None:
         return None
-    row["spans"] = cells.placed(text, spans)
+    row["spans"] = cells.place_spans(text, spans)
     counted = max((span.end for span in spans if isinstance(span, cells.LabelledSpan)), default=0)
     if not any(char > "\uffff" for char in text[:counted]):
         return None
@@ -132,8 +132,8 @@ ROLES: Mapping[str, Role] = {
         _role("starts", "answer_start answer_starts 정답_시작", cells.starts, required=False, complete=_place_answers),
         _role("impossible", "is_impossible", cells.truth, required=False),
         _role("choices", "choices options endings 선택지 보기", cells.choices, series=_CHOICES),
-        _role("slots", "slots 슬롯", partial(cells.named, cells.slot)),
-        _role("descriptions", "descriptions 슬롯_설명", partial(cells.named, cells.text), required=False),
+        _role("slots", "slots 슬롯", partial(cells.parse_named, cells.slot)),
+        _role("descriptions", "descriptions 슬롯_설명", partial(cells.parse_named, cells.text), required=False),
         _role("tokens", "tokens words word characters 토큰 어절", cells.words, settle=cells.sentences),
         _role("tags", "tags tag ner_tags pos_tags upos labels 태그 개체명", cells.tags, settle=cells.bio_tags),
         _role("spans", "spans entities ne 개체", cells.spans, alike=_LISTS, complete=_place_spans),

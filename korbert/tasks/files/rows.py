@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from korbert.errors import CorpusError
-from korbert.messages import Message, joined, reason
+from korbert.messages import Message, join_messages, reason
 from korbert.records import Cells, Fault, Form, Table, is_empty, open_table, tables_of
 from korbert.tasks.files import cells
 from korbert.tasks.files.columns import Given, as_columns, choose_columns, columns_summary, flag_columns
@@ -93,7 +93,7 @@ class TaskRows:
         """Summary lines: the files, what was dropped with the first places, and notes."""
         lines = [source.summary() for source in self.sources]
         for why, dropped in self.dropped.items():
-            places = joined([*dropped.first, *(["..."] if dropped.count > _PLACES_SHOWN else [])])
+            places = join_messages([*dropped.first, *(["..."] if dropped.count > _PLACES_SHOWN else [])])
             lines.append(
                 Message("dropped {count:,} as {reason}: {places}", count=dropped.count, reason=why, places=places)
             )
@@ -135,7 +135,9 @@ def read_rows(
         known = {role: names for role, names in (trained or {}).items() if role in own and free.issuperset(names)}
         _read_table(result, table, str(path), roles, {**known, **asked})
     if not result.rows:
-        raise CorpusError("no row can be used: {said}", said=joined(result.summary()) or Message("no file given"))
+        raise CorpusError(
+            "no row can be used: {said}", said=join_messages(result.summary()) or Message("no file given")
+        )
     for role in roles:
         if role.unique:
             _settle_repeated(result, role.name, is_given=role.name in asked)
@@ -166,7 +168,7 @@ def _read_table(result: TaskRows, table: Table, file: str, roles: Sequence[Role]
             try:
                 values = role.settle([row.get(role.name) for row in rows])
             except ValueError as error:
-                shown = _shown(chosen[role.name])
+                shown = _display(chosen[role.name])
                 raise CorpusError("{file}: {shown}: {error}", file=file, shown=shown, error=reason(error)) from error
             for row, value in zip(rows, values, strict=True):
                 row[role.name] = value
@@ -197,12 +199,12 @@ class _Reading:
             filled = [cell for cell in own if not is_empty(cell)]
             if not filled:
                 if role.required and role.empty is None:
-                    return Fault(f"no_{role.name}", Message("{columns} is empty", columns=_shown(columns)))
+                    return Fault(f"no_{role.name}", Message("{columns} is empty", columns=_display(columns)))
                 row[role.name] = role.empty() if role.empty and role.required else None
                 continue
             try:
                 if role.name in self._flags:
-                    row[role.name] = cells.flagged(columns, own)
+                    row[role.name] = cells.flagged_names(columns, own)
                 elif len(columns) == 1:
                     row[role.name] = role.value(own[0])
                 elif role.flags:  # columns label1, label2 may have names, and some none
@@ -210,7 +212,7 @@ class _Reading:
                 else:
                     row[role.name] = role.value(own)
             except ValueError as error:
-                fault = Message("{columns} {fault}", columns=_shown(columns), fault=reason(error))
+                fault = Message("{columns} {fault}", columns=_display(columns), fault=reason(error))
                 if isinstance(error, cells.Unclear):
                     raise cells.Unclear(fault) from error
                 return Fault(f"bad_{role.name}", fault)
@@ -223,7 +225,7 @@ class _Reading:
         return row
 
 
-def _shown(columns: Iterable[str]) -> str:
+def _display(columns: Iterable[str]) -> str:
     return " ".join(map(repr, columns))
 
 
@@ -268,6 +270,6 @@ def refuse_unseen_labels(rows: TaskRows, known: Iterable[str]) -> None:
             shown.append(Message("and {count} more", count=len(unseen) - _LABELS_SHOWN))
         raise CorpusError(
             "labels not seen in training: {shown}: known are {known}: correct them or train again",
-            shown=joined(shown),
+            shown=join_messages(shown),
             known=", ".join(sorted(names)[:20]),
         )

@@ -63,7 +63,7 @@ def freeze(model: nn.Module, layers: int) -> None:
             parameter.requires_grad_(False)
 
 
-def decayed(model: nn.Module, factor: float) -> dict[str, float]:
+def layerwise_factors(model: nn.Module, factor: float) -> dict[str, float]:
     """The rate factors of layer-wise decay, by parameter: each layer has `factor` times the rate of the layer above it.
 
     The embeddings count as the layer below the lowest; the last layer and the head have the full rate (Clark et al.

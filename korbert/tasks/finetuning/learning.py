@@ -11,7 +11,7 @@ from korbert.errors import SettingsError
 from korbert.modeling import Encoder
 from korbert.system import broadcast
 from korbert.tasks.finetuning.best_epoch import Best, keep_best, load_best, read_best
-from korbert.tasks.finetuning.layerwise import decayed, freeze
+from korbert.tasks.finetuning.layerwise import freeze, layerwise_factors
 from korbert.tasks.finetuning.learning_settings import LearningSettings, Way
 from korbert.tasks.finetuning.seen import only_seen_embeddings
 from korbert.training import (
@@ -60,7 +60,7 @@ def finetune(
         model.encoder.token_weight.requires_grad_(False)  # type: ignore[union-attr]
     if settings.frozen_layers:
         freeze(model, settings.frozen_layers)
-    rate_factors = decayed(model, settings.layer_decay) if settings.layer_decay < 1 else {}
+    rate_factors = layerwise_factors(model, settings.layer_decay) if settings.layer_decay < 1 else {}
     optimizer = OptimizerSettings(
         learning_rate=way.learning_rate, weight_decay=settings.weight_decay, warmup_share=settings.warmup_share
     )

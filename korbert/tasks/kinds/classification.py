@@ -119,7 +119,7 @@ class Classification(Kind, frozen=True):
         learned = {"labels": labels, "several": several, "pair": pair, "weights": weights, "uncounted": uncounted}
         return cls.of_settings(settings, usual, **learned)
 
-    def about(self) -> Message:
+    def description(self) -> Message:
         names = ", ".join(self.labels[:10]) + (", .." if len(self.labels) > 10 else "")
         values = {"number": len(self.labels), "names": names}
         if self.several and self.pair:

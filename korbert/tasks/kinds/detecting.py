@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from korbert.errors import CorpusError
-from korbert.messages import Message, argument, joined, reason
+from korbert.messages import Message, argument, join_messages, reason
 from korbert.names import BLANK, nfc
 from korbert.records import Fault, Form, Table, is_empty, open_table, value_in
 from korbert.tasks.files import ROLES, choose_columns, column_names, columns_of, columns_summary, flag_columns, score
@@ -79,7 +79,7 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
             option_several=argument("several"),
             option_label=argument("label"),
         )
-    unfit = joined(_unfit(table))
+    unfit = join_messages(_unfit(table))
     if (query := has("question")) and (passage := has("context")) and not unfit:
         pairs = {"text": (query,), "pair": (passage,)}
         found = Message(

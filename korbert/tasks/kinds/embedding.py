@@ -33,17 +33,17 @@ from torch.nn import functional
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, EmbeddingModel, EncoderConfig, Pooling
-from korbert.system import connected, package
+from korbert.system import current_world, package
 from korbert.tasks import retrieval
 from korbert.tasks.embedding import contrastive_loss, distillation_loss, in_chunks, ranking_loss
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows
 from korbert.tasks.kinds.kind import Baseline, Kind, Morphemes, Prepared, TaskPrediction, score_named
 from korbert.tasks.kinds.sections import EmbeddingSection
 from korbert.tasks.kinds.texts import Groups
-from korbert.tasks.kinds.vector_scores import ALL_SCORES, BY_RETRIEVAL, BY_SIMILARITY, VectorScores, needed
+from korbert.tasks.kinds.vector_scores import ALL_SCORES, BY_RETRIEVAL, BY_SIMILARITY, VectorScores, require_value
 from korbert.tasks.metrics.statistics import RunArray, Score, repeated
 from korbert.tasks.passages import Passage, encode_passages
-from korbert.tasks.retrieval import fused, weight_among
+from korbert.tasks.retrieval import fuse_scores, weight_among
 from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer
 from korbert.training import Batch, Scoring, model_inputs, outputs
@@ -146,7 +146,7 @@ class Embedding(Kind, frozen=True):
                 )
         if learns == "texts" and not settings.dropout:
             raise SettingsError("dropout 0: two vectors of a text do not differ then: take some, 0.1 is usual")
-        if min(settings.batch_size) < (least := 2 * connected().size):
+        if min(settings.batch_size) < (least := 2 * current_world().size):
             raise SettingsError(
                 "batch_size {batch_size}: rows are compared with others of their batch: take {least} at least",
                 batch_size=min(settings.batch_size),
@@ -166,14 +166,14 @@ class Embedding(Kind, frozen=True):
         able = (scores for scores in ALL_SCORES if any(row.get(scores.role) is not None for row in rows))
         scores = next(able, BY_SIMILARITY)
         if scores is BY_RETRIEVAL:
-            package("sklearn", "a model that finds texts")  # `completed` compares with words
+            package("sklearn", "a model that finds texts")  # `complete_task` compares with words
         return self if self.metrics[0] in scores.metrics else self.model_copy(update={"metrics": tuple(scores.metrics)})
 
     @property
     def _scores(self) -> VectorScores:
         return next((scores for scores in ALL_SCORES if self.metrics[0] in scores.metrics), BY_SIMILARITY)
 
-    def about(self) -> Message:
+    def description(self) -> Message:
         return Message("vectors of texts, from {source}", source=_ABOUT[self.learns])
 
     def texts(self, row: TaskRow) -> list[str]:
@@ -189,9 +189,9 @@ class Embedding(Kind, frozen=True):
         if self.learns == "scores":
             self.target(row)
         elif self.learns == "vectors":
-            needed(row, "vector")
+            require_value(row, "vector")
         elif self.learns != "texts":
-            needed(row, "pair")
+            require_value(row, "pair")
         if self.learns == "labels" and row.get("label") not in (*self.near, *self.far):
             raise ValueError(Message("label {label!r} is neither near nor far", label=row.get("label")))
 
@@ -306,7 +306,7 @@ class Embedding(Kind, frozen=True):
             "a row has one text: give pairs, whose cosine is predicted; korbert.load(..).embed gives vectors"
         )
 
-    def completed(
+    def complete_task(
         self, model: nn.Module, valid: Prepared, read_morphemes: Callable[[], Morphemes], **how: Unpack[Scoring]
     ) -> Self:
         """Chooses cosine_weight by the mean reciprocal rank, if the task is validated by retrieval: the smallest weight
@@ -316,14 +316,14 @@ class Embedding(Kind, frozen=True):
         if self._scores is not BY_RETRIEVAL:
             return self
         queries, others = _vectors(model, valid, **how)
-        searched, passages = BY_RETRIEVAL.searched(valid.rows, others)
+        searched, passages = BY_RETRIEVAL.run_search(valid.rows, others)
         forms = read_morphemes()
         words = searched.by_words(forms)
         terms = _TERMS_PER_MORPHEME * float(np.mean([len(forms[text]) for text in searched.passages]))
 
         def mean_reciprocal_rank(weight: float) -> float:
             here = weight_among(terms, weight)
-            ranks = searched.ranks(lambda part: fused(words(part), queries[part] @ passages.T, here))
+            ranks = searched.ranks(lambda part: fuse_scores(words(part), queries[part] @ passages.T, here))
             return retrieval.METRICS["mrr"](ranks)
 
         of_words = mean_reciprocal_rank(0.0)

@@ -117,7 +117,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         return self
 
     @abstractmethod
-    def about(self) -> Message:
+    def description(self) -> Message:
         """What is predicted, in a few words."""
 
     @property
@@ -202,7 +202,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         """The prompt before texts of that side of a search; empty if there is none."""
         return ""
 
-    def completed(
+    def complete_task(
         self, model: nn.Module, valid: Prepared, read_morphemes: Callable[[], Morphemes], **how: Unpack[Scoring]
     ) -> Self:
         """The task with what only the trained model tells, from the validation rows. Called once, in all processes."""

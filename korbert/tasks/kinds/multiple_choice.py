@@ -69,7 +69,7 @@ class MultipleChoice(Kind, frozen=True):
                 )
         return cls.of_settings(settings, ("accuracy",), most=most)
 
-    def about(self) -> Message:
+    def description(self) -> Message:
         return Message("one of up to {most} choices", most=self.most)
 
     def texts(self, row: TaskRow) -> list[str]:

@@ -16,7 +16,7 @@ from korbert.system import JsonObject
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows
 from korbert.tasks.kinds.kind import Baseline, Kind, Morphemes, Prepared, TaskPrediction, score_named
 from korbert.tasks.kinds.sections import QuestionAnsweringSection
-from korbert.tasks.metrics.misses import explained
+from korbert.tasks.metrics.misses import explain_misses
 from korbert.tasks.metrics.question_answering import KLUE_MRC, KORQUAD, answer_scores, best_threshold
 from korbert.tasks.metrics.statistics import RunArray, Score
 from korbert.tasks.passages import Passage
@@ -88,7 +88,7 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
         threshold = _NOT_CHOSEN if unanswerable else 0.0
         return cls.of_settings(settings, metrics, unanswerable=unanswerable, threshold=threshold)
 
-    def about(self) -> Message:
+    def description(self) -> Message:
         if self.unanswerable:
             return Message("answers to questions, cut out of texts, or none")
         return Message("answers to questions, cut out of texts")
@@ -214,7 +214,7 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
         windows = prepared.examples.windows  # type: ignore[attr-defined]
         cut = sum(len(question.ids) > self.max_query_pieces for question, _ in prepared.passages)
         contexts = [context for _, context in prepared.passages]
-        return {"windows": len(windows), "questions_cut": cut, **explained(prepared.rows, contexts, predictions)}
+        return {"windows": len(windows), "questions_cut": cut, **explain_misses(prepared.rows, contexts, predictions)}
 
     def score(self, metric: str) -> Score:
         column, half = score_named(_METRICS, metric)

@@ -61,7 +61,7 @@ class Regression(Kind, frozen=True):
         usual = ("pearson", "spearman", "mae")
         return cls.of_settings(settings, usual, mean=float(scores.mean()), deviation=float(scores.std()), pair=pair)
 
-    def about(self) -> Message:
+    def description(self) -> Message:
         if self.pair:
             return Message(
                 "a number (mean {mean:.3g} ± {deviation:.3g}) for two texts", mean=self.mean, deviation=self.deviation

@@ -28,7 +28,7 @@ from korbert.training import Batch, Scoring, outputs
 
 class Rerank(Kind, frozen=True):
     """The relevance of a passage to a query. found_weight: weight of the search score that is added to the relevance
-    (korbert.search.index.reranked); 0 in models trained before this setting existed.
+    (korbert.search.index.rerank_hits); 0 in models trained before this setting existed.
 
     Training rows have a query, its passage, and negatives, such as those of `korbert negatives`: the model learns to
     give the passage the highest score of these. The target is the passage, a prediction {"score": of the passage,
@@ -46,7 +46,7 @@ class Rerank(Kind, frozen=True):
     def from_training_rows(cls, rows: TaskRows, settings: RerankSection) -> Self:
         return cls.of_settings(settings, ("mrr", "recall@1"))
 
-    def about(self) -> Message:
+    def description(self) -> Message:
         return Message("relevance of a passage to a query")
 
     def texts(self, row: TaskRow) -> list[str]:

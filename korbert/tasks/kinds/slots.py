@@ -63,7 +63,7 @@ class Slots(WindowSettings, Kind, frozen=True):
         descriptions = {name: tuple(own for (other, own), _ in counts if other == name) for (name, _), _ in counts}
         return kind.model_copy(update={"descriptions": descriptions})
 
-    def about(self) -> Message:
+    def description(self) -> Message:
         names = ", ".join([*self.descriptions][:5])
         return Message(
             "values of {count} slot ({names})", "values of {count} slots ({names})",

@@ -131,7 +131,7 @@ class TokenClassification(Kind, frozen=True):
             words.append((start, end))
         return text, words
 
-    def about(self) -> Message:
+    def description(self) -> Message:
         if not (labels := self._span_labels):
             return Message(
                 "{count} label of words ({names})", "{count} labels of words ({names})",

@@ -16,7 +16,7 @@ from korbert.tasks.kinds.kind import Baseline, Morphemes, TaskPrediction
 from korbert.tasks.metrics import regression
 from korbert.tasks.metrics.statistics import RunArray
 from korbert.tasks.retrieval import Retrieval
-from korbert.vectors import unit
+from korbert.vectors import to_unit_length
 
 UnitVectors = NDArray[np.float32]
 Metrics = Mapping[str, Callable[[RunArray], float | None]]
@@ -25,7 +25,7 @@ Metrics = Mapping[str, Callable[[RunArray], float | None]]
 _SAID = {"pair": Message("second text"), "score": Message("score"), "vector": Message("vector")}
 
 
-def needed(row: TaskRow, role: Literal["pair", "score", "vector"]) -> Any:
+def require_value(row: TaskRow, role: Literal["pair", "score", "vector"]) -> Any:
     """The value of a role. ValueError for a row without one."""
     if row.get(role) is None:
         raise ValueError(Message("has no {role}, which this task needs", role=_SAID[role]))
@@ -77,8 +77,8 @@ class BySimilarity(VectorScores):
     role = "score"
 
     def target(self, row: TaskRow) -> float | str:
-        needed(row, "pair")
-        return float(needed(row, "score"))
+        require_value(row, "pair")
+        return float(require_value(row, "score"))
 
     def predictions(
         self, rows: Sequence[TaskRow], queries: UnitVectors, others: Sequence[UnitVectors]
@@ -104,12 +104,12 @@ class ByRetrieval(VectorScores):
     role = "pair"
 
     def target(self, row: TaskRow) -> float | str:
-        return str(needed(row, "pair"))
+        return str(require_value(row, "pair"))
 
     def group_texts(self, row: TaskRow) -> list[str]:
         return [row["pair"]]  # passages to find are not trained on
 
-    def searched(self, rows: Sequence[TaskRow], others: Sequence[UnitVectors]) -> tuple[Retrieval, UnitVectors]:
+    def run_search(self, rows: Sequence[TaskRow], others: Sequence[UnitVectors]) -> tuple[Retrieval, UnitVectors]:
         """The retrieval of the rows, and the vectors of its passages."""
         searched = Retrieval.of(rows)
         texts = chain.from_iterable((row["pair"], *(row.get("negatives") or ())) for row in rows)
@@ -119,7 +119,7 @@ class ByRetrieval(VectorScores):
     def predictions(
         self, rows: Sequence[TaskRow], queries: UnitVectors, others: Sequence[UnitVectors]
     ) -> list[TaskPrediction]:
-        searched, passages = self.searched(rows, others)
+        searched, passages = self.run_search(rows, others)
         ranks = searched.ranks(lambda part: queries[part] @ passages.T).tolist()
         return [
             {"cosine": float(query @ own[0]), "rank": rank}
@@ -144,7 +144,7 @@ class ByTeacher(VectorScores):
     compared = "vector"
 
     def target(self, row: TaskRow) -> float | str:
-        needed(row, "vector")
+        require_value(row, "vector")
         return 1.0
 
     def predictions(
@@ -157,7 +157,7 @@ class ByTeacher(VectorScores):
                 size=size,
                 shape=queries.shape[1],
             )
-        return list(np.einsum("nd,nd->n", unit(queries[:, :size]), unit(teacher)).tolist())
+        return list(np.einsum("nd,nd->n", to_unit_length(queries[:, :size]), to_unit_length(teacher)).tolist())
 
     def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         return np.array(predictions)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from korbert.errors import CorpusError
-from korbert.messages import joined
-from korbert.records import copied, open_text, read_value
+from korbert.messages import join_messages
+from korbert.records import open_text, read_value, temporary_copy
 from korbert.tasks.files import ROLES, TaskRows, read_rows
 
 
@@ -22,7 +22,7 @@ def read(path: str | Path) -> TaskRows:
     with _rereadable(Path(path)) as file:
         rows = read_rows(file, roles, form="json", columns={"id": "id"})
     for dropped in rows.dropped.values():
-        raise CorpusError("{first}: correct it: every question counts in the score", first=joined(dropped.first))
+        raise CorpusError("{first}: correct it: every question counts in the score", first=join_messages(dropped.first))
     return rows
 
 
@@ -43,5 +43,5 @@ def _rereadable(path: Path) -> Iterator[Path]:
     if not path.is_fifo():
         yield path
         return
-    with path.open("rb") as pipe, copied(pipe, str(path)) as copy:
+    with path.open("rb") as pipe, temporary_copy(pipe, str(path)) as copy:
         yield copy

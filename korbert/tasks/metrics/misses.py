@@ -20,7 +20,9 @@ _MISSES_SHOWN = 200
 _AROUND_CHARS = 60  # of context on each side of an answer
 
 
-def explained(rows: Sequence[TaskRow], contexts: Sequence[Passage], predictions: Sequence[JsonObject]) -> JsonObject:
+def explain_misses(
+    rows: Sequence[TaskRow], contexts: Sequence[Passage], predictions: Sequence[JsonObject]
+) -> JsonObject:
     """Causes of wrong answers, by KorQuAD's exact match, and the first 200 misses, in the order of the rows.
 
     contexts: of each row, as pieces. predictions: as in korbert.tasks.kinds.question_answering.

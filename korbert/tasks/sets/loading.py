@@ -16,7 +16,7 @@ from pathlib import Path
 
 from korbert.errors import CorpusError
 from korbert.messages import Message
-from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows, read_rows, renamed
+from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows, read_rows, rename_labels
 from korbert.tasks.sets.table import PARTS, Files, KnownSet, SplitName, known_set
 from korbert.tasks.splits import hash_bucket, subset
 
@@ -53,7 +53,7 @@ def load(name: str, data: Path) -> KnownParts:
     `read_rows` refuses. Unusable records are counted in `dropped` of their part, or in that of train if it was split.
     """
     known = known_set(name)
-    found = _found(known, data)
+    found = _find_files(known, data)
     files = found.files
     roles = [_role(role, names, files.labels) for role, names in files.columns.items()]
     rows = {
@@ -87,7 +87,7 @@ def files_at_hand(known: KnownSet, data: Path) -> dict[SplitName, tuple[Path, ..
 
     CorpusError if there is no such folder, or too little in it for `load`.
     """
-    return dict(_found(known, data).there)
+    return dict(_find_files(known, data).there)
 
 
 def part_of(row: TaskRow) -> SplitName:
@@ -129,10 +129,10 @@ def _role(name: str, columns: str | list[str], labels: Mapping[str, str]) -> Rol
     role = ROLES[name]
     if name == "text" and not isinstance(columns, str):
         return replace(role, value=lambda cells: " ".join(role.value(cell).strip() for cell in cells))
-    return renamed(role, labels, strict=True) if name == "label" else role
+    return rename_labels(role, labels, strict=True) if name == "label" else role
 
 
-def _found(known: KnownSet, data: Path) -> _Found:
+def _find_files(known: KnownSet, data: Path) -> _Found:
     """The existing files of a set: prefers a training part, then the most files, then the first candidate.
 
     CorpusError if they are too few for `load`.

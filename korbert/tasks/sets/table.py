@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from korbert.errors import SettingsError
-from korbert.messages import Message, joined
+from korbert.messages import Message, join_messages
 from korbert.names import did_you_mean
 from korbert.records import Form
 from korbert.system import JsonObject
@@ -45,7 +45,7 @@ class KnownSet:
     uncounted: str = ""
 
 
-def _known(name: str, table: JsonObject) -> KnownSet:
+def _build_set(name: str, table: JsonObject) -> KnownSet:
     files = []
     for entry in table.pop("files"):
         parts = {part: tuple(entry.pop(part)) for part in PARTS if part in entry}
@@ -54,7 +54,7 @@ def _known(name: str, table: JsonObject) -> KnownSet:
 
 
 SETS: Mapping[str, KnownSet] = {
-    name: _known(name, table)
+    name: _build_set(name, table)
     for name, table in tomllib.loads(
         Path(__file__).parent.with_name("datasets.toml").read_text(encoding="utf-8")
     ).items()
@@ -79,7 +79,7 @@ def listing() -> list[dict[str, str]]:
         {
             "name": known.name,
             "kind": known.kind,
-            "about": joined([known.title, Message(known.about)], ": "),
+            "about": join_messages([known.title, Message(known.about)], ": "),
             "rows": " / ".join(f"{known.size[part]:,}" if part in known.size else "-" for part in PARTS),
             "metric": known.metrics[0],
             "best": known.best or "-",

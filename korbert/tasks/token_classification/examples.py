@@ -82,7 +82,7 @@ class TaggedExamples(Examples):
 
         lengths: as in Examples.batch. targets_per_row: (), over all examples, for tagging_loss.
         """
-        batch = self.padded(rows, {"input_ids": self.pad_id, "boundaries": 0, "labels": IGNORED})
+        batch = self.pad_rows(rows, {"input_ids": self.pad_id, "boundaries": 0, "labels": IGNORED})
         return {**batch, "targets_per_row": torch.tensor(self.targets_per_row)}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from korbert.messages import Message, joined
+from korbert.messages import Message, join_messages
 from korbert.pipelines.artifacts import Artifact, ShownFigure, batches, formatting, label
 from korbert.pipelines.reports.drawing import Example, Folded, Section, Story, Use, length_table
 
@@ -95,7 +95,7 @@ def failure_elements(artifact: Artifact) -> Iterator[Folded]:
                 samples.setdefault(row["reason"], []).append(example)
     for reason, number in totals.most_common():
         yield Folded(
-            joined(
+            join_messages(
                 [label(reason), Message("{number:,}, {shown} shown", number=number, shown=len(samples[reason]))], " · "
             ),
             samples[reason],

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from korbert.messages import Message, joined
+from korbert.messages import Message, join_messages
 from korbert.pipelines.artifacts import Artifact, ShownFigure, batches, formatting, label, num_rows
 from korbert.pipelines.reports.drawing import (
     Element,
@@ -101,7 +101,9 @@ def story(artifact: Artifact) -> Story:
         most_common = Message("Most common drop reason: {reason}.", reason=label(next(iter(reasons))))
     return Story(
         title=Message("{share} of documents kept", share=_kept_share(counts["documents"], counts["dropped"])),
-        lede=joined([Message("{count:,} document read.", "{count:,} documents read.", count=read), most_common], " "),
+        lede=join_messages(
+            [Message("{count:,} document read.", "{count:,} documents read.", count=read), most_common], " "
+        ),
         sections=(
             Section(Message("Dropped documents"), list(drop_elements(_by_name(counts, "kept"), drops, reasons))),
             Section(Message("Frequent lines"), list(frequent_lines(artifact))),
@@ -208,7 +210,7 @@ def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:
                 (Message("kept instead"), originals.get(row["detail"], "")),
             ]
             entries.append(Example(row["id"], text, [fact for fact in facts if fact[1]]))
-        title = joined([label(reason), Message("{shown} shown", shown=len(entries))], " · ")
+        title = join_messages([label(reason), Message("{shown} shown", shown=len(entries))], " · ")
         elements.append(Folded(title, entries))
     return elements
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from korbert.messages import Message, joined
+from korbert.messages import Message, join_messages
 from korbert.pipelines.artifacts import OBJECTIVES, Artifact, ShownFigure, formatting, label, text
 from korbert.pipelines.experiments.compare_pretraining import TrainingLog
 from korbert.pipelines.reports.drawing import Element, Gapped, Section, Series, Story, Use, curves
@@ -122,7 +122,7 @@ def lede(scores: JsonObject, log: TrainingLog, init: str | None) -> Message:
         sentences.append(
             Message("The device waited {share} of the time for rows.", share=formatting.percent(log.waiting))
         )
-    return joined(sentences, " ")
+    return join_messages(sentences, " ")
 
 
 def gapped_samples(lines: Iterable[JsonObject]) -> Iterator[Gapped]:
@@ -175,7 +175,7 @@ def heldout_elements(log: TrainingLog, unigram: float) -> Iterator[Element]:
         y=Message("accuracy"),
         percent=True,
         floor=0,
-        note=joined(
+        note=join_messages(
             [
                 Message(_COUNTED[name].template, objective=OBJECTIVES[name], number=number)
                 for name, number in counts.items()

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
-from korbert.messages import Message, joined
+from korbert.messages import Message, join_messages
 from korbert.pipelines.artifacts import PAGE, Artifact, ShownFigure, drawing, formatting, label
 from korbert.pipelines.reports.drawing import Code, Section, Story, TableElement, write
 from korbert.pipelines.stages.table import stage_named
@@ -71,7 +71,7 @@ def render(folder: Path) -> Path:
         )
 
 
-def shown(folder: Path) -> str:
+def displayed_path(folder: Path) -> str:
     """The folder for display: a relative path as given, else its last three parts, artifacts/RECIPE/STAGE."""
     return "/".join(folder.parts[-3:]) if folder.is_absolute() else folder.as_posix()
 
@@ -86,7 +86,7 @@ def usage(artifacts: Mapping[str, Path]) -> Section:
     for stage, folder in artifacts.items():
         if hasattr(page_of(stage), "use"):
             use = page_of(stage).use(folder)
-            path = f"{shown(folder)}/{use.folder}"
+            path = f"{displayed_path(folder)}/{use.folder}"
             if use.command:
                 commands.append(use.command.replace("{}", shlex.quote(path)))
             python = use.python.replace("{}", json.dumps(path, ensure_ascii=False))
@@ -122,12 +122,12 @@ def origins(artifact: Artifact) -> list[TableElement]:
             files.append((role, str(file["name"]), formatting.megabytes(file["size"]), str(digest)[:_DIGEST_CHARS]))
     entry = stage_named(artifact.stage)
     names = entry.count_labels if entry else {}
-    counts = [(names.get(key) or label(key), text) for key, text in _flat(record["counts"])]
-    numerics = [(label(key), text) for key, text in _flat(record["numerics"])]
+    counts = [(names.get(key) or label(key), text) for key, text in _flatten(record["counts"])]
+    numerics = [(label(key), text) for key, text in _flatten(record["numerics"])]
     tables = (
         TableElement(Message("Counts"), ("", ""), counts, "lr"),
         TableElement(
-            Message("Settings"), (Message("setting"), Message("value")), list(_flat(record["settings"])), "nk"
+            Message("Settings"), (Message("setting"), Message("value")), list(_flatten(record["settings"])), "nk"
         ),
         TableElement(Message("Input artifacts"), (Message("stage"), Message("digest")), artifacts, "nn"),
         TableElement(
@@ -137,21 +137,24 @@ def origins(artifact: Artifact) -> list[TableElement]:
             "nkrn",
         ),
         TableElement(
-            Message("Library versions"), (Message("library"), Message("version")), list(_flat(record["versions"])), "nn"
+            Message("Library versions"),
+            (Message("library"), Message("version")),
+            list(_flatten(record["versions"])),
+            "nn",
         ),
         TableElement(Message("Numerical environment"), ("", ""), numerics, "nn"),
     )
     return [table for table in tables if table.rows]
 
 
-def _flat(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+def _flatten(value: object, name: str = "") -> Iterator[tuple[str, str]]:
     """Nested values by their dotted names, in the order of the record; lists of plain values on one line."""
     if isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value):
         value = {f"[{index}]": inner for index, inner in enumerate(value)}
     if isinstance(value, dict) and (value or not name):
         for key, inner in value.items():
-            yield from _flat(inner, f"{name}.{key}".lstrip(".").replace(".[", "["))
+            yield from _flatten(inner, f"{name}.{key}".lstrip(".").replace(".[", "["))
     elif isinstance(value, dict | list):
-        yield name, joined(map(formatting.value, value), ", ") or Message("none")
+        yield name, join_messages(map(formatting.value, value), ", ") or Message("none")
     else:
         yield name, formatting.value(value)

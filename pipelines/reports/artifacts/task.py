@@ -5,14 +5,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from korbert.messages import Message, joined
+from korbert.messages import Message, join_messages
 from korbert.pipelines.artifacts import (
     Artifact,
     ShownFigure,
     formatting,
     in_percent,
     interval,
-    known,
+    is_defined,
     label,
     model_name,
     text,
@@ -84,9 +84,9 @@ def figures(artifact: Artifact) -> Sequence[ShownFigure]:
     notes: list[str] = [shown[0].note]
     if over_examples := example_interval(metric, main):
         notes.append(Message("95 % interval over examples: {interval}", interval=over_examples))
-    notes += (joined([label(other), text(other, mean(other, main))], " ") for other in more if main[other])
+    notes += (join_messages([label(other), text(other, mean(other, main))], " ") for other in more if main[other])
     notes.append(Message("{count:,} row", "{count:,} rows", count=scores["counts"].get(scores["scored_on"], 0)))
-    return ShownFigure(shown[0].value, joined([name, shown[0].label], ", "), joined(notes)), *shown[1:]
+    return ShownFigure(shown[0].value, join_messages([name, shown[0].label], ", "), join_messages(notes)), *shown[1:]
 
 
 def story(artifact: Artifact) -> Story:
@@ -98,7 +98,7 @@ def story(artifact: Artifact) -> Story:
         lines = list(artifact.lines("predictions.jsonl"))
         predictions = [line.pop("predictions")[main["name"]][0] for line in lines]  # of its first seed
         kind = kind_of_task(scores["task"], str(artifact.folder))
-        about = Message("{kind}: {about}.", kind=_KIND_NAMES.get(kind.name, kind.name), about=kind.about())
+        about = Message("{kind}: {about}.", kind=_KIND_NAMES.get(kind.name, kind.name), about=kind.description())
         by_kind += sections_of(ScoredRows(kind, lines, predictions), scores["details"])
         if by_kind and main["name"] in ("pretrained", "scratch"):
             source = Message("Predictions of the {model} model.", model=model_name(main["name"]))
@@ -108,8 +108,8 @@ def story(artifact: Artifact) -> Story:
                     seed=scores["rows"][0].get("seed"),
                     model=model_name(main["name"]),
                 )
-            by_kind[0] = by_kind[0]._replace(text=joined([by_kind[0].text, source], " "))
-    files = [(Message.from_json(line).changed(without_folders),) for line in scores["said"][1:]]
+            by_kind[0] = by_kind[0]._replace(text=join_messages([by_kind[0].text, source], " "))
+    files = [(Message.from_json(line).map_texts(without_folders),) for line in scores["said"][1:]]
     data = [TableElement(Message("Files and rows read"), ("",), files, "l")] if files else []
     return Story(
         title_of(artifact.stage.removeprefix(TASK), scores),
@@ -129,7 +129,7 @@ def title_of(task: str, scores: JsonObject) -> Message:
     metric = scores["metrics"][0]
     baseline = best_baseline(scores)
     compared = [pair for pair in scores["comparisons"] if baseline and pair["names"][1] == baseline["name"]]
-    if baseline is None or not compared or not known(compared[0]["difference"]):
+    if baseline is None or not compared or not is_defined(compared[0]["difference"]):
         return Message("Fine-tuned on {task}", task=task)
     difference = compared[0]["difference"]
     name = model_name(baseline["name"])
@@ -153,7 +153,7 @@ def lede_of(scores: JsonObject, about: str) -> Message:
     ]
     if "test" in counts:
         sizes.append(Message("{count:,} test row", "{count:,} test rows", count=counts["test"]))
-    sentences = [about, joined([joined(sizes, ", "), "."], "")]
+    sentences = [about, join_messages([join_messages(sizes, ", "), "."], "")]
     if scores["scored_on"] != "test":
         sentences.append(_OPTIMISTIC)
     if overlap := counts.get("test_in_train"):
@@ -165,7 +165,7 @@ def lede_of(scores: JsonObject, about: str) -> Message:
             )
         )
     sentences.append(Message(scores["note"]))  # the notes of bundled recipes are translated
-    return joined(sentences, " ")
+    return join_messages(sentences, " ")
 
 
 def score_elements(scores: JsonObject) -> Iterator[Element]:
@@ -204,7 +204,7 @@ def on_one_scale(
 
     scores: name, score and the ends of its interval.
     """
-    defined = [row for row in scores if all(map(known, row[1:]))]
+    defined = [row for row in scores if all(map(is_defined, row[1:]))]
     if not defined:
         return
     # Correlations may be negative. A scale has at least the width of one step.
@@ -214,7 +214,7 @@ def on_one_scale(
     rows = []
     for name, *numbers in defined:
         at, low, high = (min(1.0, max(0.0, (number - left) / (right - left))) for number in numbers)
-        words = joined([text(metric, numbers[0]), " (", interval(metric, numbers[1:], unit=False), ")"], "")
+        words = join_messages([text(metric, numbers[0]), " (", interval(metric, numbers[1:], unit=False), ")"], "")
         rows.append(ScoreInterval(model_name(name), at, low, high, words, _COLOURS.get(name, 4)))
     yield Intervals(title, rows, text(metric, left, -1), text(metric, right, -1), note=note)
 
@@ -255,7 +255,7 @@ def score_table(scores: JsonObject) -> TableElement:
                 rows=scores["counts"]["unseen"],
             )
         )
-    return TableElement(Message("All scores"), head, rows, "l" + "r" * (len(head) - 1), note=joined(notes, " "))
+    return TableElement(Message("All scores"), head, rows, "l" + "r" * (len(head) - 1), note=join_messages(notes, " "))
 
 
 def trial_tables(scores: JsonObject) -> Iterator[TableElement]:
@@ -266,7 +266,7 @@ def trial_tables(scores: JsonObject) -> Iterator[TableElement]:
             keys = [key for key in trials[0] if key != validation]
             tried = Message("Hyperparameters tried, {model}", model=model_name(model["name"]))
             yield TableElement(
-                joined([tried, str(len(trials))], " · "),
+                join_messages([tried, str(len(trials))], " · "),
                 (*map(label, keys), Message("validation")),
                 [
                     (*(f"{trial[key]:g}" for key in keys), text(scores["metrics"][0], trial[validation], 1))

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from korbert.messages import Message, joined
+from korbert.messages import Message, join_messages
 from korbert.pipelines.artifacts import (
     Artifact,
     baseline_name,
     figures,
     formatting,
     in_percent,
-    known,
+    is_defined,
     label,
     model_name,
 )
@@ -36,13 +36,13 @@ class TaskResult(NamedTuple):
 def mean(metric: str, model: JsonObject) -> float | None:
     """The mean over seeds of a model of scores.json; None if undefined."""
     value: float | None = (model[metric] or {}).get("mean")
-    return value if known(value) else None
+    return value if is_defined(value) else None
 
 
 def deviation(metric: str, model: JsonObject) -> str:
     """The standard deviation over seeds, in points for shares: ± 1.8; empty for one seed."""
     value: Any = (model[metric] or {}).get("deviation")
-    if not known(value):
+    if not is_defined(value):
         return ""
     return f"± {formatting.decimal(100 * value, 1) if in_percent(metric) else formatting.decimal(value, 3)}"
 
@@ -50,7 +50,7 @@ def deviation(metric: str, model: JsonObject) -> str:
 def example_interval(metric: str, model: JsonObject) -> str:
     """The 95 % interval over examples, of the first seed; empty if undefined."""
     ends = model.get("examples")
-    return figures.interval(metric, ends) if ends and all(map(known, ends)) else ""
+    return figures.interval(metric, ends) if ends and all(map(is_defined, ends)) else ""
 
 
 def sentences(scores: JsonObject) -> list[Message]:
@@ -95,17 +95,19 @@ def result_of(artifact: Artifact) -> TaskResult:
     baseline = best_baseline(scores)
     score = figures.text(metric, mean(metric, main))
     if spread := deviation(metric, main):
-        score = joined([score, spread, Message("({seeds} seeds)", seeds=main["seeds"])], " ")
+        score = join_messages([score, spread, Message("({seeds} seeds)", seeds=main["seeds"])], " ")
     best = ""
     if baseline is not None:
-        best = joined([figures.text(metric, mean(metric, baseline)), " (", baseline_name(baseline["name"]), ")"], "")
+        best = join_messages(
+            [figures.text(metric, mean(metric, baseline)), " (", baseline_name(baseline["name"]), ")"], ""
+        )
     on = scores["scored_on"]
     rows = formatting.count(scores["counts"].get(on, 0))
     if on != "test":
         rows = Message("{rows} (validation)", rows=rows)
     return TaskResult(
         dataset=artifact.record["settings"].get("set") or task,
-        scores={key: value for key, value in scores["rows"][0]["scores"].items() if known(value)},
+        scores={key: value for key, value in scores["rows"][0]["scores"].items() if is_defined(value)},
         on_test=on == "test",
         cells=(task, label(metric), score, example_interval(metric, main), best, rows),
     )
@@ -115,7 +117,7 @@ def table(results: Sequence[TaskResult]) -> TableElement:
     """The table of all results."""
     note = Message("Score: mean and standard deviation over seeds. Interval: over examples, first seed.")
     if not all(result.on_test for result in results):
-        note = joined([note, Message("Validation scores are optimistic: the same rows chose the epoch.")], " ")
+        note = join_messages([note, Message("Validation scores are optimistic: the same rows chose the epoch.")], " ")
     return TableElement(
         Message("Tasks"),
         (

@@ -19,8 +19,8 @@ from .elements import Use as Use
 from .examples import beginning as beginning
 from .examples import differing as differing
 from .examples import in_words as in_words
-from .examples import marked as marked
-from .page import filled as filled
+from .examples import split_at_spans as split_at_spans
+from .page import fill_template as fill_template
 from .page import is_page as is_page
 from .page import write as write
 from .pictures import Series as Series

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from korbert.messages import Message
-from korbert.pipelines.artifacts import batches, formatting, sampled, stream
+from korbert.pipelines.artifacts import batches, formatting, sample_parts, stream
 from korbert.pipelines.reports.drawing.elements import Bar, Bars, TableElement
 
 
@@ -19,7 +19,7 @@ def length_table(
     files: Parquet files or Arrow streams, of which a sample is read, as all lengths are held in memory. length: the
     function of pyarrow.compute that measures the column. unit: in plural.
     """
-    read, note = sampled(files)
+    read, note = sample_parts(files)
     rows = stream(read) if read and read[0].suffix == ".arrow" else batches(read, ["source", column])
     tables = [pa.table({"source": part.column("source"), "length": length(part.column(column))}) for part in rows]
     shown = []

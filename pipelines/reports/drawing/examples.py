@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from korbert.messages import Message, joined
+from korbert.messages import Message, join_messages
 from korbert.pipelines.artifacts import formatting
 from korbert.pipelines.reports.drawing.elements import Marked
 from korbert.tasks.files import TaskRow
@@ -56,7 +56,7 @@ def differing(row_scores: Mapping[str, np.ndarray]) -> Iterator[tuple[str, str, 
 
 def beginning(*texts: str) -> str:
     """The texts of an example, each truncated if long."""
-    return joined(map(_beginning, texts), "\n")
+    return join_messages(map(_beginning, texts), "\n")
 
 
 def _beginning(text: str) -> str:
@@ -65,7 +65,7 @@ def _beginning(text: str) -> str:
     return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]} …"
 
 
-def marked(text: str, spans: Mapping[str, Sequence[Sequence[Any]]], start: int = 0) -> Iterator[Marked]:
+def split_at_spans(text: str, spans: Mapping[str, Sequence[Sequence[Any]]], start: int = 0) -> Iterator[Marked]:
     """Splits a text where spans begin or end; each stretch comes with the names of the spans that cover it.
 
     spans: name -> half-open spans. start: offset of the first character of the text.

@@ -29,11 +29,11 @@ def write(path: Path, template: str, *, scratch: Path | None = None, **values: o
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     check_output(path, may_overwrite=is_page)
-    write_bytes_atomically(path, filled(template, **values).encode("utf-8", "backslashreplace"), scratch=scratch)
+    write_bytes_atomically(path, fill_template(template, **values).encode("utf-8", "backslashreplace"), scratch=scratch)
     return path
 
 
-def filled(template: str, **values: object) -> str:
+def fill_template(template: str, **values: object) -> str:
     """Fills a template and returns the text of the page, in the language of `lang`, by default that of the user.
 
     Control and invisible characters, bidi marks included, and lone surrogates are shown as escapes.
@@ -50,7 +50,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        finalize=_shown,
+        finalize=_display,
     )
     # Data must not become markup or HTML in Markdown, not even in table cells.
     spaced = {"\u00a0": " ", "\n": " "}
@@ -64,7 +64,7 @@ def _environment() -> jinja2.Environment:
 
 
 @jinja2.pass_context
-def _shown(context: Context, value: object) -> object:
+def _display(context: Context, value: object) -> object:
     """A value as the page shows it: messages in its language, control characters of other text as escapes."""
     if not isinstance(value, str) or isinstance(value, Markup):
         return value

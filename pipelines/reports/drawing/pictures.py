@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from korbert.messages import Message, in_language, joined
-from korbert.pipelines.artifacts import formatting, known
+from korbert.messages import Message, in_language, join_messages
+from korbert.pipelines.artifacts import formatting, is_defined
 from korbert.pipelines.reports.drawing.elements import Picture
 
 if find_spec("matplotlib") or TYPE_CHECKING:  # else pages say that their charts need it
@@ -50,7 +50,7 @@ class Series:
     @classmethod
     def through(cls, name: str, xs: Iterable[float], ys: Iterable[float | None]) -> "Series":
         """A series of the points whose y is known."""
-        points = [(x, y) for x, y in zip(xs, ys, strict=True) if y is not None and known(y)]
+        points = [(x, y) for x, y in zip(xs, ys, strict=True) if y is not None and is_defined(y)]
         return cls(name, [x for x, _ in points], [y for _, y in points])
 
 
@@ -113,7 +113,7 @@ def scatter(title: str, xs: np.ndarray, ys: np.ndarray, *, x: str, y: str, note:
 
     if len(shown) < len(xs):
         drawn = Message("{drawn:,} of {rows:,} rows are drawn.", drawn=len(shown), rows=len(xs))
-        note = joined([note, drawn], " ")
+        note = join_messages([note, drawn], " ")
     return Picture(title, _svg(title, draw, (x, y)), note=note)
 
 

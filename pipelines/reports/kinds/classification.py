@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from korbert.messages import Message, joined
+from korbert.messages import Message, join_messages
 from korbert.pipelines.artifacts import formatting
 from korbert.pipelines.reports.drawing import Element, Folded, MatrixElement, Section
 from korbert.pipelines.reports.kinds.common import ScoredRows, calibration, label_scores
@@ -60,7 +60,7 @@ def confusion_elements(
         number: str = formatting.count(len(errors))
         if len(errors) > _EXAMPLES:
             number = Message("{errors}, {shown} shown", errors=number, shown=_EXAMPLES)
-        yield Folded(joined([title, number], " · "), [scored.entry(index) for index in errors[:_EXAMPLES]])
+        yield Folded(join_messages([title, number], " · "), [scored.entry(index) for index in errors[:_EXAMPLES]])
 
 
 def multi_label_sections(scored: ScoredRows) -> Iterator[Section]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from korbert.messages import Message, joined
+from korbert.messages import Message, join_messages
 from korbert.pipelines.artifacts import formatting
 from korbert.pipelines.reports.drawing import (
     Bars,
@@ -124,10 +124,10 @@ def label_scores(labels: Sequence[str], totals: np.ndarray, unit: str, note: str
 def cause_bars(numbers: Mapping[str, int], causes: Causes) -> Iterator[Bars]:
     """Errors by cause, the most frequent first, with the meaning of each cause; nothing without errors."""
     if total := sum(numbers.values()):
-        meanings = joined(joined(causes[key], ": ") for key in numbers)
+        meanings = join_messages(join_messages(causes[key], ": ") for key in numbers)
         yield from ranked_bars(
             Message("Errors by cause"),
             [(causes[key][0], number) for key, number in numbers.items()],
             number_and_share(total),
-            note=joined([meanings, "."], ""),
+            note=join_messages([meanings, "."], ""),
         )

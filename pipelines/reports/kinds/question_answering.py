@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from korbert.messages import Message
 from korbert.pipelines.artifacts import formatting, label
-from korbert.pipelines.reports.drawing import Example, Folded, Marked, Section, TableElement, marked
+from korbert.pipelines.reports.drawing import Example, Folded, Marked, Section, TableElement, split_at_spans
 from korbert.pipelines.reports.kinds.common import Causes, ScoredRows, cause_bars
 from korbert.system import JsonObject
 
@@ -81,6 +81,6 @@ def passage_of(miss: JsonObject) -> Iterator[Marked]:
             yield " … ", ()
         elif start:
             yield "… ", ()
-        yield from marked(snippet["text"], {name: [span] for name, span in spans.items() if span}, start)
+        yield from split_at_spans(snippet["text"], {name: [span] for name, span in spans.items() if span}, start)
     if miss["snippets"]:
         yield " …", ()

@@ -6,7 +6,7 @@ from typing import Any
 
 from korbert.messages import Message
 from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.reports.drawing import Element, Example, Folded, Section, TableElement, marked
+from korbert.pipelines.reports.drawing import Element, Example, Folded, Section, TableElement, split_at_spans
 from korbert.pipelines.reports.kinds.common import Causes, ScoredRows, cause_bars, label_scores
 from korbert.system import JsonObject
 from korbert.tasks.token_classification import is_bio, spans_of_words
@@ -92,7 +92,7 @@ def error_entry(text: str, errors: Sequence[SpanError]) -> Example:
     first = min(start for of_side in spans.values() for start, *_ in of_side)
     start = max(0, first - _WINDOW_CHARS // 2) if len(text) > _WINDOW_CHARS else 0
     shown = text[start : start + _WINDOW_CHARS]
-    passage = list(marked(shown, spans, start))
+    passage = list(split_at_spans(shown, spans, start))
     if start:
         passage.insert(0, ("… ", ()))
     if start + len(shown) < len(text):

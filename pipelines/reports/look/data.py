@@ -19,7 +19,7 @@ from korbert.pipelines.inference.predicting import json_of
 from korbert.system import JsonObject
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tokenization import AnyTokenizer, Pieces
-from korbert.vectors import UNITS, Attention, TextParts, attribute, unit
+from korbert.vectors import UNITS, Attention, TextParts, attribute, to_unit_length
 from korbert.vectors.attention import attention
 
 _MOST_NEURONS = 1_200_000  # query and key values on a page, one byte each
@@ -40,7 +40,11 @@ def look_data(
     """
     model = loaded.network
     tokenizer = loaded.tokenizer
-    data: dict[str, Any] = {"model": about(loaded), "texts": [text] if pair is None else [text, pair], "missing": {}}
+    data: dict[str, Any] = {
+        "model": model_facts(loaded),
+        "texts": [text] if pair is None else [text, pair],
+        "missing": {},
+    }
     reading = loaded.kind if isinstance(loaded.kind, QuestionAnswering) and pair is not None else None
     seen = None
     try:
@@ -56,15 +60,21 @@ def look_data(
         data["special"] = seen.encoding.special_tokens_mask
         data["tags"] = seen.encoding.tags
         data["units"] = {
-            unit: {"groups": seen.groups(unit).tolist(), "labels": seen.labels(unit), "spans": seen.spans(unit)}
+            unit: {
+                "groups": seen.groups(unit).tolist(),
+                "labels": seen.labels(unit),
+                "spans": seen.spans(unit),
+            }
             for unit in UNITS
         }
-        data["weights"] = packed(np.rint(255 * np.sqrt(seen.weights)).astype(np.uint8))
+        data["weights"] = pack_bytes(np.rint(255 * np.sqrt(seen.weights)).astype(np.uint8))
         data["neurons"] = _neurons(seen, data["missing"])
     data["vectors"] = _layers(model, tokenizer, data["texts"])
     if "fill" in loaded.can and whole:
         data["guesses"] = [
-            None if one is None else {"own": _short(one.own), "best": [[name, _short(p)] for name, p in one.guesses]}
+            None
+            if one is None
+            else {"own": _round_short(one.own), "best": [[name, _round_short(p)] for name, p in one.guesses]}
             for one in loaded.expect(text, pair)
         ]
     # Attribution needs 50 passes, so that a page asks for it in a second request.
@@ -82,7 +92,7 @@ def look_data(
 
 def word_rows(found: Sequence[TextParts]) -> list[tuple[str, str, str, list[float]]]:
     """For each occurrence of a word: the text before it, it, the text after it, and its cosines with all of them."""
-    vectors = unit(np.concatenate([own.vectors for own in found]))
+    vectors = to_unit_length(np.concatenate([own.vectors for own in found]))
     cosines = iter(np.clip(vectors @ vectors.T, -1, 1).tolist())
     return [
         (
@@ -120,12 +130,12 @@ def stretches_of(text: str, encoded: Pieces) -> list[tuple[str, list[tuple[str, 
     return stretches
 
 
-def packed(array: NDArray[np.integer]) -> JsonObject:
+def pack_bytes(array: NDArray[np.integer]) -> JsonObject:
     """An array of bytes for the page: its shape, and its bytes compressed with zlib, in base64."""
     return {"shape": list(array.shape), "data": base64.b64encode(zlib.compress(array.tobytes(), 6)).decode()}
 
 
-def about(loaded: Model) -> JsonObject:
+def model_facts(loaded: Model) -> JsonObject:
     """Name, kind and sizes of the model. The name is the folder name, as a server does not show paths."""
     config = loaded.network.config
     path = Path(loaded.name)
@@ -146,14 +156,16 @@ def _neurons(seen: Attention, missing: dict[str, str]) -> JsonObject | None:
     if seen.queries.size + seen.keys.size > _MOST_NEURONS:
         missing["neurons"] = Message("Queries and keys are left out: with so many pieces, the page would be too large.")
         return None
-    return {"queries": _signed(seen.queries), "keys": _signed(seen.keys)}
+    return {"queries": _pack_signed(seen.queries), "keys": _pack_signed(seen.keys)}
 
 
-def _signed(array: NDArray[np.float32]) -> JsonObject:
+def _pack_signed(array: NDArray[np.float32]) -> JsonObject:
     """(A, B, ...) as signed bytes; scale: the largest absolute value of each [a, b], encoded as 127."""
     most = np.maximum(np.abs(array).max(axis=tuple(range(2, array.ndim)), keepdims=True), 1e-9)
     scale = most.reshape(array.shape[:2])
-    return packed(np.rint(127 * array / most).astype(np.int8)) | {"scale": [[_short(x) for x in row] for row in scale]}
+    return pack_bytes(np.rint(127 * array / most).astype(np.int8)) | {
+        "scale": [[_round_short(x) for x in row] for row in scale]
+    }
 
 
 def _layers(model: Any, tokenizer: AnyTokenizer, texts: Sequence[str]) -> JsonObject | None:
@@ -172,9 +184,9 @@ def _layers(model: Any, tokenizer: AnyTokenizer, texts: Sequence[str]) -> JsonOb
     vectors = np.stack(of_texts)  # (texts, L + 1, D)
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
     return {
-        "vectors": _signed(vectors),
-        "between_layers": [[[_short(x) for x in row] for row in one @ one.T] for one in unit],
-        "between_texts": [_short(x) for x in (unit[0] * unit[1]).sum(axis=-1)] if len(texts) > 1 else None,
+        "vectors": _pack_signed(vectors),
+        "between_layers": [[[_round_short(x) for x in row] for row in one @ one.T] for one in unit],
+        "between_texts": [_round_short(x) for x in (unit[0] * unit[1]).sum(axis=-1)] if len(texts) > 1 else None,
     }
 
 
@@ -197,21 +209,21 @@ def _label(model: ClassificationModel, tokenizer: AnyTokenizer, data: JsonObject
     return {
         "names": attribution.labels,
         "number": model.problem_type == "regression",
-        "probabilities": [_short(x) for x in attribution.probabilities],
-        "scores": [_short(x) for x in attribution.scores],
-        "masked": [_short(x) for x in attribution.masked],
-        "shares": [[_short(x) for x in row] for row in attribution.shares],
+        "probabilities": [_round_short(x) for x in attribution.probabilities],
+        "scores": [_round_short(x) for x in attribution.scores],
+        "masked": [_round_short(x) for x in attribution.masked],
+        "shares": [[_round_short(x) for x in row] for row in attribution.shares],
     }
 
 
 def _reading(loaded: Model, kind: QuestionAnswering, question: str, context: str | None) -> JsonObject:
-    (prepared,) = loaded.prepared([{"question": question, "context": context}])
+    (prepared,) = loaded.prepare_rows([{"question": question, "context": context}])
     (searched,) = kind.search(loaded.network, prepared, **loaded.scoring)
     return {
         "question": question,
         "context": context,
         "answers": [
-            {"text": one.answer, "score": _short(one.score), "start": one.start, "end": one.end}
+            {"text": one.answer, "score": _round_short(one.score), "start": one.start, "end": one.end}
             for one in kind.best_answers(searched)
         ],
     }
@@ -227,10 +239,10 @@ def _prediction(loaded: Model, text: str, pair: str | None) -> JsonObject | None
     if "fill" in loaded.can and "[MASK]" in text:
         return {"gaps": [list(map(vars, candidates)) for candidates in loaded.fill(text)]}
     if loaded.kind is not None and loaded.kind.operation == "embed" and pair is not None:
-        return {"cosine": _short(loaded.similarity(text, pair))}
+        return {"cosine": _round_short(loaded.similarity(text, pair))}
     return None
 
 
-def _short(number: SupportsFloat | None) -> float | None:
+def _round_short(number: SupportsFloat | None) -> float | None:
     """Rounds to four significant digits."""
     return None if number is None else float(f"{float(number):.4g}")

@@ -12,8 +12,8 @@ from importlib.resources import files
 
 from markupsafe import Markup
 
-from korbert.messages import Message, in_language, language, translated, translations
-from korbert.pipelines.reports.drawing import filled
+from korbert.messages import Message, in_language, language, translate, translations
+from korbert.pipelines.reports.drawing import fill_template
 
 # Files of templates/look/, in the order in which they run.
 _SCRIPTS = ("data", "attention", "strips", "matrix", "neurons", "guesses", "texts", "prediction", "page")
@@ -30,18 +30,18 @@ def page(data: Mapping[str, object] | None, browser: str | None = None) -> str:
     folder = files("korbert.pipelines.reports") / "templates" / "look"
     script = "\n".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return filled(
+    return fill_template(
         "look.html",
         lang=lang,
         _=lambda text: in_language(Message(text), lang),
-        words=_encoded(translations("page", lang)),
-        data=_encoded(translated(data, lang)),
+        words=_encode_json(translations("page", lang)),
+        data=_encode_json(translate(data, lang)),
         script=Markup(script),
         digest=Markup(digest),
     )
 
 
-def _encoded(value: object) -> Markup:
+def _encode_json(value: object) -> Markup:
     encoded = json.dumps(value, separators=(",", ":"))  # ASCII: surrogates are escaped
     for char in "<>&":
         encoded = encoded.replace(char, f"\\u{ord(char):04x}")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
-from korbert.messages import Message, argument, joined
+from korbert.messages import Message, argument, join_messages
 from korbert.pipelines.artifacts import formatting, label, text
 from korbert.pipelines.experiments.compare_pretraining import PretrainingRun, difference, open_runs, time_axis
 from korbert.pipelines.experiments.compare_tasks import PREDICTIONS, ComparedModel, TaskComparison, compare_tasks
@@ -42,7 +42,7 @@ class ShownComparison:
     sections: Callable[[], Sequence[Section]]
 
 
-def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[ShownComparison, JsonObject]:
+def compare_artifacts(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[ShownComparison, JsonObject]:
     """The comparison of artifacts of tasks, or of pretraining runs, and as JSON.
 
     models: of tasks, as in compare_tasks. Raises SettingsError for artifacts of both sorts, and for `models` of runs.
@@ -86,7 +86,7 @@ def write_page(path: Path, shown: ShownComparison) -> Path:
     folders = TableElement(Message("Folders"), (Message("name"), Message("folder")), paths, "nk")
     sections = [
         *shown.sections(),
-        Section(Message("Figures"), [*shown.tables, folders], joined(shown.sentences, "\n")),
+        Section(Message("Figures"), [*shown.tables, folders], join_messages(shown.sentences, "\n")),
     ]
     return write(path, "compare.html", shown=shown, sections=sections)
 
@@ -113,7 +113,7 @@ def of_runs(runs: Sequence[PretrainingRun]) -> ShownComparison:
     )
 
 
-def _known(value: float | None, show: Callable[[float], str]) -> str:
+def _known_value(value: float | None, show: Callable[[float], str]) -> str:
     return formatting.UNKNOWN if value is None else show(value)
 
 
@@ -124,9 +124,9 @@ def run_tables(runs: Sequence[PretrainingRun]) -> list[TableElement]:
     for run in runs:
         size = (
             run.name,
-            _known(run.parameters, formatting.compact),
-            _known(run.vocab_size, formatting.count),
-            _known(run.log.pieces_per_second, formatting.count),
+            _known_value(run.parameters, formatting.compact),
+            _known_value(run.vocab_size, formatting.count),
+            _known_value(run.log.pieces_per_second, formatting.count),
         )
         sizes.append((*size, Message("not finished") if run.parameters is None else Message("finished")))
         line = run.log.heldout[-1]
@@ -243,7 +243,7 @@ def example_elements(comparison: TaskComparison) -> Iterator[Element]:
             verdict = Message("{better} right more often than {worse}", better=better, worse=worse)
         share = Message("{differing:,} of {rows:,} rows", differing=len(order), rows=len(rows))
         yield Folded(
-            joined([verdict, share], " · "),
+            join_messages([verdict, share], " · "),
             [example(comparison, row, (sides[better], sides[worse])) for row in order[:_EXAMPLES]],
         )
 
@@ -254,5 +254,5 @@ def example(comparison: TaskComparison, number: int, sides: Sequence[ComparedMod
     facts: list[tuple[str, str]] = [(Message("true"), in_words(row, task.target(row)))]
     for side in sides:
         predicted = [in_words(row, of_seed[number]) or Message("(nothing)") for of_seed in side.predictions]
-        facts.append((side.name, joined(predicted, " · ")))
+        facts.append((side.name, join_messages(predicted, " · ")))
     return Example(str(row.get("id") or ""), " / ".join(task.texts(row)) or Message("(empty)"), facts)

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from korbert.messages import Message, joined
-from korbert.pipelines.artifacts import figures, known, label
+from korbert.messages import Message, join_messages
+from korbert.pipelines.artifacts import figures, is_defined, label
 from korbert.pipelines.experiments.evaluating import Evaluation
 from korbert.pipelines.reports.artifacts.task import on_one_scale
 from korbert.pipelines.reports.drawing import (
@@ -28,7 +28,7 @@ def write_page(path: Path, name: str, kind: Kind, found: Evaluation) -> Path:
     """Writes the page and returns its path. name: of the model. found: with the evaluations of the disturbed rows."""
     note = Message("Whiskers: 95 % bootstrap interval over rows.")
     if len(kind.noise) < len(NOISE):
-        note = joined(
+        note = join_messages(
             [note, Message("Other noise changes letters, and with them what is labelled: it is for classifiers.")], " "
         )
     return write(
@@ -58,7 +58,7 @@ def scores(found: Evaluation) -> Iterator[Element]:
         for metric, score in one.scores.items():
             ends = one.intervals[metric] or (score, score)
             cell = figures.text(metric, score)
-            if known(score):
+            if is_defined(score):
                 cell = Message("{score} ({interval})", score=cell, interval=figures.interval(metric, ends))
             cells.append(cell)
             if metric == first:
@@ -100,4 +100,4 @@ def changes(kind: Kind, found: Evaluation) -> Iterator[Folded]:
                 )
                 entries.append(example)
             share = Message("{differing:,} of {rows:,} rows", differing=len(order), rows=len(found.rows))
-            yield Folded(joined([label(noise), verdicts[better], share], " · "), entries)
+            yield Folded(join_messages([label(noise), verdicts[better], share], " · "), entries)

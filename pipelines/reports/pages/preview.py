@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from korbert.corpus.cleaning.preview import Preview, Shown, preview
-from korbert.messages import Message, in_language, joined
+from korbert.messages import Message, in_language, join_messages
 from korbert.pipelines import reports
 from korbert.pipelines.artifacts.figures import label
 from korbert.pipelines.reports.artifacts.clean import detail_of
@@ -74,7 +74,7 @@ def _cut(text: str, size: int) -> str:
 def _counts(sample: Preview) -> Iterator[tuple[str, int]]:
     """Yields (label, number of rows) for each outcome."""
     read = (Message("{number:,} of {source}", number=number, source=source) for source, number in sample.read.items())
-    yield Message("rows, sampled from {read}", read=joined(read, ", ")), len(sample.rows)
+    yield Message("rows, sampled from {read}", read=join_messages(read, ", ")), len(sample.rows)
     yield Message("kept"), sum(row.reason is None for row in sample.rows)
     yield Message("kept and changed"), sum(row.reason is None and row.changed for row in sample.rows)
     for reason, number in sample.reasons.most_common():

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 
-from korbert.messages import Message, in_language, joined
+from korbert.messages import Message, in_language, join_messages
 from korbert.pipelines.reports.artifacts.task import on_one_scale
 from korbert.pipelines.reports.drawing import Element, Example, Folded, Section, beginning, differing, write
 from korbert.search.evaluation import DEPTH, METRICS, SearchScores
@@ -75,7 +75,7 @@ def differences(
             entries.append(Example(", ".join(ids), beginning(query), facts, [(texts, ())]))
         verdict = Message("{better} better than {worse}", better=WAYS.get(better, better), worse=WAYS.get(worse, worse))
         queries = Message("{number:,} of {total:,} queries", number=len(order), total=len(pairs))
-        yield Folded(joined([verdict, queries], " · "), entries)
+        yield Folded(join_messages([verdict, queries], " · "), entries)
 
 
 def rank_in_words(rank: int | None) -> Message:

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from korbert.corpus.documents import sentence_spans
 from korbert.corpus.questions.making import Maker, paragraphs
-from korbert.corpus.questions.sentences import Sentence, stripped
+from korbert.corpus.questions.sentences import Sentence, strip_sentence
 
 TEXT = (
     "윤동주(尹東柱, 1917년 12월 30일 ~ )는 일제 강점기의 시인이다. 1938년에 연희전문학교에 입학하였다. "
@@ -76,14 +76,14 @@ def test_counts_cover_every_sentence(analyzer):
     ],
 )  # fmt: skip
 def test_brackets_are_removed_from_sentences(text, bare):
-    sentence = stripped(text, 0, len(text))
+    sentence = strip_sentence(text, 0, len(text))
     assert (sentence.text if sentence else None) == bare
     if sentence:
         assert "".join(text[offset] for offset in sentence.offsets) == bare
 
 
 def test_an_answer_with_a_bracket_has_no_span():
-    sentence = Sentence(*stripped("윤동주(시인) 기념관", 0, 11), morphs=[])
+    sentence = Sentence(*strip_sentence("윤동주(시인) 기념관", 0, 11), morphs=[])
     assert sentence.span(0, 3) == (0, 3)
     assert sentence.span(0, 7) is None
 

@@ -9,7 +9,7 @@ from korbert.modeling import DetectionModel, PretrainingModel, save_model
 from korbert.modeling.adapters.onnx_export import TEXTS
 from korbert.modeling.files.growing import copy_weights
 from korbert.tokenization import AnalyzerOptions
-from korbert.tokenization.extending import extended
+from korbert.tokenization.extending import extend_tokenizer
 
 
 def files_below(folder):
@@ -20,7 +20,7 @@ def files_below(folder):
 def test_a_model_with_added_words_is_exported(tiny_tokenizer, tmp_path, family):
     """It is grown, saved and exported, and compared by ids and scores of sentences that have the words, too."""
     source = saved(tmp_path / "source", PretrainingModel(small(tiny_tokenizer, family)), tiny_tokenizer)
-    tokenizer = extended(tiny_tokenizer, ["반갑", "인구", "강추", "삐까뻔쩍체"], AnalyzerOptions())
+    tokenizer = extend_tokenizer(tiny_tokenizer, ["반갑", "인구", "강추", "삐까뻔쩍체"], AnalyzerOptions())
     added = set(range(tiny_tokenizer.vocab_size, tokenizer.vocab_size))
     assert added & {id for text in TEXTS for id in tokenizer.encode(text).input_ids}
     model = PretrainingModel(small(tokenizer, family))

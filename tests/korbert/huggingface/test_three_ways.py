@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from korbert.modeling.models import QuestionAnsweringModel
 from korbert.tokenization import Analyzer, AnalyzerOptions
-from korbert.tokenization.extending import extended
+from korbert.tokenization.extending import extend_tokenizer
 from korbert.tokenization.pieces import CONTINUATION
 from tests.korbert.learned import FRAGMENTS, MARKS, learned
 
@@ -37,7 +37,7 @@ def ours(sample):
     """A tokenizer for each mark, with whole words and user words; and one with words that were added later."""
     analyzer = Analyzer(OPTIONS)
     tokenizers = learned(analyzer, sample, WORDS, ("대한민국인", "대한민국군", "코르버트", "<이메일>"))
-    tokenizers["extended"] = extended(tokenizers["eojeol"], ADDED, OPTIONS)
+    tokenizers["extended"] = extend_tokenizer(tokenizers["eojeol"], ADDED, OPTIONS)
     tokenizers["extended"].analyzer = analyzer
     return tokenizers
 

@@ -5,7 +5,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from korbert.modeling import EncoderConfig, PretrainingModel
-from korbert.modeling.counting import counted, flops_per_piece, parameters
+from korbert.modeling.counting import count_operations, flops_per_piece, parameters
 from korbert.pretraining import PretrainingLoss
 
 SHARED = {"num_hidden_layers": 4, "layer_groups": 2}
@@ -20,7 +20,7 @@ def test_counted_operations_equal_those_of_a_training_step(architecture, changes
     model = PretrainingModel(config).eval()
     state = torch.get_rng_state()
     assert sum(parameters(config).values()) == sum(weight.numel() for weight in model.parameters())
-    assert counted(config, 24)[1] > 10 * 16
+    assert count_operations(config, 24)[1] > 10 * 16
     assert torch.equal(torch.get_rng_state(), state)
     batch = {
         **{name: torch.zeros(36, dtype=torch.int64) for name in ("input_ids", "token_type_ids", "boundaries")},

@@ -56,8 +56,8 @@ def test_wanted_pieces_have_the_vectors_and_gradients_of_all(architecture, other
     ids, flags = torch.randint(5, 100, (rows.pieces,)), torch.zeros(rows.pieces, dtype=torch.int64)
     wanted = torch.tensor([54, 3, 0, 20])
     weights = torch.randn(4, 32)
-    every = encoder.flat(ids, rows, flags, flags)[wanted]
-    some = encoder.flat(ids, rows, flags, flags, vectors=encoder.embeddings.token(ids), wanted=wanted)
+    every = encoder.forward_flat(ids, rows, flags, flags)[wanted]
+    some = encoder.forward_flat(ids, rows, flags, flags, vectors=encoder.embeddings.token(ids), wanted=wanted)
     torch.testing.assert_close(some, every)
     names, parameters = zip(*encoder.named_parameters(), strict=True)
     slopes = [torch.autograd.grad((vectors * weights).sum(), parameters) for vectors in (some, every)]

@@ -8,7 +8,7 @@ from korbert.errors import ModelError
 from korbert.modeling import EncoderConfig, PretrainingModel, QuestionAnsweringModel, save_model
 from korbert.modeling.files.growing import copy_vectors, copy_weights, grow_vocabulary
 from korbert.tokenization import AnalyzerOptions, Tokenizer
-from korbert.tokenization.extending import extended
+from korbert.tokenization.extending import extend_tokenizer
 from tests.korbert.tiny import same_weights, tiny_config
 
 WORDS = ("삐까뻔쩍체", "갓생러")
@@ -48,7 +48,7 @@ def test_all_weights_are_taken(source, tiny_tokenizer):
 
 def test_new_words_start_as_the_mean_of_their_pieces(source, tiny_tokenizer):
     folder, base = source
-    tokenizer = extended(tiny_tokenizer, WORDS, AnalyzerOptions())
+    tokenizer = extend_tokenizer(tiny_tokenizer, WORDS, AnalyzerOptions())
     size, pieces = tiny_tokenizer.vocab_size, [list(tiny_tokenizer.ids_of(word)) for word in WORDS]
     assert min(map(len, pieces)) > 1
     model = drawn(base.config.model_copy(update={"vocab_size": tokenizer.vocab_size}), seed=2)

@@ -14,8 +14,8 @@ from korbert import folders
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling import ClassificationModel, PretrainingModel, init_encoder_from, load_model, save_model
 from korbert.modeling.files import packing
-from korbert.modeling.files.packing import pack, packed
-from korbert.modeling.files.storage import read_config, unpacked, write_files
+from korbert.modeling.files.packing import pack, pack_tensors
+from korbert.modeling.files.storage import read_config, unpack_tensors, write_files
 from tests.korbert.tiny import same_weights, tiny_config
 
 
@@ -48,7 +48,7 @@ def size(folder):
 @given(st.integers(0, 2**31), st.floats(1e-3, 1e3))
 def test_numbers_stay_within_their_error(seed, width):
     matrix = width * torch.randn(400, 32, generator=torch.Generator().manual_seed(seed))
-    tensors = unpacked(packed({"a": matrix, "b": matrix[0], "c": torch.zeros(400, 32)}))
+    tensors = unpack_tensors(pack_tensors({"a": matrix, "b": matrix[0], "c": torch.zeros(400, 32)}))
     most = matrix.abs().amax(dim=1, keepdim=True)
     assert ((tensors["a"] - matrix).abs() <= most / 254 * 1.001).all()  # half a step
     torch.testing.assert_close(tensors["b"], matrix[0], rtol=1e-3, atol=1e-7)

@@ -123,8 +123,8 @@ def test_processes_share_the_rows_of_a_step(rows, micro_batches, size):
 
 def test_each_process_makes_its_own_part(corpus, rows, monkeypatch):
     made = []
-    monkeypatch.setattr("korbert.pretraining.batches.connected", lambda: World(1, 2))
-    monkeypatch.setattr("korbert.system.ranks.connected", lambda: World(1, 2))
+    monkeypatch.setattr("korbert.pretraining.batches.current_world", lambda: World(1, 2))
+    monkeypatch.setattr("korbert.system.ranks.current_world", lambda: World(1, 2))
     make = PretrainingRows.example
     monkeypatch.setattr(PretrainingRows, "example", lambda self, *key: made.append(key) or make(self, *key))
     in_phases([Phase(rows, 3, 8)])(0)

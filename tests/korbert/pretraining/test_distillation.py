@@ -40,7 +40,7 @@ def test_the_loss_by_hand(teacher, corpus):
     loss = PretrainingLoss(OBJECTIVES, distillation=Distillation(teacher, SETTINGS))(student, batch)
     rows = Rows(batch["lengths"], torch.device("cpu"))
     inputs = batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"]
-    own, theirs = student.encoder.flat(*inputs), teacher.encoder.flat(*inputs)
+    own, theirs = student.encoder.forward_flat(*inputs), teacher.encoder.forward_flat(*inputs)
     ours, expected = (
         model.mlm_head(vectors[batch["label_places"]]) for model, vectors in ((student, own), (teacher, theirs))
     )

@@ -55,15 +55,15 @@ def test_losses_by_hand(model, corpus):
     loss = ReplacementLoss(SETTINGS)
     losses = loss(model, batch)
     inputs = Rows(batch["lengths"], torch.device("cpu")), batch["token_type_ids"], batch["boundaries"]
-    hidden = model.generator.encoder.flat(batch["input_ids"], *inputs, wanted=batch["label_places"])
+    hidden = model.generator.encoder.forward_flat(batch["input_ids"], *inputs, wanted=batch["label_places"])
     scores = model.generator.mlm_head(hidden)
     torch.testing.assert_close(losses["mlm_loss"], F.cross_entropy(scores, batch["labels"]))
-    drawn = loss._drawn(model.generator, hidden, batch)
+    drawn = loss._sample_replacements(model.generator, hidden, batch)
     original = batch["input_ids"].clone()
     original[batch["label_places"]] = batch["labels"]
     shown = original.clone()
     shown[batch["label_places"]] = drawn
-    scores = model.scores(model.encoder.flat(shown, *inputs))
+    scores = model.scores(model.encoder.forward_flat(shown, *inputs))
     expected = F.binary_cross_entropy_with_logits(scores, (shown != original).float())
     torch.testing.assert_close(losses["rtd_loss"], expected)
     torch.testing.assert_close(losses["loss"], losses["mlm_loss"] + 50 * losses["rtd_loss"])
@@ -77,7 +77,7 @@ def test_replacements_follow_the_generators_distribution(model):
         model.generator.mlm.bias[:5] += torch.tensor([9.0, 8.5, 8.0, 7.0, 6.0])
         hidden = torch.randn(1, model.generator.config.hidden_size).expand(2000, -1)
         lots = (torch.arange(2000, dtype=torch.float64) + 0.5) / 2000
-        drawn = loss._drawn(model.generator, hidden, {"labels": torch.full((2000,), 7), "lots": lots})
+        drawn = loss._sample_replacements(model.generator, hidden, {"labels": torch.full((2000,), 7), "lots": lots})
         shares = model.generator.mlm_head(hidden[:1]).softmax(-1)[0]
     frequencies = torch.bincount(drawn, minlength=2000) / 2000
     assert (frequencies - shares).abs().max() < 2e-3

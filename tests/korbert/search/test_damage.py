@@ -140,7 +140,7 @@ def test_a_database_of_somebody_else_is_refused_and_not_touched(encoder, tmp_pat
 
 
 def test_the_hub_is_not_asked_for_the_model_of_an_index(filled, encoder, monkeypatch):
-    monkeypatch.setattr(hub, "downloaded", lambda repo: pytest.fail("the Hub was asked"))
+    monkeypatch.setattr(hub, "download", lambda repo: pytest.fail("the Hub was asked"))
     with database.writing(filled.folder) as file:
         database.write_meta(file, model={"digest": encoder.digest, "folder": "hf:someone/model"})
     with pytest.raises(ArtifactError, match=r"which is asked only if you say so: model hf:someone/model"):

@@ -343,7 +343,7 @@ def test_anything_else_is_refused_before_anything_is_stored(filled, given, said)
 def test_fields_come_back_and_may_change_alone(with_fields, monkeypatch):
     (hit,) = with_fields.search("카드", 1, "words")[0]
     assert hit.fields == {"kind": "카드", "rank": 2, "a b": [2], "empty": None}
-    monkeypatch.setattr(Model, "pooled", lambda *_, **__: np.zeros((0, 16), np.float32))  # nothing is computed
+    monkeypatch.setattr(Model, "pool_encoded", lambda *_, **__: np.zeros((0, 16), np.float32))  # nothing is computed
     added = with_fields.add([(*PAIRS[2], {"kind": "분실"}), (*PAIRS[5], {**hit.fields, "kind": "날씨", "rank": 5})])
     assert (added.new, added.replaced) == (0, 2)
     assert with_fields.search("카드", 1, "words", "kind = '분실'")[0][0].fields == {"kind": "분실"}
@@ -551,4 +551,4 @@ def test_the_best_are_those_of_sorting_by_score_and_number(data):
     numbers = 3 * np.arange(len(scores)) + 2
     top = data.draw(st.integers(1, 12))
     expected = sorted(zip(numbers.tolist(), scores.tolist(), strict=True), key=lambda item: (-item[1], item[0]))[:top]
-    assert nearest.best(numbers, scores, top) == expected
+    assert nearest.select_best(numbers, scores, top) == expected

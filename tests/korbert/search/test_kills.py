@@ -23,7 +23,7 @@ import os, sys
 from pathlib import Path
 import numpy as np
 from korbert.search import database
-from korbert.search.texts import delete, insert, stored
+from korbert.search.texts import delete, insert, read_stored
 
 def write(first):
     database.create(folder, {{"size": {SIZE}}})
@@ -32,7 +32,7 @@ def write(first):
         vector = np.full({SIZE}, number, np.float32)
         with database.writing(folder) as file:
             if number % 3 == 0:  # the one before goes
-                rows = stored(file, [f"{{number - 1}}-{{text}}" for text in range({TEXTS})])
+                rows = read_stored(file, [f"{{number - 1}}-{{text}}" for text in range({TEXTS})])
                 delete(file, [row[0] for row in rows.values()])
             insert(file, [(id, "{{}}", id, ["all", f"t{{number}}", id], vector) for id in ids])
         os.write(1, f"{{number}}\\n".encode())  # a line is whole or absent, where print may write it in two

@@ -6,9 +6,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from korbert.search import database as store
-from korbert.search.nearest import VectorCache, best
+from korbert.search.nearest import VectorCache, select_best
 from korbert.search.texts import delete, insert
-from korbert.vectors.encoder import unit
+from korbert.vectors.encoder import to_unit_length
 
 SIZE = 40  # no multiple of the kernel's 32
 
@@ -36,7 +36,7 @@ MADE = {"random": _random, "clustered": _clustered, "odd": _odd}
 
 @pytest.fixture(scope="module", params=MADE)
 def filled(request, tmp_path_factory):
-    vectors = unit(MADE[request.param](np.random.default_rng(5)))
+    vectors = to_unit_length(MADE[request.param](np.random.default_rng(5)))
     folder = tmp_path_factory.mktemp("nearest")
     _index(folder, vectors)
     cache = VectorCache(SIZE)
@@ -56,11 +56,11 @@ def test_the_same_as_by_whole_vectors(filled, top, seed, near, share):
     vectors, cache, database = filled
     rng = np.random.default_rng(seed)
     row = vectors[rng.integers(len(vectors))]
-    query = unit(row + np.float32(near / 6) * rng.standard_normal(SIZE, np.float32))
+    query = to_unit_length(row + np.float32(near / 6) * rng.standard_normal(SIZE, np.float32))
     numbers = np.flatnonzero(rng.random(len(vectors)) < share) + 1
     found = cache.read(database).nearest(database, query, top, None if share == 1 else numbers)
     rows, whole = vectors[numbers - 1].astype(np.float64), query.astype(np.float64)
-    expected = best(numbers, np.einsum("nd,d->n", rows, whole).astype(np.float32), top)
+    expected = select_best(numbers, np.einsum("nd,d->n", rows, whole).astype(np.float32), top)
     assert [score for _, score in found] == pytest.approx([score for _, score in expected], abs=1e-7)
     # Two cosines may differ by less than the order of a sum.
     for (number, score), (other, _) in zip(found, expected, strict=True):
@@ -81,7 +81,7 @@ def test_few_whole_vectors_are_read(filled):
 
 
 def test_vectors_that_were_added_and_removed(tmp_path):
-    vectors = unit(np.random.default_rng(6).standard_normal((90, SIZE), np.float32))
+    vectors = to_unit_length(np.random.default_rng(6).standard_normal((90, SIZE), np.float32))
     _index(tmp_path, vectors[:50])
     cache = VectorCache(SIZE)
     with store.reading(tmp_path) as database:

@@ -109,10 +109,10 @@ def test_lone_surrogates_are_escaped_and_what_was_changed_is_refused(tmp_path):
     with pytest.raises(ValueError, match="JSON compliant"):
         durable.write_json(tmp_path / "a.json", float("nan"))
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
-    data = durable.checksummed({"step": 3, "이름": "값"})
-    assert durable.verified(data) == {"step": 3, "이름": "값"}
+    data = durable.add_checksum({"step": 3, "이름": "값"})
+    assert durable.verify_checksum(data) == {"step": 3, "이름": "값"}
     with pytest.raises(ValueError, match="is not as it was written"):
-        durable.verified(data.replace(b"3", b"4", 1))
+        durable.verify_checksum(data.replace(b"3", b"4", 1))
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, None])

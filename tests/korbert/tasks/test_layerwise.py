@@ -5,14 +5,14 @@ import torch
 
 from korbert.errors import SettingsError
 from korbert.modeling import ClassificationModel
-from korbert.tasks.finetuning.layerwise import decayed, freeze, keep_layers
+from korbert.tasks.finetuning.layerwise import freeze, keep_layers, layerwise_factors
 from tests.korbert.tiny import tiny_config
 
 
 def test_layers_that_share_their_weights_are_refused():
     model = ClassificationModel(tiny_config(num_hidden_layers=4, layer_groups=2))
     message = "^the layers of this encoder share their weights: leave layer_decay and frozen_layers out, or freeze all"
-    for refused, given in ((freeze, 1), (decayed, 0.9)):
+    for refused, given in ((freeze, 1), (layerwise_factors, 0.9)):
         with pytest.raises(SettingsError, match=message):
             refused(model, given)
     freeze(model, -1)
@@ -22,7 +22,7 @@ def test_layers_that_share_their_weights_are_refused():
 def test_an_overlap_embedding_learns_as_a_head_does():
     """It is new when a pretrained encoder is fine-tuned."""
     model = ClassificationModel(tiny_config(num_hidden_layers=4, overlap_embedding=True))
-    slower = " ".join(decayed(model, 0.5))
+    slower = " ".join(layerwise_factors(model, 0.5))
     assert ("token" in slower, "overlap" in slower) == (True, False)
     freeze(model, 2)
     assert model.encoder.embeddings.overlap.weight.requires_grad

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from korbert.tasks.files import GoldAnswer
-from korbert.tasks.metrics.misses import explained, miss_cause, snippets
+from korbert.tasks.metrics.misses import explain_misses, miss_cause, snippets
 from tests.korbert.tasks.answering import passage
 
 CONTEXT = "세종은 1443년에 한글을 만들었다.\r\n🙂 그것은 훈민정음이다."
@@ -46,7 +46,7 @@ def prediction(start=0, end=0):
 
 def test_misses_are_counted_and_explained():
     given = [prediction(4, 9), prediction(4, 10), prediction(0, 2), prediction()]
-    found = explained(rows(*[YEAR] * 4), [LETTERS] * 4, given)
+    found = explain_misses(rows(*[YEAR] * 4), [LETTERS] * 4, given)
     assert found["gold_unreachable"] == 0
     assert found["by_cause"] == {"unreachable": 0, "boundary": 1, "overlap": 0, "elsewhere": 2}
     told = ("id", "prediction", "cause", "prediction_span", "answer_span")
@@ -59,10 +59,10 @@ def test_misses_are_counted_and_explained():
     assert found["answer_chars"] == [0, 0, 0, 0, 0, 4]
     assert found["prediction_chars"] == [1, 0, 1, 0, 0, 1, 1]
     whole = passage(CONTEXT, [(0, len(CONTEXT))])
-    found = explained(rows(YEAR), [whole], [prediction(0, len(CONTEXT))])
+    found = explain_misses(rows(YEAR), [whole], [prediction(0, len(CONTEXT))])
     assert (found["gold_unreachable"], found["by_cause"]["unreachable"]) == (1, 1)
     given = [prediction(4, 9), prediction(), prediction(11, 13), prediction(), prediction(11, 13)]
-    found = explained(rows(YEAR, YEAR, YEAR, None, None), [LETTERS] * 5, given)
+    found = explain_misses(rows(YEAR, YEAR, YEAR, None, None), [LETTERS] * 5, given)
     causes = {"unreachable": 0, "boundary": 0, "overlap": 0, "elsewhere": 1, "invented": 1, "unanswered": 1}
     assert found["by_cause"] == causes
     unanswered, elsewhere, invented = found["misses"]

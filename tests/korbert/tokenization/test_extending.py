@@ -5,7 +5,7 @@ import pytest
 
 from korbert.errors import SettingsError
 from korbert.tokenization import Analyzer, AnalyzerOptions, Tokenizer, VocabularySettings, learn, marked
-from korbert.tokenization.extending import extended, new_entries, other_options, why_not_extended
+from korbert.tokenization.extending import extend_tokenizer, new_entries, other_options, why_not_extended
 from korbert.tokenization.tokenizer_settings import UserWord
 
 NEW = "삐까뻔쩍체"
@@ -24,7 +24,7 @@ def learned(mark, **options):
 @pytest.fixture(scope="module")
 def grown(tiny_tokenizer):
     """With a word that Kiwi is told of, too."""
-    return extended(tiny_tokenizer, [NEW], AnalyzerOptions(user_words=(UserWord(form=NEW),)))
+    return extend_tokenizer(tiny_tokenizer, [NEW], AnalyzerOptions(user_words=(UserWord(form=NEW),)))
 
 
 def test_a_new_word_is_the_last_entry_and_one_piece(tiny_tokenizer, grown):
@@ -58,16 +58,16 @@ def test_the_folder_remembers_what_was_extended(tiny_tokenizer, grown, tmp_path)
 
 def test_without_new_words_it_is_the_same(tiny_tokenizer):
     known = next(piece for piece in tiny_tokenizer.tokens(range(384, 2000)) if len(piece) > 1)
-    assert extended(tiny_tokenizer, [], AnalyzerOptions()) is tiny_tokenizer
-    assert extended(tiny_tokenizer, [known], AnalyzerOptions()).digest == tiny_tokenizer.digest
+    assert extend_tokenizer(tiny_tokenizer, [], AnalyzerOptions()) is tiny_tokenizer
+    assert extend_tokenizer(tiny_tokenizer, [known], AnalyzerOptions()).digest == tiny_tokenizer.digest
     with pytest.raises(SettingsError, match=r"words added to .*'두 말' cannot be a word.*: change the words"):
-        extended(tiny_tokenizer, ["두 말"], AnalyzerOptions())
+        extend_tokenizer(tiny_tokenizer, ["두 말"], AnalyzerOptions())
 
 
 @pytest.mark.parametrize("mark", ["none", "eojeol", "morpheme"])
 def test_new_entries_are_the_pieces_that_stood_for_them(mark):
     base = learned(mark)
-    grown = extended(base, ["학교", "갓생", "대한민국", "생갓", "갓생"], base.analyzer_options)
+    grown = extend_tokenizer(base, ["학교", "갓생", "대한민국", "생갓", "갓생"], base.analyzer_options)
     assert grown.settings.words == ("대한민국", "갓생", "생갓")
     entries = new_entries(grown, base)
     assert len(entries) == grown.vocab_size - base.vocab_size == (4 if mark == "eojeol" else 2)
@@ -81,8 +81,8 @@ def test_new_entries_are_the_pieces_that_stood_for_them(mark):
 
 def test_a_tokenizer_can_be_extended_again():
     base = learned("none")
-    once = extended(base, ["갓생"], base.analyzer_options)
-    twice = extended(once, ["생갓"], base.analyzer_options)
+    once = extend_tokenizer(base, ["갓생"], base.analyzer_options)
+    twice = extend_tokenizer(once, ["생갓"], base.analyzer_options)
     assert twice.parts.base == once.digest
     assert new_entries(twice, base) == [base.ids_of("갓생"), base.ids_of("생갓")]
     assert new_entries(twice, once) == [base.ids_of("생갓")]

@@ -2,9 +2,18 @@ import pytest
 import torch
 from torch.distributed import HashStore
 
-from korbert.errors import EndedElsewhere, ModelError, SettingsError
-from korbert.system.ranks import World, all_reduce, all_reduce_max, broadcast, connected, is_silent, require_rows, world
-from korbert.training.distributed import WAIT, _reported_once, add_over_world, joined
+from korbert.errors import EndedElsewhere, ProcessLost, SettingsError
+from korbert.system.ranks import (
+    World,
+    all_reduce,
+    all_reduce_max,
+    broadcast,
+    current_world,
+    is_silent,
+    require_rows,
+    world,
+)
+from korbert.training.distributed import WAIT, _reported_once, add_over_world, connected_processes
 
 CPU = torch.device("cpu")
 
@@ -12,7 +21,7 @@ CPU = torch.device("cpu")
 def test_without_torchrun_there_is_one_process(monkeypatch):
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
-    with joined(CPU) as here:
+    with connected_processes(CPU) as here:
         assert here == world() == World(rank=0, size=1)
         assert here.is_main_process
         assert add_over_world(torch.tensor(3.0), here) == 3.0
@@ -20,7 +29,7 @@ def test_without_torchrun_there_is_one_process(monkeypatch):
         assert broadcast(lambda: 5) == 5
         assert all_reduce([2, 3]) == [2, 3]
         assert all_reduce_max(7) == 7
-        assert connected() == here
+        assert current_world() == here
         require_rows("batch_size", 1)
     assert not is_silent()
 
@@ -31,7 +40,7 @@ def test_ranks_are_read_from_the_environment(monkeypatch):
     assert world() == World(rank=3, size=4)
     assert not world().is_main_process
     assert is_silent()
-    assert connected() == World()  # nobody has connected them
+    assert current_world() == World()  # nobody has connected them
     assert list(range(10))[world().share] == [3, 7]
 
 
@@ -79,7 +88,7 @@ def test_processes_that_do_not_connect(monkeypatch, free_port, variables, messag
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value.format(port=free_port))
-    with pytest.raises(SettingsError, match=message), joined(CPU):
+    with pytest.raises(SettingsError, match=message), connected_processes(CPU):
         pass
     assert not torch.distributed.is_initialized()
 
@@ -94,5 +103,5 @@ def test_an_error_is_reported_by_one_process():
     assert isinstance(_reported_once(closed, World(0, 2), store), EndedElsewhere)
     assert isinstance(_reported_once(ValueError("later"), World(0, 2), store), EndedElsewhere)
     told = _reported_once(closed, World(0, 2), HashStore())
-    assert isinstance(told, ModelError)
+    assert isinstance(told, ProcessLost)
     assert str(told).startswith("one of 2 processes ended without an error")

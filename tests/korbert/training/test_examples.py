@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korbert.system.ranks import World
-from korbert.training.examples import Batches, Examples, bucketed, by_length
+from korbert.training.examples import Batches, Examples, bucket_by_length, by_length
 
 
 def _examples(lengths):
@@ -31,7 +31,7 @@ def test_a_batch_is_padded_to_its_longest_row():
     lengths=st.lists(st.integers(2, 40), min_size=1, max_size=300), batch_size=st.integers(1, 9), seed=st.integers(0, 9)
 )
 def test_every_epoch_shows_every_row_once(lengths, batch_size, seed):
-    batches = bucketed(np.array(lengths), batch_size, np.random.default_rng(seed))
+    batches = bucket_by_length(np.array(lengths), batch_size, np.random.default_rng(seed))
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
     assert len(batches) == -(-len(lengths) // batch_size)
     assert all(1 <= len(batch) <= batch_size for batch in batches)
@@ -39,7 +39,7 @@ def test_every_epoch_shows_every_row_once(lengths, batch_size, seed):
 
 def test_rows_of_like_length_stand_together():
     lengths = np.random.default_rng(0).integers(3, 100, size=6_400)
-    batches = bucketed(lengths, 32, np.random.default_rng(1))
+    batches = bucket_by_length(lengths, 32, np.random.default_rng(1))
     padded = sum(int(lengths[batch].max()) * len(batch) for batch in batches)
     assert padded < 1.05 * lengths.sum()  # in random order it is 1.9 times
     means = np.array([lengths[batch].mean() for batch in batches])
@@ -65,7 +65,7 @@ def test_processes_share_the_rows_of_a_batch(size, monkeypatch):
     for step, whole in enumerate(wholes):
         rows, weights = [], []
         for rank in range(size):
-            monkeypatch.setattr("korbert.training.examples.connected", lambda rank=rank: World(rank, size))
+            monkeypatch.setattr("korbert.training.examples.current_world", lambda rank=rank: World(rank, size))
             (batch,) = Batches(five, batch_size=4, seed=1)(step)
             weights.append(float(batch["weight"]))
             rows += batch["labels"].tolist() if weights[-1] else []

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import nn
 
-from korbert.system.ranks import connected
+from korbert.system.ranks import current_world
 from korbert.training import Batch, FitResult, OptimizerSettings, TrainingOutput, TrainingPlan, checkpoints, fit
 
 STEPS = 40
@@ -65,7 +65,7 @@ def train(
         made = batches(step, parts=parts)
         if step in factors:
             made[-1]["factor"] = torch.tensor(factors[step])
-        return made[connected().share]
+        return made[current_world().share]
 
     model = network()
     model[1].p *= dropout

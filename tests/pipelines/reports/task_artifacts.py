@@ -121,7 +121,11 @@ def write_task(recipe: Path, name: str, kit: Kit, **changes: Any) -> Path:
         patch.setattr(scores, "_RESAMPLES", 40)
         table = scores.score_table(kind, rows, results)
     read = Message("{file}: {rows} rows", file="/somewhere/else/train.csv", rows=100)
-    lines = (Message("{kind}: {about}", kind=kind.name, about=kind.about()), read, Message("10 rows are held out"))
+    lines = (
+        Message("{kind}: {about}", kind=kind.name, about=kind.description()),
+        read,
+        Message("10 rows are held out"),
+    )
     said = [line.as_json() for line in lines]
     written = {"task": kind.task(), "scored_on": "test", **table, "counts": counts, "said": said}
     write_json(folder / "scores.json", {**written, "details": {}, "note": "", **changes})

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from korbert.pipelines.artifacts import Artifact, figures, sampled
+from korbert.pipelines.artifacts import Artifact, figures, sample_parts
 from korbert.pipelines.artifacts.formatting import compact, duration, megabytes, value
 from korbert.pipelines.experiments.compare_pretraining import TrainingLog, time_axis
 from korbert.pipelines.reports import index
@@ -62,7 +62,7 @@ def test_unit_of_a_time_axis(longest, axis):
     [(0, []), (3, [0, 1, 2]), (8, list(range(8))), (9, [0, 1, 2, 3, 5, 6, 7, 8]), (7001, list(range(0, 7001, 1000)))],
 )
 def test_parts_are_sampled_evenly(number, indices):
-    parts, note = sampled(list(range(number)))
+    parts, note = sample_parts(list(range(number)))
     assert parts == indices
     assert note == (f"Measured on 8 of {number:,} parts, evenly spaced." if number > 8 else "")
 

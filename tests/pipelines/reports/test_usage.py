@@ -10,7 +10,7 @@ import pytest
 
 from korbert.pipelines.cli import cli
 from korbert.pipelines.reports import index, render
-from korbert.pipelines.reports.artifacts.stage_page import shown
+from korbert.pipelines.reports.artifacts.stage_page import displayed_path
 from korbert.pipelines.stages.table import STAGES
 
 
@@ -69,7 +69,7 @@ def test_index_has_a_command_for_each_stage(maker, monkeypatch):
 def test_paths_are_quoted_and_absolute_ones_cut(maker, monkeypatch, tmp_path):
     folder = maker("pretrain").resolve()
     assert str(tmp_path.parent) not in render(folder).read_text(encoding="utf-8")
-    assert shown(folder) == "/".join(folder.parts[-3:])
+    assert displayed_path(folder) == "/".join(folder.parts[-3:])
     odd = maker.recipe.rename(maker.recipe.with_name('내 것 $HOME"'))
     monkeypatch.chdir(odd.parent)
     line, python = _code(render((odd / folder.name).relative_to(odd.parent)))

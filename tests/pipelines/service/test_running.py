@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from korbert.pipelines.commands.serving import named
+from korbert.pipelines.commands.serving import parse_named_models
 from korbert.pipelines.service import Limits, Service
-from korbert.pipelines.service.running import _bound, application, is_loopback
+from korbert.pipelines.service.running import _listening_socket, application, is_loopback
 from tests.pipelines.service.started import ask, started, toy
 from tests.running import wait_until
 
@@ -167,15 +167,15 @@ def test_other_machines_need_a_token(models, monkeypatch, command):
 
 def test_names_of_models():
     expected = {"b": Path("a/b"), "c": Path("d/e"), "f": Path("f/model"), "g": Path("g")}
-    assert named(["a/b", "c=d/e", "f/model", "g/"]) == expected
+    assert parse_named_models(["a/b", "c=d/e", "f/model", "g/"]) == expected
     twice = "c/b: a/b is named b, too: rename one, as in b=c/b"
     wrong = {("a/b", "c/b"): twice, ("=a",): "'' cannot name a model", ("a b=c",): "'a b' cannot name a model"}
     for given, message in wrong.items():
         with pytest.raises(Exception, match=re.escape(message)):
-            named(list(given))
+            parse_named_models(list(given))
 
 
 def test_small_answers_are_sent_without_delay():
     """asyncio turns Nagle's algorithm off where the socket names its protocol: else each answer takes 40 ms more."""
-    with _bound("127.0.0.1", 0) as listening:
+    with _listening_socket("127.0.0.1", 0) as listening:
         assert listening.proto == socket.IPPROTO_TCP

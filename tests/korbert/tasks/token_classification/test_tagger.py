@@ -166,7 +166,7 @@ def test_processes_share_the_rows(tiny_tokenizer, monkeypatch):
     monkeypatch.setattr(scoring, "all_reduce_max", lambda width: whole.shape[1])
     parts = []
     for rank in range(3):
-        monkeypatch.setattr(scoring, "connected", lambda rank=rank: World(rank, 3))
+        monkeypatch.setattr(scoring, "current_world", lambda rank=rank: World(rank, 3))
         parts.append(scoring.outputs(model, examples, scores, 3, device=CPU))
     assert not any((part == whole).all() for part in parts)
     np.testing.assert_array_equal(sum(parts), whole)
