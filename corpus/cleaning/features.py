@@ -105,19 +105,19 @@ class Features:
     @cached_property
     def term_hashes(self) -> HashArray:
         """(T,) hash of each term, A-Z lowered."""
-        return hashing.hashes_of(self.small_codes, self.terms.starts, self.terms.ends)
+        return hashing.hashes_of(self.lower_case_codes, self.terms.starts, self.terms.ends)
 
     @cached_property
     def numberless_term_hashes(self) -> HashArray:
         """(T,) hash of each term, A-Z lowered and every number replaced by 0."""
         digit = self._kinds == DIGIT
         kept = ~(digit & np.append(False, digit[:-1]))
-        codes = np.where(digit, np.uint32(ord("0")), self.small_codes)[kept]
+        codes = np.where(digit, np.uint32(ord("0")), self.lower_case_codes)[kept]
         moved = np.append(0, np.cumsum(kept))
         return hashing.hashes_of(codes, moved[self.terms.starts], moved[self.terms.ends])
 
     @cached_property
-    def small_codes(self) -> NDArray[np.uint32]:
+    def lower_case_codes(self) -> NDArray[np.uint32]:
         """The characters, A-Z lowered."""
         is_capital = (self.codes >= ord("A")) & (self.codes <= ord("Z"))
         return np.where(is_capital, self.codes + np.uint32(ord("a") - ord("A")), self.codes)

@@ -7,7 +7,7 @@ from korbert.corpus.questions.numbers import DATE, dates, numbers
 from korbert.corpus.questions.sentences import AnswerCandidate, Morph, Predicate, Sentence
 from korbert.corpus.questions.tables import ATTRIBUTES, CLASSES, DEFINED_AS, FRAMES, TAGS, TITLES, WORDS, QuestionFrame
 
-_MARKS = re.compile("[《》〈〉「」『』“”‘’\"']")
+_TITLE_MARKS = re.compile("[《》〈〉「」『』“”‘’\"']")
 _TITLE = re.compile(r"《([^《》]+)》|〈([^〈〉]+)〉|『([^『』]+)』|「([^「」]+)」")
 _NAMED = re.compile(rf"[\"'‘“]([^\"'‘“’”,]+)[\"'’”](이?라는|이?란) (?={'|'.join(WORDS['names'])})")
 _PLACE = re.compile(r"..(시|군|구|섬|산|강|(?<![속온정밀])도|특별시|광역시|공항|호텔|공원|광장)$")
@@ -70,7 +70,7 @@ def _is_answer(text: str, phrase: Sequence[Morph], frame: QuestionFrame, predica
     class_ = class_of(phrase)
     is_possessed = tag_before == "JKG"
     is_unfit = (
-        _MARKS.search(text)
+        _TITLE_MARKS.search(text)
         or text in CLASSES
         or last.form in WORDS["times"]
         or any(word.endswith(tuple(WORDS["inside"])) for word in text.split()[:-1])
@@ -172,7 +172,7 @@ def attributes(sentence: Sentence) -> Iterator[AnswerCandidate]:
         start, end = sentence.strip_quotes(first, i)
         text = sentence.text[start:end]
         is_unfit = (
-            _MARKS.search(text)
+            _TITLE_MARKS.search(text)
             or DATE.search(text)
             or (word == "누구" and not is_korean_name(phrase) and not may_be_person(phrase))
             or phrase[-1].form in WORDS["vague"]

@@ -44,7 +44,7 @@ _ENDINGS: Mapping[str, Form] = {
     ".xlsx": "xlsx",
     ".xlsm": "xlsx",
 }
-_OF_TEXT: Mapping[Form, Callable[[TextFile], Table]] = {
+_TEXT_READERS: Mapping[Form, Callable[[TextFile], Table]] = {
     "csv": lambda text: read_delimited(text, ",", quoted=True),
     "tsv": lambda text: read_delimited(text, "\t"),
     "tsv-plain": lambda text: read_delimited(text, "\t", quoted=False),
@@ -55,7 +55,7 @@ _OF_TEXT: Mapping[Form, Callable[[TextFile], Table]] = {
     "conllu": conll.read_conllu,
     "klue-ner": conll.read_klue_entities,
 }
-_MARKS: Mapping[bytes, Form] = {
+_MAGIC_BYTES: Mapping[bytes, Form] = {
     b"PAR1": "parquet",
     b"ARRO": "arrow",
     b"\xff\xff\xff\xff": "arrow",
@@ -165,15 +165,15 @@ def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LO
         return arrow.read_batches([path], form.capitalize())
     if form.startswith("xlsx"):
         return excel.read_workbook(path, form.removeprefix("xlsx").removeprefix(":"))
-    return _OF_TEXT[form](text_file(path, head, encoding, longest))
+    return _TEXT_READERS[form](text_file(path, head, encoding, longest))
 
 
-def detect_format(head: bytes, name: str, form: Format, otherwise: Callable[[Sequence[str]], Format]) -> Format:
+def detect_format(head: bytes, name: str, form: Format, fallback: Callable[[Sequence[str]], Format]) -> Format:
     """Detects the format of a file from `form`, its first bytes or its name.
 
     The first lines of a text then decide between formats that are alike, such as csv and tsv, even if `form` names one.
 
-    otherwise: the format of a text that begins with these lines, and of which nothing else is known.
+    fallback: the format of a text that begins with these lines, and of which nothing else is known.
     Raises CorpusError for a file that is neither texts nor a table.
     """
     refuse_foreign(head, name, form)
@@ -182,7 +182,7 @@ def detect_format(head: bytes, name: str, form: Format, otherwise: Callable[[Seq
         return form
     _, lines = beginning(head)
     form = form_by_content(form, lines)
-    return otherwise(lines) if form == "auto" else form
+    return fallback(lines) if form == "auto" else form
 
 
 def refuse_foreign(head: bytes, name: str, form: Format) -> None:
@@ -206,7 +206,7 @@ def refuse_foreign(head: bytes, name: str, form: Format) -> None:
 def form_of(head: bytes, name: str) -> Form:
     """The format of a file by its first bytes, or by the ending of its name; "auto" if neither tells it."""
     unpacked = PurePath(name).with_suffix("") if PurePath(name).suffix.lower() in PACKED else PurePath(name)
-    return _MARKS.get(head[:4], _ENDINGS.get(unpacked.suffix.lower(), "auto"))
+    return _MAGIC_BYTES.get(head[:4], _ENDINGS.get(unpacked.suffix.lower(), "auto"))
 
 
 def form_by_content(form: Form, lines: Sequence[str]) -> Form:

@@ -84,11 +84,11 @@ def die_with_parent(parent: int) -> None:
     if hasattr(library, "prctl"):
         library.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     else:
-        threading.Thread(target=_outlive, args=(multiprocessing.parent_process(),), daemon=True).start()
+        threading.Thread(target=_exit_with_parent, args=(multiprocessing.parent_process(),), daemon=True).start()
     if os.getppid() != parent:  # it died before the request
         os._exit(1)
 
 
-def _outlive(parent: Any) -> None:
+def _exit_with_parent(parent: Any) -> None:
     parent.join()
     os._exit(1)

@@ -145,9 +145,9 @@ def fill(
 ) -> None:
     """Fill each [MASK] in TEXT with the most probable pieces.
 
-    MODEL is a pretrain artifact, such as artifacts/demo/pretrain. Texts are arguments, or lines of --input or standard
-    input; one call with many texts is faster than many calls. Each output line shows the number of the gap,
-    probability, piece, and the whole text with the other gaps filled by their most probable pieces.
+    MODEL is korbert-mini, or a pretrain artifact such as artifacts/demo/pretrain. Texts are arguments, or lines of
+    --input or standard input; one call with many texts is faster than many calls. Each output line shows the number of
+    the gap, probability, piece, and the whole text with the other gaps filled by their most probable pieces.
     """
     source = options.texts_of(texts, input)
     loaded = korbert.load(model, device=device)

@@ -170,7 +170,7 @@ def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskCo
     different rows or of another kind of task, and for damaged files.
     """
     if len(folders) < 2:
-        raise SettingsError("{number} artifact to compare: name at least two", number=len(folders))
+        raise SettingsError("comparing needs at least two artifacts; given: {number}", number=len(folders))
     if len(models) > 1 and len(models) != len(folders):
         raise SettingsError(
             "{option}: {names} names for {folders} folders: give one, or one per folder", option=argument("model"),

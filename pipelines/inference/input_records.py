@@ -66,10 +66,10 @@ class Record:
             value = {**value, "text": " ".join(map(str, tokens))}
         return cls(line, value, cut)
 
-    def result(self, roles: Sequence[Role], together: Given | None = None, ids: tuple[str, ...] = ()) -> InputResult:
+    def result(self, roles: Sequence[Role], series: Given | None = None, ids: tuple[str, ...] = ()) -> InputResult:
         """Its result without a prediction: line and id, and the values of the roles or an error.
 
-        roles, together: as in row_of. ids: names of the id's field, if it is none of ID_NAMES. A text of more than
+        roles, series: as in row_of. ids: names of the id's field, if it is none of ID_NAMES. A text of more than
         MAX_CHARS is "cut".
         """
         result: InputResult = {"line": self.line}
@@ -84,7 +84,7 @@ class Record:
             there = ", ".join(map(repr, present[:6])) or "nothing"
             return {**result, "error": f"has no {name!r}, but {there}: name it with {option_of(role)}"}
         try:
-            result |= row_of(self.fields, roles, together)
+            result |= row_of(self.fields, roles, series)
         except ValueError as error:
             return {**result, "error": str(error)}
         if "text" in result and (self.cut or len(result["text"]) > MAX_CHARS):

@@ -6,7 +6,7 @@ import pytest
 
 from korbert.errors import ArtifactError, SettingsError
 from korbert.pipelines.experiments.compare_pretraining import difference, open_runs
-from korbert.pipelines.reports.pages.compare import of_runs, write_page
+from korbert.pipelines.reports.pages.compare import show_runs, write_page
 from tests.pipelines.reports.conftest import write_json, write_lines
 
 
@@ -32,7 +32,7 @@ def shown(folders):
     """Title of each table -> its rows."""
     return {
         table.title.replace("\u00a0", " "): [[cell.replace("\u00a0", " ") for cell in row] for row in table.rows]
-        for table in of_runs(open_runs(folders)).tables
+        for table in show_runs(open_runs(folders)).tables
     }
 
 
@@ -73,7 +73,7 @@ def test_figures_at_equal_time_lie_on_a_line(tmp_path, one, two, rows):
 def test_what_does_not_compare_is_said(tmp_path, two, said):
     runs = open_runs([made(tmp_path / "one"), made(tmp_path / "two", **two)])
     assert difference(runs).startswith(said)
-    assert said in write_page(tmp_path / "compare.html", of_runs(runs)).read_text("utf-8")
+    assert said in write_page(tmp_path / "compare.html", show_runs(runs)).read_text("utf-8")
 
 
 def test_a_run_that_goes_on_is_read_as_far_as_it_is_written(tmp_path):
@@ -85,7 +85,7 @@ def test_a_run_that_goes_on_is_read_as_far_as_it_is_written(tmp_path):
     assert found["Runs"][1] == ["two/pretrain.partial", "–", "4,000", "1,000", "not finished"]
     (two / "timing.jsonl").unlink()  # without times, by pieces
     assert list(shown([one, two])) == ["Runs", "Last evaluation of each run", "At equal pieces: 4,000"]
-    write_page(tmp_path / "compare.html", of_runs(open_runs([one, two])))
+    write_page(tmp_path / "compare.html", show_runs(open_runs([one, two])))
 
 
 @pytest.mark.parametrize(("folders", "names"), [
@@ -127,7 +127,7 @@ def test_damaged_lines_are_named(tmp_path, name, line):
     with (two / name).open("a", encoding="utf-8") as file:
         file.write(line + "\n")
     with pytest.raises(ArtifactError, match=rf"two/pretrain/{name}: line {number}: .*: rebuild this artifact"):
-        of_runs(open_runs([one, two]))
+        show_runs(open_runs([one, two]))
 
 
 def test_the_command_prints_tables_and_writes_a_page(tmp_path, command):

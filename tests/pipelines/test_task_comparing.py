@@ -8,7 +8,7 @@ from scipy import stats
 
 from korbert.errors import ArtifactError, SettingsError
 from korbert.pipelines.experiments.compare_tasks import compare_tasks
-from korbert.pipelines.reports.pages.compare import of_tasks, write_page
+from korbert.pipelines.reports.pages.compare import show_tasks, write_page
 from korbert.tasks.kinds import KINDS
 from tests.pipelines.small_tasks import PARTS, fine_tune, write_table
 
@@ -76,7 +76,7 @@ def test_seeds_of_trained_models_are_compared_row_by_row(moods, tmp_path):
     assert one["more_than_chance"]
     assert one["sentence"].startswith("well (")
     assert "24 examples, 2 and 1 runs" in one["sentence"]
-    page = write_page(tmp_path / "compare.html", of_tasks(found)).read_text(encoding="utf-8")
+    page = write_page(tmp_path / "compare.html", show_tasks(found)).read_text(encoding="utf-8")
     assert one["sentence"].replace("<", "&lt;") in page
     assert "well right more often than poor" in page
 
@@ -216,7 +216,7 @@ def test_numbers_are_compared_and_shown(tmp_path):
     found = compare_tasks([one, two])
     true = [row["score"] for row in rows]
     assert found.scores["models"][1]["pearson"]["mean"] == pytest.approx(stats.pearsonr(true, far).statistic)
-    page = write_page(tmp_path / "compare.html", of_tasks(found)).read_text(encoding="utf-8")
+    page = write_page(tmp_path / "compare.html", show_tasks(found)).read_text(encoding="utf-8")
     assert "one closer than two · 20 of 20 rows" in page
     assert "two closer" not in page
 
@@ -230,7 +230,7 @@ def test_the_page_has_examples_of_each_side_and_escapes_texts(tmp_path):
     found = compare_tasks([one, two])
     said = "두<i>: scored on validation rows, which also chose its epoch: its score is optimistic"
     assert found.notes() == [said]
-    page = write_page(tmp_path / "compare.html", of_tasks(found)).read_text(encoding="utf-8")
+    page = write_page(tmp_path / "compare.html", show_tasks(found)).read_text(encoding="utf-8")
     assert "one right, 두&lt;i&gt; wrong · 12 of 40 rows" in page
     assert "두&lt;i&gt; right, one wrong · 2 of 40 rows" in page
     assert "&lt;b&gt;글" in page

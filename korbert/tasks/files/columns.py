@@ -28,27 +28,27 @@ def choose_columns(
     columns, and for a column whose name is usual for two roles; SettingsError for a role in `given`
     that is not in `roles`.
     """
-    chosen: dict[str, tuple[str, ...]] = {}
+    columns_by_role: dict[str, tuple[str, ...]] = {}
     for name, columns in given.items():
         if name not in {role.name for role in roles}:
             known = ", ".join(role.name for role in roles)
             raise SettingsError(
                 "{name!r} cannot be named for this kind of task, which has {known}", name=name, known=known
             )
-        chosen[name] = tuple(_find_column(column, name, present, file) for column in as_columns(columns))
-    taken = {column for columns in chosen.values() for column in columns}
+        columns_by_role[name] = tuple(_find_column(column, name, present, file) for column in as_columns(columns))
+    taken = {column for columns in columns_by_role.values() for column in columns}
     free = [column for column in present if column not in taken]
     for role in roles:
-        if role.name not in chosen and (columns := _usual(role, free, file, cells)):
-            chosen[role.name] = columns
+        if role.name not in columns_by_role and (columns := _usual(role, free, file, cells)):
+            columns_by_role[role.name] = columns
     # Columns of 0 and 1 are taken last: what is left is named for labels.
     for role in roles:
-        if role.required and role.name not in chosen and role.flags:
-            taken = {column for columns in chosen.values() for column in columns}
+        if role.required and role.name not in columns_by_role and role.flags:
+            taken = {column for columns in columns_by_role.values() for column in columns}
             flags = flag_columns([column for column in free if column not in taken], cells or {})
             if len(flags) > 1:
-                chosen[role.name] = flags
-    missing = [role for role in roles if role.required and role.name not in chosen]
+                columns_by_role[role.name] = flags
+    missing = [role for role in roles if role.required and role.name not in columns_by_role]
     if missing:
         what = " and ".join(f"{role.name} ({', '.join(role.names[:3])}, ...)" for role in missing)
         raise CorpusError(
@@ -59,7 +59,7 @@ def choose_columns(
             listed=column_names(present),
         )
     holder: dict[str, str] = {}  # the role that a column was found for
-    for name, columns in chosen.items():
+    for name, columns in columns_by_role.items():
         for column in columns if name not in given else ():
             if column in holder:
                 raise CorpusError(
@@ -71,7 +71,7 @@ def choose_columns(
                     listed=column_names(present),
                 )
             holder[column] = name
-    return {role.name: chosen[role.name] for role in roles if role.name in chosen}
+    return {role.name: columns_by_role[role.name] for role in roles if role.name in columns_by_role}
 
 
 def as_columns(names: str | Sequence[str]) -> tuple[str, ...]:
@@ -107,10 +107,10 @@ def column_for(names: tuple[str, ...], present: tuple[str, ...]) -> str | None:
     return None
 
 
-def row_of(fields: Mapping[str, object], roles: Iterable[Role], together: Given | None = None) -> JsonObject:
+def row_of(fields: Mapping[str, object], roles: Iterable[Role], series: Given | None = None) -> JsonObject:
     """Role -> value of a record to predict for, whether it is of a file or a caller has it.
 
-    roles: with the names of their columns, the preferred one first. together: the columns that hold a role as a list,
+    roles: with the names of their columns, the preferred one first. series: the columns that hold a role as a list,
     if all are present. An optional role without a column, or with an empty cell, is left out.
     Raises ValueError for a role without a column of its own, and for a cell that it cannot have.
     """
@@ -128,7 +128,7 @@ def row_of(fields: Mapping[str, object], roles: Iterable[Role], together: Given 
             raise ValueError(Message("no column {names} but for {role}", names=names, role=holders[column]))
         holders[column] = role.name
         cell = fields[column]
-        parts = (together or {}).get(role.name, ())
+        parts = (series or {}).get(role.name, ())
         if len(parts) > 1 and fields.keys() >= set(parts):
             cell = [fields[part] for part in parts]
         try:

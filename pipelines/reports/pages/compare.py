@@ -59,11 +59,11 @@ def compare_artifacts(folders: Sequence[Path], models: Sequence[str] = ()) -> tu
         )
     if any(tasks):
         comparison = compare_tasks(folders, models)
-        return of_tasks(comparison), comparison.as_json()
+        return show_tasks(comparison), comparison.as_json()
     if models:
         raise SettingsError("{option} is for artifacts of tasks: leave it out", option=argument("model"))
     runs = open_runs(folders)
-    return of_runs(runs), {
+    return show_runs(runs), {
         "kind": "pretraining",
         "runs": [
             {
@@ -91,7 +91,7 @@ def write_page(path: Path, shown: ShownComparison) -> Path:
     return write(path, "compare.html", shown=shown, sections=sections)
 
 
-def of_runs(runs: Sequence[PretrainingRun]) -> ShownComparison:
+def show_runs(runs: Sequence[PretrainingRun]) -> ShownComparison:
     """The runs, their last evaluations, and figures at equal time and equal pieces, if known for all runs."""
     tables = run_tables(runs)
     seconds = [run.seconds for run in runs if run.seconds is not None]
@@ -195,7 +195,7 @@ def loss_curves(runs: Sequence[PretrainingRun]) -> Iterator[Element]:
     )
 
 
-def of_tasks(comparison: TaskComparison) -> ShownComparison:
+def show_tasks(comparison: TaskComparison) -> ShownComparison:
     """All scores of the sides, and how the first differs from the others; the page also has examples."""
     return ShownComparison(
         sides=comparison.sides,

@@ -78,8 +78,8 @@ def test_filled_rows_hold_every_example_once(corpus, objectives, monkeypatch):
     one_by_one = [plain.example(5, example) for example in range(len(plain))]
     in_rows = [filled.examples(5, index) for index in range(len(filled))]
     assert len(filled) < 0.9 * len(plain)
-    assert all(sum(len(row["input_ids"]) for row in row_of) <= 64 for row_of in in_rows)
-    for one, other in zip(one_by_one, [row for row_of in in_rows for row in row_of], strict=True):
+    assert all(sum(len(row["input_ids"]) for row in batch) <= 64 for batch in in_rows)
+    for one, other in zip(one_by_one, [row for batch in in_rows for row in batch], strict=True):
         assert all(np.array_equal(one[name], other[name]) for name in one)
     (batch,) = filled.batch(0, 40)
     assert len(batch["lengths"]) > 40
