@@ -18,7 +18,16 @@ from korbert.errors import EndedElsewhere, KorbertError, ProcessLost
 from korbert.messages import LOCALES, NAMES, VARIABLE, Message, in_language, join_messages, language
 from korbert.pipelines.commands import models, scoring, serving, stages, tasks, vectors
 from korbert.pipelines.stages.table import STAGES
-from korbert.system import Interrupted, bound_spinning, handled_signals, in_one_line, is_silent, needed_for, say, world
+from korbert.system import (
+    Interrupted,
+    bound_spinning,
+    handled_signals,
+    in_one_line,
+    is_secondary_rank,
+    needed_for,
+    say,
+    world,
+)
 
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -46,7 +55,7 @@ def run_command(arguments: list[str]) -> int:
     with handled_signals(raising=True) as arrived, _at_the_command_line():
         try:
             with needed_for(f"korbert {command}".strip()):
-                if is_silent():
+                if is_secondary_rank():
                     _run_in_another_rank(arguments, command)
                 else:
                     cli.main(arguments or ["--help"], prog_name="korbert", standalone_mode=False)
@@ -107,8 +116,8 @@ def _run_in_another_rank(arguments: list[str], command: str) -> None:
 
 
 def _leave_interrupted(error: BaseException, number: signal.Signals, command: str) -> int:
-    """Reports the signal and returns the exit code that shells use: 130 after Ctrl-C, 143 after SIGTERM."""
-    if is_silent():
+    """Returns the exit code that shells use: 130 after Ctrl-C, 143 after SIGTERM. Rank 0 also reports the signal."""
+    if is_secondary_rank():
         return 128 + number
     saved = ""
     if isinstance(error, Interrupted):

@@ -32,7 +32,8 @@ Row = dict[str, NDArray[Any]]
 
 
 class PretrainingRows:
-    """Rows by epoch and number. files: shards; max_length: pieces a row, special tokens included.
+    """Makes the rows of pretraining, each from its epoch and number. files: shards; ids: those of the special tokens;
+    max_length: pieces a row, special tokens included.
 
     objectives: a row is one segment without "nsp", "sop" and "spans". fill: a row takes as many consecutive examples of
     the corpus as fit, of one document or of several; each keeps its own [CLS], and attention stays within an example.
@@ -66,7 +67,7 @@ class PretrainingRows:
         self._shards = files if isinstance(files, Shards) else Shards(files)
         self._pairs = Pairs(self._shards, max_length - frame, pairs)
         self._first = cut_into_rows(self._pairs.lengths + frame, max_length) if fill else None
-        self._ids = ids
+        self._special_ids = ids
         self._masking = masking
         self._objectives = tuple(objectives)
         self._negatives = negatives
@@ -86,8 +87,8 @@ class PretrainingRows:
 
         before: rows of that series that an earlier phase has taken.
         here: makes the part of one of several processes: every size-th row, in micro-batches as large as without.
-        Micro-batches have like numbers of pieces; the examples of each are sorted by length. One with R examples of N
-        pieces together, one after the other, has:
+        Micro-batches have like numbers of pieces; the examples of each are sorted by length. One with R examples,
+        concatenated to N pieces, has:
         input_ids, token_type_ids, boundaries: (N,) int64; label_places, labels: (M,) int64, the places among the N
         whose vectors predict a piece, and these pieces; pair_label: (R,) int64, -100 without a pair;
         NAME_count for each objective: labels of all these rows, by which the losses are divided;
@@ -142,7 +143,7 @@ class PretrainingRows:
         segments = [self._shards.pieces(*span) for span in (pair.first, pair.second) if span is not None]
         if asked:
             segments = [asked.question, asked.context]
-        ids, boundaries, numbers, maskable = _add_special_tokens(segments, self._ids)
+        ids, boundaries, numbers, maskable = _add_special_tokens(segments, self._special_ids)
         if asked:
             maskable[:] = False  # the row only learns to find its answer
         row: Row = {"token_type_ids": numbers, "boundaries": boundaries.astype(np.int64)}
@@ -153,7 +154,7 @@ class PretrainingRows:
 
         units = units_of(boundaries, maskable, self._masking.unit)
         chosen = np.flatnonzero(maskable)[choose_positions(units, self._masking.rate, rng)]
-        hidden = mask_pieces(ids, chosen, self._masking, self._ids, rng)
+        hidden = mask_pieces(ids, chosen, self._masking, self._special_ids, rng)
         lots = {"lots": rng.random(len(chosen))} if "rtd" in self._objectives else {}
         return row | {"input_ids": hidden, "label_places": chosen, "labels": ids[chosen], **lots}
 

@@ -223,8 +223,8 @@ def form_by_content(form: Form, lines: Sequence[str]) -> Form:
     if form == "csv" and "\t" in first and not set(",;") & set(first):
         return "tsv"
     if form in ("json", "jsonl"):
-        return "json" if is_json(lines) or (form == "json" and _is_value(lines)) else "jsonl"
-    if form == "auto" and is_json(lines):
+        return "json" if is_multiline_json(lines) or (form == "json" and _is_single_json_value(lines)) else "jsonl"
+    if form == "auto" and is_multiline_json(lines):
         return "json"
     words = [line for line in lines if line.strip() and not line.startswith("#")] if form == "auto" else []
     if words and all(len(line.split("\t")) == _CONLLU_WIDTH for line in words) and words[0].startswith(("1\t", "1-")):
@@ -232,15 +232,18 @@ def form_by_content(form: Form, lines: Sequence[str]) -> Form:
     return "conll" if form == "auto" and _is_conll(lines) else form
 
 
-def is_json(lines: Sequence[str]) -> bool:
-    """Whether a file that begins with these lines is a list of objects, or objects on several lines each."""
+def is_multiline_json(lines: Sequence[str]) -> bool:
+    """Whether a file that begins with these lines is a list of objects, or objects over several lines.
+
+    Such an object begins with a line that is a brace alone; other objects are taken for JSON lines.
+    """
     first, second = [*filter(str.strip, lines), "", ""][:2]
     if first.strip() == "{":
         return not second.lstrip().startswith("{")  # else a broken line of JSON lines
     return _LIST.match(first) is not None and (not second or isinstance(jsons.parse_line(first), Fault))
 
 
-def _is_value(lines: Sequence[str]) -> bool:
+def _is_single_json_value(lines: Sequence[str]) -> bool:
     """Whether a JSON file that begins with these lines is one object with a list of records, or objects over lines."""
     filled = list(filter(str.strip, lines))
     if len(filled) == 1 and isinstance(value := jsons.parse_line(filled[0]), dict):

@@ -37,7 +37,7 @@ from .ranks import all_reduce as all_reduce
 from .ranks import all_reduce_max as all_reduce_max
 from .ranks import broadcast as broadcast
 from .ranks import current_world as current_world
-from .ranks import is_silent as is_silent
+from .ranks import is_secondary_rank as is_secondary_rank
 from .ranks import number_in as number_in
 from .ranks import require_rows as require_rows
 from .ranks import variables as variables

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from korbert import notebook
-from korbert.system.ranks import is_silent
+from korbert.system.ranks import is_secondary_rank
 
 _SECONDS_BETWEEN_LINES = 15.0  # if standard error is not a terminal (a log file)
 _SECONDS_BETWEEN_MOVES = 0.2  # of a bar in a notebook, which keeps every message until it is drawn
@@ -33,7 +33,7 @@ def track(description: str, total: int | None, unit: str = "", done: int = 0) ->
 
     total: units of work; None: unknown. done: units that an earlier run has done.
     """
-    if is_silent():
+    if is_secondary_rank():
         yield untracked
         return
     shown = _cell if notebook.is_notebook() else _bar if sys.stderr.isatty() else _lines

@@ -47,7 +47,7 @@ def world() -> World:
     return World(rank, size)
 
 
-def is_silent() -> bool:
+def is_secondary_rank() -> bool:
     """Whether another of several processes logs and shows progress for all."""
     try:
         return not world().is_main_process

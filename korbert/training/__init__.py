@@ -7,7 +7,7 @@
 4. devices.py      the tensors moved to the device; precision; memory.
 5. updates.py      forward and backward of each micro-batch; gradients added up (distributed.py: over all processes),
                    clipped, and applied by AdamW at the rate of the step (plan.py).
-6. records.py      means of losses, rate and gradient norm, written to files and TensorBoard.
+6. metric_files.py means of losses, rate and gradient norm, written to files and TensorBoard.
 7. checkpoints.py  model, optimizer and metric sums on disk, to resume from.
 
 scoring.py runs a trained model over examples.

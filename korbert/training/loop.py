@@ -1,10 +1,11 @@
 """The training loop, `fit`, for pretraining and all tasks.
 
-A learning rate becomes an update in Updates.update (updates.py): it adds up the gradients of the micro-batches and has
-AdamW apply them (Optimizer) at the rate of the step (OptimizerSettings.rate_share).
+Updates.update (updates.py) makes one update: it adds up the gradients of the micro-batches, and AdamW (Optimizer)
+applies them at the learning rate of the step (OptimizerSettings.rate_share).
 
-The batches of a step are a pure function of its number, and dropout is one of (seed, step), so a checkpoint holds no
-random state. A resumed run loads the newest checkpoint, continues with the next step, and ends in the same bits.
+The batches of a step are a pure function of its number, and dropout is a pure function of (seed, step), so a
+checkpoint holds no random state. A resumed run loads the newest checkpoint, continues with the next step, and ends in
+the same bits.
 """
 
 import time
@@ -109,13 +110,13 @@ class _Run:
         self.figures = ""
         self.done = 0
         self.heldout: Mapping[str, float] = {}
-        kept = self.output.checkpoints
-        checkpoint = checkpoints.load_newest(kept.folder) if kept else None
+        checkpointing = self.output.checkpoints
+        checkpoint = checkpoints.load_newest(checkpointing.folder) if checkpointing else None
         if checkpoint is not None:
             self.heldout = self.updates.restore(checkpoint)
             self.done = checkpoint.step
         self._saved_step = self.done
-        self._saved_at = kept.clock() if kept else 0.0
+        self._saved_at = checkpointing.clock() if checkpointing else 0.0
         self._seconds = self._waited = 0.0  # since the last line of metrics
         self._logged_pieces = self.updates.pieces
         written = self.output if self.here.is_main_process else TrainingOutput()
@@ -127,11 +128,15 @@ class _Run:
         started: when the update began. waited: seconds spent waiting for its micro-batches.
         """
         self.done = done
-        kept = self.output.checkpoints
+        checkpointing = self.output.checkpoints
         log = done == 1 or self._due(self.plan.log_every)
-        late = kept is not None and self.here.is_main_process and kept.clock() - self._saved_at >= kept.every_seconds
+        late = (
+            checkpointing is not None
+            and self.here.is_main_process
+            and checkpointing.clock() - self._saved_at >= checkpointing.every_seconds
+        )
         # The same in all processes, which check for finite values at the same steps; the clock of rank 0 counts.
-        save = bool(all_reduce_max(int(kept is not None and (self._due(kept.every_steps) or late))))
+        save = bool(all_reduce_max(int(checkpointing is not None and (self._due(checkpointing.every_steps) or late))))
         evaluated = self.evaluate is not None and self._due(self.plan.evaluate_every)
         if log or evaluated or save:
             self.updates.check_finite(self._saved_step)  # waits for the device: the seconds are of finished work
@@ -166,11 +171,11 @@ class _Run:
         return self.done == self.plan.steps or (every > 0 and self.done % every == 0)
 
     def _save(self) -> None:
-        kept = self.output.checkpoints
-        assert kept is not None
+        checkpointing = self.output.checkpoints
+        assert checkpointing is not None
         if self.here.is_main_process:
             if self._files.metrics:
                 self._files.metrics.sync()
-            checkpoints.save(kept.folder, self.updates.checkpoint(self.done, self.heldout), kept.keep)
+            checkpoints.save(checkpointing.folder, self.updates.checkpoint(self.done, self.heldout), checkpointing.keep)
         self._saved_step = self.done
-        self._saved_at = kept.clock()
+        self._saved_at = checkpointing.clock()

@@ -19,7 +19,7 @@ from korbert.messages import Message, in_language, join_messages
 from korbert.names import did_you_mean, on_disk
 from korbert.pipelines import inference, recipes
 from korbert.records import FORMATS, FORMS, Format, Sheet
-from korbert.system import JsonObject, Messages, is_silent, printable, say, shorten
+from korbert.system import JsonObject, Messages, is_secondary_rank, printable, say, shorten
 from korbert.vectors import Mix, PoolingName
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _configure_logging(context: click.Context, parameter: click.Parameter, debug
     handler.setFormatter(Messages("%(message)s"))
     of_libraries = logging.WARNING
     ours = logging.DEBUG if debug else logging.INFO
-    if is_silent():
+    if is_secondary_rank():
         of_libraries = ours = logging.ERROR
     logging.basicConfig(level=of_libraries, handlers=[handler])
     logging.getLogger("korbert").setLevel(ours)

@@ -15,7 +15,7 @@ from korbert.pipelines import inference, planning, recipes, reports, runs
 from korbert.pipelines.artifacts import Stage
 from korbert.pipelines.commands import options
 from korbert.pipelines.stages.table import STAGES, TASK, is_task
-from korbert.system import check_output, cores, in_one_line, is_silent, say, write_bytes_atomically
+from korbert.system import check_output, cores, in_one_line, is_secondary_rank, say, write_bytes_atomically
 from korbert.tasks.sets import listing
 
 
@@ -63,7 +63,7 @@ def pipeline_of(recipe: str, **given: Unpack[PipelineOptions]) -> "runs.Pipeline
 def run_stages(pipeline: "runs.Pipeline", stages: Sequence[Stage], rebuild: bool, dry_run: bool) -> None:
     if not dry_run:
         runs.runner.make_all(pipeline, stages, rebuild=rebuild, draw=reports.draw)
-    elif not is_silent():
+    elif not is_secondary_rank():
         names = [stage.name for stage in stages]
         anew = names if rebuild else []
         statuses = [status for status in pipeline.statuses(rebuild=anew) if status.stage in names]
@@ -98,7 +98,7 @@ def run(
     """
     pipeline = pipeline_of(recipe, **common)
     run_stages(pipeline, pipeline.stages(first, last), rebuild, dry_run)
-    if not dry_run and not is_silent():
+    if not dry_run and not is_secondary_rank():
         reports.summary.show(pipeline)
 
 
@@ -176,7 +176,7 @@ def tasks(
         raise SettingsError("{recipe}: has no section [{task}NAME]: add one", recipe=recipe, task=TASK)
     stages = [stage for name, stage in known.items() if name in names or not names]
     run_stages(pipeline, stages, rebuild, dry_run)
-    if not dry_run and not is_silent():
+    if not dry_run and not is_secondary_rank():
         reports.summary.show(pipeline, [stage.name for stage in stages])
 
 

@@ -25,7 +25,7 @@ from korbert.system import (
     check_output,
     claim,
     cores,
-    is_silent,
+    is_secondary_rank,
     remove,
     say,
     track,
@@ -97,7 +97,7 @@ def _train(pipeline: "runs.Pipeline", rebuild: bool = False, dry_run: bool = Fal
     """Runs the only stage of a pipeline, and shows its scores and how to use the model."""
     (stage,) = pipeline.stages()
     run_stages(pipeline, [stage], rebuild, dry_run)
-    if not dry_run and not is_silent():
+    if not dry_run and not is_secondary_rank():
         reports.summary.show(pipeline)
         output = str(pipeline.artifact(stage.name))
         say(
@@ -119,7 +119,7 @@ def layers(as_json: bool, **given: Any) -> None:
     Vectors are computed once. Prints the scores; the --output folder receives layers.json and layers.html. Only the
     head of --features is used, as in "last, mlp, 64".
     """
-    if is_silent():
+    if is_secondary_rank():
         return
     pipeline = _pipeline(_single_task(given), given, is_artifact=False)
     (stage,) = pipeline.stages()

@@ -25,7 +25,7 @@ from korbert.system import (
     broadcast,
     current_world,
     is_marked,
-    is_silent,
+    is_secondary_rank,
     peak_memory,
     processor_name,
     world,
@@ -56,7 +56,7 @@ def make_all(pipeline: Pipeline, stages: Sequence[Stage], *, rebuild: bool = Fal
     The processes that torchrun has started train together; if none of the stages trains, rank 0 works alone.
     """
     trains = any(stage.trains for stage in stages)
-    if is_silent() and not trains:
+    if is_secondary_rank() and not trains:
         return
 
     def prepared_stages() -> frozenset[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile.pipeline import READS, Base, look, write_data
+from tests.hostile.pipeline import READS, Base, digests_of, write_data
 from tests.running import own_data, quick, run_here
 
 
@@ -25,14 +25,14 @@ def base(tmp_path_factory, sample):
     with quick(), own_data():
         done = run_here(("run", "data/tiny.toml", "--workers", "1"), made.folder, seconds=300)
     assert done.code == 0, done.err
-    before = look(made.folder)
+    before = digests_of(made.folder)
     yield made
-    after = look(made.folder)
+    after = digests_of(made.folder)
     assert {name: after.get(name) for name in before} == before, "a case has harmed what all cases share"
 
 
 @pytest.fixture(scope="session")
-def cut_off(base):
+def base_with_partials(base):
     """The same, and beside it what runs that were cut off halfway have left: `analyze.partial` and the like."""
     parts, step = dict.fromkeys(("clean", "analyze"), "part-00001.json"), "step-00000002"
     with quick(), own_data():

@@ -83,7 +83,7 @@ def record_of(artifact: Path) -> dict[str, Any]:
     return found
 
 
-def look(folder: Path) -> dict[str, str]:
+def digests_of(folder: Path) -> dict[str, str]:
     """Every entry below a folder, by its relative name: what it is, and a digest of what it holds. Opens no pipe."""
     found = {}
     for path in sorted(folder.rglob("*")):

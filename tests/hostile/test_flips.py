@@ -247,7 +247,7 @@ _DO = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(COUNT), ids=lambda number: f"{number:03d}-{kind_of(number)}")
-def test_flips(cut_off, tmp_path, number):
-    harmed = Harmed(cut_off, tmp_path, random.Random(f"{SEED}/flips/{number}"), [])
+def test_flips(base_with_partials, tmp_path, number):
+    harmed = Harmed(base_with_partials, tmp_path, random.Random(f"{SEED}/flips/{number}"), [])
     fail(list(_DO[kind_of(number)](harmed)), harmed.told)
     shutil.rmtree(tmp_path)

@@ -10,21 +10,21 @@ import pytest
 
 from tests.hostile.faults import changes_of, fail, faults_of, leftovers_of
 from tests.hostile.inputs import COUNT, draw, slot_of
-from tests.hostile.pipeline import look, record_of
+from tests.hostile.pipeline import digests_of, record_of
 from tests.running import run_here, run_outside
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(COUNT), ids=lambda number: f"{number:03d}-{slot_of(number)}")
-def test_inputs(cut_off, tmp_path, number):
-    case = draw(cut_off, tmp_path, number)
-    before = look(tmp_path)
+def test_inputs(base_with_partials, tmp_path, number):
+    case = draw(base_with_partials, tmp_path, number)
+    before = digests_of(tmp_path)
     run = run_outside if case.outside else run_here
     outcome = run(case.arguments, tmp_path, case.stdin, case.seconds)
     faults = [*_faults(case, outcome)]
-    after = look(tmp_path)
-    faults += [*changes_of(before, after, case.allowed), *leftovers_of(after), *_mended(case, outcome)]
-    fail(faults, _told(case, outcome))
+    after = digests_of(tmp_path)
+    faults += [*changes_of(before, after, case.allowed), *leftovers_of(after), *_unhelpful_remedies(case, outcome)]
+    fail(faults, _description(case, outcome))
     shutil.rmtree(tmp_path)
 
 
@@ -39,7 +39,7 @@ def _faults(case, outcome):
                 yield f"what came out cannot be looked at: {error!r}"
 
 
-def _mended(case, outcome):
+def _unhelpful_remedies(case, outcome):
     """What has made nothing locks nothing: with the right file the command gives what it always gave.
 
     Where parts of the stage were finished, they may stand for the other file: then it may refuse, by name.
@@ -58,7 +58,7 @@ def _mended(case, outcome):
         yield "with the right file it gives another artifact"
 
 
-def _told(case, outcome):
+def _description(case, outcome):
     words = [word if len(word) <= 200 else f"{word[:100]}...({len(word):,} characters)" for word in case.arguments]
     return [
         f"cd {case.folder} && {shlex.join(['korbert', *words])}",

@@ -28,7 +28,7 @@ from korbert.pipelines.commands.options import Output
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from tests.hostile.faults import fail
-from tests.hostile.pipeline import READS, look
+from tests.hostile.pipeline import READS, digests_of
 from tests.running import run_here
 
 FAST = 10  # one output in so many is not slow
@@ -72,7 +72,7 @@ CASES = [
 @pytest.fixture
 def world(made, memory_path):
     """A copy of it, and what is in it."""
-    return shutil.copytree(made, memory_path / "world"), look(made)
+    return shutil.copytree(made, memory_path / "world"), digests_of(made)
 
 
 @pytest.fixture(scope="module")
@@ -281,11 +281,11 @@ def _faults(place, trials):
             shutil.rmtree(path)
         path.unlink(missing_ok=True)
         path.parent.mkdir(parents=True, exist_ok=True)
-        ours = look(place.folder)
+        ours = digests_of(place.folder)
         put(path)
-        there = look(place.folder)
+        there = digests_of(place.folder)
         outcome = place.run(*way)
-        after = look(place.folder)
+        after = digests_of(place.folder)
         foreign = [one for one in there if ours.get(one) != there[one] or one in place.before]
         changed = [one for one in foreign if after.get(one) != there[one]]
         if changed or outcome.code is None or "Traceback" in outcome.err:
@@ -318,7 +318,7 @@ def test_an_odd_name_is_refused_in_one_line(world, case, target, said):
     assert outcome.code == 2
     assert outcome.err.startswith("korbert: ")
     assert said in outcome.message
-    assert look(world[0]) == world[1]
+    assert digests_of(world[0]) == world[1]
 
 
 @pytest.mark.parametrize("case", CASES, ids=" ".join)
@@ -328,7 +328,7 @@ def test_what_is_read_is_not_written_over_and_nothing_is_written_into_a_model(wo
         inside = [f"{word}/out.json" for word in read if (world[0] / word).is_dir()]
         for target in (*read, *inside):
             run_here(_instead(line, target), world[0])
-            assert look(world[0]) == world[1]
+            assert digests_of(world[0]) == world[1]
 
 
 def test_every_path_that_a_command_writes_to_is_an_output():
@@ -348,5 +348,5 @@ def test_a_folder_on_a_full_disk_is_whole_or_absent(world, case):
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         assert outcome.code != 0
-        assert look(world[0]) == world[1]
+        assert digests_of(world[0]) == world[1]
         assert "resumes" not in outcome.message

@@ -16,7 +16,7 @@ import pytest
 
 from tests.hostile.faults import fail, faults_of, leftovers_of
 from tests.hostile.inputs import SEED
-from tests.hostile.pipeline import READS, STAGES, look, record_of
+from tests.hostile.pipeline import READS, STAGES, digests_of, record_of
 from tests.running import Outcome, left_of, run_here, start
 
 COUNT = 30  # each of COMMANDS with each of SIGNALS
@@ -48,7 +48,7 @@ def test_signals(base, tmp_path, number):
     faults = [
         *_ended(outcome, sent, begun=begun),
         *_same_again(base, tmp_path, [*arguments, "--workers", "1"], made),
-        *leftovers_of(look(tmp_path)),
+        *leftovers_of(digests_of(tmp_path)),
     ]
     if outcome.code is not None and (left := told.pop("processes", "")):
         faults.append(f"processes left after {SECONDS_FOR_WORKERS} s: {left}")

@@ -114,10 +114,10 @@ class Classification(Kind, frozen=True):
         weights = None
         if settings.class_weights == "balanced":
             weights = tuple(len(rows) / (len(labels) * counts[label]) for label in labels)
-        usual = ("micro_f1", "macro_f1", "exact_match") if several else ("accuracy", "macro_f1")
+        default_metrics = ("micro_f1", "macro_f1", "exact_match") if several else ("accuracy", "macro_f1")
         pair = any(row.get("pair") is not None for row in rows)
         learned = {"labels": labels, "several": several, "pair": pair, "weights": weights, "uncounted": uncounted}
-        return cls.of_settings(settings, usual, **learned)
+        return cls.of_settings(settings, default_metrics, **learned)
 
     def description(self) -> Message:
         names = ", ".join(self.labels[:10]) + (", .." if len(self.labels) > 10 else "")

@@ -76,8 +76,10 @@ class Embedding(Kind, frozen=True):
     added to BM25 in a search by both, chosen on validation pairs for texts of 100 terms (retrieval.weight_among); 0:
     words alone rank as well.
 
-    A target is a score, a prediction the cosine of the two vectors. Validated by retrieval, a target is the right
-    passage, and a prediction {"cosine": .., "rank": of the right passage among those of all rows, from 1}.
+    Targets and predictions depend on the rows to validate on. Scored pairs: a target is the score, a prediction the
+    cosine of the two vectors. Retrieval: a target is the right passage, a prediction {"cosine": .., "rank": of the
+    right passage among those of all rows, from 1}. A teacher's vectors: a target is 1, a prediction the cosine of the
+    vector and the teacher's.
     """
 
     name: ClassVar[str] = "embedding"
@@ -208,15 +210,15 @@ class Embedding(Kind, frozen=True):
             groups = [group[:1] for group in groups]
             labels = np.stack([row["vector"] for row in rows])
         else:  # a number of each text, to recognise equal ones; -1: no text
-            texts = dict.fromkeys(own.text for group in groups for own in group)
-            numbers = {text: number for number, text in enumerate(texts)}
+            texts = dict.fromkeys(passage.text for group in groups for passage in group)
+            text_ids = {text: number for number, text in enumerate(texts)}
             labels = np.full((len(groups), max(map(len, groups), default=2)), -1, np.int64)
             for number, group in enumerate(groups):
-                labels[number, : len(group)] = [numbers[own.text] for own in group]
+                labels[number, : len(group)] = [text_ids[passage.text] for passage in group]
         prompted = self.learns == "pairs" and (self.query_prompt or self.passage_prompt)
         if prompted and all(row.get("score") is None for row in rows):
-            query, passage = encode_passages(tokenizer, [self.query_prompt, self.passage_prompt])
-            groups = [[query.joined(first), *map(passage.joined, others)] for first, *others in groups]
+            query_prompt, passage_prompt = encode_passages(tokenizer, [self.query_prompt, self.passage_prompt])
+            groups = [[query_prompt.joined(first), *map(passage_prompt.joined, others)] for first, *others in groups]
         members = [[(own,) for own in group] for group in groups]
         return Prepared(rows, Groups.of(members, labels, tokenizer, self.max_length))
 

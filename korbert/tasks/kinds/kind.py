@@ -104,13 +104,13 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         """The task that the training rows define. CorpusError if they cannot be trained on."""
 
     @classmethod
-    def of_settings(cls, settings: Any, usual: tuple[str, ...], **learned: Any) -> Self:
+    def of_settings(cls, settings: Any, default_metrics: tuple[str, ...], **learned: Any) -> Self:
         """The task with the settings that are its fields, and what it learned.
 
-        usual: the metrics where the settings name none.
+        default_metrics: the metrics where the settings name none.
         """
         shared = {name: getattr(settings, name) for name in cls.model_fields if hasattr(settings, name)}
-        return cls(**{**shared, "metrics": settings.metrics or usual, **learned})
+        return cls(**{**shared, "metrics": settings.metrics or default_metrics, **learned})
 
     def validated_on(self, rows: TaskRows) -> Self:
         """The task with the metrics that suit the rows to validate on. Not called if the user chose metrics."""

@@ -58,8 +58,10 @@ class Regression(Kind, frozen=True):
         if settings.metrics[:1] == ("mae",):
             raise SettingsError("metrics: mae is lower for better models, so it cannot choose one: put another first")
         pair = any(row.get("pair") is not None for row in rows)
-        usual = ("pearson", "spearman", "mae")
-        return cls.of_settings(settings, usual, mean=float(scores.mean()), deviation=float(scores.std()), pair=pair)
+        default_metrics = ("pearson", "spearman", "mae")
+        return cls.of_settings(
+            settings, default_metrics, mean=float(scores.mean()), deviation=float(scores.std()), pair=pair
+        )
 
     def description(self) -> Message:
         if self.pair:

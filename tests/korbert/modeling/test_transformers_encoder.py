@@ -20,15 +20,15 @@ def batch_of(folder, pairs=False):
     return dict(tokenizer(TEXTS, PAIRS if pairs else None, padding=True, return_tensors="pt"))
 
 
-def theirs_of(folder, batch, **more):
-    """What transformers gives of the same batch."""
+def transformers_output(folder, batch, **kwargs):
+    """The output of the model of transformers for this batch, without token types if it does not take them."""
     model = transformers.AutoModel.from_pretrained(folder).eval()
     inputs = dict(batch)
     if model.config.model_type in ("xlm", "flaubert", "distilbert", "modernbert"):
         inputs.pop("token_type_ids", None)
     if model.config.model_type == "longformer":
-        more["global_attention_mask"] = torch.eye(1, inputs["input_ids"].shape[1]).long().expand(len(TEXTS), -1)
-    return model(**inputs, **more)
+        kwargs["global_attention_mask"] = torch.eye(1, inputs["input_ids"].shape[1]).long().expand(len(TEXTS), -1)
+    return model(**inputs, **kwargs)
 
 
 @pytest.mark.parametrize("model_type", CLASSES)
@@ -38,7 +38,7 @@ def test_vectors_are_those_of_transformers(foreign, model_type, pairs):
     folder = foreign(model_type)
     encoder, batch = load_encoder(folder, read_folder(folder)), batch_of(folder, pairs)
     mask = batch["attention_mask"]
-    expected = theirs_of(folder, batch).last_hidden_state * mask[:, :, None]
+    expected = transformers_output(folder, batch).last_hidden_state * mask[:, :, None]
     types = batch.get("token_type_ids")
     if types is not None and model_type == "funnel":
         types = types.masked_fill(types == 2, 0)  # as our tasks give them
@@ -61,7 +61,7 @@ def test_all_layers_are_those_of_transformers(foreign, model_type):
             encoder.all_layers(ids, mask)
         return
     layers = encoder.all_layers(ids, mask)
-    hidden = torch.stack(list(theirs_of(folder, batch, output_hidden_states=True).hidden_states))
+    hidden = torch.stack(list(transformers_output(folder, batch, output_hidden_states=True).hidden_states))
     assert layers.shape == (encoder.config.num_hidden_layers + 1, *ids.shape, encoder.config.hidden_size)
     torch.testing.assert_close(layers, hidden * mask[:, :, None], atol=1e-5, rtol=0)
     torch.testing.assert_close(layers[-1], encoder(ids, mask), atol=1e-6, rtol=0)

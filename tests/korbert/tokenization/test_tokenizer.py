@@ -17,7 +17,7 @@ anything = st.lists(st.sampled_from(FRAGMENTS) | st.characters(), max_size=25).m
 
 
 @pytest.fixture(scope="module")
-def marking(tiny_tokenizer, sample):
+def tokenizers_by_mark(tiny_tokenizer, sample):
     return learned(tiny_tokenizer.analyzer, sample, ("대한민국", "쀍"))  # one Kiwi for all
 
 
@@ -44,8 +44,8 @@ def check_spans(tokenizer, text):
 
 @settings(deadline=None, max_examples=350)
 @given(text=anything, mark=st.sampled_from(MARKS))
-def test_spans_hold_on_any_text(marking, text, mark):
-    found = check_spans(marking[mark], text)
+def test_spans_hold_on_any_text(tokenizers_by_mark, text, mark):
+    found = check_spans(tokenizers_by_mark[mark], text)
     begins = [one != last for one, last in zip(found.morphemes, [None, *found.morphemes], strict=False)]
     assert [level != CONTINUATION for level in found.boundaries] == begins
 
@@ -74,8 +74,8 @@ def test_boundaries_tell_what_begins_at_a_piece(tiny_tokenizer):
 
 
 @pytest.mark.parametrize("mark", MARKS)
-def test_marks_tell_where_something_begins(marking, mark):
-    encoding = marking[mark].encode("영화는 대한민국에서")
+def test_marks_tell_where_something_begins(tokenizers_by_mark, mark):
+    encoding = tokenizers_by_mark[mark].encode("영화는 대한민국에서")
     begins = [piece.startswith("▁") for piece in encoding.pieces[1:-1]]
     firsts = [level >= {"none": 9, "eojeol": EOJEOL, "morpheme": MORPHEME}[mark] for level in encoding.boundaries[1:-1]]
     assert begins == firsts
@@ -83,8 +83,8 @@ def test_marks_tell_where_something_begins(marking, mark):
 
 
 @pytest.mark.parametrize("mark", MARKS)
-def test_pieces_spell_their_forms(marking, mark, sample):
-    tokenizer = marking[mark]
+def test_pieces_spell_their_forms(tokenizers_by_mark, mark, sample):
+    tokenizer = tokenizers_by_mark[mark]
     for line in (sample / "reviews.jsonl").read_text(encoding="utf-8").splitlines()[300:400]:
         text = json.loads(line)["text"]
         forms = tokenizer.analyzer.analyze(text).forms
@@ -92,18 +92,18 @@ def test_pieces_spell_their_forms(marking, mark, sample):
         assert decoded.replace(" ", "") == unicodedata.normalize("NFC", "".join(forms))
 
 
-def test_decode_is_readable(marking):
+def test_decode_is_readable(tokenizers_by_mark):
     text = "영화는 좋다 😀 ▁쀍!"
-    eojeol, none = marking["eojeol"].encode(text), marking["none"].encode(text)
-    assert marking["eojeol"].decode(eojeol.input_ids) == text
-    assert marking["none"].decode(none.input_ids) == text.replace(" ", "")
-    assert marking["none"].decode(none.input_ids, none.boundaries) == text
-    assert marking["none"].decode([0, 2, 4, 3]) == "[MASK]"
-    assert marking["none"].decode([128 + 0xEC]) == "\ufffd"  # half a character
+    eojeol_encoding, encoding = tokenizers_by_mark["eojeol"].encode(text), tokenizers_by_mark["none"].encode(text)
+    assert tokenizers_by_mark["eojeol"].decode(eojeol_encoding.input_ids) == text
+    assert tokenizers_by_mark["none"].decode(encoding.input_ids) == text.replace(" ", "")
+    assert tokenizers_by_mark["none"].decode(encoding.input_ids, encoding.boundaries) == text
+    assert tokenizers_by_mark["none"].decode([0, 2, 4, 3]) == "[MASK]"
+    assert tokenizers_by_mark["none"].decode([128 + 0xEC]) == "\ufffd"  # half a character
 
 
-def test_words_are_one_piece_wherever_they_stand(marking):
-    for mark, tokenizer in marking.items():
+def test_words_are_one_piece_wherever_they_stand(tokenizers_by_mark):
+    for mark, tokenizer in tokenizers_by_mark.items():
         entries = {marked(word, initial, mark) for word in ("대한민국", "쀍") for initial in (True, False)}
         last = tokenizer.vocab_size - len(entries)
         assert [id >= last for id in tokenizer.ids_of(marked("쀍", True, mark))] == [True]
@@ -131,8 +131,8 @@ def test_lengths_and_ids_without_a_meaning_are_refused(tiny_tokenizer):
                 read([5, wrong])
 
 
-def test_a_loaded_or_pickled_tokenizer_is_the_same(marking, tmp_path):
-    for mark, tokenizer in marking.items():
+def test_a_loaded_or_pickled_tokenizer_is_the_same(tokenizers_by_mark, tmp_path):
+    for mark, tokenizer in tokenizers_by_mark.items():
         tokenizer.save(tmp_path / mark)
         loaded = Tokenizer.load(tmp_path / mark)
         loaded.analyzer = tokenizer.analyzer
@@ -147,7 +147,7 @@ def test_a_loaded_or_pickled_tokenizer_is_the_same(marking, tmp_path):
         assert lines[4] == "4\t[MASK]"
         assert lines[1_499].startswith("1499\t")
         assert (tmp_path / mark / "words.tsv").read_text(encoding="utf-8").endswith("쀍\t1499\n")
-    assert len({tokenizer.digest for tokenizer in marking.values()}) == 3
+    assert len({tokenizer.digest for tokenizer in tokenizers_by_mark.values()}) == 3
 
 
 def test_the_digest_follows_all_that_shapes_ids(tiny_tokenizer):

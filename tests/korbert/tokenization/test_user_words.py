@@ -59,7 +59,7 @@ def test_words_are_one_morpheme_and_one_piece(tiny_tokenizer, with_words):
     )
 
 
-def test_kiwi_takes_every_tag_that_we_do():
+def test_kiwi_accepts_the_tags_of_user_words():
     tags = ["NNG", "NNP", "NNB", "NR", "NP", "VV", "VV-I", "VA-R", "MAG", "JKS", "EP", "XR", "SSO", "USER4"]
     words = tuple(UserWord(form=f"꺆뺣{number}", tag=tag) for number, tag in enumerate(tags))
     assert Analyzer(AnalyzerOptions(user_words=words)).analyze("학교").forms == ["학교"]

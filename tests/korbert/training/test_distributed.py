@@ -9,7 +9,7 @@ from korbert.system.ranks import (
     all_reduce_max,
     broadcast,
     current_world,
-    is_silent,
+    is_secondary_rank,
     require_rows,
     world,
 )
@@ -31,7 +31,7 @@ def test_without_torchrun_there_is_one_process(monkeypatch):
         assert all_reduce_max(7) == 7
         assert current_world() == here
         require_rows("batch_size", 1)
-    assert not is_silent()
+    assert not is_secondary_rank()
 
 
 def test_ranks_are_read_from_the_environment(monkeypatch):
@@ -39,7 +39,7 @@ def test_ranks_are_read_from_the_environment(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "4")
     assert world() == World(rank=3, size=4)
     assert not world().is_main_process
-    assert is_silent()
+    assert is_secondary_rank()
     assert current_world() == World()  # nobody has connected them
     assert list(range(10))[world().share] == [3, 7]
 
@@ -64,7 +64,7 @@ def test_contradicting_variables_are_refused(monkeypatch, rank, size, message):
             monkeypatch.setenv(name, value)
     with pytest.raises(SettingsError, match=message):
         world()
-    assert not is_silent()
+    assert not is_secondary_rank()
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_a_pipe_is_read_once(tmp_path):
 
 
 def test_predictions_are_written_whole_and_read_again(tmp_path):
-    """What is none: tests/pipelines/test_submission.py."""
+    """Files that are not predictions are tested in tests/pipelines/test_submission.py."""
     predictions = {"q1": "1443년", "q2": "훈민정음 🙂", "q3": "", "q\ud800": "깨진 \udc80 글자\r\n"}
     write_json(tmp_path / "predictions.json", predictions)
     assert korquad.read_predictions(tmp_path / "predictions.json") == predictions
