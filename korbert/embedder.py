@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from korbert.errors import SettingsError
-from korbert.modeling import EmbeddingModel, Network, OnnxEncoder, digest_of, quantizable, quantize
+from korbert.modeling import EmbeddingModel, LinearModel, Network, OnnxEncoder, digest_of, quantizable, quantize
 from korbert.system import EXTRAS, cores, package
 from korbert.tasks.passages import MANY_TEXTS
 from korbert.tokenization import AnyTokenizer, Encoding, with_prompt
@@ -134,7 +134,9 @@ class Embedder:
 
     def vector_settings(self, **asked: Unpack[VectorArgs]) -> VectorSettings:
         """Merges settings with the model's defaults. SettingsError for values that the model does not support."""
-        trained: VectorArgs = {"pooling": self.network.pooling} if isinstance(self.network, EmbeddingModel) else {}
+        trained: VectorArgs = {}
+        if isinstance(self.network, EmbeddingModel | LinearModel):
+            trained = {"pooling": self.network.pooling}
         settings = VectorSettings.of({**trained, **asked})
         last = self.network.config.num_hidden_layers
         if len(set(settings.places(last))) < len(settings.layer):

@@ -48,6 +48,7 @@ def finetune(
     device: str = "auto",
     workers: int | None = None,
     rebuild: bool = False,
+    quick: bool = False,
     **settings: Any,
 ) -> Finetuned:
     """Fine-tunes a model on labelled rows, and scores it next to baselines: `korbert finetune` in Python.
@@ -73,6 +74,7 @@ def finetune(
         form: Format of the files.
         seeds: Number of seeds to train with, or the seeds themselves.
         device, workers, rebuild: As in `run`.
+        quick: Labels: fit a linear model on words, and on vectors of a frozen encoder, in seconds.
         **settings: Columns by role (text, pair, label, score, question, ..: a name, or several), and any setting of a
             recipe's task: epochs, learning_rates, features, several, validation_share, ..
 
@@ -91,6 +93,7 @@ def finetune(
     columns = _columns({role: settings.pop(role) for role in settings.keys() & ROLES.keys()})
     named = {"kind": kind, "set": task, "seeds": range(seeds) if isinstance(seeds, int) else seeds}
     settings |= {name: value for name, value in named.items() if value is not None}
+    settings |= {"rungs": ["words", "vectors"]} if quick else {}
     with ExitStack() as cleanup, _torch_as_before(), _temporary_artifact() as aside:
         if output is None:
             output = Path(tempfile.mkdtemp(prefix="korbert-"), "finetuned")

@@ -14,6 +14,7 @@ from korbert.modeling.config import AnyConfig, EncoderConfig
 from korbert.modeling.embeddings import OVERLAP, scaled_overlap
 from korbert.modeling.encoder import Encoder
 from korbert.modeling.features import FeatureModel
+from korbert.modeling.linear import LinearModel
 from korbert.system import JsonObject
 
 Pooling = Literal["mean", "first"]
@@ -288,6 +289,7 @@ Network = (
     | TokenClassificationModel
     | EmbeddingModel
     | FeatureModel
+    | LinearModel
     | EncoderModel
 )
 CLASSES: Mapping[str, type[Network]] = {cls.kind: cls for cls in get_args(Network)}

@@ -15,7 +15,7 @@ EXTRAS = {  # extra -> what it installs, as imported
     "onnx": ("onnx", "onnxruntime"),
     "pipeline": (
         "datasets", "duckdb", "fsspec", "google", "matplotlib", "mwparserfromhell", "pandas", "pebble",
-        "scipy", "sklearn", "tensorboard", "upath", "zstandard",
+        "tensorboard", "upath", "zstandard",
     ),
     "ray": ("ray",),
     "serve": ("fastapi", "prometheus_client", "uvicorn"),

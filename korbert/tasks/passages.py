@@ -40,6 +40,11 @@ class Passage:
         """The pieces [first, last)."""
         return self.ids[first:last], self.boundaries[first:last]
 
+    def window(self, start: int, size: int) -> "Passage":
+        """The pieces [start, start + size) as a passage of the same text."""
+        part = slice(start, start + size)
+        return Passage(self.text, self.ids[part], self.boundaries[part], self.spans[part])
+
     def joined(self, other: "Passage") -> "Passage":
         """This text, followed by the other one without a space."""
         return Passage(

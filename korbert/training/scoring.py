@@ -34,7 +34,17 @@ class NotFinite(ModelFailed):
 
 def model_inputs(batch: Batch) -> dict[str, Any]:
     """The model's keyword arguments in a batch of examples."""
-    names = ("input_ids", "attention_mask", "token_type_ids", "boundaries", "lengths")
+    names = (
+        "input_ids",
+        "attention_mask",
+        "token_type_ids",
+        "boundaries",
+        "lengths",
+        "texts",
+        "terms",
+        "counts",
+        "rows",
+    )
     return {name: batch[name] for name in names if name in batch}
 
 

@@ -37,7 +37,7 @@ from korbert.tasks.kinds import ALIASES, KINDS, kind_of_task
 
 _FILE = options.PathType()
 _PLACE = options.PlaceType()
-_SETTINGS = ("set", "kind", "several", "validation_share", "epochs", "learning_rates", "features", "scratch")
+_SETTINGS = ("set", "kind", "several", "validation_share", "epochs", "learning_rates", "features", "scratch", "rungs")
 _rates = partial(click.option, "--learning-rate", "learning_rates", type=float, multiple=True)
 _learning = options.together(  # model, data and settings of the commands that train
     options.model,
@@ -77,8 +77,9 @@ _learning = options.together(  # model, data and settings of the commands that t
 @click.command()
 @_learning
 @click.option("--scratch", is_flag=True, help="Also train the same encoder from random weights, for comparison.")
+@click.option("--quick", is_flag=True, help="Labels: a linear model of words and vectors, in seconds.")
 @options.work
-def finetune(rebuild: bool, dry_run: bool, **given: Any) -> None:
+def finetune(rebuild: bool, dry_run: bool, quick: bool, **given: Any) -> None:
     """Fine-tune MODEL on a labelled file or a known data set.
 
     Targets are labels, numbers, spans, choices or answers. MODEL is a folder with a model, such as a pretrain artifact
@@ -90,6 +91,7 @@ def finetune(rebuild: bool, dry_run: bool, **given: Any) -> None:
       korbert finetune artifacts/small/pretrain --train my.csv --text 문장 --label 감정 --output models/mood
       korbert finetune models/electra --task klue-ner --data ~/data --seeds 3 --output models/ner
     """
+    given["rungs"] = ["words", "vectors"] if quick else None
     _train(_pipeline(_single_task(given), given), rebuild, dry_run)
 
 

@@ -205,9 +205,10 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
             )
         )
     if "test" not in parts:
-        notes.append(
-            Message("there is no test file: the scores are those of the validation rows, which chose the epoch")
-        )
+        note = Message("there is no test file: the scores are those of the validation rows, which chose the epoch")
+        if task.is_linear:
+            note = Message("there is no test file: the scores are those of the validation rows, learned afterwards")
+        notes.append(note)
     notes += few_rows(len(parts.get("test") or valid))
     read = tuple(line.map_texts(relative) for rows in parts.values() for line in rows.summary())
     return task, Splits(train, valid, parts.get("test"), parts.get("warm_up"), read, tuple(notes), doubted)

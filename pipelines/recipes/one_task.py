@@ -10,11 +10,14 @@ from typing import Any
 from korbert.errors import SettingsError
 from korbert.folders import lasting, model_folder
 from korbert.messages import Message, argument
+from korbert.modeling import EmbeddingModel, read_config
 from korbert.pipelines import experiments
 from korbert.pipelines.recipes.loading import Recipe, of_tables
 from korbert.records import Form
 from korbert.system import JsonObject, check_outside
 from korbert.tasks.kinds import ALIASES, KINDS
+
+_VECTORS = "korbert-mini-embed"  # gives the vectors of a model that is not tuned, unless MODEL is one of vectors
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class SingleTask:
         """
         check_outside(self.output, Path(self.model), model_folder(self.model))  # raises for a misspelt name, too
         section: dict[str, Any] = {"init": lasting(self.model).removeprefix(f"{self.relative_to}/"), **self.settings}
+        if "encoder" not in section.get("rungs", ["encoder"]) and not _gives_vectors(self.model):
+            section["init"] = _VECTORS
         columns = dict(self.columns)
         train = self.files.get("train")
         line = ""
@@ -83,3 +88,8 @@ class SingleTask:
             "{file}: {kind}: {why}; {option} says otherwise",
             file=train, kind=detected.kind, why=detected.why, option=argument("kind"),
         )  # fmt: skip
+
+
+def _gives_vectors(model: str | Path) -> bool:
+    """Whether a model was trained to give vectors of texts."""
+    return bool(read_config(model)["kind"] == EmbeddingModel.kind)

@@ -28,6 +28,7 @@ from korbert.pipelines.experiments import (
     baselines,
     builds_of,
     learn,
+    learn_linear,
     prepare,
     score_table,
 )
@@ -36,6 +37,7 @@ from korbert.pipelines.submission.bundle import write_submission
 from korbert.system import current_world, remove, track, write_json
 from korbert.tasks.doubts import seen_in
 from korbert.tasks.finetuning import Way, finetune, load_best
+from korbert.tasks.kinds.kind import Kind
 from korbert.tasks.kinds.sections import TaskSection
 
 
@@ -46,21 +48,15 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
     """
     ready = prepare(settings, inputs, output, runtime)
     scored = ready.scored
-    builds = builds_of(ready)
-    if "warm_up" in ready.parts:
-        first = next(iter(builds))
-        builds[first] = _with_warm_up(ready, builds[first])
-    results = learn(ready, builds)
+    results: list[ModelResult]
+    model: Network
+    task: Kind
+    if ready.task.is_linear:
+        result, model, task = learn_linear(ready)
+        results = [result]
+    else:
+        results, model, task = _train(ready)
     main = results[0]
-    model = builds[main.facts["name"]](main.facts["seed"]).to(ready.device)
-    load_best(main.folder, model)
-    task = ready.task if ready.task.has_chosen_thresholds else ready.with_chosen_thresholds(model)[0]
-    task = task.complete_task(model, ready.parts["valid"], ready.morphemes, device=ready.device)
-    # Of vectors, for which an encoder that has learned nothing of the task is the baseline to beat.
-    if settings.baselines and task.predicts_untrained:
-        for name, build in builds.items():
-            predictions = task.predict(build(settings.seeds[0]).to(ready.device), scored, device=ready.device)
-            results.append(ModelResult({"name": f"{name}-untuned", "seed": None}, predictions, output))
     if not current_world().is_main_process:
         return {}
     if settings.baselines:
@@ -94,6 +90,27 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
     }
     write_json(output / "scores.json", record)
     return counts
+
+
+def _train(ready: PreparedTask) -> tuple[list[ModelResult], Network, Kind]:
+    """The results of all encoders, the main one first; its model; and the task with what it has learned."""
+    settings = ready.settings
+    builds = builds_of(ready)
+    if "warm_up" in ready.parts:
+        first = next(iter(builds))
+        builds[first] = _with_warm_up(ready, builds[first])
+    results = learn(ready, builds)
+    main = results[0]
+    model = builds[main.facts["name"]](main.facts["seed"]).to(ready.device)
+    load_best(main.folder, model)
+    task = ready.task if ready.task.has_chosen_thresholds else ready.with_chosen_thresholds(model)[0]
+    task = task.complete_task(model, ready.parts["valid"], ready.morphemes, device=ready.device)
+    # Of vectors, for which an encoder that has learned nothing of the task is the baseline to beat.
+    if settings.baselines and task.predicts_untrained:
+        for name, build in builds.items():
+            predictions = task.predict(build(settings.seeds[0]).to(ready.device), ready.scored, device=ready.device)
+            results.append(ModelResult({"name": f"{name}-untuned", "seed": None}, predictions, ready.output))
+    return results, model, task
 
 
 def _unseen_rows(ready: PreparedTask, clean: Path | None) -> NDArray[np.bool_]:

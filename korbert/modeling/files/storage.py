@@ -301,12 +301,14 @@ def _check_digest(path: Path, expected: object) -> None:
 
 
 def unpack_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Converts the tensors of a packed file back to float32."""
-    return {
-        name: tensor * tensors[name + SCALE][:, None] if name + SCALE in tensors else tensor.float()
-        for name, tensor in tensors.items()
-        if not name.endswith(SCALE)
-    }
+    """Converts the tensors of a packed file back to float32; whole numbers stay."""
+    unpacked = {name: tensor for name, tensor in tensors.items() if not name.endswith(SCALE)}
+    for name, tensor in unpacked.items():
+        if name + SCALE in tensors:
+            unpacked[name] = tensor * tensors[name + SCALE][:, None]
+        elif tensor.is_floating_point():
+            unpacked[name] = tensor.float()
+    return unpacked
 
 
 @contextmanager

@@ -15,10 +15,11 @@ from torch.nn import functional as F
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message, argument
 from korbert.modeling import AnyConfig, ClassificationModel, Pooling
+from korbert.system import JsonObject
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows, joined_labels
 from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, score_named
 from korbert.tasks.kinds.sections import ClassificationSection
-from korbert.tasks.kinds.texts import NO_TEXT, blank_rows, equal_in_run, examples_of, morphemes_of
+from korbert.tasks.kinds.texts import NO_TEXT, LinearExamples, blank_rows, equal_in_run, examples_of, morphemes_of
 from korbert.tasks.metrics import multilabel
 from korbert.tasks.metrics.classification import METRICS, confusion, f1_of, micro_f1
 from korbert.tasks.metrics.statistics import RunArray, Score
@@ -26,7 +27,7 @@ from korbert.tasks.noise import NOISE
 from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer
-from korbert.training import Batch, Scoring, model_inputs, outputs
+from korbert.training import Batch, Examples, Scoring, model_inputs, outputs
 
 _MOST_LABELS = 1_000
 
@@ -42,7 +43,8 @@ class Label:
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels that are more probable than not. probabilities: of all labels. None and `why` as in Label."""
+    """The labels that are probable enough: above 0.5, or a threshold of each. probabilities: of all labels. None and
+    `why` as in Label."""
 
     labels: list[str] | None
     probabilities: Mapping[str, float]
@@ -54,7 +56,9 @@ class Classification(Kind, frozen=True):
 
     labels: their names. label_names: of labels that files call something else. several: a text may have any number of
     labels. pair: rows have two texts. weights: label weights in the loss; None: equal. uncounted: the label that
-    micro_f1 leaves out, such as no_relation in KLUE-RE. A target is a label, or a list of labels; a prediction is
+    micro_f1 leaves out, such as no_relation in KLUE-RE. rungs: what its model is made of, as in ClassificationSection.
+    thresholds: with several labels, the probability above which a text has each; (): 0.5. at_least_one: a text without
+    any has the one that comes nearest to its threshold. A target is a label, or a list of labels; a prediction is
     {"label" or "labels", "probabilities"}.
     """
 
@@ -71,6 +75,9 @@ class Classification(Kind, frozen=True):
     pooling: Pooling = "mean"
     weights: tuple[float, ...] | None = None
     uncounted: str = ""
+    rungs: tuple[str, ...] = ("encoder",)
+    thresholds: tuple[float, ...] = ()
+    at_least_one: bool = False
 
     @classmethod
     def from_training_rows(cls, rows: TaskRows, settings: ClassificationSection) -> Self:
@@ -119,6 +126,14 @@ class Classification(Kind, frozen=True):
         learned = {"labels": labels, "several": several, "pair": pair, "weights": weights, "uncounted": uncounted}
         return cls.of_settings(settings, default_metrics, **learned)
 
+    @property
+    def is_linear(self) -> bool:
+        return "encoder" not in self.rungs
+
+    @property
+    def reads_all(self) -> bool:
+        return self.is_linear
+
     def description(self) -> Message:
         names = ", ".join(self.labels[:10]) + (", .." if len(self.labels) > 10 else "")
         values = {"number": len(self.labels), "names": names}
@@ -144,12 +159,13 @@ class Classification(Kind, frozen=True):
     def prepare(
         self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
     ) -> Prepared:
-        labels = self._numbers([row.get("label") for row in rows])
-        examples = examples_of(passages, labels, tokenizer, self.max_length)
+        labels = self.numbers([row.get("label") for row in rows])
+        make = LinearExamples.of_texts if self.is_linear else examples_of
+        examples: Examples = make(passages, labels, tokenizer, self.max_length)
         return Prepared(rows, examples, blank=blank_rows(passages))
 
-    def _numbers(self, labels: Sequence[Any]) -> NDArray[Any]:
-        """(N,) int64, or (N, C) float32 for several labels; 0 if there is none."""
+    def numbers(self, labels: Sequence[Any]) -> NDArray[Any]:
+        """Labels as numbers: (N,) int64, or (N, C) float32 for several; 0 if there is none."""
         ids = {label: place for place, label in enumerate(self.labels)}
         if not self.several:
             return np.array([ids.get(label, 0) for label in labels], dtype=np.int64)
@@ -194,17 +210,35 @@ class Classification(Kind, frozen=True):
         return Labels(None, {}, NO_TEXT) if self.several else Label(None, {}, NO_TEXT)
 
     def prediction(self, shares: NDArray[np.float64]) -> TaskPrediction:
-        """The prediction for label probabilities (C,): the most probable label, or all above 0.5."""
+        """The prediction for label probabilities (C,): the most probable label, or all above their thresholds."""
         probabilities = dict(zip(self.labels, shares.tolist(), strict=True))
         if self.several:
-            labels = [label for label, share in probabilities.items() if share > 0.5]
+            margins = shares - np.array(self.thresholds or [0.5] * len(self.labels))
+            chosen = margins > 0
+            if self.at_least_one and not chosen.any():
+                chosen[margins.argmax()] = True
+            labels = [label for label, is_chosen in zip(self.labels, chosen, strict=True) if is_chosen]
             return {"labels": labels, "probabilities": probabilities}
         return {"label": self.labels[int(shares.argmax())], "probabilities": probabilities}
+
+    def with_thresholds(self, scores: NDArray[np.float64], targets: NDArray[np.bool_]) -> Self:
+        """The task with thresholds from the log-odds (N, C) of held-out rows."""
+        thresholds = 1 / (1 + np.exp(-multilabel.thresholds(scores, targets)))
+        has_one = bool(targets.any(axis=1).all())
+        return self.model_copy(update={"thresholds": tuple(thresholds.tolist()), "at_least_one": has_one})
+
+    def task(self) -> JsonObject:
+        # Models of an encoder alone keep the fields that they had before there were others.
+        fields = super().task()
+        if not self.is_linear:
+            for name in ("rungs", "thresholds", "at_least_one"):
+                del fields[name]
+        return fields
 
     def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         from korbert.tasks import baselines
 
-        known, held = (self._numbers([self.target(row) for row in rows]) for rows in (parts.train, parts.valid))
+        known, held = (self.numbers([self.target(row) for row in rows]) for rows in (parts.train, parts.valid))
         there = known.astype(bool) if self.several else np.eye(len(self.labels), dtype=bool)[known]
         yield Baseline("majority", {}, [self.prediction(there.mean(axis=0)) for _ in parts.scored])
         inputs = morphemes_of(parts, self.texts, morphemes)
@@ -222,8 +256,8 @@ class Classification(Kind, frozen=True):
     def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """(N, 2) ids of gold and predicted labels; (N, 2, C) bool for several."""
         key = "labels" if self.several else "label"
-        predicted = self._numbers([prediction[key] for prediction in predictions])
-        run = np.stack([self._numbers([self.target(row) for row in rows]), predicted], axis=1)
+        predicted = self.numbers([prediction[key] for prediction in predictions])
+        run = np.stack([self.numbers([self.target(row) for row in rows]), predicted], axis=1)
         return run.astype(bool) if self.several else run
 
     def row_scores(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:

@@ -82,7 +82,6 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     command: ClassVar[str] = "predict"  # the same on the command line
     cuts_vectors: ClassVar[bool] = False  # text vectors, too, are of the first max_length pieces
     predicts_untrained: ClassVar[bool] = False  # if True, the encoder without fine-tuning is a baseline
-    reads_all: ClassVar[bool] = False  # reads texts window by window, not only the first max_length pieces
     takes: ClassVar[tuple[str, ...]] = ()  # optional roles that a prediction reads, in addition to `needs`
     compares_rows: ClassVar[bool] = False  # a prediction depends on the other rows
     label_role: ClassVar[str] = "label"  # the role that --label names
@@ -124,6 +123,16 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     def reads_pairs(self) -> bool:
         """Whether the encoder reads two texts as one row of pieces; by default as the field `pair` says."""
         return bool(getattr(self, "pair", False))
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether it reads texts window by window, not only the first max_length pieces."""
+        return False
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether its model is linear in words and vectors: it is fitted, not trained."""
+        return False
 
     @property
     def needs(self) -> tuple[str, ...]:

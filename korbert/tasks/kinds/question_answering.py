@@ -59,7 +59,6 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
         "questions.jsonl", "'한글은 언제 만들었나?', '세종은 1443년에 한글을 만들었다.'"
     )  # fmt: skip
     operation: ClassVar[str] = "answer"
-    reads_all: ClassVar[bool] = True
 
     unanswerable: bool = False
     threshold: float = Field(0.0, allow_inf_nan=False)
@@ -87,6 +86,10 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
         metrics = ("f1", "exact_match", *(("has_answer_f1", "no_answer_accuracy") if unanswerable else ()))
         threshold = _NOT_CHOSEN if unanswerable else 0.0
         return cls.of_settings(settings, metrics, unanswerable=unanswerable, threshold=threshold)
+
+    @property
+    def reads_all(self) -> bool:
+        return True
 
     def description(self) -> Message:
         if self.unanswerable:

@@ -3,11 +3,19 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from korbert.messages import Message
 from korbert.modeling import FeatureSettings
 from korbert.records import Form, Named, Sheet
+from korbert.system import JsonObject
 from korbert.tasks.finetuning import LearningSettings, Numbers, Rates
 from korbert.tasks.kinds import ALIASES
 from korbert.tasks.question_answering import WindowSettings
@@ -111,6 +119,13 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
         return {name: value for name in names if (value := getattr(self, name))}
 
 
+_QUICK = ("words", "vectors")
+_OF_ENCODER = (
+    *("learning_rates", "batch_size", "epochs", "weight_decay", "warmup_share", "layer_decay", "frozen_layers"),
+    *("frozen_embeddings", "piece_dropout", "scratch", "warm_up", "features", "spacing_noise", "class_weights"),
+)
+
+
 class ClassificationSection(TaskSection, frozen=True, extra="forbid"):
     """Labels of a text or a pair of texts."""
 
@@ -123,6 +138,37 @@ class ClassificationSection(TaskSection, frozen=True, extra="forbid"):
     several: bool = Field(False, description="any number of labels per text, as a list or separated by bars or commas")
     label_names: Mapping[str, str] = Field({}, description=_LABEL_NAMES)
     spacing_noise: _SpacingNoise = 0.0
+    rungs: tuple[Literal["words", "vectors", "encoder"], ...] = Field(
+        ("encoder",),
+        description='["encoder"]: fine-tune the encoder; ["words", "vectors"]: a linear model on TF-IDF and on vectors '
+        "of the frozen encoder, in seconds",
+    )
+
+    @model_validator(mode="after")
+    def _rungs_fit(self) -> Self:
+        if self.rungs not in (("encoder",), _QUICK):
+            raise ValueError(
+                Message('rungs {rungs}: give ["encoder"] or ["words", "vectors"]', rungs=str([*self.rungs]))
+            )
+        given = [name for name in _OF_ENCODER if name in self.model_fields_set]
+        if len(self.seeds) > 1:
+            given.append("seeds")
+        if self.rungs == _QUICK and given:
+            raise ValueError(
+                Message(
+                    'rungs ["words", "vectors"]: the encoder is frozen then: leave {names} out',
+                    names=", ".join(given),
+                )
+            )
+        return self
+
+    @model_serializer(mode="wrap")
+    def _only_what_is_used(self, serialize: SerializerFunctionWrapHandler) -> JsonObject:
+        """Leaves the default of rungs out, so that records from before keep their meaning."""
+        values: JsonObject = serialize(self)
+        if self.rungs == ("encoder",):
+            values.pop("rungs", None)
+        return values
 
 
 class RegressionSection(TaskSection, frozen=True, extra="forbid"):

@@ -50,7 +50,6 @@ class Slots(WindowSettings, Kind, frozen=True):
     needs: ClassVar[tuple[str, ...]] = ("text",)
     takes: ClassVar[tuple[str, ...]] = ("descriptions",)
     reads_pairs: ClassVar[bool] = True
-    reads_all: ClassVar[bool] = True
 
     descriptions: Mapping[str, tuple[str, ...]]
 
@@ -62,6 +61,10 @@ class Slots(WindowSettings, Kind, frozen=True):
         counts = Counter(pair for row in rows for pair in kind.asked(row).items()).most_common()
         descriptions = {name: tuple(own for (other, own), _ in counts if other == name) for (name, _), _ in counts}
         return kind.model_copy(update={"descriptions": descriptions})
+
+    @property
+    def reads_all(self) -> bool:
+        return True
 
     def description(self) -> Message:
         names = ", ".join([*self.descriptions][:5])

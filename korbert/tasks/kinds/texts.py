@@ -16,6 +16,7 @@ from korbert.tasks.kinds.kind import Morphemes
 from korbert.tasks.metrics.statistics import RunArray
 from korbert.tasks.passages import Passage, join_segments
 from korbert.tasks.splits import Splits
+from korbert.tasks.terms import Terms, terms_of
 from korbert.tokenization import AnyTokenizer, truncated_lengths
 from korbert.training import Examples
 
@@ -102,3 +103,49 @@ class Groups(Examples):
         members = np.concatenate([np.arange(*self.firsts[row : row + 2]) for row in rows])
         sizes = tuple(np.diff(self.firsts)[rows].tolist())
         return {**self.members.batch(members), "labels": torch.from_numpy(self.labels[rows]), "sizes": sizes}
+
+
+@dataclass(frozen=True)
+class LinearExamples(Groups):
+    """Examples of a linear model: each the windows of its texts, and its terms.
+
+    texts: (W,) the text that each window is of: number of the example x num_texts + number of the text. terms: those of
+    the examples.
+    """
+
+    texts: NDArray[np.int64] = None  # type: ignore[assignment]  # after fields that have a default
+    num_texts: int = 1
+    terms: Terms = None  # type: ignore[assignment]
+
+    @classmethod
+    def of_texts(
+        cls, rows: Sequence[Sequence[Passage]], labels: NDArray[np.generic], tokenizer: AnyTokenizer, max_length: int
+    ) -> Self:
+        """rows: the texts of each example, one or two, the same number in all. max_length: pieces of a window."""
+        num_texts = max(map(len, rows), default=1)
+        size = max_length - 2  # [CLS] and [SEP]
+        groups = []
+        texts = []
+        for number, passages in enumerate(rows):
+            windows = []
+            for at, passage in enumerate(passages):
+                own = [passage.window(start, size) for start in range(0, max(1, len(passage.ids)), size)]
+                texts += [number * num_texts + at] * len(own)
+                windows += [(window,) for window in own]
+            groups.append(windows)
+        examples = cls.of(groups, labels, tokenizer, max_length)
+        return replace(examples, texts=np.array(texts, dtype=np.int64), num_texts=num_texts, terms=terms_of(rows))
+
+    def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]:
+        """The windows of the given examples as in Examples.batch, with the inputs of a LinearModel."""
+        batch = super().batch(rows)
+        windows = np.concatenate([np.arange(*self.firsts[row : row + 2]) for row in rows])
+        within = np.repeat(
+            np.arange(len(rows)) - rows, np.diff(self.firsts)[rows]
+        )  # from examples to rows of the batch
+        terms = [slice(*self.terms.offsets[row : row + 2]) for row in rows]
+        batch["texts"] = torch.from_numpy(self.texts[windows] + within * self.num_texts)
+        batch["terms"] = torch.from_numpy(np.concatenate([self.terms.ids[own] for own in terms]))
+        batch["counts"] = torch.from_numpy(np.concatenate([self.terms.counts[own] for own in terms]))
+        batch["rows"] = torch.from_numpy(np.repeat(np.arange(len(rows)), [own.stop - own.start for own in terms]))
+        return batch

@@ -56,7 +56,6 @@ class TokenClassification(Kind, frozen=True):
         replace(ROLES[name], required=False) for name in ("text", "spans", "tokens", "tags")
     )
     operation: ClassVar[str] = "tag"
-    reads_all: ClassVar[bool] = True
     cuts_vectors: ClassVar[bool] = True
     label_fields: ClassVar[tuple[str, ...]] = ("tags",)
     compared_fields: ClassVar[tuple[str, ...]] = ("units",)
@@ -130,6 +129,10 @@ class TokenClassification(Kind, frozen=True):
             end = start + len(token)
             words.append((start, end))
         return text, words
+
+    @property
+    def reads_all(self) -> bool:
+        return True
 
     def description(self) -> Message:
         if not (labels := self._span_labels):

@@ -23,3 +23,21 @@ def macro_f1(targets: NDArray[np.bool_], predictions: NDArray[np.bool_]) -> floa
 def exact_match(targets: NDArray[np.bool_], predictions: NDArray[np.bool_]) -> float:
     """Share of texts whose label set is exactly right."""
     return float((targets == predictions).all(axis=1).mean())
+
+
+_TRIED = np.linspace(-4, 2, 61)  # log-odds: probabilities of 0.02 to 0.88
+_ROWS_OF_A_LABEL = 100  # with the label, from which on its own threshold counts more than that of all labels
+
+
+def thresholds(scores: NDArray[np.float64], targets: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Log-odds above which a text has a label, (C,): where F1 is best on these rows. scores: (N, C) log-odds.
+
+    The best one for all labels together, and that of each label, averaged: a label of few rows says little alone.
+    """
+    predictions = scores > _TRIED[:, None, None]  # (thresholds, N, C)
+    hits = (predictions & targets).sum(axis=1)
+    occurrences = predictions.sum(axis=1) + targets.sum(axis=0)
+    together = _TRIED[np.argmax(hits.sum(axis=1) / np.maximum(1, occurrences.sum(axis=1)))]
+    own = _TRIED[np.argmax(hits / np.maximum(1, occurrences), axis=0)]
+    rows = targets.sum(axis=0)
+    return np.asarray((rows * own + _ROWS_OF_A_LABEL * together) / (rows + _ROWS_OF_A_LABEL))

@@ -41,6 +41,9 @@ _OPTIMISTIC = Message(
     "There are no test rows: the scores are those of the validation rows, which also chose the epoch, so they are "
     "optimistic for the trained models."
 )
+_LEARNED_AFTERWARDS = Message(
+    "There are no test rows: the scores are those of the validation rows, which the saved model has learned, too."
+)
 _KIND_NAMES = {  # as a sentence begins
     "classification": Message("Classification"),
     "regression": Message("Regression"),
@@ -155,7 +158,8 @@ def lede_of(scores: JsonObject, about: str) -> Message:
         sizes.append(Message("{count:,} test row", "{count:,} test rows", count=counts["test"]))
     sentences = [about, join_messages([join_messages(sizes, ", "), "."], "")]
     if scores["scored_on"] != "test":
-        sentences.append(_OPTIMISTIC)
+        is_linear = scores["models"][0]["name"] == "linear"
+        sentences.append(_LEARNED_AFTERWARDS if is_linear else _OPTIMISTIC)
     if overlap := counts.get("test_in_train"):
         sentences.append(
             Message(

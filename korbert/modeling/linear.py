@@ -1,0 +1,119 @@
+"""A linear model on words and on the vector of a frozen encoder: a classifier that is trained in seconds."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from korbert.modeling.adapters.transformers_encoder import TransformersEncoder, encoder_of
+from korbert.modeling.config import AnyConfig
+from korbert.modeling.encoder import Encoder
+from korbert.modeling.heads import mean_pooling
+from korbert.system import JsonObject
+
+_WINDOWS_AT_ONCE = 64  # of long texts, so that a batch of them does not fill memory
+
+
+class LinearModel(nn.Module):
+    """Scores of rows: a bias, plus weights of their terms, plus weights of the vectors of their texts.
+
+    1. Words: the hashed terms of a row (korbert/tasks/terms.py) that the model knows; 1 + log(count), times the inverse
+       document frequency, each group scaled to length 1, as TfidfVectorizer of scikit-learn does with sublinear_tf.
+    2. Vectors: the pieces of each window are pooled and scaled to length 1, those of a text averaged and scaled again.
+       Of two texts a and b: a, b, |a - b| and a x b.
+
+    num_outputs: scores per row. num_terms: terms with weights. num_texts: texts per row, 1 or 2. pooling: of pieces.
+    hash_bits: the lowest bits of a term; the others are its group.
+    """
+
+    kind: ClassVar[str] = "linear"
+    exported: ClassVar[str] = ""
+    pipeline: ClassVar[str] = ""
+    not_exported: ClassVar[str] = "a linear model on words and vectors, which nothing in transformers computes"
+    terms: Tensor
+    frequencies: Tensor
+
+    def __init__(
+        self,
+        config: AnyConfig,
+        num_outputs: int,
+        num_terms: int,
+        num_texts: int = 1,
+        pooling: Literal["mean", "first"] = "mean",
+        hash_bits: int = 20,
+        generator: torch.Generator | None = None,
+        encoder: Encoder | TransformersEncoder | None = None,
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.num_outputs = num_outputs
+        self.num_terms = num_terms
+        self.num_texts = num_texts
+        self.pooling = pooling
+        self.hash_bits = hash_bits
+        self.register_buffer("terms", torch.zeros(num_terms, dtype=torch.int32))  # in ascending order
+        self.register_buffer("frequencies", torch.ones(num_terms))  # inverse document frequencies
+        self.words = nn.Parameter(torch.zeros(num_terms, num_outputs), requires_grad=False)
+        width = config.hidden_size if num_texts == 1 else 4 * config.hidden_size
+        self.vectors = nn.Linear(width, num_outputs).requires_grad_(False)
+        self.encoder = encoder_of(config, generator) if encoder is None else encoder
+
+    @classmethod
+    def on(cls, start: Any, num_outputs: int, num_terms: int, num_texts: int) -> Self:
+        """A model without weights on the encoder of another one, pooled as that one does."""
+        pooling: Any = getattr(start, "pooling", "mean")
+        return cls(start.config, num_outputs, num_terms, num_texts, pooling, encoder=start.encoder)
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None,
+        boundaries: Tensor | None = None, *, lengths: Sequence[int] = (), texts: Tensor,
+        terms: Tensor, counts: Tensor, rows: Tensor,
+    ) -> Tensor:  # fmt: skip
+        """Scores, (B, num_outputs).
+
+        input_ids, attention_mask, boundaries: (W, T), the windows of all texts. texts: (W,) the text that each is of,
+        row x num_texts + number in the row. terms, counts, rows: (n,), the terms of all rows and whose they are.
+        """
+        vectors = self.row_vectors(input_ids, attention_mask, boundaries, texts)
+        return self.vectors(vectors) + self.word_scores(terms, counts, rows, len(vectors))
+
+    def row_vectors(
+        self, input_ids: Tensor, attention_mask: Tensor, boundaries: Tensor | None, texts: Tensor
+    ) -> Tensor:
+        """The vectors of rows, (B, D) or (B, 4 x D)."""
+        pooled = []
+        for start in range(0, len(input_ids), _WINDOWS_AT_ONCE):
+            part = slice(start, start + _WINDOWS_AT_ONCE)
+            mask = attention_mask[part]
+            hidden = self.encoder(input_ids[part], mask, None, None if boundaries is None else boundaries[part])
+            pooled.append(hidden[:, 0] if self.pooling == "first" else mean_pooling(hidden, mask))
+        windows = F.normalize(torch.cat(pooled).float(), dim=-1)
+        sums = windows.new_zeros(int(texts.max()) + 1, windows.shape[1]).index_add(0, texts, windows)
+        vectors = F.normalize(sums, dim=-1)
+        if self.num_texts == 1:
+            return vectors
+        first, second = vectors[0::2], vectors[1::2]
+        return torch.cat([first, second, (first - second).abs(), first * second], dim=-1)
+
+    def word_scores(self, terms: Tensor, counts: Tensor, rows: Tensor, num_rows: int) -> Tensor:
+        """What the known terms add to the scores, (B, num_outputs)."""
+        if not self.num_terms:
+            return self.words.new_zeros(num_rows, self.num_outputs)
+        places = torch.searchsorted(self.terms, terms.int()).clamp(max=self.num_terms - 1)
+        known = self.terms[places] == terms
+        places, counts, rows, terms = places[known], counts[known], rows[known], terms[known]
+        values = (1 + counts.log()) * self.frequencies[places]
+        # The length of each group of a row.
+        num_groups = int(self.terms[-1] >> self.hash_bits) + 1
+        groups = rows * num_groups + (terms >> self.hash_bits)
+        squares = values.new_zeros(num_rows * num_groups).index_add(0, groups, values.square())
+        values = values / squares.sqrt()[groups]
+        added = values[:, None] * self.words[places]
+        return added.new_zeros(num_rows, self.num_outputs).index_add(0, rows, added)
+
+    def head_settings(self) -> JsonObject:
+        """Constructor arguments besides the encoder's config."""
+        names = ("num_outputs", "num_terms", "num_texts", "pooling", "hash_bits")
+        return {name: getattr(self, name) for name in names}

@@ -1,0 +1,77 @@
+"""Hashed terms of a text: what a linear model reads of its words.
+
+Terms are pieces and pairs of neighbouring pieces, and the character n-grams of its words (2 to 4, of lower-case text,
+with a space on each side of a word, as `char_wb` of scikit-learn has them). Pieces are morphemes, or parts of rare
+ones. On four sets, pieces were as good as morphemes with their tags ("Words of a linear model" in benchmarks/notes).
+
+A term is a number. Its highest bits are its group, by which counts are scaled: pieces and characters, of the first and
+of the second text of a row. No text can be read from the others, a hash of HASH_BITS bits.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from korbert.tasks.passages import Passage
+
+HASH_BITS = 20
+GROUPS_PER_TEXT = 2  # pieces, characters
+_SIZES = (2, 3, 4)  # of character n-grams
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, as in Fibonacci hashing (Knuth 1998, 6.4)
+
+
+class Terms(NamedTuple):
+    """The terms of N rows. ids: (n,) int64, in order within a row; counts: (n,) float32; offsets: (N + 1,) int64."""
+
+    ids: NDArray[np.int64]
+    counts: NDArray[np.float32]
+    offsets: NDArray[np.int64]
+
+
+def terms_of(rows: Sequence[Sequence[Passage]]) -> Terms:
+    """The terms of rows of one or two texts each."""
+    ids = [np.empty(0, np.int64)]
+    counts = [np.empty(0, np.float32)]
+    for passages in rows:
+        of_texts = [
+            _hashed(values, text * GROUPS_PER_TEXT + group)
+            for text, passage in enumerate(passages)
+            for group, values in enumerate((_pieces(passage), _characters(passage.text)))
+        ]
+        own, times = np.unique(np.concatenate(of_texts), return_counts=True)
+        ids.append(own)
+        counts.append(times.astype(np.float32))
+    return Terms(np.concatenate(ids), np.concatenate(counts), np.cumsum([len(row) for row in ids], dtype=np.int64))
+
+
+def _hashed(values: NDArray[np.uint64], group: int) -> NDArray[np.int64]:
+    hashes = (values * _MULTIPLIER) >> np.uint64(64 - HASH_BITS)
+    return hashes.astype(np.int64) | (group << HASH_BITS)
+
+
+def _pieces(passage: Passage) -> NDArray[np.uint64]:
+    """Each piece, and each pair of neighbours, as a number of its own."""
+    ids = passage.ids.astype(np.uint64) + np.uint64(1)
+    return np.concatenate([ids, (ids[:-1] << np.uint64(32)) | ids[1:]])
+
+
+def _characters(text: str) -> NDArray[np.uint64]:
+    """The n-grams of a text's words as numbers; of up to three characters exact, of four mixed."""
+    words = text.lower().split()
+    if not words:
+        return np.empty(0, np.uint64)
+    padded = f" {' '.join(words)} "
+    codes = np.frombuffer(padded.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
+    spaces = np.cumsum(np.concatenate([[0], codes == ord(" ")]))
+    found = []
+    for size in _SIZES:
+        count = len(codes) - size + 1
+        values = np.zeros(count, np.uint64)
+        for place in range(size):
+            values = (values * np.uint64(0x110001)) + codes[place : place + count]
+        # Within a word: no space but at its ends.
+        inner = spaces[size - 1 : size - 1 + count] == spaces[1 : 1 + count]
+        found.append(values[inner])
+    return np.concatenate(found)
