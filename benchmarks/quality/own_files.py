@@ -1,12 +1,12 @@
 """A model from one's own file: `korbert finetune` next to the plain way, at sizes from 8 rows a class.
 
-    python -m benchmarks.quality.own_files --data $KORBERT_DATA [--sets NSMC ..] [--sizes 8 100 ..] [--ways quick default]
+    python -m benchmarks.quality.own_files --data $KORBERT_DATA [--sets NSMC ..] [--sizes 8 ..] [--ways quick default]
 
 The plain way is logistic regression of scikit-learn on TF-IDF of characters and of Kiwi's morphemes (*words*), on
 the vectors of `korbert-mini-embed` (*vectors*), and on all of them in one matrix (*both*), C by cross-validation. All
 ways learn the same rows and answer the same test rows. Scores are the accuracy, or the micro F1 where a row has several
-labels. "minus" is a way of korbert minus the best of the plain ways, with the standard error of the paired difference, from
-1,000 resamples of the test rows.
+labels. "minus" is a way of korbert minus the best of the plain ways, with the standard error of the paired difference,
+from 1,000 resamples of the test rows.
 """
 
 import argparse
