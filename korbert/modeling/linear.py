@@ -74,7 +74,8 @@ class LinearModel(nn.Module):
         """Scores, (B, num_outputs).
 
         input_ids, attention_mask, boundaries: (W, T), the windows of all texts. texts: (W,) the text that each is of,
-        row x num_texts + number in the row. terms, counts, rows: (n,), the terms of all rows and whose they are.
+        row x num_texts + number in the row. terms, counts, rows: (n,), the terms of all rows, row by row, and whose
+        they are.
         """
         vectors = self.row_vectors(input_ids, attention_mask, boundaries, texts)
         return self.vectors(vectors) + self.word_scores(terms, counts, rows, len(vectors))
@@ -105,13 +106,13 @@ class LinearModel(nn.Module):
         known = self.terms[places] == terms
         places, counts, rows, terms = places[known], counts[known], rows[known], terms[known]
         values = (1 + counts.log()) * self.frequencies[places]
-        # The length of each group of a row.
+        # Each group of a row is scaled to length 1.
         num_groups = int(self.terms[-1] >> self.hash_bits) + 1
         groups = rows * num_groups + (terms >> self.hash_bits)
         squares = values.new_zeros(num_rows * num_groups).index_add(0, groups, values.square())
         values = values / squares.sqrt()[groups]
-        added = values[:, None] * self.words[places]
-        return added.new_zeros(num_rows, self.num_outputs).index_add(0, rows, added)
+        firsts = torch.searchsorted(rows, torch.arange(num_rows, device=rows.device))
+        return F.embedding_bag(places, self.words, firsts, mode="sum", per_sample_weights=values)
 
     def head_settings(self) -> JsonObject:
         """Constructor arguments besides the encoder's config."""

@@ -21,7 +21,7 @@ from korbert.pipelines.experiments.search import ModelResult
 from korbert.system import track
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.texts import LinearExamples
-from korbert.tasks.linear import LinearInputs, choose, fit
+from korbert.tasks.linear import FoldChoice, LinearInputs, choose, fit
 from korbert.tasks.terms import Terms
 from korbert.training import Batch, outputs
 
@@ -43,14 +43,8 @@ def learn_linear(ready: PreparedTask) -> tuple[ModelResult, LinearModel, Classif
         choice = choose(inputs["train"], targets["train"], count, texts, advance)
     if task.several:
         task = task.with_thresholds(choice.scores, targets["train"][choice.rows])
-    gain, error = (100 * number for number in choice.gain)
-    line = Message("words help: on held-out folds they gain {gain:+.1f} ± {error:.1f} points", gain=gain, error=error)
-    if not choice.with_words:
-        line = Message(
-            "words are left out: on held-out folds they gain {gain:+.1f} ± {error:.1f} points", gain=gain, error=error
-        )
-    ready.said.append(line)
-    _logger.info(line)
+    ready.said.append(_choice_line(choice))
+    _logger.info(ready.said[-1])
     num_texts = 2 if task.pair else 1
     everything = _joined([inputs[name] for name in _PARTS])
     all_targets = np.concatenate([targets[name] for name in _PARTS])
@@ -71,6 +65,17 @@ def learn_linear(ready: PreparedTask) -> tuple[ModelResult, LinearModel, Classif
         f"validation_{metric}": task.scores(rows, [task.prediction(share) for share in shares])[metric],
     }
     return ModelResult(facts, predictions, ready.output), model, task
+
+
+def _choice_line(choice: FoldChoice) -> Message:
+    gain, error = (100 * number for number in choice.gain)
+    if choice.with_words:
+        return Message(
+            "words help: on held-out folds they gain {gain:+.1f} ± {error:.1f} points", gain=gain, error=error
+        )
+    return Message(
+        "words are left out: on held-out folds they gain {gain:+.1f} ± {error:.1f} points", gain=gain, error=error
+    )
 
 
 def _inputs_of(ready: PreparedTask, part: str) -> LinearInputs:

@@ -123,6 +123,7 @@ _QUICK = ("words", "vectors")
 _OF_ENCODER = (
     *("learning_rates", "batch_size", "epochs", "weight_decay", "warmup_share", "layer_decay", "frozen_layers"),
     *("frozen_embeddings", "piece_dropout", "scratch", "warm_up", "features", "spacing_noise", "class_weights"),
+    *("pooling", "num_hidden_layers", "overlap", "warm_up_epochs"),
 )
 
 
