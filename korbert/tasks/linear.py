@@ -1,7 +1,7 @@
 """Fits the linear model of words and vectors with scikit-learn: folds, C, and which of the two help.
 
 Vectors alone are the start. Words join them in one matrix where they are right about more rows that were held out than
-chance explains: by more than one standard error of the difference. With few rows, words that are not seen again would
+chance explains: by more than two standard errors of the difference. With few rows, words that are not seen again would
 drown the vectors.
 """
 
@@ -22,6 +22,7 @@ CS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # inverse strengths of regularization, 
 _FOLDS = 5
 _FOLDS_OF_SEVERAL = 3  # a model of each label, and each fold
 _ROWS_TO_CHOOSE = 10_000  # rows on which C and words are chosen; more say nothing new
+_ERRORS = 2  # standard errors by which words have to gain
 _MIN_ROWS = 2  # rows with a term, below which it gets no weight
 _TOLERANCE = 1e-3
 _MOST_ITERATIONS = 300
@@ -131,8 +132,9 @@ def choose(
         advance(1)
     vectors, both = (_right(trial.scores, own) for trial in trials)
     gain, error = float((both - vectors).mean()), float((both - vectors).std() / np.sqrt(len(rows)))
-    best = trials[gain > error]
-    return FoldChoice(gain > error, best.c, (gain, error), rows, best.scores)
+    with_words = gain > _ERRORS * error
+    best = trials[with_words]
+    return FoldChoice(with_words, best.c, (gain, error), rows, best.scores)
 
 
 def fit(
