@@ -2,7 +2,7 @@
 
 Terms are pieces and pairs of neighbouring pieces, and the character n-grams of its words (2 to 4, of lower-case text,
 with a space on each side of a word, as `char_wb` of scikit-learn has them). Pieces are morphemes, or parts of rare
-ones; they are as good as morphemes with their tags (benchmarks/notes/fine-tuning.md).
+ones; on four sets they were as good as morphemes with their tags.
 
 A term is a number. Its highest bits are its group, by which counts are scaled: pieces and characters, of the first and
 of the second text of a row. No text can be read from the others, a hash of HASH_BITS bits.
