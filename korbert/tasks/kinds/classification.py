@@ -43,8 +43,10 @@ class Label:
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels that are probable enough: above 0.5, or a threshold of each. probabilities: of all labels. None and
-    `why` as in Label."""
+    """The labels that are probable enough: above 0.5, or above a threshold of each.
+
+    probabilities: of all labels. None and `why` as in Label.
+    """
 
     labels: list[str] | None
     probabilities: Mapping[str, float]

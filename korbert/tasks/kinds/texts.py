@@ -140,11 +140,9 @@ class LinearExamples(Groups):
         """The windows of the given examples as in Examples.batch, with the inputs of a LinearModel."""
         batch = super().batch(rows)
         windows = np.concatenate([np.arange(*self.firsts[row : row + 2]) for row in rows])
-        within = np.repeat(
-            np.arange(len(rows)) - rows, np.diff(self.firsts)[rows]
-        )  # from examples to rows of the batch
+        moved = np.repeat(np.arange(len(rows)) - rows, batch["sizes"])  # from the number of an example to its row here
         terms = [slice(*self.terms.offsets[row : row + 2]) for row in rows]
-        batch["texts"] = torch.from_numpy(self.texts[windows] + within * self.num_texts)
+        batch["texts"] = torch.from_numpy(self.texts[windows] + moved * self.num_texts)
         batch["terms"] = torch.from_numpy(np.concatenate([self.terms.ids[own] for own in terms]))
         batch["counts"] = torch.from_numpy(np.concatenate([self.terms.counts[own] for own in terms]))
         batch["rows"] = torch.from_numpy(np.repeat(np.arange(len(rows)), [own.stop - own.start for own in terms]))

@@ -34,10 +34,9 @@ def thresholds(scores: NDArray[np.float64], targets: NDArray[np.bool_]) -> NDArr
 
     The best one for all labels together, and that of each label, averaged: a label of few rows says little alone.
     """
-    predictions = scores > _TRIED[:, None, None]  # (thresholds, N, C)
-    hits = (predictions & targets).sum(axis=1)
-    occurrences = predictions.sum(axis=1) + targets.sum(axis=0)
+    rows = targets.sum(axis=0)
+    hits = np.stack([((scores > tried) & targets).sum(axis=0) for tried in _TRIED])  # (thresholds, C)
+    occurrences = np.stack([(scores > tried).sum(axis=0) for tried in _TRIED]) + rows
     together = _TRIED[np.argmax(hits.sum(axis=1) / np.maximum(1, occurrences.sum(axis=1)))]
     own = _TRIED[np.argmax(hits / np.maximum(1, occurrences), axis=0)]
-    rows = targets.sum(axis=0)
     return np.asarray((rows * own + _ROWS_OF_A_LABEL * together) / (rows + _ROWS_OF_A_LABEL))

@@ -36,3 +36,21 @@ def test_several_labels_a_text(both):
         expected = f1_score(targets, predictions, average=average, zero_division=0)
         assert score(targets, predictions) == pytest.approx(expected)
     assert multilabel.exact_match(targets, predictions) == pytest.approx(accuracy_score(targets, predictions))
+
+
+def test_thresholds_are_those_of_the_best_f1():
+    rng = np.random.default_rng(0)
+    targets = rng.random((2_000, 2)) < (0.3, 0.05)
+    scores = np.where(targets, 0.5, -1.5) + rng.normal(size=targets.shape)
+    found = multilabel.thresholds(scores, targets)
+    cuts = np.linspace(-4, 2, 61)
+    best = [max(cuts, key=lambda cut: f1_score(targets[:, label], scores[:, label] > cut)) for label in (0, 1)]
+    common = max(cuts, key=lambda cut: f1_score(targets, scores > cut, average="micro"))
+    rows = targets.sum(axis=0)
+    assert found == pytest.approx((rows * best + 100 * common) / (rows + 100))
+
+
+def test_a_label_without_rows_has_the_common_threshold():
+    targets = np.array([[True, False], [False, False], [True, False]])
+    found = multilabel.thresholds(np.array([[0.0, -3.0], [-2.0, -3.0], [0.3, -3.0]]), targets)
+    assert found[1] == pytest.approx(-2.0)
