@@ -54,7 +54,15 @@ _KIND_NAMES = {  # as a sentence begins
     "embedding": Message("Embedding"),
     "rerank": Message("Reranking"),
 }
-_COLOURS = {"pretrained": 1, "scratch": 2, "tfidf": 3, "words": 1, "vectors": 2, "both": 3}  # 4: all others
+_COLOURS = {
+    "pretrained": 1,
+    "linear": 1,
+    "scratch": 2,
+    "tfidf": 3,
+    "words": 1,
+    "vectors": 2,
+    "both": 3,
+}  # 4: all others
 _HYPERPARAMETERS = ("learning_rate", "batch_size", "epochs", "c", "alpha", "epoch")
 
 
@@ -158,8 +166,7 @@ def lede_of(scores: JsonObject, about: str) -> Message:
         sizes.append(Message("{count:,} test row", "{count:,} test rows", count=counts["test"]))
     sentences = [about, join_messages([join_messages(sizes, ", "), "."], "")]
     if scores["scored_on"] != "test":
-        is_linear = scores["models"][0]["name"] == "linear"
-        sentences.append(_LEARNED_AFTERWARDS if is_linear else _OPTIMISTIC)
+        sentences.append(_LEARNED_AFTERWARDS if _is_linear(scores) else _OPTIMISTIC)
     if overlap := counts.get("test_in_train"):
         sentences.append(
             Message(
@@ -170,6 +177,10 @@ def lede_of(scores: JsonObject, about: str) -> Message:
         )
     sentences.append(Message(scores["note"]))  # the notes of bundled recipes are translated
     return join_messages(sentences, " ")
+
+
+def _is_linear(scores: JsonObject) -> bool:
+    return bool(scores["models"][0]["name"] == "linear")
 
 
 def score_elements(scores: JsonObject) -> Iterator[Element]:
@@ -249,6 +260,8 @@ def score_table(scores: JsonObject) -> TableElement:
         Message("Scores on the validation rows."),
         Message("Validation: {metric} on the validation rows, used for selection.", metric=label(metrics[0])),
     ]
+    if _is_linear(scores):
+        notes[1] = Message("Validation: {metric} on held-out folds of the training rows.", metric=label(metrics[0]))
     if scores["scored_on"] == "test":
         notes[0] = Message("Scores on the test rows, scored once per seed.")
     if unseen_metrics:
