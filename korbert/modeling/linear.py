@@ -1,4 +1,4 @@
-"""A linear model on words and on the vector of a frozen encoder: a classifier that is trained in seconds."""
+"""A linear model on words and on vectors of a frozen encoder: a classifier that is fitted in seconds."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Self
@@ -13,6 +13,7 @@ from korbert.modeling.encoder import Encoder
 from korbert.modeling.heads import mean_pooling
 from korbert.system import JsonObject
 
+HASH_BITS = 20  # of a term, below its group
 _WINDOWS_AT_ONCE = 64  # of long texts, so that a batch of them does not fill memory
 
 
@@ -25,7 +26,7 @@ class LinearModel(nn.Module):
        Of two texts a and b: a, b, |a - b| and a x b.
 
     num_outputs: scores per row. num_terms: terms with weights. num_texts: texts per row, 1 or 2. pooling: of pieces.
-    hash_bits: the lowest bits of a term; the others are its group.
+    hash_bits: the bits of a term below its group.
     """
 
     kind: ClassVar[str] = "linear"
@@ -42,7 +43,7 @@ class LinearModel(nn.Module):
         num_terms: int,
         num_texts: int = 1,
         pooling: Literal["mean", "first"] = "mean",
-        hash_bits: int = 20,
+        hash_bits: int = HASH_BITS,
         generator: torch.Generator | None = None,
         encoder: Encoder | TransformersEncoder | None = None,
     ) -> None:

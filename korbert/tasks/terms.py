@@ -4,8 +4,8 @@ Terms are pieces and pairs of neighbouring pieces, and the character n-grams of 
 with a space on each side of a word, as `char_wb` of scikit-learn has them). Pieces are morphemes, or parts of rare
 ones; on four sets they were as good as morphemes with their tags.
 
-A term is a number. Its highest bits are its group, by which counts are scaled: pieces and characters, of the first and
-of the second text of a row. No text can be read from the others, a hash of HASH_BITS bits.
+A term is a number: its group (pieces or characters, of the first or the second text of a row) and, in the lowest
+HASH_BITS bits, a hash. A model stores no text, but whether a given piece occurred in training can be tested.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from korbert.modeling import HASH_BITS
 from korbert.tasks.passages import Passage
+from korbert.training import positions_of
 
-HASH_BITS = 20
 GROUPS_PER_TEXT = 2  # pieces, characters
 _SIZES = (2, 3, 4)  # of character n-grams
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, as in Fibonacci hashing (Knuth 1998, 6.4)
@@ -28,6 +29,12 @@ class Terms(NamedTuple):
     ids: NDArray[np.int64]
     counts: NDArray[np.float32]
     offsets: NDArray[np.int64]
+
+    def select(self, rows: NDArray[np.int64]) -> "Terms":
+        """The terms of some rows."""
+        places = positions_of(self.offsets, rows)
+        offsets = np.cumsum([0, *np.diff(self.offsets)[rows]], dtype=np.int64)
+        return Terms(self.ids[places], self.counts[places], offsets)
 
 
 def terms_of(rows: Sequence[Sequence[Passage]]) -> Terms:

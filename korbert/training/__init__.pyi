@@ -14,6 +14,7 @@ from .distributed import connected_processes as connected_processes
 from .examples import Batches as Batches
 from .examples import Examples as Examples
 from .examples import by_length as by_length
+from .examples import positions_of as positions_of
 from .loop import FitResult as FitResult
 from .loop import fit as fit
 from .metric_files import JsonLines as JsonLines

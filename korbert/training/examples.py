@@ -90,6 +90,11 @@ class Examples:
         return batch
 
 
+def positions_of(offsets: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Positions of the entries of some rows in a flat array, row by row. offsets: as in Examples."""
+    return np.concatenate([np.empty(0, np.int64), *(np.arange(*offsets[row : row + 2]) for row in rows)])
+
+
 def by_length(lengths: NDArray[np.int64], batch_size: int) -> Iterator[NDArray[np.int64]]:
     """Batches of all row numbers, shortest rows first, to minimize padding in inference."""
     order = np.argsort(lengths, kind="stable")

@@ -54,7 +54,7 @@ def learn_linear(ready: PreparedTask) -> tuple[ModelResult, LinearModel, Classif
         scored = fit(inputs["train"], targets["train"], count, choice, ready.start, num_texts).to(ready.device)
     with track("score", total=len(ready.scored.examples), unit="examples") as advance:
         predictions = task.predict(scored, ready.scored, advance=advance, device=ready.device)
-    shares = _probabilities(choice.scores, several=task.several)
+    shares = task.probabilities(torch.from_numpy(choice.scores)).numpy()
     metric = task.metrics[0]
     rows = [ready.parts["train"].rows[number] for number in choice.rows]
     facts = {
@@ -104,8 +104,3 @@ def _joined(parts: list[LinearInputs]) -> LinearInputs:
     offsets = np.concatenate([first.offsets, first.offsets[-1] + second.offsets[1:]])
     terms = Terms(np.concatenate([first.ids, second.ids]), np.concatenate([first.counts, second.counts]), offsets)
     return LinearInputs(terms, np.concatenate([part.vectors for part in parts]))
-
-
-def _probabilities(scores: NDArray[np.float64], *, several: bool) -> NDArray[np.float64]:
-    logits = torch.from_numpy(scores)
-    return np.asarray(logits.sigmoid() if several else logits.softmax(dim=-1))

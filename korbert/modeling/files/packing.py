@@ -22,7 +22,7 @@ _LARGE = 1 << 16  # matrices of at least this many numbers are stored in 8 bits
 def pack_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Converts tensors to float16, and large matrices to int8 with one float32 scale per row.
 
-    Whole numbers stay. A row's largest magnitude becomes 127, so the error of a number is at most 1/254 of it.
+    Integers stay as they are. A row's largest magnitude becomes 127, so the error of a number is at most 1/254 of it.
     """
     small = {
         name: tensor.to(torch.float16) if tensor.is_floating_point() else tensor for name, tensor in tensors.items()

@@ -301,7 +301,7 @@ def _check_digest(path: Path, expected: object) -> None:
 
 
 def unpack_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Converts the tensors of a packed file back to float32; whole numbers stay."""
+    """Converts the tensors of a packed file back to float32; integers stay as they are."""
     unpacked = {name: tensor for name, tensor in tensors.items() if not name.endswith(SCALE)}
     for name, tensor in unpacked.items():
         if name + SCALE in tensors:

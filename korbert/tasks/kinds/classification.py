@@ -4,18 +4,19 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import not_
 from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message, argument
 from korbert.modeling import AnyConfig, ClassificationModel, Pooling
-from korbert.system import JsonObject
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows, joined_labels
 from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, score_named
 from korbert.tasks.kinds.sections import ClassificationSection
@@ -77,9 +78,10 @@ class Classification(Kind, frozen=True):
     pooling: Pooling = "mean"
     weights: tuple[float, ...] | None = None
     uncounted: str = ""
-    rungs: tuple[str, ...] = ("encoder",)
-    thresholds: tuple[float, ...] = ()
-    at_least_one: bool = False
+    # Of linear models alone; the record of others is as before.
+    rungs: tuple[str, ...] = Field(("encoder",), exclude_if=lambda rungs: rungs == ("encoder",))
+    thresholds: tuple[float, ...] = Field((), exclude_if=not_)
+    at_least_one: bool = Field(False, exclude_if=not_)
 
     @classmethod
     def from_training_rows(cls, rows: TaskRows, settings: ClassificationSection) -> Self:
@@ -198,11 +200,14 @@ class Classification(Kind, frozen=True):
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
         def probabilities_of(model: nn.Module, batch: Batch) -> Tensor:
-            scores: Tensor = model(**model_inputs(batch)).float()
-            return scores.sigmoid() if self.several else scores.softmax(dim=-1)
+            return self.probabilities(model(**model_inputs(batch)).float())
 
         probabilities = outputs(model, prepared.examples, probabilities_of, **how)
         return [self.prediction(row) for row in probabilities.astype(np.float64)]
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """Label probabilities (N, C): softmax, or with several labels the sigmoid of each."""
+        return logits.sigmoid() if self.several else logits.softmax(dim=-1)
 
     def result(self, prediction: TaskPrediction) -> Label | Labels:
         return Labels(**prediction) if self.several else Label(**prediction)
@@ -228,14 +233,6 @@ class Classification(Kind, frozen=True):
         thresholds = 1 / (1 + np.exp(-multilabel.thresholds(scores, targets)))
         has_one = bool(targets.any(axis=1).all())
         return self.model_copy(update={"thresholds": tuple(thresholds.tolist()), "at_least_one": has_one})
-
-    def task(self) -> JsonObject:
-        # Models of an encoder alone keep the fields that they had before there were others.
-        fields = super().task()
-        if not self.is_linear:
-            for name in ("rungs", "thresholds", "at_least_one"):
-                del fields[name]
-        return fields
 
     def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         from korbert.tasks import baselines

@@ -3,19 +3,11 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    SerializerFunctionWrapHandler,
-    field_validator,
-    model_serializer,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from korbert.messages import Message
 from korbert.modeling import FeatureSettings
 from korbert.records import Form, Named, Sheet
-from korbert.system import JsonObject
 from korbert.tasks.finetuning import LearningSettings, Numbers, Rates
 from korbert.tasks.kinds import ALIASES
 from korbert.tasks.question_answering import WindowSettings
@@ -143,6 +135,7 @@ class ClassificationSection(TaskSection, frozen=True, extra="forbid"):
         ("encoder",),
         description='["encoder"]: fine-tune the encoder; ["words", "vectors"]: a linear model on TF-IDF and on vectors '
         "of the frozen encoder, in seconds",
+        exclude_if=lambda rungs: rungs == ("encoder",),  # records from before keep their meaning
     )
 
     @model_validator(mode="after")
@@ -162,14 +155,6 @@ class ClassificationSection(TaskSection, frozen=True, extra="forbid"):
                 )
             )
         return self
-
-    @model_serializer(mode="wrap")
-    def _only_what_is_used(self, serialize: SerializerFunctionWrapHandler) -> JsonObject:
-        """Leaves the default of rungs out, so that records from before keep their meaning."""
-        values: JsonObject = serialize(self)
-        if self.rungs == ("encoder",):
-            values.pop("rungs", None)
-        return values
 
 
 class RegressionSection(TaskSection, frozen=True, extra="forbid"):

@@ -18,7 +18,7 @@ from korbert.tasks.passages import Passage, join_segments
 from korbert.tasks.splits import Splits
 from korbert.tasks.terms import Terms, terms_of
 from korbert.tokenization import AnyTokenizer, truncated_lengths
-from korbert.training import Examples
+from korbert.training import Examples, positions_of
 
 NO_TEXT = Message("the text is empty")
 """Why a row gets no label."""
@@ -100,7 +100,7 @@ class Groups(Examples):
 
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]:
         """The rows of the given examples as in Examples.batch, with labels (B, ...) and `sizes`, rows per example."""
-        members = np.concatenate([np.arange(*self.firsts[row : row + 2]) for row in rows])
+        members = positions_of(self.firsts, rows)
         sizes = tuple(np.diff(self.firsts)[rows].tolist())
         return {**self.members.batch(members), "labels": torch.from_numpy(self.labels[rows]), "sizes": sizes}
 
@@ -139,11 +139,11 @@ class LinearExamples(Groups):
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]:
         """The windows of the given examples as in Examples.batch, with the inputs of a LinearModel."""
         batch = super().batch(rows)
-        windows = np.concatenate([np.arange(*self.firsts[row : row + 2]) for row in rows])
+        windows = positions_of(self.firsts, rows)
         moved = np.repeat(np.arange(len(rows)) - rows, batch["sizes"])  # from the number of an example to its row here
-        terms = [slice(*self.terms.offsets[row : row + 2]) for row in rows]
+        terms = self.terms.select(rows)
         batch["texts"] = torch.from_numpy(self.texts[windows] + moved * self.num_texts)
-        batch["terms"] = torch.from_numpy(np.concatenate([self.terms.ids[own] for own in terms]))
-        batch["counts"] = torch.from_numpy(np.concatenate([self.terms.counts[own] for own in terms]))
-        batch["rows"] = torch.from_numpy(np.repeat(np.arange(len(rows)), [own.stop - own.start for own in terms]))
+        batch["terms"] = torch.from_numpy(terms.ids)
+        batch["counts"] = torch.from_numpy(terms.counts)
+        batch["rows"] = torch.from_numpy(np.repeat(np.arange(len(rows)), np.diff(terms.offsets)))
         return batch
