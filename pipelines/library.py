@@ -49,6 +49,7 @@ def finetune(
     workers: int | None = None,
     rebuild: bool = False,
     quick: bool = False,
+    only: Literal["words", "vectors", "encoder"] | None = None,
     **settings: Any,
 ) -> Finetuned:
     """Fine-tunes a model on labelled rows, and scores it next to baselines: `korbert finetune` in Python.
@@ -75,6 +76,7 @@ def finetune(
         seeds: Number of seeds to train with, or the seeds themselves.
         device, workers, rebuild: As in `run`.
         quick: Labels: fit a linear model on words, and on vectors of a frozen encoder, in seconds.
+        only: Labels: one part of the model alone, "words", "vectors" or "encoder"; None: all that help.
         **settings: Columns by role (text, pair, label, score, question, ..: a name, or several), and any setting of a
             recipe's task: epochs, learning_rates, features, several, validation_share, ..
 
@@ -93,7 +95,9 @@ def finetune(
     columns = _columns({role: settings.pop(role) for role in settings.keys() & ROLES.keys()})
     named = {"kind": kind, "set": task, "seeds": range(seeds) if isinstance(seeds, int) else seeds}
     settings |= {name: value for name, value in named.items() if value is not None}
-    settings |= {"rungs": ["words", "vectors"]} if quick else {}
+    if quick and only:
+        raise SettingsError("finetune: give quick or only, not both")
+    rungs = ["words", "vectors"] if quick else [only] if only else []
     with ExitStack() as cleanup, _torch_as_before(), _temporary_artifact() as aside:
         if output is None:
             output = Path(tempfile.mkdtemp(prefix="korbert-"), "finetuned")
@@ -112,6 +116,7 @@ def finetune(
             settings=settings,
             columns=columns,
             form=form,
+            rungs=rungs,
             relative_to=rows_folder,
         )
         recipe, _ = single.recipe()

@@ -131,6 +131,7 @@ _HEADS: Mapping[Family, Mapping[str, Names]] = {
         **dict.fromkeys(
             ("classification", "multiple-choice", "question-answering", "token-classification"), _MODERN_HEAD
         ),
+        "linear": {"vectors": ("classifier",), "": ("head",)},
         "embedding": {},
     },
 }
@@ -180,6 +181,7 @@ _HEAD_NAMES = (  # of modeling_korbert.py: an encoder is fine-tuned under any of
     "ForSequenceClassification",
     "ForTokenClassification",
 )
+_OF_WORDS = ("terms", "frequencies", "words")  # tensors of a linear model
 _OF_BERT = ("type_vocab_size", "hidden_dropout_prob", "attention_probs_dropout_prob", "layer_norm_eps")
 
 
@@ -195,9 +197,9 @@ def config_to_transformers(config: EncoderConfig, kind: str) -> JsonObject:
             )
     shared = {name: getattr(config, name) for name in _SHARED}
     shared |= {"tie_word_embeddings": True, "dtype": "float32"}
-    own = _bert_config(config, kind) if config.architecture == "bert" else _modern_config(config)
+    own = _bert_config(config, kind) if config.architecture == "bert" else _modern_config(config, kind)
     name = CLASSES[family_of(config, kind), kind]
-    if not any(getattr(config, name) for name in _OURS):
+    if own["model_type"] != "korbert-modernbert":
         return shared | own | {"architectures": [name]}
     named = {f"Auto{part}": f"modeling_korbert.KorbertModernBert{part}" for part in ("Config", "Model")}
     named |= {f"AutoModel{head}": f"modeling_korbert.KorbertModernBert{head}" for head in _HEAD_NAMES}
@@ -232,7 +234,7 @@ def _bert_config(config: EncoderConfig, kind: str) -> JsonObject:
     }
 
 
-def _modern_config(config: EncoderConfig) -> JsonObject:
+def _modern_config(config: EncoderConfig, kind: str) -> JsonObject:
     lacking = {"layer_groups": config.layer_groups, "type_vocab_size": config.type_vocab_size}
     if config.embedding_width != config.hidden_size:
         lacking["embedding_size"] = config.embedding_size
@@ -245,6 +247,8 @@ def _modern_config(config: EncoderConfig) -> JsonObject:
                 value=value,
             )
     own = {name: getattr(config, name) for name in _OURS}
+    if kind == "linear":
+        own["linear_head"] = True
     named: JsonObject = {"model_type": "modernbert"}
     if any(own.values()):
         named = {"model_type": "korbert-modernbert", "first_piece_id": FIRST_PIECE, **own}
@@ -274,7 +278,7 @@ def to_transformers(tensors: Mapping[str, Tensor], config: EncoderConfig, kind: 
     """Our weights under the names of `transformers`. Tied ones appear once, as in its files.
 
     AlbertModel always projects its embeddings; if ours are as wide as the encoder, the projection is the identity.
-    The names of an encoder alone (kind "embedding") have no prefix.
+    The names of an encoder alone (kind "embedding") have no prefix. Words of a linear model are left out.
     """
     family = family_of(config, kind)
     width = config.hidden_size
@@ -288,6 +292,8 @@ def to_transformers(tensors: Mapping[str, Tensor], config: EncoderConfig, kind: 
 
     renamed = {}
     for name, tensor in tensors.items():
+        if name in _OF_WORDS:
+            continue
         module, _, leaf = name.rpartition(".")
         targets = names[module]
         for target, part in zip(targets, tensor.chunk(max(1, len(targets))), strict=False):

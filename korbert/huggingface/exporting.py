@@ -1,20 +1,21 @@
 """Exports a model folder for `transformers`: AutoModel..., and AutoTokenizer with trust_remote_code."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from korbert.errors import ModelError
 from korbert.huggingface.conversion import config_to_transformers, to_transformers
+from korbert.messages import Message
 from korbert.modeling import (
     ClassificationModel,
     DetectionModel,
     EmbeddingModel,
     EncoderConfig,
+    LinearModel,
     MultipleChoiceModel,
     Network,
     PretrainingModel,
-    TokenClassificationModel,
     load_model,
     read_config,
     serialize,
@@ -24,12 +25,13 @@ from korbert.tokenization import Tokenizer, morphemes, pieces, repair, vocabular
 
 _TOKENIZER_FILE = "tokenization_korbert.py"
 _MODEL_FILE = "modeling_korbert.py"  # only of encoders with embeddings that ModernBERT lacks
+_POOLINGS = {"first": "cls", "mean": "mean"}  # ours -> theirs
 _INLINED = (repair, morphemes, vocabulary, pieces)  # each imports only those before it
 _OWN_IMPORT = re.compile(r"^from korbert\.tokenization\.\w+ import (?:\([^)]*\)|.*)\n", re.MULTILINE)
 
 
-def export(model_folder: str | Path, folder: str | Path) -> None:
-    """Writes `folder` for `transformers`, without that package.
+def export(model_folder: str | Path, folder: str | Path) -> list[Message]:
+    """Writes `folder` for `transformers`, without that package. Returns lines about what was left out.
 
     SettingsError for a folder that holds anything, lies in the model, or cannot be made. ModelError if nothing in
     `transformers` computes the same as the model, or if its encoder is one of `transformers` already. Heads of
@@ -45,8 +47,8 @@ def export(model_folder: str | Path, folder: str | Path) -> None:
                 model_folder=model_folder,
             )
         encoder_config = model.config
-        config = _config(model, encoder_config)
         task = read_config(model_folder).get("task") or {}  # what the model was trained for
+        config = _config(model, encoder_config, task)
         length = task.get("max_length") or encoder_config.max_position_embeddings
         write_json(new / "config.json", config)
         (new / "model.safetensors").write_bytes(
@@ -81,6 +83,18 @@ def export(model_folder: str | Path, folder: str | Path) -> None:
         if isinstance(model, PretrainingModel):
             tokenizer_config["split_special_tokens"] = False  # users write gaps as [MASK]
         write_json(new / "tokenizer_config.json", tokenizer_config)
+        return list(_left_out(model, task))
+
+
+def _left_out(model: Network, task: JsonObject) -> Iterator[Message]:
+    """What a linear model loses."""
+    if not isinstance(model, LinearModel):
+        return
+    if model.num_terms:
+        yield Message("words are left out ({count:,} terms): the vectors decide alone", count=model.num_terms)
+    if task.get("thresholds"):
+        yield Message("the thresholds of labels are left out: a text has those with a probability above 0.5")
+    yield Message("longer texts are cut at {length} pieces", length=task["max_length"])
 
 
 def sentence_files(model: EmbeddingModel, max_length: int, task: JsonObject) -> Mapping[str, object]:
@@ -111,8 +125,16 @@ def sentence_files(model: EmbeddingModel, max_length: int, task: JsonObject) -> 
     }
 
 
-def _config(model: Network, own: EncoderConfig) -> JsonObject:
+def _config(model: Network, own: EncoderConfig, task: JsonObject) -> JsonObject:
     """config.json. ModelError if nothing in `transformers` computes the same as the model."""
+    if isinstance(model, LinearModel) and (
+        own.architecture != "modern" or model.num_texts == 2 or not model.reads_vectors
+    ):
+        raise ModelError(
+            "export: a linear model of {what}, which nothing in transformers computes: train one with only = "
+            '"encoder", or use the model with korbert',
+            what=Message("two texts") if model.num_texts == 2 else Message("words, or of a `bert`"),
+        )
     if model.not_exported:
         raise ModelError("export: {not_exported}", not_exported=model.not_exported)
     if isinstance(model, DetectionModel) and own.architecture == "modern":
@@ -125,12 +147,17 @@ def _config(model: Network, own: EncoderConfig) -> JsonObject:
                 '"first", or use the model with korbert',
                 config=config["architectures"][0],
             )
-        config["classifier_pooling"] = {"first": "cls", "mean": "mean"}[model.pooling]
+        config["classifier_pooling"] = _POOLINGS[model.pooling]
     if isinstance(model, MultipleChoiceModel):  # one score per row, without a name
         return config
     if isinstance(model, ClassificationModel):
         config["problem_type"] = model.problem_type
-    if isinstance(model, ClassificationModel | TokenClassificationModel):
-        config["id2label"] = dict(enumerate(model.labels))
-        config["label2id"] = {label: id for id, label in enumerate(model.labels)}
+    labels = getattr(model, "labels", ())
+    if isinstance(model, LinearModel):
+        labels = task["labels"]
+        problem = "multi" if task["several"] else "single"
+        config |= {"classifier_pooling": _POOLINGS[model.pooling], "problem_type": f"{problem}_label_classification"}
+    if labels:
+        config["id2label"] = dict(enumerate(labels))
+        config["label2id"] = {label: id for id, label in enumerate(labels)}
     return config

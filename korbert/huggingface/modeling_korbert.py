@@ -1,4 +1,4 @@
-"""ModernBERT with embeddings of boundaries and of overlap, and weights of pieces, for `transformers`:
+"""ModernBERT with embeddings of boundaries and of overlap, weights of pieces, and a linear head, for `transformers`:
 AutoModel.from_pretrained(folder, trust_remote_code=True), and the other Auto classes alike.
 
 An exported folder has this file as it stands; it needs nothing of korbert. The tokenizer of the folder returns what
@@ -7,8 +7,10 @@ the model asks for.
 
 from typing import Any
 
+import torch
 import transformers
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 try:  # with peft, the default target of LoRA: the projection of queries, keys and values
     from peft.utils.constants import TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING as _LORA_TARGETS
@@ -21,7 +23,7 @@ _LEVELS = 4  # nothing begins at the piece, a morpheme, an eojeol, a sentence
 
 
 class KorbertModernBertConfig(transformers.ModernBertConfig):
-    """That of ModernBERT, with boundary_embedding, overlap_embedding and piece_weights, true or false, and
+    """That of ModernBERT, with boundary_embedding, overlap_embedding, piece_weights and linear_head, true or false, and
     first_piece_id: the ids before it, of special tokens and bytes, do not count as overlap.
 
     A model_type of its own: as "modernbert" the weights would be loaded without these embeddings.
@@ -32,6 +34,7 @@ class KorbertModernBertConfig(transformers.ModernBertConfig):
     boundary_embedding: bool = False
     overlap_embedding: bool = False
     piece_weights: bool = False
+    linear_head: bool = False
     first_piece_id: int = 384
     pad_token_id: int | None = 0
     bos_token_id: int | None = None
@@ -139,8 +142,26 @@ class KorbertModernBertForMultipleChoice(_OnEncoder, transformers.ModernBertForM
     """Scores continuations."""
 
 
+class _LinearHead(nn.Module):
+    """Scales a vector to length 1, subtracts the center, and scales the rest to length 1."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.center = nn.Parameter(torch.zeros(size))
+
+    def forward(self, vector: Tensor) -> Tensor:
+        return F.normalize(F.normalize(vector, dim=-1) - self.center, dim=-1)
+
+
 class KorbertModernBertForSequenceClassification(_OnEncoder, transformers.ModernBertForSequenceClassification):
     """Labels texts."""
+
+    def __init__(self, config: KorbertModernBertConfig) -> None:
+        super().__init__(config)
+        if config.linear_head:
+            own: Any = self
+            own.head = _LinearHead(config.hidden_size)
+            self.post_init()
 
 
 class KorbertModernBertForTokenClassification(_OnEncoder, transformers.ModernBertForTokenClassification):

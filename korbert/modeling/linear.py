@@ -22,19 +22,24 @@ class LinearModel(nn.Module):
 
     1. Words: the hashed terms of a row (korbert/tasks/terms.py) that the model knows; 1 + log(count), times the inverse
        document frequency, each group scaled to length 1, as TfidfVectorizer of scikit-learn does with sublinear_tf.
-    2. Vectors: the pieces of each window are pooled and scaled to length 1, those of a text averaged and scaled again.
-       Of two texts a and b: a, b, |a - b| and a x b.
+    2. Vectors: the pieces of each window are pooled and scaled to length 1, those of a text averaged and scaled again;
+       then `center` is subtracted, and the rest scaled to length 1. Of two texts a and b: a, b, |a - b| and a x b.
+
+    Text vectors of an encoder that was not trained to compare texts all point in much the same direction, which hides
+    their differences (Ethayarajh 2019); there, `center` is the mean vector of the texts of training, else 0.
 
     num_outputs: scores per row. num_terms: terms with weights. num_texts: texts per row, 1 or 2. pooling: of pieces.
-    hash_bits: the bits of a term below its group.
+    hash_bits: the bits of a term below its group. reads_vectors: if False, the vectors have no weights, and are not
+    computed.
     """
 
     kind: ClassVar[str] = "linear"
-    exported: ClassVar[str] = ""
-    pipeline: ClassVar[str] = ""
-    not_exported: ClassVar[str] = "a linear model on words and vectors, which nothing in transformers computes"
+    exported: ClassVar[str] = "ForSequenceClassification"
+    pipeline: ClassVar[str] = "text-classification"
+    not_exported: ClassVar[str] = ""
     terms: Tensor
     frequencies: Tensor
+    center: Tensor
 
     def __init__(
         self,
@@ -44,6 +49,7 @@ class LinearModel(nn.Module):
         num_texts: int = 1,
         pooling: Literal["mean", "first"] = "mean",
         hash_bits: int = HASH_BITS,
+        reads_vectors: bool = True,
         generator: torch.Generator | None = None,
         encoder: Encoder | TransformersEncoder | None = None,
     ) -> None:
@@ -54,8 +60,10 @@ class LinearModel(nn.Module):
         self.num_texts = num_texts
         self.pooling = pooling
         self.hash_bits = hash_bits
+        self.reads_vectors = reads_vectors
         self.register_buffer("terms", torch.zeros(num_terms, dtype=torch.int32))  # in ascending order
         self.register_buffer("frequencies", torch.ones(num_terms))  # inverse document frequencies
+        self.register_buffer("center", torch.zeros(config.hidden_size))
         self.words = nn.Parameter(torch.zeros(num_terms, num_outputs), requires_grad=False)
         width = config.hidden_size if num_texts == 1 else 4 * config.hidden_size
         self.vectors = nn.Linear(width, num_outputs).requires_grad_(False)
@@ -63,9 +71,25 @@ class LinearModel(nn.Module):
 
     @classmethod
     def on(cls, start: Any, num_outputs: int, num_terms: int, num_texts: int) -> Self:
-        """A model without weights on the encoder of another one, pooled as that one does."""
+        """A model without weights on the encoder of another one, with the pooling and the center of that one."""
         pooling: Any = getattr(start, "pooling", "mean")
-        return cls(start.config, num_outputs, num_terms, num_texts, pooling, encoder=start.encoder)
+        model = cls(start.config, num_outputs, num_terms, num_texts, pooling, encoder=start.encoder)
+        if isinstance(start, LinearModel):
+            model.center.copy_(start.center)
+        return model
+
+    def with_words(self, other: "LinearModel", share: float) -> "LinearModel":
+        """A model whose scores are those of this one, times 1 - share, plus those of another one of words, times share.
+
+        It has the encoder of this one.
+        """
+        model = LinearModel.on(self, self.num_outputs, other.num_terms, self.num_texts).to(self.center.device)
+        model.terms.copy_(other.terms)
+        model.frequencies.copy_(other.frequencies)
+        model.words.data.copy_(share * other.words)
+        model.vectors.weight.data.copy_((1 - share) * self.vectors.weight)
+        model.vectors.bias.data.copy_((1 - share) * self.vectors.bias + share * other.vectors.bias)
+        return model.eval()
 
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None,
@@ -78,13 +102,20 @@ class LinearModel(nn.Module):
         row x num_texts + number in the row. terms, counts, rows: (n,), the terms of all rows, row by row, and whose
         they are.
         """
-        vectors = self.row_vectors(input_ids, attention_mask, boundaries, texts)
-        return self.vectors(vectors) + self.word_scores(terms, counts, rows, len(vectors))
+        vectors = None
+        if self.reads_vectors:
+            vectors = self.row_vectors(self.text_vectors(input_ids, attention_mask, boundaries, texts))
+        return self.scores(int(texts.max()) // self.num_texts + 1, vectors, terms, counts, rows)
 
-    def row_vectors(
+    def scores(self, num_rows: int, vectors: Tensor | None, terms: Tensor, counts: Tensor, rows: Tensor) -> Tensor:
+        """As `forward`, from the vectors of rows, of which a model of words alone needs none."""
+        scores = self.word_scores(terms, counts, rows, num_rows)
+        return scores + (self.vectors.bias if vectors is None else self.vectors(vectors))
+
+    def text_vectors(
         self, input_ids: Tensor, attention_mask: Tensor, boundaries: Tensor | None, texts: Tensor
     ) -> Tensor:
-        """The vectors of rows, (B, D) or (B, 4 x D)."""
+        """The vectors of the texts of rows, side by side, before they are centred: (B, num_texts x D)."""
         pooled = []
         for start in range(0, len(input_ids), _WINDOWS_AT_ONCE):
             part = slice(start, start + _WINDOWS_AT_ONCE)
@@ -93,10 +124,14 @@ class LinearModel(nn.Module):
             pooled.append(hidden[:, 0] if self.pooling == "first" else mean_pooling(hidden, mask))
         windows = F.normalize(torch.cat(pooled).float(), dim=-1)
         sums = windows.new_zeros(int(texts.max()) + 1, windows.shape[1]).index_add(0, texts, windows)
-        vectors = F.normalize(sums, dim=-1)
+        return F.normalize(sums, dim=-1).view(-1, self.num_texts * windows.shape[1])
+
+    def row_vectors(self, texts: Tensor) -> Tensor:
+        """The vectors of rows, (B, D) or (B, 4 x D). texts: as `text_vectors` has them."""
+        centred = [F.normalize(part - self.center, dim=-1) for part in texts.chunk(self.num_texts, dim=-1)]
         if self.num_texts == 1:
-            return vectors
-        first, second = vectors[0::2], vectors[1::2]
+            return centred[0]
+        first, second = centred
         return torch.cat([first, second, (first - second).abs(), first * second], dim=-1)
 
     def word_scores(self, terms: Tensor, counts: Tensor, rows: Tensor, num_rows: int) -> Tensor:
@@ -117,5 +152,5 @@ class LinearModel(nn.Module):
 
     def head_settings(self) -> JsonObject:
         """Constructor arguments besides the encoder's config."""
-        names = ("num_outputs", "num_terms", "num_texts", "pooling", "hash_bits")
+        names = ("num_outputs", "num_terms", "num_texts", "pooling", "hash_bits", "reads_vectors")
         return {name: getattr(self, name) for name in names}

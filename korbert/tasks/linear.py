@@ -1,22 +1,23 @@
-"""Fits the linear model of words and vectors with scikit-learn, and chooses by folds: C, and whether words help.
+"""Fits linear models of words and of vectors with scikit-learn, and chooses by folds: C, encoder, and weight of words.
 
-The columns are those of the vectors alone, or of words and vectors. Words are added if the share of held-out rows that
-are predicted correctly rises by more than two standard errors. With few rows they make predictions worse: most words
-of a new text were not in training.
+The log-odds of both are added, each with a weight. The vectors are those of the first encoder, or of another one if the
+loss on held-out rows is less by more than two standard errors. Words join if the share of held-out rows that are right
+rises by more than that, with the weight of the least loss. With few rows they make predictions worse: most words of a
+new text were not in training. Nor do they join where vectors alone are right on 95 % of the rows.
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.nn import functional as F
 
-from korbert.modeling import HASH_BITS, LinearModel, Network
+from korbert.modeling import HASH_BITS, LinearModel
 from korbert.system import Advance, untracked
 from korbert.tasks.terms import Terms
 
@@ -24,12 +25,16 @@ CS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # inverse strengths of regularization, 
 _FOLDS = 5
 _FOLDS_OF_SEVERAL = 3  # a model of each label, and each fold
 _ROWS_TO_CHOOSE = 10_000  # rows on which C and words are chosen; more say nothing new
-_ERRORS = 2  # standard errors that the gain of words has to exceed
+_ERRORS = 2  # standard errors that a gain has to exceed
+EASY = 0.95  # of held-out rows right: there is little to gain, and texts of another kind may lose
+WORD_SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)  # weights of words that are tried; vectors have the rest
 _MIN_ROWS = 2  # rows with a term, below which it gets no weight
 _TOLERANCE = 1e-3
 _MOST_ITERATIONS = 300
 _CERTAIN = 14.0  # log-odds of what all rows have, or none: a probability of 1e-6
 
+Column: TypeAlias = Literal["words", "vectors"]
+COLUMNS: tuple[Column, ...] = ("words", "vectors")
 _Floats = NDArray[np.float64]
 Matrix: TypeAlias = Any  # scipy.sparse.csr_matrix, or an array, float64
 _Fold: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]  # numbers of the rows to fit on, and of those held out
@@ -91,90 +96,134 @@ class Words:
         )
 
 
-class FoldChoice(NamedTuple):
-    """What folds chose. scores: (N, C) log-odds of the rows, whose numbers are `rows`, by models without them.
-
-    gain: of words, in the share of held-out rows that are right, and its standard error.
-    """
-
-    with_words: bool
-    c: float
-    gain: tuple[float, float]
-    rows: NDArray[np.int64]
-    scores: _Floats
-
-
-def choose(
-    inputs: LinearInputs, targets: NDArray[Any], num_labels: int, texts: Sequence[str], advance: Advance = untracked
-) -> FoldChoice:
-    """Chooses C, and whether words help.
-
-    targets: (N,) label ids, or (N, C) bool where a text may have several labels. texts: rows of equal texts are in one
-    fold.
-    """
-    rng = np.random.default_rng(0)
-    rows = np.sort(rng.permutation(len(inputs))[:_ROWS_TO_CHOOSE])
-    sample = inputs.rows(rows)
-    own = targets[rows]
-    folds = list(_folds(own, [texts[number] for number in rows]))
-    if not folds:
-        return FoldChoice(False, CS[0], (0.0, 0.0), rows, np.zeros((len(rows), num_labels)))
-    trials = []
-    for with_words in (False, True):
-        trials.append(_choose_c(sample, own, num_labels, folds, with_words))
-        advance(1)
-    vectors, both = (_right(trial.scores, own) for trial in trials)
-    gain, error = float((both - vectors).mean()), float((both - vectors).std() / np.sqrt(len(rows)))
-    with_words = gain > _ERRORS * error
-    best = trials[with_words]
-    return FoldChoice(with_words, best.c, (gain, error), rows, best.scores)
-
-
-def fit(
-    inputs: LinearInputs, targets: NDArray[Any], num_labels: int, choice: FoldChoice, start: Network, num_texts: int
-) -> LinearModel:
-    """The model of all rows. start: the model whose encoder gives the vectors."""
-    words = Words(inputs.terms) if choice.with_words else None
-    weights, bias = _Models(_matrix(inputs, words), targets, num_labels).fit(choice.c)
-    num_terms = 0 if words is None else len(words.ids)
-    model = LinearModel.on(start, num_labels, num_terms, num_texts)
-    if words is not None:
-        model.terms.copy_(torch.from_numpy(words.ids))
-        model.frequencies.copy_(torch.from_numpy(words.frequencies))
-        model.words.data.copy_(torch.from_numpy(weights[:, :num_terms].T))
-    model.vectors.weight.data.copy_(torch.from_numpy(weights[:, num_terms:]))
-    model.vectors.bias.data.copy_(torch.from_numpy(bias))
-    return model.eval()
-
-
-class _Trial(NamedTuple):
-    """The best C, and the scores (N, C) of rows by models that had not seen them."""
+class Trial(NamedTuple):
+    """The best C, the loss with it, and the log-odds (N, C) of rows by models that had not seen them."""
 
     c: float
     loss: float
     scores: _Floats
 
 
+class FoldChoice(NamedTuple):
+    """What folds chose.
+
+    trials: of the model of each column, the vectors those of the chosen encoder. encoder: its number. losses: of each
+    encoder, in nats per row. share: the weight of words, 0 if they do not help. gain: of words, in the share of rows
+    that are right, and its standard error. rows: the numbers of the rows of the trials.
+    """
+
+    trials: Mapping[Column, Trial]
+    encoder: int
+    losses: Sequence[float]
+    share: float
+    gain: tuple[float, float]
+    rows: NDArray[np.int64]
+
+    @property
+    def scores(self) -> _Floats:
+        """The log-odds of the held-out rows, (N, C)."""
+        return sum_of_scores({name: trial.scores for name, trial in self.trials.items()}, self.share)
+
+
+def sum_of_scores(scores: Mapping[Column, _Floats], share: float) -> _Floats:
+    """The log-odds of words and vectors together, or of the only one. share: the weight of words."""
+    if len(scores) == 1:
+        return next(iter(scores.values()))
+    return (1 - share) * scores["vectors"] + share * scores["words"]
+
+
+def best_share(scores: Mapping[Column, _Floats], targets: NDArray[Any]) -> float:
+    """The weight of words with the least loss."""
+    return min(WORD_SHARES, key=lambda share: losses_of(sum_of_scores(scores, share), targets).mean())
+
+
+def choose(
+    inputs: Sequence[LinearInputs], targets: NDArray[Any], num_labels: int, texts: Sequence[str],
+    columns: Sequence[Column] = COLUMNS, advance: Advance = untracked,
+) -> FoldChoice:  # fmt: skip
+    """Chooses the encoder, the C of each column, and the weight of words.
+
+    inputs: the same rows with the vectors of each encoder. targets: (N,) label ids, or (N, C) bool where a text may
+    have several labels. texts: rows of equal texts are in one fold. columns: that the model may have.
+    """
+    rng = np.random.default_rng(0)
+    rows = np.sort(rng.permutation(len(targets))[:_ROWS_TO_CHOOSE])
+    samples = [own.rows(rows) for own in inputs]
+    own = targets[rows]
+    folds = list(_folds(own, [texts[number] for number in rows]))
+    trials: dict[Column, Trial] = {}
+    losses = []
+    encoder = 0
+    if "vectors" in columns:
+        of_encoders = []
+        for sample in samples:
+            of_encoders.append(_choose_c(sample, own, num_labels, folds, "vectors"))
+            advance(1)
+        losses = [trial.loss for trial in of_encoders]
+        by_row = [losses_of(trial.scores, own) for trial in of_encoders]
+        better = [number for number, row in enumerate(by_row) if exceeds(by_row[0] - row)]
+        encoder = min(better, key=losses.__getitem__, default=0)
+        trials["vectors"] = of_encoders[encoder]
+    if "words" in columns:
+        trials["words"] = _choose_c(samples[encoder], own, num_labels, folds, "words")
+        advance(1)
+    if len(trials) == 1 or not folds:
+        return FoldChoice(trials, encoder, losses, float("vectors" not in columns), (0.0, 0.0), rows)
+    scores = {name: trial.scores for name, trial in trials.items()}
+    share = best_share(scores, own)
+    right = right_of(scores["vectors"], own)
+    gains = right_of(sum_of_scores(scores, share), own) - right
+    gain = float(gains.mean()), float(gains.std() / np.sqrt(len(rows)))
+    helps = exceeds(gains) and right.mean() < EASY
+    return FoldChoice(trials, encoder, losses, share if helps else 0.0, gain, rows)
+
+
+def exceeds(gains: _Floats) -> bool:
+    """Whether the mean of paired differences is above 0 by more than two standard errors."""
+    return bool(gains.mean() > _ERRORS * gains.std() / np.sqrt(len(gains)))
+
+
+def fit(
+    inputs: LinearInputs, targets: NDArray[Any], num_labels: int, column: Column, c: float, reader: LinearModel
+) -> LinearModel:
+    """The model of one column. reader: a model that gives the vectors."""
+    words = Words(inputs.terms) if column == "words" else None
+    weights, bias = _Models(_matrix(inputs, words), targets, num_labels).fit(c)
+    model = LinearModel.on(reader, num_labels, 0 if words is None else len(words.ids), reader.num_texts)
+    if words is None:
+        model.vectors.weight.data.copy_(torch.from_numpy(weights))
+    else:
+        model.terms.copy_(torch.from_numpy(words.ids))
+        model.frequencies.copy_(torch.from_numpy(words.frequencies))
+        model.words.data.copy_(torch.from_numpy(weights.T))
+        model.vectors.weight.data.zero_()
+        model.reads_vectors = False
+    model.vectors.bias.data.copy_(torch.from_numpy(bias))
+    return model.eval()
+
+
 def _choose_c(
-    inputs: LinearInputs, targets: NDArray[Any], num_labels: int, folds: Sequence[_Fold], with_words: bool
-) -> _Trial:
+    inputs: LinearInputs, targets: NDArray[Any], num_labels: int, folds: Sequence[_Fold], column: Column
+) -> Trial:
     """Tries the values of C in ascending order, until the held-out loss rises."""
+    if not folds:
+        return Trial(CS[0], 0.0, np.zeros((len(inputs), num_labels)))
     models = []
     others = []
     for train, test in folds:
-        words = Words(inputs.rows(train).terms) if with_words else None
+        words = Words(inputs.rows(train).terms) if column == "words" else None
         models.append(_Models(_matrix(inputs.rows(train), words), targets[train], num_labels))
         others.append(_matrix(inputs.rows(test), words))
-    best = _Trial(0.0, np.inf, np.empty(0))
+    best = Trial(0.0, np.inf, np.empty(0))
     for c in CS:
         scores = np.zeros((len(inputs), num_labels))
         for (_, test), model, matrix in zip(folds, models, others, strict=True):
             weights, bias = model.fit(c)
             scores[test] = matrix @ weights.T + bias
-        loss = _loss(scores, targets)
+        loss = float(losses_of(scores, targets).mean())
         if loss >= best.loss:
             break
-        best = _Trial(c, loss, scores)
+        best = Trial(c, loss, scores)
     return best
 
 
@@ -196,12 +245,8 @@ def _folds(targets: NDArray[Any], texts: Sequence[str]) -> Iterator[_Fold]:
 
 
 def _matrix(inputs: LinearInputs, words: Words | None) -> Matrix:
-    from scipy import sparse
-
-    vectors = inputs.vectors.astype(np.float64)
-    if words is None:
-        return vectors
-    return sparse.hstack([words.columns(inputs.terms), sparse.csr_matrix(vectors)], format="csr")
+    """The columns of a model: of words, or the vectors."""
+    return inputs.vectors.astype(np.float64) if words is None else words.columns(inputs.terms)
 
 
 class _Models:
@@ -228,6 +273,8 @@ class _Models:
         from sklearn.exceptions import ConvergenceWarning
 
         weights = np.zeros((self._num_labels, self._matrix.shape[1]))
+        if not weights.size:  # no word occurs twice
+            return weights, np.zeros(self._num_labels)
         bias = np.full(self._num_labels, -_CERTAIN)
         model = self._model.set_params(C=c)
         for number, targets in enumerate(self._columns):
@@ -250,16 +297,16 @@ class _Models:
         return weights, bias
 
 
-def _loss(scores: _Floats, targets: NDArray[Any]) -> float:
-    """Nats per row."""
-    logits = torch.from_numpy(scores)
+def losses_of(scores: NDArray[np.floating], targets: NDArray[Any]) -> _Floats:
+    """The loss of each row in nats, (N,); with several labels, the sum over the labels."""
+    logits = torch.from_numpy(scores.astype(np.float64))
     if targets.ndim > 1:
         losses = F.binary_cross_entropy_with_logits(logits, torch.from_numpy(targets).double(), reduction="none")
-        return losses.sum(dim=1).mean().item()
-    return F.cross_entropy(logits, torch.from_numpy(targets)).item()
+        return np.asarray(losses.sum(dim=1))
+    return np.asarray(F.cross_entropy(logits, torch.from_numpy(targets), reduction="none"))
 
 
-def _right(scores: _Floats, targets: NDArray[Any]) -> _Floats:
+def right_of(scores: _Floats, targets: NDArray[Any]) -> _Floats:
     """Whether each row is predicted correctly, (N,): 1 or 0; with several labels, the F1 of the row."""
     if targets.ndim == 1:
         return np.asarray(scores.argmax(axis=1) == targets, np.float64)

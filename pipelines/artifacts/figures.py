@@ -43,7 +43,7 @@ for _key, _objective in OBJECTIVES.items():
     _LABELS[f"{_key}_accuracy"] = Message("{objective} accuracy", objective=_objective)
 _DECIMALS: dict[str, int] = _NAMES["decimals"]
 _PERCENT_DECIMALS = {"byte_share": 2}  # 1 for all other shares
-_TRAINED = ("pretrained", "scratch", "linear")  # all others are baselines
+WITH_ENCODER = ("pretrained", "scratch", "tuned", "linear", "vectors")  # all others are baselines
 _UNTUNED = "-untuned"  # of the name of an encoder before training
 # Names from a recipe, such as that of a source, are shown as they are.
 _NAMING = ("contaminated", "evaluation", "kept")  # keys followed by a name from the recipe
@@ -66,7 +66,7 @@ def model_name(name: str) -> str:
     """The display name of a model in scores.json; a name that is not ours is shown as it is."""
     if name.endswith(_UNTUNED):
         return Message("{model}, not fine-tuned", model=model_name(name.removesuffix(_UNTUNED)))
-    if name in _NAMES["models"] and name not in _TRAINED:
+    if name in _NAMES["models"] and name not in WITH_ENCODER:
         return Message("{name} baseline", name=baseline_name(name))
     return baseline_name(name)
 

@@ -193,7 +193,8 @@ def export(model: Path, folder: Path, onnx: bool, bits: str | None) -> None:
         return
     if bits:
         raise click.UsageError(Message("--bits needs --onnx"))
-    huggingface.export(model, folder)
+    for line in huggingface.export(model, folder):
+        say(line, err=True)
     if card := reports.cards.write_card(model, folder):
         say(Message("{card}: add a licence before you publish it", card=card))
     say(folder)

@@ -5,6 +5,7 @@ import json
 import shlex
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -33,11 +34,11 @@ from korbert.system import (
     write_atomically,
     write_bytes_atomically,
 )
-from korbert.tasks.kinds import ALIASES, KINDS, kind_of_task
+from korbert.tasks.kinds import ALIASES, KINDS, RUNGS, kind_of_task
 
 _FILE = options.PathType()
 _PLACE = options.PlaceType()
-_SETTINGS = ("set", "kind", "several", "validation_share", "epochs", "learning_rates", "features", "scratch", "rungs")
+_SETTINGS = ("set", "kind", "several", "validation_share", "epochs", "learning_rates", "features", "scratch")
 _rates = partial(click.option, "--learning-rate", "learning_rates", type=float, multiple=True)
 _learning = options.together(  # model, data and settings of the commands that train
     options.model,
@@ -78,8 +79,13 @@ _learning = options.together(  # model, data and settings of the commands that t
 @_learning
 @click.option("--scratch", is_flag=True, help="Also train the same encoder from random weights, for comparison.")
 @click.option("--quick", is_flag=True, help="Labels: a linear model of words and vectors, in seconds.")
+@click.option(
+    "--only",
+    type=click.Choice(RUNGS),
+    help="Labels: one part of the model alone.  [default: words, vectors, and the tuned encoder]",
+)
 @options.work
-def finetune(rebuild: bool, dry_run: bool, quick: bool, **given: Any) -> None:
+def finetune(rebuild: bool, dry_run: bool, quick: bool, only: str | None, **given: Any) -> None:
     """Fine-tune MODEL on a labelled file or a known data set.
 
     Targets are labels, numbers, spans, choices or answers. MODEL is a folder with a model, such as a pretrain artifact
@@ -91,8 +97,10 @@ def finetune(rebuild: bool, dry_run: bool, quick: bool, **given: Any) -> None:
       korbert finetune artifacts/small/pretrain --train my.csv --text 문장 --label 감정 --output models/mood
       korbert finetune models/electra --task klue-ner --data ~/data --seeds 3 --output models/ner
     """
-    given["rungs"] = ["words", "vectors"] if quick else None
-    _train(_pipeline(_single_task(given), given), rebuild, dry_run)
+    if quick and only:
+        raise click.UsageError(Message("--quick and --only: give one of them"))
+    rungs = ["words", "vectors"] if quick else [only] if only else []
+    _train(_pipeline(_single_task(given, rungs), given), rebuild, dry_run)
 
 
 def _train(pipeline: "runs.Pipeline", rebuild: bool = False, dry_run: bool = False) -> None:
@@ -123,7 +131,7 @@ def layers(as_json: bool, **given: Any) -> None:
     """
     if is_secondary_rank():
         return
-    pipeline = _pipeline(_single_task(given), given, is_artifact=False)
+    pipeline = _pipeline(_single_task(given, ["encoder"]), given, is_artifact=False)
     (stage,) = pipeline.stages()
     output: Path = given["output"]
     if (output / artifacts.store.RECORD).is_file():
@@ -147,7 +155,7 @@ def layers(as_json: bool, **given: Any) -> None:
         say(output / "layers.html")
 
 
-def _single_task(given: JsonObject) -> "recipes.one_task.SingleTask":
+def _single_task(given: JsonObject, rungs: Sequence[str] = ()) -> "recipes.one_task.SingleTask":
     """The task that the options of `_learning` ask for; empty settings are left out."""
     if bool(given["set"]) == bool(given["train"]):
         raise click.UsageError(Message("give either --train FILE or --task NAME"))
@@ -164,6 +172,7 @@ def _single_task(given: JsonObject) -> "recipes.one_task.SingleTask":
         columns=options.by_role(given),
         form=given["form"],
         changes=given["changes"],
+        rungs=rungs,
     )
 
 

@@ -5,6 +5,7 @@ from . import layers as layers
 from . import preparing as preparing
 from . import scores as scores
 from . import search as search
+from .linear import Learned as Learned
 from .linear import learn_linear as learn_linear
 from .preparing import Build as Build
 from .preparing import PreparedTask as PreparedTask

@@ -1,97 +1,390 @@
-"""Fits and scores the linear model of words and vectors of a task.
+"""Fits, tunes and scores the linear model of words and vectors of a task.
 
-1. Compute the vectors of all rows with the frozen encoder.
-2. On folds of the training rows, choose C, whether words help, and, with several labels, the thresholds.
-3. Fit on the training rows, and predict those to score.
-4. Fit on the training and validation rows: the model that is saved. With a test file it is the one that is scored.
+1. Compute the vectors of all rows with the frozen encoder, and with that of `embedder`, if there is one.
+2. On folds of the training rows, choose the encoder, C, and whether words help. Fit on the training rows.
+3. With the rung "encoder", and rows enough: train the encoder and the weights of its vectors, beginning with those of
+   the linear model (Kumar et al. 2022). Keep a mean of the weights before and after (Wortsman et al. 2022), which is
+   as accurate as those after, and more robust to other texts; those after, if the validation loss is less by more than
+   two standard errors; those before, if it is greater. Words that helped join with a weight that the loss chooses.
+4. With several labels, choose thresholds, on the rows that were held out.
+5. Predict the rows to score, also with words, vectors, and both alone. What is linear is then fitted on the validation
+   rows, too, and saved; with a test file, that model is the one that is scored.
 """
 
+import copy
 import logging
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from korbert.messages import Message
-from korbert.modeling import LinearModel
+from korbert.modeling import EmbeddingModel, LinearModel, Network
 from korbert.pipelines.experiments.preparing import PreparedTask
-from korbert.pipelines.experiments.search import ModelResult
-from korbert.system import track
+from korbert.pipelines.experiments.search import ModelResult, Search
+from korbert.system import JsonObject, track
+from korbert.tasks.files import TaskRow
+from korbert.tasks.finetuning import load_best
 from korbert.tasks.kinds.classification import Classification
+from korbert.tasks.kinds.kind import Kind, Prepared, TaskPrediction
 from korbert.tasks.kinds.texts import LinearExamples
-from korbert.tasks.linear import FoldChoice, LinearInputs, choose, fit
+from korbert.tasks.linear import (
+    COLUMNS,
+    EASY,
+    Column,
+    FoldChoice,
+    LinearInputs,
+    best_share,
+    choose,
+    exceeds,
+    fit,
+    losses_of,
+    right_of,
+    sum_of_scores,
+)
 from korbert.tasks.terms import Terms
-from korbert.training import Batch, outputs
+from korbert.training import Batch, model_inputs, outputs
 
 _logger = logging.getLogger(__name__)
 
-_PARTS = ("train", "valid")
-_TRIALS = 2  # vectors alone, and with words
+_LEARNED = ("train", "valid")
+_TUNING_ROWS = 200  # of training and validation; with fewer, tuning gains nothing
+_TUNING_EPOCHS = 3
+_TUNING_WINDOWS = 4  # of a long text that are trained on: three at its head, and its tail
+_TUNED_SHARE = 0.7  # of the weights after tuning, in their mean with those before
+
+_Scores = NDArray[np.float64]
 
 
-def learn_linear(ready: PreparedTask) -> tuple[ModelResult, LinearModel, Classification]:
-    """The scored result, the model of all rows, and the task with its thresholds."""
-    task = ready.task
-    assert isinstance(task, Classification)
-    inputs = {name: _inputs_of(ready, name) for name in _PARTS}
-    targets = {name: _targets_of(task, ready, name) for name in _PARTS}
-    texts = ["\n".join(task.texts(row)) for row in ready.parts["train"].rows]
-    count = len(task.labels)
-    with track("fit", total=_TRIALS, unit="models") as advance:
-        choice = choose(inputs["train"], targets["train"], count, texts, advance)
-    if task.several:
-        task = task.with_thresholds(choice.scores, targets["train"][choice.rows])
-    ready.said.append(_choice_line(choice))
-    _logger.info(ready.said[-1])
-    num_texts = 2 if task.pair else 1
-    everything = _joined([inputs[name] for name in _PARTS])
-    all_targets = np.concatenate([targets[name] for name in _PARTS])
-    model = fit(everything, all_targets, count, choice, ready.start, num_texts).to(ready.device)
-    scored = model
-    if not ready.rows.test:
-        scored = fit(inputs["train"], targets["train"], count, choice, ready.start, num_texts).to(ready.device)
-    with track("score", total=len(ready.scored.examples), unit="examples") as advance:
-        predictions = task.predict(scored, ready.scored, advance=advance, device=ready.device)
-    shares = task.probabilities(torch.from_numpy(choice.scores)).numpy()
+@dataclass(frozen=True)
+class _HeldOut:
+    """Rows that a model did not learn. scores: (N, C) log-odds."""
+
+    rows: Sequence[TaskRow]
+    targets: NDArray[Any]
+    scores: _Scores
+
+    @property
+    def losses(self) -> _Scores:
+        return losses_of(self.scores, self.targets)
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """A way to make a model.
+
+    facts: as in ModelResult. of: names of parts -> the model that has learned them. scores: (that model, name of a
+    part) -> the log-odds of its rows, (N, C).
+    """
+
+    facts: JsonObject
+    of: Callable[[Sequence[str]], LinearModel]
+    scores: Callable[[LinearModel, str], _Scores]
+    held_out: _HeldOut
+
+
+class Learned(NamedTuple):
+    """The scored results, the main one first; its model, and the task with its thresholds."""
+
+    results: list[ModelResult]
+    model: Network
+    task: Kind
+
+
+def learn_linear(ready: PreparedTask, learn_encoder: Callable[[PreparedTask], Learned]) -> Learned:
+    """Learns the rungs of a task. learn_encoder: learns rungs = ["encoder"], for pairs, which it reads as one row."""
+    rungs = _Rungs.of(ready)
+    linear = rungs.linear()
+    tunes = "encoder" in rungs.task.rungs and rungs.may_gain_by_tuning()
+    models = rungs.tuned(linear) if tunes and not rungs.task.pair else []
+    others = [linear] if models else []
+    if not models:
+        models = [replace(linear, facts={**linear.facts, "seed": ready.settings.seeds[0]})]
+    if ready.settings.baselines:
+        others += rungs.columns()
+    results = [_result(ready, fitted) for fitted in [*models, *others]]
+    learned = Learned(results, models[0].of(_LEARNED), _with_thresholds(ready.task, models[0].held_out))
+    if not (tunes and rungs.task.pair):
+        return learned
+    alone = ready.with_kind(rungs.task.model_copy(update={"rungs": ("encoder",)}))
+    return _better_of(rungs, linear, learned, learn_encoder(alone), alone.parts["valid"])
+
+
+def _better_of(
+    rungs: "_Rungs", linear: _Fitted, learned: Learned, encoder: Learned, valid: Prepared
+) -> Learned:  # fmt: skip
+    """The encoder, if the validation loss is less by more than two standard errors, else the linear model.
+
+    valid: the validation rows as examples of the encoder.
+    """
+    before = rungs.validated(rungs.scores_of_inputs(linear.of(["train"]), "valid"))
+    assert isinstance(encoder.task, Classification)
+    predictions = encoder.task.predict(encoder.model, valid, device=rungs.ready.device)
+    after = rungs.validated(encoder.task.log_odds(predictions))
+    losses = {"before": before.losses.mean(), "after": after.losses.mean()}
+    if exceeds(before.losses - after.losses):
+        rungs.say(Message("the encoder is tuned: the validation loss goes from {before:.3f} to {after:.3f}", **losses))
+        others = [replace(result, facts={**result.facts, "seed": None}) for result in learned.results]
+        return encoder._replace(results=encoder.results + others)
+    rungs.say(Message("tuning is left out: the validation loss goes from {before:.3f} to {after:.3f}", **losses))
+    return learned
+
+
+def _result(ready: PreparedTask, fitted: _Fitted) -> ModelResult:
+    """Chooses thresholds, and predicts the rows to score."""
+    task = _with_thresholds(ready.task, fitted.held_out)
+    scored = "test" if ready.rows.test else "valid"
+    model = fitted.of(_LEARNED if ready.rows.test else ["train"])
+    held_out = fitted.held_out
     metric = task.metrics[0]
-    rows = [ready.parts["train"].rows[number] for number in choice.rows]
-    facts = {
-        "name": "linear",
-        "seed": ready.settings.seeds[0],
-        "c": choice.c,
-        "words": choice.with_words,
-        f"validation_{metric}": task.scores(rows, [task.prediction(share) for share in shares])[metric],
-    }
-    return ModelResult(facts, predictions, ready.output), model, task
+    score = task.scores(held_out.rows, _predictions(task, held_out.scores))[metric]
+    facts = {**fitted.facts, f"validation_{metric}": score}
+    return ModelResult(facts, _predictions(task, fitted.scores(model, scored)), ready.output)
 
 
-def _choice_line(choice: FoldChoice) -> Message:
+def _with_thresholds(task: Kind, held_out: _HeldOut) -> Classification:
+    assert isinstance(task, Classification)
+    return task.with_thresholds(held_out.scores, held_out.targets) if task.several else task
+
+
+def _predictions(task: Classification, scores: _Scores) -> list[TaskPrediction]:
+    return [task.prediction(shares) for shares in task.probabilities(torch.from_numpy(scores)).numpy()]
+
+
+@dataclass(frozen=True)
+class _Rungs:
+    """What the models of a task share. reader: gives the vectors. inputs: of all parts. targets: of those to learn."""
+
+    ready: PreparedTask
+    task: Classification
+    reader: LinearModel
+    inputs: Mapping[str, LinearInputs]
+    targets: Mapping[str, NDArray[Any]]
+    choice: FoldChoice
+
+    @classmethod
+    def of(cls, ready: PreparedTask) -> "_Rungs":
+        """Computes the vectors, and chooses on folds."""
+        task = ready.task
+        assert isinstance(task, Classification)
+        targets = {name: _targets_of(task, ready, name) for name in _LEARNED}
+        starts = {**ready.embedders, ready.settings.init: ready.start}
+        readers = [LinearModel.on(start, 1, 0, 2 if task.pair else 1).to(ready.device) for start in starts.values()]
+        learned = [
+            _inputs_of(ready, reader, _LEARNED, sets_center=not isinstance(start, EmbeddingModel))
+            for reader, start in zip(readers, starts.values(), strict=True)
+        ]
+        columns = [column for column in COLUMNS if column in task.rungs]
+        trials = ("vectors" in columns) * len(readers) + ("words" in columns)
+        with track("fit", total=trials, unit="models") as advance:
+            of_train = [inputs["train"] for inputs in learned]
+            choice = choose(of_train, targets["train"], len(task.labels), _texts(task, ready), columns, advance)
+        reader, inputs = readers[choice.encoder], learned[choice.encoder]
+        others = [name for name in ready.parts if name not in inputs]
+        rungs = cls(ready, task, reader, inputs | _inputs_of(ready, reader, others), targets, choice)
+        rungs.say(*_choice_lines(choice, list(starts)))
+        return rungs
+
+    def say(self, *lines: Message) -> None:
+        for line in lines:
+            self.ready.said.append(line)
+            _logger.info(line)
+
+    def linear(self) -> _Fitted:
+        """The model that the folds chose."""
+        choice = self.choice
+
+        def learned(parts: Sequence[str]) -> LinearModel:
+            if choice.share == 1:
+                return self.fit("words", parts)
+            model = self.fit("vectors", parts)
+            return model.with_words(self.fit("words", parts), choice.share) if choice.share else model
+
+        facts = {"name": "linear", "seed": None, "words": choice.share}
+        return _Fitted(facts, learned, self.scores_of_inputs, self.of_folds(choice.scores))
+
+    def columns(self) -> Iterator[_Fitted]:
+        """Words, and vectors, each alone, where they are not the linear model."""
+        for name, trial in self.choice.trials.items():
+            if len(self.choice.trials) == 2 and (name == "words" or self.choice.share):
+                facts = {"name": name, "seed": None, "c": trial.c}
+                yield _Fitted(facts, partial(self.fit, name), self.scores_of_inputs, self.of_folds(trial.scores))
+
+    def fit(self, column: Column, parts: Sequence[str]) -> LinearModel:
+        """The model of one column that has learned some parts."""
+        inputs = _joined([self.inputs[part] for part in parts])
+        targets = np.concatenate([self.targets[part] for part in parts])
+        model = fit(inputs, targets, len(self.task.labels), column, self.choice.trials[column].c, self.reader)
+        return model.to(self.ready.device)
+
+    def of_folds(self, scores: _Scores) -> _HeldOut:
+        """The rows of the folds with these scores."""
+        rows = [self.ready.parts["train"].rows[number] for number in self.choice.rows]
+        return _HeldOut(rows, self.targets["train"][self.choice.rows], scores)
+
+    def scores_of_inputs(self, model: LinearModel, part: str) -> _Scores:
+        """The scores of a model on the encoder of `reader`, without running it again."""
+        inputs = self.inputs[part]
+        rows = np.repeat(np.arange(len(inputs)), np.diff(inputs.terms.offsets))
+        columns = (inputs.vectors, inputs.terms.ids, inputs.terms.counts, rows)
+        with torch.inference_mode():
+            vectors, *terms = (torch.from_numpy(column).to(self.ready.device) for column in columns)
+            scores = model.scores(len(inputs), vectors if model.reads_vectors else None, *terms)
+        return scores.cpu().numpy().astype(np.float64)
+
+    # --- tuning ---
+
+    def tuned(self, linear: _Fitted) -> list[_Fitted]:
+        """The tuned model of each seed; none, if validation rows get worse by tuning."""
+        ready = self.ready
+        start = self.fit("vectors", ["train"])
+        before = self.validated(self.scores_of_inputs(linear.of(["train"]), "valid"))
+
+        def build(seed: int) -> LinearModel:
+            model = copy.deepcopy(start)
+            model.encoder.requires_grad_(True)
+            model.vectors.requires_grad_(True)
+            return model
+
+        epochs = ready.settings.epochs or (_TUNING_EPOCHS,)
+        train = ready.parts["train"]
+        assert isinstance(train.examples, LinearExamples)
+        shorter = replace(
+            ready,
+            settings=ready.settings.model_copy(update={"epochs": epochs}),
+            parts={**ready.parts, "train": replace(train, examples=train.examples.shortened(_TUNING_WINDOWS))},
+        )
+        tuned = []
+        for training in _Tuning(shorter, "tuned", build, self).trainings():
+            after = build(training.seed).to(ready.device)
+            load_best(training.folder, after)
+            mean = self.joined(_mean(start, after), {**training.facts, "tuned": _TUNED_SHARE})
+            whole = self.joined(after, {**training.facts, "tuned": 1.0})
+            tuned.append(whole if exceeds(mean.held_out.losses - whole.held_out.losses) else mean)
+        losses = {"before": before.losses.mean(), "after": tuned[0].held_out.losses.mean()}
+        if exceeds(tuned[0].held_out.losses - before.losses):
+            self.say(Message("tuning is left out: the validation loss goes from {before:.3f} to {after:.3f}", **losses))
+            return []
+        self.say(Message("the encoder is tuned: the validation loss goes from {before:.3f} to {after:.3f}", **losses))
+        return tuned
+
+    def may_gain_by_tuning(self) -> bool:
+        """Whether there are rows enough, and held-out ones that the linear model gets wrong; says so if not."""
+        count = sum(map(len, self.targets.values()))
+        right = right_of(self.choice.scores, self.targets["train"][self.choice.rows]).mean()
+        if count < _TUNING_ROWS:
+            self.say(
+                Message(
+                    "the encoder is not tuned: {count:,} rows, and {least:,} are needed",
+                    count=count, least=_TUNING_ROWS,
+                )
+            )  # fmt: skip
+        elif right >= EASY:
+            share = 100 * right
+            self.say(
+                Message("the encoder is not tuned: held-out rows are right without it ({share:.1f} %)", share=share)
+            )
+        return count >= _TUNING_ROWS and right < EASY
+
+    def joined(self, model: LinearModel, facts: JsonObject) -> _Fitted:
+        """A tuned model with words, if they helped the linear one, at the weight that validation chooses."""
+        scores: dict[Column, _Scores] = {"vectors": self.scores_of_model(model, "valid")}
+        if not self.choice.share:
+            return _Fitted(facts, lambda parts: model, self.scores_of_model, self.validated(scores["vectors"]))
+        scores["words"] = self.scores_of_inputs(self.fit("words", ["train"]), "valid")
+        share = best_share(scores, self.targets["valid"])
+
+        def learned(parts: Sequence[str]) -> LinearModel:
+            return model.with_words(self.fit("words", parts), share)
+
+        held_out = self.validated(sum_of_scores(scores, share))
+        return _Fitted({**facts, "words": share}, learned, self.scores_of_model, held_out)
+
+    def scores_of_model(self, model: nn.Module, part: str) -> _Scores:
+        examples = self.ready.parts[part].examples
+        scores = outputs(model, examples, lambda model, batch: model(**model_inputs(batch)), device=self.ready.device)
+        return scores.astype(np.float64)
+
+    def validated(self, scores: _Scores) -> _HeldOut:
+        """The validation rows with these scores."""
+        return _HeldOut(self.ready.parts["valid"].rows, self.targets["valid"], scores)
+
+
+@dataclass(frozen=True)
+class _Tuning(Search):
+    """The trainings of an encoder from a linear model on; the validation loss chooses."""
+
+    rungs: _Rungs
+
+    def measure(self, model: nn.Module) -> tuple[float, dict[str, float]]:
+        loss = float(self.rungs.validated(self.rungs.scores_of_model(model, "valid")).losses.mean())
+        return -loss, {"loss": loss}
+
+    def score_fact(self, score: float) -> JsonObject:
+        return {"validation_loss": -score}
+
+
+def _mean(before: LinearModel, after: LinearModel) -> LinearModel:
+    mean = copy.deepcopy(before)
+    with torch.no_grad():
+        for own, other in zip(mean.parameters(), after.parameters(), strict=True):
+            own.lerp_(other, _TUNED_SHARE)
+    return mean
+
+
+def _choice_lines(choice: FoldChoice, names: Sequence[str]) -> Iterator[Message]:
+    if len(choice.losses) > 1:
+        losses = ", ".join(f"{name} {loss:.3f}" for name, loss in zip(names, choice.losses, strict=True))
+        yield Message(
+            "vectors are those of {name}: on held-out folds, the losses are {losses}",
+            name=names[choice.encoder], losses=losses,
+        )  # fmt: skip
+    if len(choice.trials) == 1:
+        return
     gain, error = (100 * number for number in choice.gain)
-    if choice.with_words:
-        return Message(
+    if choice.share:
+        yield Message(
             "words help: on held-out folds they gain {gain:+.1f} ± {error:.1f} points", gain=gain, error=error
         )
-    return Message(
-        "words are left out: on held-out folds they gain {gain:+.1f} ± {error:.1f} points", gain=gain, error=error
-    )
-
-
-def _inputs_of(ready: PreparedTask, part: str) -> LinearInputs:
-    examples = ready.parts[part].examples
-    assert isinstance(examples, LinearExamples)
-    model = LinearModel.on(ready.start, 1, 0, examples.num_texts).to(ready.device)
-
-    def vectors_of(model: Any, batch: Batch) -> Tensor:
-        vectors: Tensor = model.row_vectors(
-            batch["input_ids"], batch["attention_mask"], batch["boundaries"], batch["texts"]
+    else:
+        yield Message(
+            "words are left out: on held-out folds they gain {gain:+.1f} ± {error:.1f} points", gain=gain, error=error
         )
+
+
+def _inputs_of(
+    ready: PreparedTask, reader: LinearModel, parts: Sequence[str], *, sets_center: bool = False
+) -> dict[str, LinearInputs]:
+    """The terms and vectors of some parts, the latter if the task has them.
+
+    sets_center: of the reader, by the training rows. Models that were trained to compare texts need none.
+    """
+
+    def texts_of(model: nn.Module, batch: Batch) -> Tensor:
+        names = ("input_ids", "attention_mask", "boundaries", "texts")
+        vectors: Tensor = reader.text_vectors(*(batch[name] for name in names))
         return vectors
 
-    with track(f"vectors of {part}", total=len(examples), unit="rows") as advance:
-        vectors = outputs(model.eval(), examples, vectors_of, device=ready.device, advance=advance)
-    return LinearInputs(examples.terms, vectors)
+    inputs = {}
+    for part in parts:
+        examples = ready.parts[part].examples
+        assert isinstance(examples, LinearExamples)
+        if "vectors" not in getattr(ready.task, "rungs", ()):
+            inputs[part] = LinearInputs(examples.terms, np.empty((len(examples), 0), np.float32))
+            continue
+        with track(f"vectors of {part}", total=len(examples), unit="rows") as advance:
+            texts = torch.from_numpy(outputs(reader.eval(), examples, texts_of, device=ready.device, advance=advance))
+        if part == "train" and sets_center:
+            reader.center.copy_(texts.view(len(texts) * reader.num_texts, -1).mean(dim=0))
+        with torch.inference_mode():
+            vectors = reader.row_vectors(texts.to(ready.device)).cpu().numpy()
+        inputs[part] = LinearInputs(examples.terms, vectors)
+    return inputs
 
 
 def _targets_of(task: Classification, ready: PreparedTask, part: str) -> NDArray[Any]:
@@ -99,8 +392,19 @@ def _targets_of(task: Classification, ready: PreparedTask, part: str) -> NDArray
     return numbers.astype(bool) if task.several else numbers
 
 
-def _joined(parts: list[LinearInputs]) -> LinearInputs:
-    first, second = (part.terms for part in parts)
-    offsets = np.concatenate([first.offsets, first.offsets[-1] + second.offsets[1:]])
-    terms = Terms(np.concatenate([first.ids, second.ids]), np.concatenate([first.counts, second.counts]), offsets)
-    return LinearInputs(terms, np.concatenate([part.vectors for part in parts]))
+def _texts(task: Classification, ready: PreparedTask) -> list[str]:
+    """The text of each training row."""
+    return ["\n".join(task.texts(row)) for row in ready.parts["train"].rows]
+
+
+def _joined(parts: Sequence[LinearInputs]) -> LinearInputs:
+    terms = [part.terms for part in parts]
+    offsets = [np.zeros(1, np.int64)]
+    for own in terms:
+        offsets.append(offsets[-1][-1] + own.offsets[1:])
+    joined = Terms(
+        np.concatenate([own.ids for own in terms]),
+        np.concatenate([own.counts for own in terms]),
+        np.concatenate(offsets),
+    )
+    return LinearInputs(joined, np.concatenate([part.vectors for part in parts]))

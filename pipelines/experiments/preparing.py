@@ -20,7 +20,16 @@ from korbert.pipelines.artifacts import Runtime, StageInputs
 from korbert.records import File, open_table
 from korbert.system import JsonObject, broadcast, claim, is_intact, package, require_rows
 from korbert.tasks.doubts import doubts
-from korbert.tasks.files import ROLES, Role, TaskRows, choose_columns, read_rows, refuse_unseen_labels, rename_labels
+from korbert.tasks.files import (
+    ROLES,
+    Role,
+    TaskRow,
+    TaskRows,
+    choose_columns,
+    read_rows,
+    refuse_unseen_labels,
+    rename_labels,
+)
 from korbert.tasks.finetuning import EncodedTexts, KeptVectors, keep_layers, keep_vectors
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.kind import Kind, Prepared, TaskPrediction
@@ -48,15 +57,17 @@ Build = Callable[[int], Network]
 class PreparedTask:
     """A task ready for training.
 
-    rows: the parts of the files, as baselines read them. start: the model that provides the encoder. parts: the rows as
-    examples, by name; in those to train on, spaces are wrong where `spacing_noise` says so. said: lines about the rows
-    read. vectors: the folder that caches encoder vectors. output: the folder to write to.
+    rows: the parts of the files, as baselines read them. start: the model that provides the encoder. embedders: others
+    whose vectors are tried, by name. parts: the rows as examples, by name; in those to train on, spaces are wrong where
+    `spacing_noise` says so. said: lines about the rows read. vectors: the folder that caches encoder vectors. output:
+    the folder to write to.
     """
 
     settings: TaskSection
     task: Kind
     rows: Splits
     start: Network
+    embedders: Mapping[str, Network]
     tokenizer: AnyTokenizer
     encoded: EncodedTexts
     parts: Mapping[str, Prepared]
@@ -80,6 +91,11 @@ class PreparedTask:
         """The morphemes of every text of the rows."""
         return dict(zip(self.encoded.texts, self.encoded.morphemes(), strict=True))
 
+    def with_kind(self, task: Kind) -> "PreparedTask":
+        """The same rows as examples of another task."""
+        by_part = {name: part.rows for name, part in self.parts.items()}
+        return replace(self, task=task, parts=_examples_of(task, by_part, self.encoded, self.tokenizer))
+
     def with_chosen_thresholds(self, model: nn.Module) -> tuple[Kind, list[TaskPrediction]]:
         """The task with the settings that validation chose for a trained model, and its predictions of these rows."""
         valid = self.parts["valid"]
@@ -94,6 +110,7 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
     torch.set_num_threads(settings.threads)
     device = choose_device(runtime.device)
     start, tokenizer = _model_to_start_from(settings, inputs)
+    embedders = _embedders(settings, inputs, tokenizer)
     task, rows = read_parts(settings, inputs, runtime.data)
     said = [Message("{kind}: {about}", kind=task.name, about=task.description()), *rows.read, *rows.notes]
     by_part = {name: part.rows for name, part in rows.by_name().items()}
@@ -120,11 +137,7 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
         broadcast(lambda: claim(folder, is_whole=is_intact))
     encoded = EncodedTexts(folder, texts, tokenizer)
     encoded.make(runtime.workers, "analyze")
-    passages = dict(zip(texts, encoded.passages(), strict=True))
-    parts = {
-        name: task.prepare(own, [[passages[text] for text in task.texts(row)] for row in own], tokenizer)
-        for name, own in by_part.items()
-    }
+    parts = _examples_of(task, by_part, encoded, tokenizer)
     examples = [part.examples for part in parts.values()]
     if truncated := sum(own.cut for own in examples):
         share = truncated / sum(len(own.offsets) - 1 for own in examples)
@@ -135,7 +148,20 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
             )
         )  # fmt: skip
         _logger.info(said[-1])
-    return PreparedTask(settings, task, rows, start, tokenizer, encoded, parts, said, device, folder, output, runtime)
+    return PreparedTask(
+        settings, task, rows, start, embedders, tokenizer, encoded, parts, said, device, folder, output, runtime
+    )
+
+
+def _examples_of(
+    task: Kind, rows: Mapping[str, Sequence[TaskRow]], encoded: EncodedTexts, tokenizer: AnyTokenizer
+) -> dict[str, Prepared]:
+    """The rows of each part as examples."""
+    passages = dict(zip(encoded.texts, encoded.passages(), strict=True))
+    return {
+        name: task.prepare(own, [[passages[text] for text in task.texts(row)] for row in own], tokenizer)
+        for name, own in rows.items()
+    }
 
 
 def _model_to_start_from(settings: TaskSection, inputs: StageInputs) -> tuple[Network, AnyTokenizer]:
@@ -158,6 +184,25 @@ def _model_to_start_from(settings: TaskSection, inputs: StageInputs) -> tuple[Ne
     if settings.features is not None:
         chosen_layers(settings.features.layers, start.config.num_hidden_layers)  # raises for layers that it lacks
     return start, tokenizer
+
+
+def _embedders(settings: TaskSection, inputs: StageInputs, tokenizer: AnyTokenizer) -> dict[str, Network]:
+    """The model of `embedder` by its name, if any. SettingsError if it has another tokenizer, or too few positions."""
+    name = getattr(settings, "embedder", "")
+    if not name:
+        return {}
+    model, own = load_model(inputs.folder("embedder", "config.json"))
+    if own.digest != tokenizer.digest:
+        raise SettingsError(
+            "embedder {name}: has another tokenizer than {init}: name one with the same, or leave it out",
+            name=name, init=settings.init,
+        )  # fmt: skip
+    if settings.max_length > (positions := model.config.max_position_embeddings):
+        raise SettingsError(
+            "max_length {max_length} is more than the {positions} positions of {source}: lower it",
+            max_length=settings.max_length, positions=positions, source=name,
+        )  # fmt: skip
+    return {name: model}
 
 
 def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[Kind, Splits]:
@@ -207,7 +252,10 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
     if "test" not in parts:
         note = Message("there is no test file: the scores are those of the validation rows, which chose the epoch")
         if task.is_linear:
-            note = Message("there is no test file: the scores are those of the validation rows, learned afterwards")
+            note = Message(
+                "there is no test file: the scores are those of the validation rows, which chose the model, or are "
+                "learned afterwards"
+            )
         notes.append(note)
     notes += few_rows(len(parts.get("test") or valid))
     read = tuple(line.map_texts(relative) for rows in parts.values() for line in rows.summary())

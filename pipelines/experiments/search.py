@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import nn
 
@@ -63,7 +63,12 @@ def learn(ready: PreparedTask, builds: Mapping[str, Build]) -> list[ModelResult]
         steps_per_epoch = Batches(ready.parts["train"].examples, max(settings.batch_size), seed=0).steps_per_epoch
         epochs = min(20, max(3, -(-200 // steps_per_epoch)))
         ready = replace(ready, settings=settings.model_copy(update={"epochs": (epochs,)}))
-    return [result for name, build in builds.items() for result in _Search(ready, name, build).results()]
+    searches = [Search(ready, name, build) for name, build in builds.items()]
+    return [
+        ModelResult(one.facts, search.predictions(one.seed, one.folder), one.folder)
+        for search in searches
+        for one in search.trainings()
+    ]
 
 
 def baselines(ready: PreparedTask) -> Iterator[ModelResult]:
@@ -76,16 +81,24 @@ def baselines(ready: PreparedTask) -> Iterator[ModelResult]:
         _logger.warning("baseline: %s", error)
 
 
+class Training(NamedTuple):
+    """A finished training. facts: as in ModelResult. folder: with the weights of its best epoch."""
+
+    seed: int
+    facts: JsonObject
+    folder: Path
+
+
 @dataclass(frozen=True)
-class _Search:
+class Search:
     """The trainings of one encoder."""
 
     ready: PreparedTask
     name: str
     build: Build
 
-    def results(self) -> list[ModelResult]:
-        """One result per seed, all trained in the way chosen with the first seed."""
+    def trainings(self) -> Iterator[Training]:
+        """One per seed, all trained in the way chosen with the first seed."""
         seeds = self.ready.settings.seeds
         trials = {way: self.train_once(way, seeds[0]) for way in self.ready.settings.ways()}
         chosen = max(trials, key=lambda way: trials[way].score)  # the first one if scores are equal
@@ -93,13 +106,10 @@ class _Search:
             for way in trials.keys() - {chosen}:  # large, and no longer needed
                 (self.folder(way, seeds[0]) / WEIGHTS).unlink(missing_ok=True)
         tried = [self.facts(way, best) for way, best in trials.items()]
-        results = []
         for seed in seeds:
             best = self.train_once(chosen, seed, with_weights=True)
-            folder = self.folder(chosen, seed)
             facts = {"name": self.name, "seed": seed, **self.facts(chosen, best), "trials": tried}
-            results.append(ModelResult(facts, self.predictions(seed, folder), folder))
-        return results
+            yield Training(seed, facts, self.folder(chosen, seed))
 
     @cached_property
     def varied(self) -> list[tuple[int, str]]:
@@ -110,8 +120,12 @@ class _Search:
         ]
 
     def facts(self, way: Way, best: Best) -> JsonObject:
-        score = {f"validation_{self.ready.task.metrics[0]}": best.score}
-        return {**{name: way[index] for index, name in self.varied}, "epoch": best.epoch, **score}
+        chosen = {name: way[index] for index, name in self.varied}
+        return {**chosen, "epoch": best.epoch, **self.score_fact(best.score)}
+
+    def score_fact(self, score: float) -> JsonObject:
+        """The score of the best epoch by its name."""
+        return {f"validation_{self.ready.task.metrics[0]}": score}
 
     def folder(self, way: Way, seed: int) -> Path:
         named = {"name": self.name, "seed": seed, **{name: way[index] for index, name in self.varied}}

@@ -15,9 +15,11 @@ from korbert.pipelines import experiments
 from korbert.pipelines.recipes.loading import Recipe, of_tables
 from korbert.records import Form
 from korbert.system import JsonObject, check_outside
-from korbert.tasks.kinds import ALIASES, KINDS
+from korbert.tasks.kinds import ALIASES, KINDS, RUNGS
+from korbert.tasks.kinds.sections import OF_HEAD
+from korbert.tasks.sets import known_set
 
-_VECTORS = "korbert-mini-embed"  # gives the vectors of a model that is not tuned, unless MODEL is one of vectors
+_EMBEDDER = "korbert-mini-embed"  # its vectors are tried, too, beside those of a model that was not trained for vectors
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,8 @@ class SingleTask:
 
     output: the folder to write, which names the task. files: part -> path or address; empty for a known data set, which
     `settings` names. settings: of the task's section. columns: role -> its columns. changes: as typed for --set,
-    without the section. relative_to: the data folder, if what lies in it is to be named without it.
+    without the section. rungs: of a task of labels, as in a recipe; (): all three, unless a setting is for ["encoder"]
+    alone. relative_to: the data folder, if what lies in it is to be named without it.
     """
 
     model: str | Path
@@ -36,6 +39,7 @@ class SingleTask:
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
     form: Form = "auto"
     changes: Sequence[str] = ()
+    rungs: Sequence[str] = ()
     relative_to: Path | None = None
 
     def recipe(self) -> tuple[Recipe, str]:
@@ -45,8 +49,6 @@ class SingleTask:
         """
         check_outside(self.output, Path(self.model), model_folder(self.model))  # raises for a misspelt name, too
         section: dict[str, Any] = {"init": lasting(self.model).removeprefix(f"{self.relative_to}/"), **self.settings}
-        if "encoder" not in section.get("rungs", ["encoder"]) and not _gives_vectors(self.model):
-            section["init"] = _VECTORS
         columns = dict(self.columns)
         train = self.files.get("train")
         line = ""
@@ -66,6 +68,7 @@ class SingleTask:
                 columns.setdefault(role, label)
         if columns:
             section["columns"] = columns
+        section |= self._rungs(section)
         # The name of a stage, which the folder chooses, as a page or an error shows it.
         name = re.sub(r"[^a-z0-9_-]+", "-", self.output.name.lower()).strip("-") or "task"
         changes = [f"tasks.{name}.{change}" for change in self.changes]
@@ -89,7 +92,18 @@ class SingleTask:
             file=train, kind=detected.kind, why=detected.why, option=argument("kind"),
         )  # fmt: skip
 
-
-def _gives_vectors(model: str | Path) -> bool:
-    """Whether a model was trained to give vectors of texts."""
-    return bool(read_config(model)["kind"] == EmbeddingModel.kind)
+    def _rungs(self, section: Mapping[str, Any]) -> JsonObject:
+        """The settings `rungs` and `embedder` of a section, as far as they are not given."""
+        given = {name for name, value in self.settings.items() if value}
+        given |= {re.split(r"[.=]", change)[0].strip() for change in self.changes}
+        name = section.get("kind") or known_set(section["set"]).kind
+        entry = KINDS.get(ALIASES.get(name, name))
+        rungs = list(self.rungs)
+        if not rungs and entry and "rungs" in entry.section_class.model_fields and not given & {"rungs", *OF_HEAD}:
+            rungs = [*RUNGS]
+        found: JsonObject = {"rungs": rungs} if rungs not in ([], ["encoder"]) else {}
+        if "vectors" in rungs and "embedder" not in given:
+            own, other = read_config(self.model), read_config(_EMBEDDER)
+            if own["kind"] != EmbeddingModel.kind and own["tokenizer_digest"] == other["tokenizer_digest"]:
+                found["embedder"] = _EMBEDDER
+        return found

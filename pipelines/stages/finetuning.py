@@ -23,6 +23,7 @@ from korbert.modeling import FeatureModel, Network, save_model
 from korbert.pipelines.artifacts import Runtime, StageCounts, StageInputs
 from korbert.pipelines.experiments import (
     Build,
+    Learned,
     ModelResult,
     PreparedTask,
     baselines,
@@ -37,7 +38,6 @@ from korbert.pipelines.submission.bundle import write_submission
 from korbert.system import current_world, remove, track, write_json
 from korbert.tasks.doubts import seen_in
 from korbert.tasks.finetuning import Way, finetune, load_best
-from korbert.tasks.kinds.kind import Kind
 from korbert.tasks.kinds.sections import TaskSection
 
 
@@ -48,14 +48,7 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
     """
     ready = prepare(settings, inputs, output, runtime)
     scored = ready.scored
-    results: list[ModelResult]
-    model: Network
-    task: Kind
-    if ready.task.is_linear:
-        result, model, task = learn_linear(ready)
-        results = [result]
-    else:
-        results, model, task = _train(ready)
+    results, model, task = learn_linear(ready, _train) if ready.task.is_linear else _train(ready)
     main = results[0]
     if not current_world().is_main_process:
         return {}
@@ -92,8 +85,8 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
     return counts
 
 
-def _train(ready: PreparedTask) -> tuple[list[ModelResult], Network, Kind]:
-    """The results of all encoders, the main one first; its model; and the task with what it has learned."""
+def _train(ready: PreparedTask) -> Learned:
+    """Trains and scores all encoders."""
     settings = ready.settings
     builds = builds_of(ready)
     if "warm_up" in ready.parts:
@@ -110,7 +103,7 @@ def _train(ready: PreparedTask) -> tuple[list[ModelResult], Network, Kind]:
         for name, build in builds.items():
             predictions = task.predict(build(settings.seeds[0]).to(ready.device), ready.scored, device=ready.device)
             results.append(ModelResult({"name": f"{name}-untuned", "seed": None}, predictions, ready.output))
-    return results, model, task
+    return Learned(results, model, task)
 
 
 def _unseen_rows(ready: PreparedTask, clean: Path | None) -> NDArray[np.bool_]:

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from korbert.tasks.kinds.kind import Kind
     from korbert.tasks.kinds.sections import TaskSection
 
-__all__ = ["ALIASES", "KINDS", "Entry", "kind_of_task", "section_class"]
+__all__ = ["ALIASES", "KINDS", "RUNGS", "Entry", "kind_of_task", "section_class"]
+
+RUNGS = ("words", "vectors", "encoder")
+"""What a classifier is made of (docs/how-to/tasks.md)."""
 
 
 @dataclass(frozen=True)

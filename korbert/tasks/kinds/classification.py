@@ -132,7 +132,7 @@ class Classification(Kind, frozen=True):
 
     @property
     def is_linear(self) -> bool:
-        return "encoder" not in self.rungs
+        return self.rungs != ("encoder",)
 
     @property
     def reads_all(self) -> bool:
@@ -209,6 +209,14 @@ class Classification(Kind, frozen=True):
         """Label probabilities (N, C): softmax, or with several labels the sigmoid of each."""
         return logits.sigmoid() if self.several else logits.softmax(dim=-1)
 
+    def log_odds(self, predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
+        """Scores (N, C) whose `probabilities` are those of predictions."""
+        shares = np.array([list(prediction["probabilities"].values()) for prediction in predictions]).clip(1e-12, 1)
+        scores: NDArray[np.float64] = np.log(shares)
+        if self.several:
+            scores -= np.log1p(-shares.clip(None, 1 - 1e-12))
+        return scores
+
     def result(self, prediction: TaskPrediction) -> Label | Labels:
         return Labels(**prediction) if self.several else Label(**prediction)
 
@@ -240,6 +248,8 @@ class Classification(Kind, frozen=True):
         known, held = (self.numbers([self.target(row) for row in rows]) for rows in (parts.train, parts.valid))
         there = known.astype(bool) if self.several else np.eye(len(self.labels), dtype=bool)[known]
         yield Baseline("majority", {}, [self.prediction(there.mean(axis=0)) for _ in parts.scored])
+        if self.is_linear:  # its words are the other baseline
+            return
         inputs = morphemes_of(parts, self.texts, morphemes)
         if self.several:
             of_many = score_named(_OF_MANY, self.metrics[0])

@@ -1,6 +1,7 @@
 """Task sections of a recipe, one class per kind: data, training, and settings of the kind. Imports no torch."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from operator import not_
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
@@ -9,7 +10,7 @@ from korbert.messages import Message
 from korbert.modeling import FeatureSettings
 from korbert.records import Form, Named, Sheet
 from korbert.tasks.finetuning import LearningSettings, Numbers, Rates
-from korbert.tasks.kinds import ALIASES
+from korbert.tasks.kinds import ALIASES, RUNGS
 from korbert.tasks.question_answering import WindowSettings
 
 _Columns = Annotated[tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
@@ -111,11 +112,14 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
         return {name: value for name in names if (value := getattr(self, name))}
 
 
-_QUICK = ("words", "vectors")
-_OF_ENCODER = (
-    *("learning_rates", "batch_size", "epochs", "weight_decay", "warmup_share", "layer_decay", "frozen_layers"),
-    *("frozen_embeddings", "piece_dropout", "scratch", "warm_up", "features", "spacing_noise", "class_weights"),
-    *("pooling", "num_hidden_layers", "overlap", "warm_up_epochs"),
+_FIT_LINEAR = (("words",), ("vectors",), ("words", "vectors"), RUNGS)
+OF_HEAD = (  # settings that have a meaning for rungs = ["encoder"] alone
+    *("scratch", "warm_up", "warm_up_epochs", "features", "class_weights", "pooling", "overlap"),
+    *("num_hidden_layers", "layer_decay", "frozen_layers"),
+)
+_OF_TRAINING = (
+    *("learning_rates", "batch_size", "epochs", "weight_decay", "warmup_share"),
+    *("frozen_embeddings", "piece_dropout"),
 )
 
 
@@ -133,28 +137,51 @@ class ClassificationSection(TaskSection, frozen=True, extra="forbid"):
     spacing_noise: _SpacingNoise = 0.0
     rungs: tuple[Literal["words", "vectors", "encoder"], ...] = Field(
         ("encoder",),
-        description='["encoder"]: fine-tune the encoder; ["words", "vectors"]: a linear model on TF-IDF and on vectors '
-        "of the frozen encoder, in seconds",
+        description='["encoder"]: tune the encoder with a new head; ["words", "vectors"]: a linear model on TF-IDF '
+        "and on vectors of the frozen encoder, in seconds, or one of them; all three: that model, and the encoder is "
+        "tuned, too, where it helps",
         exclude_if=lambda rungs: rungs == ("encoder",),  # records from before keep their meaning
+    )
+    embedder: str = Field(
+        "",
+        description="of rungs: a second model, with the same tokenizer, whose vectors are tried, too; the better ones "
+        'are kept; "": none',
+        exclude_if=not_,
     )
 
     @model_validator(mode="after")
     def _rungs_fit(self) -> Self:
-        if self.rungs not in (("encoder",), _QUICK):
-            raise ValueError(
-                Message('rungs {rungs}: give ["encoder"] or ["words", "vectors"]', rungs=str([*self.rungs]))
-            )
-        given = [name for name in _OF_ENCODER if name in self.model_fields_set]
-        if len(self.seeds) > 1:
-            given.append("seeds")
-        if self.rungs == _QUICK and given:
+        if self.rungs == ("encoder",):
+            if self.embedder:
+                raise ValueError(Message('embedder: is for rungs with "vectors": leave it out'))
+            return self
+        if self.rungs not in _FIT_LINEAR:
             raise ValueError(
                 Message(
-                    'rungs ["words", "vectors"]: the encoder is frozen then: leave {names} out',
-                    names=", ".join(given),
+                    'rungs {rungs}: give ["encoder"], ["words"], ["vectors"], ["words", "vectors"] or all three',
+                    rungs=str([*self.rungs]),
                 )
             )
+        if given := self._changed(OF_HEAD):
+            raise ValueError(
+                Message(
+                    'rungs {rungs}: these are for ["encoder"] alone: leave {names} out',
+                    rungs=str([*self.rungs]), names=", ".join(given),
+                )
+            )  # fmt: skip
+        given = self._changed(_OF_TRAINING) + ["seeds"] * (len(self.seeds) > 1)
+        if "encoder" not in self.rungs and given:
+            raise ValueError(
+                Message(
+                    "rungs {rungs}: the encoder is frozen then: leave {names} out",
+                    rungs=str([*self.rungs]), names=", ".join(given),
+                )
+            )  # fmt: skip
         return self
+
+    def _changed(self, names: Sequence[str]) -> list[str]:
+        """Those of the settings that do not have their default value."""
+        return [name for name in names if getattr(self, name) != type(self).model_fields[name].default]
 
 
 class RegressionSection(TaskSection, frozen=True, extra="forbid"):

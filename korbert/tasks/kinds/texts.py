@@ -136,6 +136,22 @@ class LinearExamples(Groups):
         examples = cls.of(groups, labels, tokenizer, max_length)
         return replace(examples, texts=np.array(texts, dtype=np.int64), num_texts=num_texts, terms=terms_of(rows))
 
+    def shortened(self, most: int) -> Self:
+        """The examples with the first windows and the last one of each text, `most` in all."""
+        sizes = np.unique(self.texts, return_counts=True)[1]
+        number = np.arange(len(self.texts)) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # in its text
+        size = np.repeat(sizes, sizes)
+        kept = np.flatnonzero((number < most - 1) | (number == size - 1))
+        pieces = positions_of(self.offsets, kept)
+        return replace(
+            self,
+            input_ids=self.input_ids[pieces],
+            boundaries=self.boundaries[pieces],
+            offsets=np.cumsum([0, *np.diff(self.offsets)[kept]], dtype=np.int64),
+            texts=self.texts[kept],
+            firsts=np.searchsorted(kept, self.firsts),
+        )
+
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]:
         """The windows of the given examples as in Examples.batch, with the inputs of a LinearModel."""
         batch = super().batch(rows)

@@ -57,13 +57,14 @@ _KIND_NAMES = {  # as a sentence begins
 _COLOURS = {
     "pretrained": 1,
     "linear": 1,
+    "tuned": 1,
     "scratch": 2,
     "tfidf": 3,
     "words": 1,
     "vectors": 2,
     "both": 3,
 }  # 4: all others
-_HYPERPARAMETERS = ("learning_rate", "batch_size", "epochs", "c", "alpha", "epoch")
+_HYPERPARAMETERS = ("learning_rate", "batch_size", "epochs", "c", "alpha", "epoch", "tuned", "words")
 
 
 def use(folder: Path) -> Use:
@@ -262,6 +263,12 @@ def score_table(scores: JsonObject) -> TableElement:
     ]
     if _is_linear(scores):
         notes[1] = Message("Validation: {metric} on held-out folds of the training rows.", metric=label(metrics[0]))
+    elif scores["models"][0]["name"] == "tuned":
+        notes[1] = Message(
+            "Validation: {metric} of the tuned encoder on the validation rows, of the others on held-out folds of the "
+            "training rows.",
+            metric=label(metrics[0]),
+        )
     if scores["scored_on"] == "test":
         notes[0] = Message("Scores on the test rows, scored once per seed.")
     if unseen_metrics:
@@ -276,17 +283,20 @@ def score_table(scores: JsonObject) -> TableElement:
 
 
 def trial_tables(scores: JsonObject) -> Iterator[TableElement]:
-    validation = f"validation_{scores['metrics'][0]}"
     for model in scores["models"]:
         trials = next(row for row in scores["rows"] if row["name"] == model["name"]).get("trials") or []
         if len(trials) > 1:
-            keys = [key for key in trials[0] if key != validation]
+            (chosen_by,) = [key for key in trials[0] if key.startswith("validation_")]
+            keys = [key for key in trials[0] if key != chosen_by]
             tried = Message("Hyperparameters tried, {model}", model=model_name(model["name"]))
             yield TableElement(
                 join_messages([tried, str(len(trials))], " · "),
                 (*map(label, keys), Message("validation")),
                 [
-                    (*(f"{trial[key]:g}" for key in keys), text(scores["metrics"][0], trial[validation], 1))
+                    (
+                        *(f"{trial[key]:g}" for key in keys),
+                        text(chosen_by.removeprefix("validation_"), trial[chosen_by], 1),
+                    )
                     for trial in trials
                 ],
                 "r" * (len(keys) + 1),

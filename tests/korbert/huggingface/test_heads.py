@@ -7,7 +7,7 @@ from exported import FAMILIES, TOLERANCE, compared, exported, small, tokenizer_o
 
 from korbert.errors import ModelError
 from korbert.huggingface import export
-from korbert.modeling import ClassificationModel, MultipleChoiceModel, save_model
+from korbert.modeling import ClassificationModel, LinearModel, MultipleChoiceModel, save_model
 from korbert.tokenization import pad_batch
 from tests.korbert.tiny import HEADS as ALL_HEADS
 from tests.korbert.tiny import model_with
@@ -96,3 +96,46 @@ def test_mean_pooling_is_exported_with_modernbert_only(tiny_tokenizer, tmp_path,
         with pytest.raises(ModelError, match=said):
             export(tmp_path / family, tmp_path / "refused")
         assert not (tmp_path / "refused").exists()
+
+
+LINEAR = {
+    "kind": "classification",
+    "labels": ["가", "나", "다"],
+    "several": True,
+    "thresholds": [0.5],
+    "max_length": 32,
+}
+
+
+@pytest.mark.parametrize("family", ["modernbert", "korbert-modernbert"])
+@torch.inference_mode()
+def test_the_vectors_of_a_linear_model_are_exported(tiny_tokenizer, tmp_path, family):
+    torch.manual_seed(1)
+    model = LinearModel(small(tiny_tokenizer, family), 3, num_terms=2).eval()
+    torch.nn.init.normal_(model.center, std=0.1)
+    save_model(tmp_path / "ours", model, tiny_tokenizer, LINEAR)
+    lines = export(tmp_path / "ours", tmp_path / "theirs")
+    assert [line.template.split(" ")[0] for line in lines] == ["words", "the", "longer"]
+    auto = transformers.AutoModelForSequenceClassification
+    theirs = auto.from_pretrained(tmp_path / "theirs", trust_remote_code=True).eval()
+    assert theirs.config.problem_type == "multi_label_classification"
+    assert theirs.config.id2label == dict(enumerate(LINEAR["labels"]))
+    ours = rows_of(tiny_tokenizer, TEXTS, [None] * len(TEXTS))
+    vectors = model.text_vectors(
+        *(ours[name] for name in ("input_ids", "attention_mask", "boundaries")), torch.arange(3)
+    )
+    expected = model.vectors(model.row_vectors(vectors))
+    rows = tokenizer_of(tmp_path / "theirs")(list(TEXTS), padding=True, return_tensors="pt")
+    torch.testing.assert_close(theirs(**rows).logits, expected, atol=TOLERANCE, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("family", "settings"),
+    [("bert", {}), ("modernbert", {"num_texts": 2}), ("modernbert", {"reads_vectors": False})],
+    ids=["bert", "pairs", "words"],
+)
+def test_other_linear_models_are_refused(tiny_tokenizer, tmp_path, family, settings):
+    model = LinearModel(small(tiny_tokenizer, family), 3, num_terms=0, **settings)
+    save_model(tmp_path / "ours", model, tiny_tokenizer, LINEAR)
+    with pytest.raises(ModelError, match="which nothing in transformers computes"):
+        export(tmp_path / "ours", tmp_path / "theirs")

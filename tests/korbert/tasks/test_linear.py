@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from korbert.modeling import EmbeddingModel, LinearModel, load_model, save_model
@@ -11,7 +10,7 @@ from korbert.modeling.files.packing import pack
 from korbert.modeling.files.storage import read_config
 from korbert.tasks import linear
 from korbert.tasks.kinds.texts import LinearExamples
-from korbert.tasks.linear import FoldChoice, LinearInputs, Words, choose, fit
+from korbert.tasks.linear import LinearInputs, Words, choose, fit
 from korbert.tasks.passages import encode_passages
 from korbert.training import model_inputs, outputs
 from tests.korbert.tiny import same_weights
@@ -35,12 +34,21 @@ def examples_of(tokenizer, rows, max_length=16):
 
 
 def inputs_of(start, examples):
-    model = LinearModel.on(start, 1, 0, examples.num_texts).eval()
+    model = LinearModel.on(start, 1, 0, examples.num_texts).eval()  # with the center of a reader
 
     def vectors_of(model, batch):
-        return model.row_vectors(batch["input_ids"], batch["attention_mask"], batch["boundaries"], batch["texts"])
+        return model.row_vectors(
+            model.text_vectors(batch["input_ids"], batch["attention_mask"], batch["boundaries"], batch["texts"])
+        )
 
     return LinearInputs(examples.terms, outputs(model, examples, vectors_of, device=CPU))
+
+
+def reader_of(start, num_texts=1):
+    """A model that gives vectors, with a center."""
+    reader = LinearModel.on(start, 1, 0, num_texts).eval()
+    reader.center.copy_(torch.linspace(-0.1, 0.1, len(reader.center)))
+    return reader
 
 
 def scores_of(model, examples):
@@ -52,28 +60,28 @@ def scores_of(model, examples):
 def test_scores_are_those_of_scikit_learn(tiny_tokenizer, start, num_labels, pairs):
     rows = list(zip(TEXTS, TEXTS[1:] + TEXTS[:1], strict=True)) if pairs else TEXTS
     examples = examples_of(tiny_tokenizer, rows)
-    inputs = inputs_of(start, examples)
+    reader = reader_of(start, 1 + pairs)
+    inputs = inputs_of(reader, examples)
     targets = targets_of(num_labels)
-    choice = FoldChoice(True, 3.0, (0.0, 0.0), np.arange(len(rows)), np.empty(0))
-    model = fit(inputs, targets, num_labels, choice, start, 2 if pairs else 1)
-
-    words = Words(inputs.terms)
-    matrix = sparse.hstack([words.columns(inputs.terms), sparse.csr_matrix(inputs.vectors)], format="csr")
+    words = fit(inputs, targets, num_labels, "words", 3.0, reader)
+    vectors = fit(inputs, targets, num_labels, "vectors", 3.0, reader)
     how = {"max_iter": 300, "tol": 1e-3} if num_labels > 2 else {"solver": "liblinear", "dual": True, "max_iter": 1_000}
-    expected = LogisticRegression(C=3.0, random_state=0, **how).fit(matrix, targets).decision_function(matrix)
-    scores = scores_of(model, examples)
-    if num_labels == 2:
-        np.testing.assert_allclose(scores[:, 1] - scores[:, 0], expected, atol=1e-5)
-    else:
-        np.testing.assert_allclose(scores, expected, atol=1e-5)
+    expected = []
+    for model, matrix in ((words, Words(inputs.terms).columns(inputs.terms)), (vectors, inputs.vectors.astype(float))):
+        theirs = LogisticRegression(C=3.0, random_state=0, **how).fit(matrix, targets).decision_function(matrix)
+        scores = scores_of(model, examples)
+        np.testing.assert_allclose(scores[:, 1] - scores[:, 0] if num_labels == 2 else scores, theirs, atol=1e-5)
+        expected.append(scores)
+    both = scores_of(vectors.with_words(words, 0.3), examples)
+    np.testing.assert_allclose(both, 0.3 * expected[0] + 0.7 * expected[1], atol=1e-5)
 
 
 def test_several_labels_have_a_model_each(tiny_tokenizer, start):
     examples = examples_of(tiny_tokenizer, TEXTS)
-    inputs = inputs_of(start, examples)
+    reader = reader_of(start)
+    inputs = inputs_of(reader, examples)
     targets = np.array([[number % 2 == 0, number % 3 == 0, True, False] for number in range(len(TEXTS))])
-    choice = FoldChoice(False, 1.0, (0.0, 0.0), np.arange(len(TEXTS)), np.empty(0))
-    scores = scores_of(fit(inputs, targets, 4, choice, start, 1), examples)
+    scores = scores_of(fit(inputs, targets, 4, "vectors", 1.0, reader), examples)
     for label in (0, 1):
         theirs = LogisticRegression(solver="liblinear", dual=True, max_iter=1_000, random_state=0)
         theirs.fit(inputs.vectors.astype(float), targets[:, label])
@@ -93,20 +101,41 @@ def test_a_long_text_has_the_mean_of_its_windows(tiny_tokenizer, start):
     np.testing.assert_allclose(vector, mean / np.linalg.norm(mean), atol=1e-6)
 
 
+def test_vectors_are_centred(tiny_tokenizer, start):
+    examples = examples_of(tiny_tokenizer, TEXTS)
+    plain, centred = (inputs_of(model, examples).vectors for model in (start, reader_of(start)))
+    expected = plain - reader_of(start).center.numpy()
+    np.testing.assert_allclose(centred, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-6)
+
+
+def test_a_long_text_is_trained_on_by_its_head_and_tail(tiny_tokenizer):
+    long = examples_of(tiny_tokenizer, ["또 보고 싶다", " ".join(TEXTS), "지루하다"])
+    short = long.shortened(3)
+    assert np.bincount(long.texts)[1] > 3
+    assert np.bincount(short.texts).tolist() == [1, 3, 1]
+    rows = np.array([2, 1])
+    whole, part = long.batch(rows), short.batch(rows)
+    assert part["sizes"] == (1, 3)
+    kept = [0, 1, 2, whole["sizes"][1]]
+    width = part["input_ids"].shape[1]
+    assert torch.equal(part["input_ids"], whole["input_ids"][kept][:, :width])
+    assert torch.equal(part["terms"], whole["terms"])
+
+
 def test_what_nobody_has_learned_adds_nothing(tiny_tokenizer, start):
     examples = examples_of(tiny_tokenizer, TEXTS)
-    choice = FoldChoice(True, 1.0, (0.0, 0.0), np.arange(len(TEXTS)), np.empty(0))
-    model = fit(inputs_of(start, examples), targets_of(2), 2, choice, start, 1)
+    reader = reader_of(start)
+    model = fit(inputs_of(reader, examples), targets_of(2), 2, "words", 1.0, reader)
     others = examples_of(tiny_tokenizer, ["", "XYZ!?"])
-    vectors = inputs_of(start, others).vectors
-    expected = model.vectors(torch.from_numpy(vectors)).numpy()
-    np.testing.assert_allclose(scores_of(model, others), expected, atol=1e-6)
+    np.testing.assert_allclose(scores_of(model, others), model.vectors.bias.expand(2, 2).numpy(), atol=1e-6)
 
 
 def test_a_saved_and_a_packed_model_score_alike(tiny_tokenizer, start, tmp_path):
     examples = examples_of(tiny_tokenizer, TEXTS)
-    choice = FoldChoice(True, 1.0, (0.0, 0.0), np.arange(len(TEXTS)), np.empty(0))
-    model = fit(inputs_of(start, examples), targets_of(3), 3, choice, start, 1)
+    reader = reader_of(start)
+    inputs = inputs_of(reader, examples)
+    vectors, words = (fit(inputs, targets_of(3), 3, column, 1.0, reader) for column in ("vectors", "words"))
+    model = vectors.with_words(words, 0.5)
     save_model(tmp_path / "model", model, tiny_tokenizer)
     loaded, _ = load_model(tmp_path / "model", "linear")
     assert same_weights(loaded, model)
@@ -115,6 +144,9 @@ def test_a_saved_and_a_packed_model_score_alike(tiny_tokenizer, start, tmp_path)
     packed, _ = load_model(tmp_path / "packed")
     assert torch.equal(packed.terms, model.terms)
     np.testing.assert_allclose(scores_of(packed, examples), scores_of(model, examples), atol=0.05)
+    save_model(tmp_path / "words", words, tiny_tokenizer)
+    alone, _ = load_model(tmp_path / "words")
+    np.testing.assert_allclose(scores_of(alone, examples), scores_of(words, examples), atol=1e-6)
 
 
 def inputs_with(words, vectors):
@@ -132,9 +164,23 @@ def test_words_stay_if_they_help_on_rows_held_out(words_tell):
     words = targets if words_tell else rng.integers(0, 2, 200)
     vectors = rng.normal(size=(200, 4))
     vectors[:, 0] += 2 * targets
-    choice = choose(inputs_with(words, vectors), targets, 2, [str(number) for number in range(200)])
-    assert choice.with_words == words_tell
+    texts = [str(number) for number in range(200)]
+    choice = choose([inputs_with(words, vectors)], targets, 2, texts)
+    assert (choice.share > 0) == words_tell
     assert (choice.gain[0] > 2 * choice.gain[1]) == words_tell
+    alone = choose([inputs_with(words, vectors)], targets, 2, texts, ["words"])
+    assert alone.share == 1
+    np.testing.assert_array_equal(alone.scores, choice.trials["words"].scores)
+
+
+def test_the_encoder_with_the_least_loss_is_chosen():
+    rng = np.random.default_rng(2)
+    targets = rng.integers(0, 2, 60)
+    noise = rng.normal(size=(60, 3))
+    candidates = [inputs_with([-1] * 60, noise + shift * targets[:, None]) for shift in (0, 3, 1)]
+    choice = choose(candidates, targets, 2, [str(number) for number in range(60)])
+    assert choice.encoder == 1
+    assert choice.losses[1] == min(choice.losses) == choice.trials["vectors"].loss
 
 
 def test_equal_texts_are_in_one_fold():
@@ -155,6 +201,6 @@ def test_equal_texts_are_in_one_fold():
 def test_few_rows_are_enough(targets, texts):
     rng = np.random.default_rng(0)
     inputs = inputs_with([-1] * len(targets), rng.normal(size=(len(targets), 4)))
-    choice = choose(inputs, np.array(targets), 2, texts)
-    assert not choice.with_words
+    choice = choose([inputs], np.array(targets), 2, texts)
+    assert not choice.share
     assert np.isfinite(choice.scores).all()

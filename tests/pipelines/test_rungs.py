@@ -1,0 +1,206 @@
+"""Labels by words, vectors and a tuned encoder: `finetune`, and `--quick` and `--only` of it."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+import korbert
+from korbert.errors import SettingsError
+from tests.korbert.tiny import json_lines
+
+POSITIVE = [
+    "정말 재미있는 영화",
+    "연기가 훌륭하다",
+    "또 보고 싶은 영화",
+    "감동적이고 따뜻하다",
+    "최고의 영화",
+    "음악이 아름답다",
+]
+NEGATIVE = [
+    "시간이 아깝다",
+    "지루하고 뻔하다",
+    "돈이 아까운 영화",
+    "연기가 어색하다",
+    "최악의 영화",
+    "이야기가 엉성하다",
+]
+ROWS = [
+    (text, label) for pair in zip(POSITIVE, NEGATIVE, strict=True) for text, label in zip(pair, "좋싫", strict=True)
+]
+TEST = [("훌륭하고 감동적인 음악", "좋"), ("지루해서 시간이 아까웠다", "싫")] * 3
+
+
+def said(result):
+    return json.loads((result.folder / "scores.json").read_text("utf-8"))["said"]
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("quick") / "mood"
+    return korbert.finetune("korbert-mini", ROWS, test=TEST, quick=True, output=folder)
+
+
+def test_the_model_is_right_and_in_use_as_any_other(quick, tmp_path):
+    assert quick.scores["accuracy"] == 1
+    model = quick.model
+    assert model.can == ("predict", "embed")
+    first, empty = model.predict(["훌륭한 영화", ""])
+    assert first.label == "좋"
+    assert empty.label is None
+    assert model.predict("정말 재미있는 영화. " * 300).label == "좋"
+    model.save(tmp_path / "model")
+    again = korbert.load(tmp_path / "model").predict("훌륭한 영화")
+    assert again.probabilities == pytest.approx(first.probabilities, abs=1e-6)
+
+
+def test_vectors_are_those_of_one_of_two_encoders(quick):
+    (line,) = [line for line in said(quick) if line["template"].startswith("vectors are those of")]
+    alone = korbert.load(line["values"]["name"]).embed(POSITIVE, pooling="mean")
+    assert quick.model.embed(POSITIVE, pooling="mean") == pytest.approx(alone, abs=1e-6)
+
+
+def test_scores_say_what_was_chosen(quick):
+    scores = json.loads((quick.folder / "scores.json").read_text("utf-8"))
+    row = scores["rows"][0]
+    assert row["name"] == "linear"
+    assert row["words"] == 0
+    assert 0 <= row["validation_accuracy"] <= 1
+    assert scores["task"]["rungs"] == ["words", "vectors"]
+    assert any("words are left out" in str(line) for line in scores["said"])
+    assert [line["predictions"]["linear"][0]["label"] for line in json_lines(quick.folder / "predictions.jsonl")] == [
+        label for _, label in TEST
+    ]
+    page = (quick.folder / "report.html").read_text("utf-8")
+    assert "words and vectors" in page
+    assert "above the majority baseline" in page or "no clear difference" in page
+
+
+def test_evaluate_gives_the_same_scores(quick):
+    assert korbert.evaluate(quick.folder, TEST).scores == quick.scores
+
+
+def test_several_labels_get_thresholds():
+    rows = [(text, ["영화", *(["좋음"] if label == "좋" else [])]) for text, label in ROWS]
+    result = korbert.finetune("korbert-mini", rows, several=True, quick=True, baselines=False)
+    kind = result.model.kind
+    assert len(kind.thresholds) == 2
+    assert kind.at_least_one
+    assert result.model.predict("훌륭하고 감동적인 영화").labels == ["영화", "좋음"]
+
+
+def test_pairs_are_read_by_both_texts():
+    same = [(text, text, "같음") for text in POSITIVE + NEGATIVE]
+    other = [(one, two, "다름") for one, two in zip(POSITIVE + NEGATIVE, NEGATIVE + POSITIVE, strict=True)]
+    rows = [row for pair in zip(same, other, strict=True) for row in pair]
+    result = korbert.finetune("korbert-mini", rows, quick=True, baselines=False)
+    assert result.model.predict(("또 볼 영화", "또 볼 영화")).label == "같음"
+    assert result.model.predict(("또 볼 영화", "세금을 냈다")).label == "다름"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"rungs": ["words", "encoder"]}, r"rungs \['words', 'encoder'\]: give \[\"encoder\"\], "),
+        ({"quick": True, "scratch": True}, r"these are for \[\"encoder\"\] alone: leave scratch out"),
+        ({"quick": True, "only": "words"}, "give quick or only, not both"),
+        ({"quick": True, "epochs": 3}, "the encoder is frozen then: leave epochs out"),
+        ({"quick": True, "seeds": 2}, "the encoder is frozen then: leave seeds out"),
+        ({"quick": True, "kind": "regression"}, "it is for kind classification"),
+    ],
+)
+def test_what_does_not_fit_is_refused(settings, message):
+    rows = [(text, 1.0 if label == "좋" else 0.0) for text, label in ROWS] if "kind" in settings else ROWS
+    with pytest.raises(SettingsError, match=message):
+        korbert.finetune("korbert-mini", rows, **settings)
+
+
+def test_the_command_and_other_forms(quick, command, here, caplog):
+    (here / "rows.csv").write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in ROWS), "utf-8")
+    done = command("finetune", "korbert-mini", "--train", "rows.csv", "--quick", "--output", "mood")
+    assert "words and vectors" in done.out
+    assert "learned afterwards" in caplog.text
+    assert "longer texts are cut at 128 pieces" in command("export", quick.folder, "hf").err
+
+
+# --- a tuned encoder ---
+
+
+@pytest.fixture(scope="module")
+def many():
+    """300 rows, of which every fifth has the other label."""
+    rng = random.Random(3)
+    rows = []
+    for number in range(300):
+        label = "좋싫"[number % 2]
+        text = " ".join(rng.sample(POSITIVE if label == "좋" else NEGATIVE, 3))
+        rows.append((f"{text} {number}", label if number % 10 < 8 else "싫좋"[number % 2]))
+    return rows
+
+
+@pytest.fixture(scope="module")
+def tiny(untrained):
+    return str(untrained(hidden_size=32, num_hidden_layers=1, intermediate_size=32))
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory, tiny, many):
+    folder = tmp_path_factory.mktemp("tuned") / "mood"
+    return korbert.finetune(tiny, many, max_length=64, test=TEST, seeds=2, learning_rates=[1e-3, 1e-2], output=folder)
+
+
+def test_the_encoder_is_tuned_from_the_linear_model_on(tuned):
+    scores = json.loads((tuned.folder / "scores.json").read_text("utf-8"))
+    names = [row["name"] for row in scores["rows"]]
+    assert names[:3] == ["tuned", "tuned", "linear"]
+    assert names[-1] == "majority"
+    first = scores["rows"][0]
+    assert first["tuned"] in (0.7, 1.0)
+    assert len(first["trials"]) == 2
+    assert first["validation_loss"] == min(trial["validation_loss"] for trial in first["trials"])
+    assert [row["seed"] for row in scores["rows"]][:3] == [0, 1, None]
+    assert any(line["template"].startswith("the encoder is tuned: ") for line in said(tuned))
+    page = (tuned.folder / "report.html").read_text("utf-8")
+    assert "tuned encoder" in page
+    assert "words and vectors baseline" not in page
+
+
+def test_a_tuned_model_is_saved_as_it_was_scored(tuned, tiny):
+    assert korbert.evaluate(tuned.folder, TEST).scores == tuned.scores
+    before, after = korbert.load(tiny), tuned.model
+    own, other = (model.network.encoder.state_dict() for model in (before, after))
+    assert any(not np.array_equal(own[name], other[name]) for name in own)
+
+
+def test_an_easy_task_is_not_tuned(tiny):
+    rows = [(f"{text} {number}", label) for number in range(20) for text, label in ROWS]
+    result = korbert.finetune("korbert-mini", rows, baselines=False)
+    assert any("held-out rows are right without it" in line["template"] for line in said(result))
+    assert list(result.baselines) == []
+
+
+def test_only_one_rung(tiny, many):
+    words = korbert.finetune(tiny, many, max_length=64, test=TEST, only="words", baselines=False)
+    assert not words.model.network.reads_vectors
+    assert words.scores["accuracy"] == 1
+    vectors = korbert.finetune(tiny, many, max_length=64, test=TEST, only="vectors", baselines=False)
+    assert vectors.model.network.num_terms == 0
+    encoder = korbert.finetune(tiny, many, max_length=64, test=TEST, only="encoder", epochs=1, baselines=False)
+    assert encoder.model.network.kind == "classification"
+
+
+def test_pairs_are_read_together_where_that_is_better(tiny):
+    """Whether two numbers are equal cannot be seen in the words of each."""
+    rng = random.Random(5)
+    rows = []
+    for _ in range(400):
+        one, two = (rng.choice(POSITIVE) for _ in range(2))
+        two = one if rng.random() < 0.5 else two
+        rows.append((one, two, "같음" if (one == two) != (rng.random() < 0.1) else "다름"))
+    result = korbert.finetune(tiny, rows, max_length=64, learning_rates=3e-3, epochs=3, baselines=False)
+    kinds = {"pretrained": "classification", "linear": "linear"}
+    first = json.loads((result.folder / "scores.json").read_text("utf-8"))["rows"][0]["name"]
+    assert result.model.network.kind == kinds[first]
+    assert any("the validation loss goes from" in line["template"] for line in said(result))
+    assert result.model.predict((POSITIVE[0], POSITIVE[0])).label in ("같음", "다름")
