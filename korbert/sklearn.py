@@ -102,7 +102,7 @@ class TextClassifier(base.ClassifierMixin, _FineTunedEstimator):
     """A label for each text or pair of texts.
 
         >>> texts = ["정말 재미있는 영화", "시간이 아깝다", "또 보고 싶다", "지루했다"]
-        >>> classifier = korbert.sklearn.TextClassifier(features="last", epochs=1).fit(texts * 3, [1, 0, 1, 0] * 3)
+        >>> classifier = korbert.sklearn.TextClassifier().fit(texts * 3, [1, 0, 1, 0] * 3)
         >>> classifier.classes_.tolist(), classifier.predict_proba(["정말 좋다"]).shape
         ([0, 1], (1, 2))
 

@@ -55,7 +55,7 @@ def finetune(
     """Fine-tunes a model on labelled rows, and scores it next to baselines: `korbert finetune` in Python.
 
         >>> rows = [("정말 재미있는 영화", "긍정"), ("시간이 아깝다", "부정"), ("또 보고 싶다", "긍정")] * 4
-        >>> result = korbert.finetune("korbert-mini", rows, features="last", epochs=1, baselines=False)
+        >>> result = korbert.finetune("korbert-mini", rows)
         >>> result.kind, sorted(result.scores)
         ('classification', ['accuracy', 'macro_f1'])
         >>> result.model.predict("정말 좋다").label in ("긍정", "부정")
@@ -241,14 +241,14 @@ def evaluate(
 def compare(*sides: Finetuned | Run | str | Path, model: str | Sequence[str] = ()) -> Comparison:
     """Compares models of one task, or pretraining runs: `korbert compare` in Python.
 
-        >>> compared = korbert.compare("models/mood", "models/mood", model=["pretrained", "tfidf"])
+        >>> compared = korbert.compare("models/mood", "models/mood", model=["linear", "words"])
         >>> list(compared.names)
-        ['pretrained', 'tfidf']
+        ['linear', 'words']
 
     Args:
         *sides: Results of `finetune` or their folders; or those of `run` and `pretrain`. The first is compared with
             each of the others.
-        model: Of tasks: the name of the model to compare (pretrained, scratch, tfidf), or one for each side.
+        model: Of tasks: the name of the model to compare (tuned, linear, words, ..), or one for each side.
 
     Raises:
         SettingsError: Fewer than two sides, or sides of different tasks.

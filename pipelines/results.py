@@ -23,7 +23,7 @@ class Finetuned:
 
         >>> result = korbert.Finetuned.open("models/mood")
         >>> result.scored_on, list(result.scores), list(result.baselines)
-        ('valid', ['accuracy', 'macro_f1'], ['majority', 'tfidf'])
+        ('valid', ['accuracy', 'macro_f1'], ['words', 'majority'])
 
     Attributes:
         folder: Of the artifact. Without an `output` it is temporary, and removed with this object.
@@ -135,7 +135,7 @@ class Run:
 class Comparison:
     """Models of one task, or pretraining runs, side by side.
 
-        >>> compared = korbert.compare("models/mood", "models/mood", model=["pretrained", "tfidf"])
+        >>> compared = korbert.compare("models/mood", "models/mood", model=["linear", "words"])
         >>> compared.report("compared.html").is_file()
         True
 

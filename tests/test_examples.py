@@ -20,10 +20,8 @@ def here(tmp_path_factory, sample):
     write_data(sample, folder).rename(folder / "mine.toml")
     rows = ["정말 재미있는 영화,긍정", "시간이 아깝다,부정", "또 보고 싶다,긍정", "지루했다,부정"] * 3
     (folder / "my.csv").write_text("\n".join(["문장,감정", *rows]), encoding="utf-8")
-    korbert.finetune(
-        "korbert-mini", folder / "my.csv", text="문장", label="감정", features="last", epochs=1,
-        output=folder / "models" / "mood", device="cpu",
-    )  # fmt: skip
+    output = folder / "models" / "mood"
+    korbert.finetune("korbert-mini", folder / "my.csv", text="문장", label="감정", output=output, device="cpu")
     return folder
 
 

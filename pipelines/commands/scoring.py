@@ -69,7 +69,7 @@ def score(dataset: Path, predictions: Path) -> None:
 @click.command()
 @click.argument("folders", type=options.PathType(), nargs=-1, metavar="FOLDER FOLDER...")
 @click.option("--model", "models", multiple=True, metavar="NAME",
-              help="Tasks: model to compare (pretrained, scratch, tfidf), once or once per folder.  "
+              help="Tasks: model to compare (tuned, linear, words, pretrained, ..), once or once per folder.  "
               "[default: the first]")  # fmt: skip
 @click.option("--html", "--page", "page", type=options.Output(),
               help="Write an HTML page: curves of runs, examples of tasks.")  # fmt: skip
