@@ -14,7 +14,7 @@
 import copy
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -158,7 +158,11 @@ def _predictions(task: Classification, scores: _Scores) -> list[TaskPrediction]:
 
 @dataclass(frozen=True)
 class _Rungs:
-    """What the models of a task share. reader: gives the vectors. inputs: of all parts. targets: of those to learn."""
+    """What the models of a task share.
+
+    reader: gives the vectors. inputs: of all parts. targets: of those to learn. models: those fitted so far, by column
+    and parts.
+    """
 
     ready: PreparedTask
     task: Classification
@@ -166,6 +170,7 @@ class _Rungs:
     inputs: Mapping[str, LinearInputs]
     targets: Mapping[str, NDArray[Any]]
     choice: FoldChoice
+    models: dict[tuple[str, ...], LinearModel] = field(default_factory=dict)
 
     @classmethod
     def of(cls, ready: PreparedTask) -> "_Rungs":
@@ -217,10 +222,13 @@ class _Rungs:
 
     def fit(self, column: Column, parts: Sequence[str]) -> LinearModel:
         """The model of one column that has learned some parts."""
-        inputs = _joined([self.inputs[part] for part in parts])
-        targets = np.concatenate([self.targets[part] for part in parts])
-        model = fit(inputs, targets, len(self.task.labels), column, self.choice.trials[column].c, self.reader)
-        return model.to(self.ready.device)
+        key = (column, *parts)
+        if key not in self.models:
+            inputs = _joined([self.inputs[part] for part in parts])
+            targets = np.concatenate([self.targets[part] for part in parts])
+            model = fit(inputs, targets, len(self.task.labels), column, self.choice.trials[column].c, self.reader)
+            self.models[key] = model.to(self.ready.device)
+        return self.models[key]
 
     def of_folds(self, scores: _Scores) -> _HeldOut:
         """The rows of the folds with these scores."""

@@ -174,13 +174,7 @@ def _model_to_start_from(settings: TaskSection, inputs: StageInputs) -> tuple[Ne
     start, tokenizer = load_model(source)
     if settings.num_hidden_layers is not None:
         keep_layers(start, settings.num_hidden_layers)
-    if settings.max_length > (positions := start.config.max_position_embeddings):
-        raise SettingsError(
-            "max_length {max_length} is more than the {positions} positions of {source}: lower it",
-            max_length=settings.max_length,
-            positions=positions,
-            source=source,
-        )
+    _check_positions(settings, start, source)
     if settings.features is not None:
         chosen_layers(settings.features.layers, start.config.num_hidden_layers)  # raises for layers that it lacks
     return start, tokenizer
@@ -197,12 +191,17 @@ def _embedders(settings: TaskSection, inputs: StageInputs, tokenizer: AnyTokeniz
             "embedder {name}: has another tokenizer than {init}: name one with the same, or leave it out",
             name=name, init=settings.init,
         )  # fmt: skip
+    _check_positions(settings, model, name)
+    return {name: model}
+
+
+def _check_positions(settings: TaskSection, model: Network, source: str | Path) -> None:
+    """SettingsError if the model has too few positions for the texts."""
     if settings.max_length > (positions := model.config.max_position_embeddings):
         raise SettingsError(
             "max_length {max_length} is more than the {positions} positions of {source}: lower it",
-            max_length=settings.max_length, positions=positions, source=name,
+            max_length=settings.max_length, positions=positions, source=source,
         )  # fmt: skip
-    return {name: model}
 
 
 def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[Kind, Splits]:
