@@ -191,23 +191,27 @@ class Model(Embedder):
 
     # --- predictions ---
 
-    def predict(self, inputs: object) -> Any:
+    def predict(self, inputs: object, *, abstain: int | None = None) -> Any:
         """Predicts one text, pair of texts or row, or a list for many, in order.
 
         Args:
             inputs: A string, a tuple of two, or a mapping ({"text": .., "choices": [..]}) by the columns of the
                 training file, by role or by usual name; or an iterable of these, also a frame of pandas or polars, a
                 table of Arrow or a Dataset with such columns.
+            abstain: A precision in percent: 80, 85, 90, 95, 98 or 99. Labels are given where the model is so sure that
+                as many were right on rows that it had not learned; the rest is None.
 
         Returns:
             By the kind of task a Label, Labels, Choice, a number, or slots by name ({"value", "start", "end"}, "any"
             or None); a list for many. The label of an empty text is None, with the reason as `why`, and its number NaN.
 
         Raises:
-            SettingsError: The inputs are something else, or have no such columns.
+            SettingsError: The inputs are something else, or have no such columns; the model cannot abstain.
             ModelError: The model cannot predict, or its scores are NaN.
         """
         self.require("predict")
+        if abstain is not None:
+            return self.abstaining(abstain).predict(inputs)
         if isinstance(inputs, str | Mapping) or _is_pair(inputs):
             return self.results_of([self.row(inputs)])[0]
         if isinstance(rows := list_rows(inputs), bytes) or not isinstance(rows, Iterable):
@@ -215,6 +219,18 @@ class Model(Embedder):
                 "{inputs!r:.40}: give a text, a pair of texts, a row, or a list of these", inputs=inputs
             )
         return self.results_of([self.row(value, f"[{index}]") for index, value in enumerate(rows)])
+
+    def abstaining(self, precision: int) -> "Model":
+        """A model with the same network that gives labels as `predict` with `abstain`.
+
+        Raises:
+            SettingsError: The model cannot abstain, or not at this precision.
+        """
+        model = Model(
+            self.network, self.tokenizer, self.task.abstaining(precision), name=self.name, precision=self.precision
+        )
+        model.folder = self.folder
+        return model
 
     @overload
     def tag(self, texts: str) -> list[TaggedSpan]: ...  # type: ignore[overload-overlap]

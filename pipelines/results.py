@@ -23,12 +23,13 @@ class Finetuned:
 
         >>> result = korbert.Finetuned.open("models/mood")
         >>> result.scored_on, list(result.scores), list(result.baselines)
-        ('valid', ['accuracy', 'macro_f1'], ['words', 'majority'])
+        ('folds', ['accuracy', 'macro_f1'], ['words', 'majority'])
 
     Attributes:
         folder: Of the artifact. Without an `output` it is temporary, and removed with this object.
         kind: Of the task.
-        scored_on: "test", or "valid": these rows also chose the epoch.
+        scored_on: "test"; "folds": all rows, each scored by a model that had not learned it; or "valid": these rows
+            also chose the epoch.
         rows: The number of rows scored.
         scores: Metric -> score of the model, the mean over its seeds; metrics that are undefined are left out.
         interval: The 95 % interval of the first metric over rows; None if undefined.
@@ -38,7 +39,7 @@ class Finetuned:
 
     folder: Path
     kind: str
-    scored_on: Literal["test", "valid"]
+    scored_on: Literal["test", "valid", "folds"]
     rows: int
     scores: Mapping[str, float]
     interval: tuple[float, float] | None
@@ -58,9 +59,8 @@ class Finetuned:
             }
             main = record["models"][0]
             ends = main.get("examples")
-            scored_on: Literal["test", "valid"] = "test" if record["scored_on"] == "test" else "valid"
             return cls(
-                Path(folder), record["task"]["kind"], scored_on, record["counts"][scored_on],
+                Path(folder), record["task"]["kind"], record["scored_on"], record["counts"][record["scored_on"]],
                 of_model.pop(main["name"]), ends and tuple(ends), of_model,
                 tuple(map(Message.from_json, record["said"])), figures_of(artifact),
             )  # fmt: skip

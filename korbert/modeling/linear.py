@@ -83,12 +83,29 @@ class LinearModel(nn.Module):
 
         It has the encoder of this one.
         """
-        model = LinearModel.on(self, self.num_outputs, other.num_terms, self.num_texts).to(self.center.device)
-        model.terms.copy_(other.terms)
-        model.frequencies.copy_(other.frequencies)
+        model = self._with_terms_of(other)
         model.words.data.copy_(share * other.words)
         model.vectors.weight.data.copy_((1 - share) * self.vectors.weight)
         model.vectors.bias.data.copy_((1 - share) * self.vectors.bias + share * other.vectors.bias)
+        return model
+
+    def scaled(self, factor: float) -> "LinearModel":
+        """A model with the same encoder, whose scores are those of this one times a factor."""
+        model = self._with_terms_of(self)
+        model.reads_vectors = self.reads_vectors
+        for own, other in zip(model.head_weights(), self.head_weights(), strict=True):
+            own.data.copy_(factor * other)
+        return model
+
+    def head_weights(self) -> tuple[Tensor, ...]:
+        """The weights that scores are linear in."""
+        return self.words, self.vectors.weight, self.vectors.bias
+
+    def _with_terms_of(self, other: "LinearModel") -> "LinearModel":
+        """A model without weights on the encoder of this one, for the terms of another one."""
+        model = LinearModel.on(self, self.num_outputs, other.num_terms, self.num_texts).to(self.center.device)
+        model.terms.copy_(other.terms)
+        model.frequencies.copy_(other.frequencies)
         return model.eval()
 
     def forward(

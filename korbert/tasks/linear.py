@@ -19,6 +19,7 @@ from torch.nn import functional as F
 
 from korbert.modeling import HASH_BITS, LinearModel
 from korbert.system import Advance, untracked
+from korbert.tasks.metrics.calibration import scale_of
 from korbert.tasks.terms import Terms
 
 CS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # inverse strengths of regularization, tried in this order
@@ -304,6 +305,11 @@ def losses_of(scores: NDArray[np.floating], targets: NDArray[Any]) -> _Floats:
         losses = F.binary_cross_entropy_with_logits(logits, torch.from_numpy(targets).double(), reduction="none")
         return np.asarray(losses.sum(dim=1))
     return np.asarray(F.cross_entropy(logits, torch.from_numpy(targets), reduction="none"))
+
+
+def scale_on(scores: _Floats, targets: NDArray[Any]) -> float:
+    """What to multiply the scores of held-out rows by to calibrate them."""
+    return scale_of(scores, lambda scaled: float(losses_of(scaled, targets).sum()))
 
 
 def right_of(scores: _Floats, targets: NDArray[Any]) -> _Floats:

@@ -4,6 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from korbert.errors import CorpusError
 from korbert.messages import Message, join_messages, reason
@@ -13,9 +14,10 @@ from korbert.tasks.files import TaskRow, TaskRows
 
 @dataclass(frozen=True)
 class Splits:
-    """test, warm_up: None if there are none. read: what was read and dropped, one line each. notes: caveats.
+    """test, warm_up, folds: None if there are none. read: what was read and dropped, one line each. notes: caveats.
 
-    doubts: what looks wrong in the files, one line each.
+    doubts: what looks wrong in the files, one line each. splits_train: whether the validation rows come from the
+    training file. folds: rows of training and validation, to score by models that had not learned them.
     """
 
     train: TaskRows
@@ -25,11 +27,20 @@ class Splits:
     read: tuple[Message, ...] = ()
     notes: tuple[Message, ...] = ()
     doubts: tuple[Message, ...] = ()
+    splits_train: bool = False
+    folds: TaskRows | None = None
 
     @property
     def scored(self) -> TaskRows:
-        """The test rows, or the validation rows without a test."""
-        return self.test or self.valid
+        """The rows of `scored_on`."""
+        return self.folds or self.test or self.valid
+
+    @property
+    def scored_on(self) -> Literal["test", "valid", "folds"]:
+        """Which rows are scored: those of the test file, if there is one; else in folds, or those of validation."""
+        if self.folds:
+            return "folds"
+        return "test" if self.test else "valid"
 
     def by_name(self) -> dict[str, TaskRows]:
         """The parts that there are."""

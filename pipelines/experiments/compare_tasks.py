@@ -25,7 +25,7 @@ PREDICTIONS = "predictions.jsonl"
 
 @dataclass(frozen=True)
 class ComparedModel:
-    """A model of an artifact. scored_on: "test" or "valid". facts: of each seed, from scores.json.
+    """A model of an artifact. scored_on: as in Splits. facts: of each seed, from scores.json.
 
     predictions: of each seed, one per row.
     """
@@ -102,7 +102,7 @@ class TaskComparison:
                 "{name}: scored on validation rows, which also chose its epoch: its score is optimistic", name=side.name
             )
             for side in self.sides
-            if side.scored_on != "test"
+            if side.scored_on == "valid"
         ]
 
     def as_json(self) -> JsonObject:

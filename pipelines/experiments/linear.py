@@ -7,8 +7,10 @@
    as accurate as those after, and more robust to other texts; those after, if the validation loss is less by more than
    two standard errors; those before, if it is greater. Words that helped join with a weight that the loss chooses.
 4. With several labels, choose thresholds, on the rows that were held out.
-5. Predict the rows to score, also with words, vectors, and both alone. What is linear is then fitted on the validation
-   rows, too, and saved; with a test file, that model is the one that is scored.
+5. Calibrate the scores on the rows that were held out.
+6. Predict the rows to score, also with words, vectors, and both alone: those of the test file; without one, of a model
+   that was not tuned, all rows, each by a model that had not learned it; else the validation rows. What is linear is
+   then fitted on the validation rows, too, and saved; with a test file, that model is the one that is scored.
 """
 
 import copy
@@ -25,10 +27,10 @@ from torch import Tensor, nn
 
 from korbert.messages import Message
 from korbert.modeling import EmbeddingModel, LinearModel, Network
-from korbert.pipelines.experiments.preparing import PreparedTask
+from korbert.pipelines.experiments.preparing import PreparedTask, scored_lines
 from korbert.pipelines.experiments.search import ModelResult, Search
 from korbert.system import JsonObject, track
-from korbert.tasks.files import TaskRow
+from korbert.tasks.files import TaskRow, TaskRows
 from korbert.tasks.finetuning import load_best
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.kind import Kind, Prepared, TaskPrediction
@@ -45,6 +47,7 @@ from korbert.tasks.linear import (
     fit,
     losses_of,
     right_of,
+    scale_on,
     sum_of_scores,
 )
 from korbert.tasks.terms import Terms
@@ -89,27 +92,32 @@ class _Fitted:
 
 
 class Learned(NamedTuple):
-    """The scored results, the main one first; its model, and the task with its thresholds."""
+    """The scored results, the main one first; its model, and the task with its thresholds. folds: as in Splits."""
 
     results: list[ModelResult]
     model: Network
     task: Kind
+    folds: TaskRows | None = None
 
 
 def learn_linear(ready: PreparedTask, learn_encoder: Callable[[PreparedTask], Learned]) -> Learned:
     """Learns the rungs of a task. learn_encoder: learns rungs = ["encoder"], for pairs, which it reads as one row."""
     rungs = _Rungs.of(ready)
-    linear = rungs.linear()
+    linear = rungs.calibrated(rungs.linear())
     tunes = "encoder" in rungs.task.rungs and rungs.may_gain_by_tuning()
-    models = rungs.tuned(linear) if tunes and not rungs.task.pair else []
-    others = [linear] if models else []
-    if not models:
-        models = [replace(linear, facts={**linear.facts, "seed": ready.settings.seeds[0]})]
+    tuned = rungs.tuned(linear) if tunes and not rungs.task.pair else []
+    models = tuned or [replace(linear, facts={**linear.facts, "seed": ready.settings.seeds[0]})]
+    others = [linear] if tuned else []
     if ready.settings.baselines:
         others += rungs.columns()
-    results = [_result(ready, fitted) for fitted in [*models, *others]]
-    learned = Learned(results, models[0].of(_LEARNED), _with_thresholds(ready.task, models[0].held_out))
-    if not (tunes and rungs.task.pair):
+    rows = ready.rows
+    compares = tunes and rungs.task.pair
+    in_folds = rows.splits_train and not (rows.test or tuned or compares or ready.settings.unseen)
+    results = [_result(ready, fitted, in_folds=in_folds) for fitted in [*models, *others]]
+    folds = TaskRows([*linear.held_out.rows, *rows.valid]) if in_folds else None
+    learned = Learned(results, models[0].of(_LEARNED), _validated(ready.task, models[0].held_out), folds)
+    rungs.say(*scored_lines("folds" if in_folds else rows.scored_on, len(folds or rows.scored)))
+    if not compares:
         return learned
     alone = ready.with_kind(rungs.task.model_copy(update={"rungs": ("encoder",)}))
     return _better_of(rungs, linear, learned, learn_encoder(alone), alone.parts["valid"])
@@ -135,21 +143,26 @@ def _better_of(
     return learned
 
 
-def _result(ready: PreparedTask, fitted: _Fitted) -> ModelResult:
+def _result(ready: PreparedTask, fitted: _Fitted, *, in_folds: bool) -> ModelResult:
     """Chooses thresholds, and predicts the rows to score."""
-    task = _with_thresholds(ready.task, fitted.held_out)
-    scored = "test" if ready.rows.test else "valid"
+    task = _validated(ready.task, fitted.held_out)
     model = fitted.of(_LEARNED if ready.rows.test else ["train"])
+    scores = fitted.scores(model, "test" if ready.rows.test else "valid")
     held_out = fitted.held_out
     metric = task.metrics[0]
     score = task.scores(held_out.rows, _predictions(task, held_out.scores))[metric]
     facts = {**fitted.facts, f"validation_{metric}": score}
-    return ModelResult(facts, _predictions(task, fitted.scores(model, scored)), ready.output)
+    if in_folds:
+        scores = np.concatenate([held_out.scores, scores])
+    return ModelResult(facts, _predictions(task, scores), ready.output)
 
 
-def _with_thresholds(task: Kind, held_out: _HeldOut) -> Classification:
+def _validated(task: Kind, held_out: _HeldOut) -> Classification:
+    """The task with what held-out rows choose: thresholds, and probabilities that are sure enough."""
     assert isinstance(task, Classification)
-    return task.with_thresholds(held_out.scores, held_out.targets) if task.several else task
+    if task.several:
+        task = task.with_thresholds(held_out.scores, held_out.targets)
+    return task.with_precisions(held_out.scores, held_out.targets)
 
 
 def _predictions(task: Classification, scores: _Scores) -> list[TaskPrediction]:
@@ -213,6 +226,17 @@ class _Rungs:
         facts = {"name": "linear", "seed": None, "words": choice.share}
         return _Fitted(facts, learned, self.scores_of_inputs, self.of_folds(choice.scores))
 
+    def calibrated(self, fitted: _Fitted) -> _Fitted:
+        """The same with the temperature of least loss on its held-out rows."""
+        held_out = fitted.held_out
+        scale = scale_on(held_out.scores, held_out.targets)
+        return replace(
+            fitted,
+            facts={**fitted.facts, "temperature": 1 / scale},
+            of=lambda parts: fitted.of(parts).scaled(scale),
+            held_out=replace(held_out, scores=scale * held_out.scores),
+        )
+
     def columns(self) -> Iterator[_Fitted]:
         """Words, and vectors, each alone, where they are not the linear model."""
         for name, trial in self.choice.trials.items():
@@ -271,8 +295,8 @@ class _Rungs:
         for training in _Tuning(shorter, "tuned", build, self).trainings():
             after = build(training.seed).to(ready.device)
             load_best(training.folder, after)
-            mean = self.joined(_mean(start, after), {**training.facts, "tuned": _TUNED_SHARE})
-            whole = self.joined(after, {**training.facts, "tuned": 1.0})
+            mean = self.calibrated(self.joined(_mean(start, after), {**training.facts, "tuned": _TUNED_SHARE}))
+            whole = self.calibrated(self.joined(after, {**training.facts, "tuned": 1.0}))
             tuned.append(whole if exceeds(mean.held_out.losses - whole.held_out.losses) else mean)
         losses = {"before": before.losses.mean(), "after": tuned[0].held_out.losses.mean()}
         if exceeds(tuned[0].held_out.losses - before.losses):

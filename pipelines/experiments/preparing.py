@@ -79,13 +79,13 @@ class PreparedTask:
 
     @property
     def scored(self) -> Prepared:
-        """The test examples, or the validation examples without a test."""
+        """The test examples, or the validation examples without a test. Rows scored in folds have none of their own."""
         return self.parts["test" if self.rows.test else "valid"]
 
     @property
     def facts(self) -> JsonObject:
         """The fields that every record of scores begins with."""
-        return {"task": self.task.task(), "scored_on": "test" if self.rows.test else "valid"}
+        return {"task": self.task.task(), "scored_on": self.rows.scored_on}
 
     def morphemes(self) -> dict[str, list[str]]:
         """The morphemes of every text of the rows."""
@@ -248,17 +248,12 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
                 count=len(valid),
             )
         )
-    if "test" not in parts:
-        note = Message("there is no test file: the scores are those of the validation rows, which chose the epoch")
-        if task.is_linear:
-            note = Message(
-                "there is no test file: the scores are those of the validation rows, which chose the model, or are "
-                "learned afterwards"
-            )
-        notes.append(note)
-    notes += few_rows(len(parts.get("test") or valid))
+    splits_train = "valid" not in parts
+    if not task.is_linear:  # of which the rows that are scored are known when they have been learned
+        notes += scored_lines("test" if "test" in parts else "valid", len(parts.get("test") or valid))
     read = tuple(line.map_texts(relative) for rows in parts.values() for line in rows.summary())
-    return task, Splits(train, valid, parts.get("test"), parts.get("warm_up"), read, tuple(notes), doubted)
+    others = parts.get("test"), parts.get("warm_up")
+    return task, Splits(train, valid, *others, read, tuple(notes), doubted, splits_train)
 
 
 def _tables(
@@ -307,6 +302,15 @@ def check_columns(settings: TaskSection, train: File) -> None:
     taken = {column for columns in settings.columns.values() for column in columns}
     table = open_table(train, settings.form, taken.issubset)
     choose_columns(roles, table.columns, settings.columns, table.place(str(train)), table.first)
+
+
+def scored_lines(scored_on: str, count: int) -> Iterator[Message]:
+    """What to know of the rows that are scored. scored_on: as in Splits. count: their number."""
+    if scored_on == "valid":
+        yield Message("there is no test file: the scores are those of the validation rows, which chose the epoch")
+    elif scored_on == "folds":
+        yield Message("there is no test file: all rows are scored, each by a model that has not learned it")
+    yield from few_rows(count)
 
 
 def few_rows(count: int) -> Iterator[Message]:

@@ -24,6 +24,7 @@ from korbert.pipelines.inference.input_records import InputResult, option_of, re
 from korbert.records import Format, Source, open_plain, type_name
 from korbert.system import JsonObject, write_atomically
 from korbert.tasks.files import ROLES, Role, text_or_empty
+from korbert.tasks.kinds.classification import NOT_SURE
 from korbert.tasks.kinds.texts import NO_TEXT
 
 
@@ -106,13 +107,13 @@ def select_labels(result: InputResult, top: int | None = None, threshold: float 
     Below it a label becomes null; of several labels, and of spans, those below are left out. A result without a text
     stays as it is.
     """
-    if "why" in result:
+    if result.get("why") == NO_TEXT:
         return result
     result = dict(result)
     probabilities = result.get("probabilities")
     if isinstance(probabilities, Mapping):
         ranked = sorted(probabilities.items(), key=lambda pair: -pair[1])
-        if threshold is not None and "labels" in result:
+        if threshold is not None and result.get("labels") is not None:
             result["labels"] = [label for label, probability in probabilities.items() if probability >= threshold]
         elif threshold is not None and ranked[0][1] < threshold:
             result["label"] = None
@@ -141,7 +142,7 @@ def as_table(batches: Iterable[Sequence[InputResult]]) -> Iterator[list[list[str
     for batch in batches:
         waiting += map(_cells, batch)
         part = []
-        if not columns and (good := next((row for row in waiting if row["error"] in (None, NO_TEXT)), None)):
+        if not columns and (good := next((row for row in waiting if row["error"] in (None, NO_TEXT, NOT_SURE)), None)):
             columns = list(dict.fromkeys(["line", "id", *good, "error"]))
             part.append(columns)
         if columns:

@@ -16,10 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from korbert.corpus.overlap import found_in
-from korbert.modeling import FeatureModel, Network, save_model
+from korbert.modeling import ClassificationModel, FeatureModel, Network, save_model
 from korbert.pipelines.artifacts import Runtime, StageCounts, StageInputs
 from korbert.pipelines.experiments import (
     Build,
@@ -38,7 +39,9 @@ from korbert.pipelines.submission.bundle import write_submission
 from korbert.system import current_world, remove, track, write_json
 from korbert.tasks.doubts import seen_in
 from korbert.tasks.finetuning import Way, finetune, load_best
+from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.sections import TaskSection
+from korbert.tasks.linear import scale_on
 
 
 def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runtime) -> StageCounts:
@@ -47,8 +50,9 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
     With several connected processes, all train; rank 0 does the rest.
     """
     ready = prepare(settings, inputs, output, runtime)
-    scored = ready.scored
-    results, model, task = learn_linear(ready, _train) if ready.task.is_linear else _train(ready)
+    results, model, task, folds = learn_linear(ready, _train) if ready.task.is_linear else _train(ready)
+    ready = replace(ready, rows=replace(ready.rows, folds=folds))
+    rows = ready.rows.scored.rows
     main = results[0]
     if not current_world().is_main_process:
         return {}
@@ -58,9 +62,9 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
         # In training, kept vectors stood in for the encoder.
         model.encoder = model.encoder.origin
     save_model(output / "model", model, ready.tokenizer, task=task.task(), overwrite=True)
-    write_predictions(output, scored.rows, results)
+    write_predictions(output, rows, results)
     if getattr(settings, "submission", False):
-        ids = [str(n if row.get("id") is None else row["id"]) for n, row in enumerate(scored.rows)]
+        ids = [str(n if row.get("id") is None else row["id"]) for n, row in enumerate(rows)]
         answers = (prediction["answer"] for prediction in main.predictions)
         write_json(output / "predictions.json", dict(zip(ids, answers, strict=True)))  # the official file of answers
         remove(output / "submission", lambda folder: True)  # of the stage alone: left by an interrupted run
@@ -68,15 +72,17 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
 
     # The counts: rows of each part, scored rows with the texts of a training row, and scored rows with unseen texts.
     counts: StageCounts = {name: len(part.rows) for name, part in ready.parts.items()}
-    counts["test_in_train"] = len(seen_in(task, scored.rows, ready.rows.train))
+    counts["test_in_train"] = 0 if folds else len(seen_in(task, rows, ready.rows.train))
+    if folds:
+        counts["folds"] = len(folds)
     unseen = None
     if settings.unseen:
         unseen = _unseen_rows(ready, inputs.artifacts.get("clean"))
         counts["unseen"] = int(unseen.sum())
     record = {
         **replace(ready, task=task).facts,
-        **score_table(task, scored.rows, results, unseen),
-        "details": task.details(scored, main.predictions),
+        **score_table(task, rows, results, unseen),
+        "details": {} if folds else task.details(ready.scored, main.predictions),
         "counts": counts,
         "said": [line.as_json() for line in ready.said],
         "note": settings.note,
@@ -98,12 +104,34 @@ def _train(ready: PreparedTask) -> Learned:
     load_best(main.folder, model)
     task = ready.task if ready.task.has_chosen_thresholds else ready.with_chosen_thresholds(model)[0]
     task = task.complete_task(model, ready.parts["valid"], ready.morphemes, device=ready.device)
+    if isinstance(task, Classification):
+        task, results[0] = _calibrated(ready, task, model, main)
     # Of vectors, for which an encoder that has learned nothing of the task is the baseline to beat.
     if settings.baselines and task.predicts_untrained:
         for name, build in builds.items():
             predictions = task.predict(build(settings.seeds[0]).to(ready.device), ready.scored, device=ready.device)
             results.append(ModelResult({"name": f"{name}-untuned", "seed": None}, predictions, ready.output))
     return Learned(results, model, task)
+
+
+def _calibrated(
+    ready: PreparedTask, task: Classification, model: Network, result: ModelResult
+) -> tuple[Classification, ModelResult]:
+    """Calibrates a model on the validation rows. Returns the task with its precisions, and the result."""
+    valid = ready.parts["valid"]
+    assert isinstance(model, ClassificationModel | FeatureModel)
+    targets = task.numbers([task.target(row) for row in valid.rows])
+    if task.several:
+        targets = targets.astype(bool)
+    scores = task.log_odds(task.predict(model, valid, device=ready.device))
+    scale = scale_on(scores, targets)
+    with torch.no_grad():
+        for weights in model.classifier.parameters():
+            weights.mul_(scale)
+    task = task.with_precisions(scale * scores, targets)
+    scored = torch.from_numpy(scale * task.log_odds(result.predictions))
+    predictions = [task.prediction(shares) for shares in task.probabilities(scored).numpy()]
+    return task, replace(result, facts={**result.facts, "temperature": 1 / scale}, predictions=predictions)
 
 
 def _unseen_rows(ready: PreparedTask, clean: Path | None) -> NDArray[np.bool_]:

@@ -120,8 +120,57 @@ def test_the_command_and_other_forms(quick, command, here, caplog):
     (here / "rows.csv").write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in ROWS), "utf-8")
     done = command("finetune", "korbert-mini", "--train", "rows.csv", "--quick", "--output", "mood")
     assert "words and vectors" in done.out
-    assert "learned afterwards" in caplog.text
+    assert "all rows are scored, each by a model that has not learned it" in caplog.text
     assert "longer texts are cut at 128 pieces" in command("export", quick.folder, "hf").err
+
+
+# --- sure, and unsure ---
+
+
+@pytest.fixture(scope="module")
+def sure(tmp_path_factory):
+    """Of 120 rows without a test file."""
+    rows = [(f"{text} {number}", label) for number in range(10) for text, label in ROWS]
+    return korbert.finetune("korbert-mini", rows, quick=True, output=tmp_path_factory.mktemp("sure") / "mood")
+
+
+def test_without_a_test_file_all_rows_are_scored(sure):
+    assert (sure.scored_on, sure.rows) == ("folds", 120)
+    lines = json_lines(sure.folder / "predictions.jsonl")
+    assert len({line["text"] for line in lines}) == len(lines) == 120
+    right = [line["predictions"]["linear"][0]["label"] == line["label"] for line in lines]
+    assert sum(right) / 120 == sure.scores["accuracy"]
+    assert set(sure.baselines) == {"words", "majority"}
+    page = (sure.folder / "report.html").read_text("utf-8")
+    assert "all rows are scored, each by a model that has not learned it" in page
+    assert "Expected calibration error" in page
+    assert "Precision asked for with --abstain" in page
+
+
+def test_labels_are_given_only_where_the_model_is_sure(sure, command, here):
+    texts = [*POSITIVE, *NEGATIVE, "영화", f"{POSITIVE[3]} {NEGATIVE[3]}", ""]
+    all_given = sure.model.predict(texts)
+    given = sure.model.predict(texts, abstain=80)
+    least = dict(zip(sure.model.kind.labels, sure.model.kind.sure[80], strict=True))
+    for one, other in zip(all_given, given, strict=True):
+        is_sure = one.label is not None and one.probabilities[one.label] >= least[one.label]
+        assert other.label == (one.label if is_sure else None)
+        assert (other.why is None) == is_sure
+    assert any(one.label is None for one in given[:-1])
+    (here / "texts.txt").write_text("\n".join(texts[:-1]) + "\n", "utf-8")
+    found = [
+        json.loads(line) for line in command("predict", sure.folder, "texts.txt", "--abstain", "80").out.splitlines()
+    ]
+    assert [row["label"] for row in found] == [one.label for one in given[:-1]]
+    table = command("predict", sure.folder, "texts.txt", "--abstain", "80", "--csv").out
+    assert table.count("not sure enough") == sum(one.label is None for one in given[:-1])
+    assert "takes 80" in command("predict", sure.folder, "texts.txt", "--abstain", "81", code=2).err
+    assert "cannot abstain" in command("predict", "korbert-mini-korquad", "texts.txt", "--abstain", "80", code=2).err
+
+
+def test_a_model_that_abstains_is_saved_as_one(sure, tmp_path):
+    sure.model.abstaining(80).save(tmp_path / "model")
+    assert korbert.load(tmp_path / "model").predict(POSITIVE) == sure.model.predict(POSITIVE, abstain=80)
 
 
 # --- a tuned encoder ---

@@ -22,6 +22,7 @@ from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, 
 from korbert.tasks.kinds.sections import ClassificationSection
 from korbert.tasks.kinds.texts import NO_TEXT, LinearExamples, blank_rows, equal_in_run, examples_of, morphemes_of
 from korbert.tasks.metrics import multilabel
+from korbert.tasks.metrics.calibration import PRECISIONS, least_probability
 from korbert.tasks.metrics.classification import METRICS, confusion, f1_of, micro_f1
 from korbert.tasks.metrics.statistics import RunArray, Score
 from korbert.tasks.noise import NOISE
@@ -32,10 +33,17 @@ from korbert.training import Batch, Examples, Scoring, model_inputs, outputs
 
 _MOST_LABELS = 1_000
 
+NOT_SURE = Message("not sure enough")
+"""Why a text gets no label when a precision is asked for."""
+
 
 @dataclass(frozen=True)
 class Label:
-    """The most probable label. probabilities: of all labels. An empty text has none: label is None, `why` says so."""
+    """The most probable label.
+
+    probabilities: of all labels. The label of an empty text is None, and so is one that is not as sure as was asked
+    for; `why` says which.
+    """
 
     label: str | None
     probabilities: Mapping[str, float]
@@ -61,8 +69,10 @@ class Classification(Kind, frozen=True):
     labels. pair: rows have two texts. weights: label weights in the loss; None: equal. uncounted: the label that
     micro_f1 leaves out, such as no_relation in KLUE-RE. rungs: what its model is made of, as in ClassificationSection.
     thresholds: with several labels, the probability above which a text has each; (): 0.5. at_least_one: a text without
-    any has the one that comes nearest to its threshold. A target is a label, or a list of labels; a prediction is
-    {"label" or "labels", "probabilities"}.
+    any has the one that comes nearest to its threshold. sure: precision in percent -> the probability from which on
+    each label is right that often, None if there is none. asked: one of these precisions, below which no label is
+    given; 0: all are given. A target is a label, or a list of labels; a prediction is {"label" or "labels",
+    "probabilities"}.
     """
 
     name: ClassVar[str] = "classification"
@@ -82,6 +92,8 @@ class Classification(Kind, frozen=True):
     rungs: tuple[str, ...] = Field(("encoder",), exclude_if=lambda rungs: rungs == ("encoder",))
     thresholds: tuple[float, ...] = Field((), exclude_if=not_)
     at_least_one: bool = Field(False, exclude_if=not_)
+    sure: Mapping[int, tuple[float | None, ...]] = Field({}, exclude_if=not_)
+    asked: int = Field(0, exclude_if=not_)
 
     @classmethod
     def from_training_rows(cls, rows: TaskRows, settings: ClassificationSection) -> Self:
@@ -227,20 +239,60 @@ class Classification(Kind, frozen=True):
     def prediction(self, shares: NDArray[np.float64]) -> TaskPrediction:
         """The prediction for label probabilities (C,): the most probable label, or all above their thresholds."""
         probabilities = dict(zip(self.labels, shares.tolist(), strict=True))
+        chosen = self.chosen(shares[None])[0]
+        if self.asked:
+            sure = chosen & [
+                least is not None and share >= least for share, least in zip(shares, self.sure[self.asked], strict=True)
+            ]
+            if chosen.any() and not sure.any():
+                return {"labels" if self.several else "label": None, "probabilities": probabilities, "why": NOT_SURE}
+            chosen = sure
+        labels = [label for label, is_chosen in zip(self.labels, chosen, strict=True) if is_chosen]
         if self.several:
-            margins = shares - np.array(self.thresholds or [0.5] * len(self.labels))
-            chosen = margins > 0
-            if self.at_least_one and not chosen.any():
-                chosen[margins.argmax()] = True
-            labels = [label for label, is_chosen in zip(self.labels, chosen, strict=True) if is_chosen]
             return {"labels": labels, "probabilities": probabilities}
-        return {"label": self.labels[int(shares.argmax())], "probabilities": probabilities}
+        return {"label": labels[0], "probabilities": probabilities}
+
+    def chosen(self, shares: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which labels probabilities (N, C) give."""
+        if not self.several:
+            return np.asarray(np.eye(len(self.labels), dtype=bool)[shares.argmax(axis=1)])
+        margins = shares - np.array(self.thresholds or [0.5] * len(self.labels))
+        chosen = np.asarray(margins > 0)
+        if self.at_least_one:
+            chosen[np.arange(len(shares)), margins.argmax(axis=1)] = True
+        return chosen
 
     def with_thresholds(self, scores: NDArray[np.float64], targets: NDArray[np.bool_]) -> Self:
         """The task with thresholds from the log-odds (N, C) of held-out rows."""
         thresholds = 1 / (1 + np.exp(-multilabel.thresholds(scores, targets)))
         has_one = bool(targets.any(axis=1).all())
         return self.model_copy(update={"thresholds": tuple(thresholds.tolist()), "at_least_one": has_one})
+
+    def with_precisions(self, scores: NDArray[np.float64], targets: NDArray[Any]) -> Self:
+        """The task with `sure`, from the log-odds (N, C) of held-out rows, which have been calibrated."""
+        shares = self.probabilities(torch.from_numpy(scores)).numpy()
+        there = targets if self.several else np.eye(len(self.labels), dtype=bool)[targets]
+        of_label = [
+            (shares[own, label], there[own, label]) for label, own in enumerate(self.chosen(shares).T)
+        ]  # fmt: skip
+        sure = {
+            percent: tuple(least_probability(*own, precision=percent / 100) for own in of_label)
+            for percent in PRECISIONS
+        }
+        known = {percent: least for percent, least in sure.items() if any(least)}
+        return self.model_copy(update={"sure": known})
+
+    def abstaining(self, precision: int) -> Self:
+        if precision not in self.sure:
+            fault = Message(
+                "on rows that it had not learned, this model was never right that often: fine-tune it on more rows"
+            )
+            if self.sure:
+                fault = Message("this model takes {known}", known=", ".join(map(str, self.sure)))
+            raise SettingsError(
+                "{option} {precision}: {fault}", option=argument("abstain"), precision=precision, fault=fault
+            )
+        return self.model_copy(update={"asked": precision})
 
     def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         from korbert.tasks import baselines

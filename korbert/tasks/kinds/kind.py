@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from korbert.errors import ModelError, SettingsError
 from korbert.folders import model_folder
-from korbert.messages import Message
+from korbert.messages import Message, argument
 from korbert.modeling import AnyConfig, Network, Pooling
 from korbert.system import JsonObject
 from korbert.tasks.files import Role, TaskRow, TaskRows
@@ -195,6 +195,13 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     def result(self, prediction: TaskPrediction) -> Any:
         """A prediction as in `results`."""
         return prediction
+
+    def abstaining(self, precision: int) -> Self:
+        """The task that gives no label where it is not sure enough for the precision, in percent. SettingsError if it
+        cannot tell."""
+        raise SettingsError(
+            "{option}: models of kind {name} cannot abstain: leave it out", option=argument("abstain"), name=self.name
+        )
 
     @property
     def has_chosen_thresholds(self) -> bool:

@@ -7,6 +7,6 @@
 5. question_answering.py: KLUE-MRC's scores of answers, and questions without an answer as in SQuAD 2.0.
 
 Undefined cases (no entity at all, constant predictions) follow scikit-learn, scipy or seqeval, without their warnings;
-if they return no number, the score is None. statistics.py has confidence intervals and comparisons of models, misses.py
-the causes of wrong answers.
+if they return no number, the score is None. statistics.py has confidence intervals and comparisons of models,
+calibration.py what probabilities are worth, misses.py the causes of wrong answers.
 """

@@ -41,9 +41,7 @@ _OPTIMISTIC = Message(
     "There are no test rows: the scores are those of the validation rows, which also chose the epoch, so they are "
     "optimistic for the trained models."
 )
-_LEARNED_AFTERWARDS = Message(
-    "There are no test rows: the scores are those of the validation rows, which the saved model has learned, too."
-)
+_IN_FOLDS = Message("There are no test rows: all rows are scored, each by a model that has not learned it.")
 _KIND_NAMES = {  # as a sentence begins
     "classification": Message("Classification"),
     "regression": Message("Regression"),
@@ -64,7 +62,7 @@ _COLOURS = {
     "vectors": 2,
     "both": 3,
 }  # 4: all others
-_HYPERPARAMETERS = ("learning_rate", "batch_size", "epochs", "c", "alpha", "epoch", "tuned", "words")
+_HYPERPARAMETERS = ("learning_rate", "batch_size", "epochs", "c", "alpha", "epoch", "tuned", "words", "temperature")
 
 
 def use(folder: Path) -> Use:
@@ -91,7 +89,7 @@ def figures(artifact: Artifact) -> Sequence[ShownFigure]:
         shown.append(ShownFigure(text(metric, mean(metric, model)), model_name(model["name"]), note))
     main = scores["models"][0]
     name = label(metric)
-    if scores["scored_on"] != "test":
+    if scores["scored_on"] == "valid":
         name = Message("{metric} (validation)", metric=name)
     notes: list[str] = [shown[0].note]
     if over_examples := example_interval(metric, main):
@@ -111,7 +109,8 @@ def story(artifact: Artifact) -> Story:
         predictions = [line.pop("predictions")[main["name"]][0] for line in lines]  # of its first seed
         kind = kind_of_task(scores["task"], str(artifact.folder))
         about = Message("{kind}: {about}.", kind=_KIND_NAMES.get(kind.name, kind.name), about=kind.description())
-        by_kind += sections_of(ScoredRows(kind, lines, predictions), scores["details"])
+        scored = ScoredRows(kind, lines, predictions, scores["rows"][0].get("temperature", 1.0))
+        by_kind += sections_of(scored, scores["details"])
         if by_kind and main["name"] in ("pretrained", "scratch"):
             source = Message("Predictions of the {model} model.", model=model_name(main["name"]))
             if main["seeds"] > 1:
@@ -167,7 +166,7 @@ def lede_of(scores: JsonObject, about: str) -> Message:
         sizes.append(Message("{count:,} test row", "{count:,} test rows", count=counts["test"]))
     sentences = [about, join_messages([join_messages(sizes, ", "), "."], "")]
     if scores["scored_on"] != "test":
-        sentences.append(_LEARNED_AFTERWARDS if _is_linear(scores) else _OPTIMISTIC)
+        sentences.append(_IN_FOLDS if scores["scored_on"] == "folds" else _OPTIMISTIC)
     if overlap := counts.get("test_in_train"):
         sentences.append(
             Message(
@@ -269,7 +268,9 @@ def score_table(scores: JsonObject) -> TableElement:
             "training rows.",
             metric=label(metrics[0]),
         )
-    if scores["scored_on"] == "test":
+    if scores["scored_on"] == "folds":
+        notes[0] = Message("Scores on all rows, each by a model that has not learned it.")
+    elif scores["scored_on"] == "test":
         notes[0] = Message("Scores on the test rows, scored once per seed.")
     if unseen_metrics:
         notes.append(

@@ -23,13 +23,13 @@ from korbert.tasks.metrics.statistics import PairedComparison
 class TaskResult(NamedTuple):
     """A finished task. dataset: the known set, else the name of the task.
 
-    scores: the defined metrics of the first seed, the main one first. on_test: whether the test rows were scored, or
-    those of validation. cells: its row in the table of results.
+    scores: the defined metrics of the first seed, the main one first. on_valid: whether they are those of the
+    validation rows. cells: its row in the table of results.
     """
 
     dataset: str
     scores: dict[str, float]
-    on_test: bool
+    on_valid: bool
     cells: tuple[str, ...]
 
 
@@ -103,12 +103,12 @@ def result_of(artifact: Artifact) -> TaskResult:
         )
     on = scores["scored_on"]
     rows = formatting.count(scores["counts"].get(on, 0))
-    if on != "test":
+    if on == "valid":
         rows = Message("{rows} (validation)", rows=rows)
     return TaskResult(
         dataset=artifact.record["settings"].get("set") or task,
         scores={key: value for key, value in scores["rows"][0]["scores"].items() if is_defined(value)},
-        on_test=on == "test",
+        on_valid=on == "valid",
         cells=(task, label(metric), score, example_interval(metric, main), best, rows),
     )
 
@@ -116,7 +116,7 @@ def result_of(artifact: Artifact) -> TaskResult:
 def table(results: Sequence[TaskResult]) -> TableElement:
     """The table of all results."""
     note = Message("Score: mean and standard deviation over seeds. Interval: over examples, first seed.")
-    if not all(result.on_test for result in results):
+    if any(result.on_valid for result in results):
         note = join_messages([note, Message("Validation scores are optimistic: the same rows chose the epoch.")], " ")
     return TableElement(
         Message("Tasks"),

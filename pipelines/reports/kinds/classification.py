@@ -1,17 +1,28 @@
-"""One label per text: confusion with examples, calibration, scores by label, most confident errors.
+"""One label per text: confusion with examples, calibration, abstention, scores by label, most confident errors.
 
-Several labels: scores by label, calibration, texts with most errors.
+Several labels: scores by label, calibration, abstention, texts with most errors.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import torch
 
 from korbert.messages import Message, join_messages
 from korbert.pipelines.artifacts import formatting
-from korbert.pipelines.reports.drawing import Element, Folded, MatrixElement, Section
+from korbert.pipelines.reports.drawing import (
+    Element,
+    Folded,
+    MatrixElement,
+    Section,
+    Series,
+    TableElement,
+    curves,
+)
 from korbert.pipelines.reports.kinds.common import ScoredRows, calibration, label_scores
 from korbert.system import JsonObject
+from korbert.tasks.kinds.classification import Classification
+from korbert.tasks.metrics.calibration import expected_calibration_error
 from korbert.tasks.metrics.classification import confusion
 
 _MATRIX_LABELS = 10  # with more, there are only examples of the most frequent confusions
@@ -32,7 +43,7 @@ def sections(scored: ScoredRows, details: JsonObject) -> Iterator[Section]:
         of_cell.setdefault((true[index], predicted[index]), []).append(index)
 
     yield Section(Message("Confusion"), list(confusion_elements(scored, counts, of_cell)))
-    yield calibrated
+    yield confidence(scored, calibrated.elements)
     totals = np.stack([counts.diagonal(), counts.sum(axis=0), counts.sum(axis=1)], axis=1)
     yield Section(Message("Labels"), [label_scores(labels, totals, Message("rows"))])
     yield from scored.worst(Message("Most confident errors"), errors, Message("errors"))
@@ -63,6 +74,67 @@ def confusion_elements(
         yield Folded(join_messages([title, number], " · "), [scored.entry(index) for index in errors[:_EXAMPLES]])
 
 
+def confidence(scored: ScoredRows, calibrated: Sequence[Element]) -> Section:
+    """What probabilities are worth. calibrated: the reliability diagram."""
+    kind = scored.kind
+    scores = kind.log_odds(scored.predictions)
+    if not np.isfinite(scores).all():
+        return Section(Message("Confidence"), calibrated)
+    there = kind.run(scored.rows, scored.predictions)[:, 0]
+    if not kind.several:
+        there = np.eye(len(kind.labels), dtype=bool)[there]
+    after, before = (
+        kind.probabilities(torch.from_numpy(scale * scores)).numpy() for scale in (1.0, scored.temperature)
+    )
+    chosen = kind.chosen(after)
+    counted = np.ones_like(chosen) if kind.several else chosen
+    errors = [expected_calibration_error(shares[counted], there[counted]) for shares in (after, before)]
+    text = Message(
+        "Expected calibration error: {after}, and {before} before the scores were divided by the temperature.",
+        after=formatting.percent(errors[0]), before=formatting.percent(errors[1]),
+    )  # fmt: skip
+    if scored.temperature == 1:
+        text = Message("Expected calibration error: {error}.", error=formatting.percent(errors[0]))
+    return Section(Message("Confidence"), [*calibrated, *abstention(kind, after, chosen, there)], text)
+
+
+def abstention(kind: Classification, shares: np.ndarray, chosen: np.ndarray, there: np.ndarray) -> Iterator[Element]:
+    """How many labels are right if the model gives only those that it is most sure of.
+
+    shares: (N, C) probabilities; chosen, there: (N, C) bool, the labels predicted and the right ones.
+    """
+    if not chosen.any():
+        return
+    probabilities = shares[chosen]
+    right = there[chosen]
+    order = np.argsort(-probabilities, kind="stable")
+    counts = np.arange(1, len(order) + 1)
+    yield from curves(
+        Message("Labels given, and right"),
+        [Series(Message("by probability"), counts / len(order), np.cumsum(right[order]) / counts)],
+        x=Message("share of labels given"),
+        y=Message("share correct"),
+        percent=True,
+        whole=False,
+        note=Message("The model gives the labels that it is most sure of, and abstains from the others."),
+    )
+    labels = np.nonzero(chosen)[1]
+    rows = []
+    for asked, least in kind.sure.items():
+        needed = np.array([np.inf if one is None else one for one in least])
+        given = probabilities >= needed[labels]
+        correct = formatting.percent(right[given].mean()) if given.any() else formatting.UNKNOWN
+        rows.append((f"{asked} %", formatting.percent(given.mean()), correct))
+    if rows:
+        yield TableElement(
+            Message("Precision asked for with --abstain"),
+            (Message("asked"), Message("labels given"), Message("correct")),
+            rows,
+            "rrr",
+            note=Message("From which probability on a label is given was chosen on rows that were held out."),
+        )
+
+
 def multi_label_sections(scored: ScoredRows) -> Iterator[Section]:
     labels = scored.kind.labels
     true, predicted = scored.kind.run(scored.rows, scored.predictions).swapaxes(0, 1)  # (rows, labels) each
@@ -72,7 +144,7 @@ def multi_label_sections(scored: ScoredRows) -> Iterator[Section]:
     calibrated = calibration(
         probabilities.ravel(), true.ravel(), x=Message("probability of a label"), y=Message("share that is true")
     )
-    yield Section(Message("Confidence"), list(calibrated))
+    yield confidence(scored, list(calibrated))
     wrong = (true != predicted).sum(axis=1)
     errors = [index for index in np.argsort(-wrong, kind="stable").tolist() if wrong[index]]
     yield from scored.worst(Message("Texts with the most wrong labels"), errors, Message("texts"))

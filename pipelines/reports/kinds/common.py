@@ -39,11 +39,15 @@ Causes = Mapping[str, tuple[Message, Message]]
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """The scored rows of a task with the predictions of one model. kind: of the task, as in korbert/tasks/kinds."""
+    """The scored rows of a task with the predictions of one model. kind: of the task, as in korbert/tasks/kinds.
+
+    temperature: by which its scores were divided to calibrate them; 1.0 if they were not.
+    """
 
     kind: Any
     rows: Sequence[TaskRow]
     predictions: Sequence[Any]
+    temperature: float = 1.0
 
     def entry(self, index: int) -> Example:
         """A row with its target and its prediction."""
