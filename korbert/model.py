@@ -191,15 +191,15 @@ class Model(Embedder):
 
     # --- predictions ---
 
-    def predict(self, inputs: object, *, abstain: int | None = None) -> Any:
+    def predict(self, inputs: object, *, abstain: float | None = None) -> Any:
         """Predicts one text, pair of texts or row, or a list for many, in order.
 
         Args:
             inputs: A string, a tuple of two, or a mapping ({"text": .., "choices": [..]}) by the columns of the
                 training file, by role or by usual name; or an iterable of these, also a frame of pandas or polars, a
                 table of Arrow or a Dataset with such columns.
-            abstain: A precision in percent: 80, 85, 90, 95, 98 or 99. Labels are given where the model is so sure that
-                as many were right on rows that it had not learned; the rest is None.
+            abstain: A precision in percent. Labels are given where their probability is at least that; the rest is
+                None, with the reason as `why`. The probabilities of a fine-tuned classifier are calibrated.
 
         Returns:
             By the kind of task a Label, Labels, Choice, a number, or slots by name ({"value", "start", "end"}, "any"
@@ -220,11 +220,11 @@ class Model(Embedder):
             )
         return self.results_of([self.row(value, f"[{index}]") for index, value in enumerate(rows)])
 
-    def abstaining(self, precision: int) -> "Model":
+    def abstaining(self, precision: float) -> "Model":
         """A model with the same network that gives labels as `predict` with `abstain`.
 
         Raises:
-            SettingsError: The model cannot abstain, or not at this precision.
+            SettingsError: The model cannot abstain, or the precision is no percentage.
         """
         model = Model(
             self.network, self.tokenizer, self.task.abstaining(precision), name=self.name, precision=self.precision

@@ -75,8 +75,9 @@ def finetune(
         form: Format of the files.
         seeds: Number of seeds to train with, or the seeds themselves.
         device, workers, rebuild: As in `run`.
-        quick: Labels: fit a linear model on words, and on vectors of a frozen encoder, in seconds.
-        only: Labels: one part of the model alone, "words", "vectors" or "encoder"; None: all that help.
+        quick: Labels: fit a linear model on words, and on vectors of a frozen encoder, in seconds. Spans: fit a CRF on
+            layers of it.
+        only: Labels, spans: one part of the model alone, "words" (of labels), "vectors" or "encoder"; None: all.
         **settings: Columns by role (text, pair, label, score, question, ..: a name, or several), and any setting of a
             recipe's task: epochs, learning_rates, features, several, validation_share, ..
 

@@ -11,6 +11,7 @@ from korbert.errors import ModelError
 from korbert.modeling import heads
 from korbert.modeling.adapters.transformers_encoder import TransformersEncoder, encoder_of
 from korbert.modeling.config import AnyConfig, EncoderConfig
+from korbert.modeling.crf import CrfModel
 from korbert.modeling.embeddings import OVERLAP, scaled_overlap
 from korbert.modeling.encoder import Encoder
 from korbert.modeling.features import FeatureModel
@@ -290,6 +291,7 @@ Network = (
     | EmbeddingModel
     | FeatureModel
     | LinearModel
+    | CrfModel
     | EncoderModel
 )
 CLASSES: Mapping[str, type[Network]] = {cls.kind: cls for cls in get_args(Network)}

@@ -78,15 +78,16 @@ def tokenize(
 @click.option("--top", type=click.IntRange(min=1), help="Only the N most probable labels.  [default: all]")
 @click.option("--threshold", type=click.FloatRange(0, 1), metavar="P",
               help="Leave out labels and spans that are less probable.  [default: 0.5 for several labels]")  # fmt: skip
-@click.option("--abstain", type=int, metavar="PERCENT",
-              help="Labels: only those that are right as often as this: 80, 85, 90, 95, 98 or 99.")  # fmt: skip
+@click.option("--abstain", type=float, metavar="PERCENT",
+              help="Labels: only where the model is so sure that this many are right.")  # fmt: skip
 @options.device
 @options.precision
 @options.accept_kiwi
 @options.debug
 def predict(
     model: Path, input: options.Input, form: Format, as_csv: bool, output: Path | None, top: int | None,
-    threshold: float | None, abstain: int | None, device: str, precision: "training.InferencePrecision", **columns: Any,
+    threshold: float | None, abstain: float | None, device: str, precision: "training.InferencePrecision",
+    **columns: Any,
 ) -> None:  # fmt: skip
     """Run MODEL on the texts of INPUT; write JSON lines, CSV or a workbook of Excel.
 
@@ -101,7 +102,7 @@ def predict(
         check_output(output, model, input.file)
     failed = options.Failed(input.name)
     loaded = options.load_for_batches(model, device, precision)
-    if abstain:
+    if abstain is not None:
         loaded = loaded.abstaining(abstain)
     by_role = options.by_role(columns | {"label": None})
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("predict", None, "lines") as advance:

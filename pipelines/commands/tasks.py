@@ -78,11 +78,11 @@ _learning = options.together(  # model, data and settings of the commands that t
 @click.command()
 @_learning
 @click.option("--scratch", is_flag=True, help="Also train the same encoder from random weights, for comparison.")
-@click.option("--quick", is_flag=True, help="Labels: a linear model of words and vectors, in seconds.")
+@click.option("--quick", is_flag=True, help="Labels: a linear model of words and vectors, in seconds; spans: a CRF.")
 @click.option(
     "--only",
     type=click.Choice(RUNGS),
-    help="Labels: one part of the model alone.  [default: words, vectors, and the tuned encoder]",
+    help="Labels, spans: one part of the model alone.  [default: words (of labels), vectors, and the tuned encoder]",
 )
 @options.work
 def finetune(rebuild: bool, dry_run: bool, quick: bool, only: str | None, **given: Any) -> None:

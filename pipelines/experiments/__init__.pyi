@@ -15,3 +15,4 @@ from .scores import score_table as score_table
 from .search import ModelResult as ModelResult
 from .search import baselines as baselines
 from .search import learn as learn
+from .tagging import learn_tagging as learn_tagging

@@ -18,7 +18,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -62,6 +62,7 @@ _TUNING_WINDOWS = 4  # of a long text that are trained on: three at its head, an
 _TUNED_SHARE = 0.7  # of the weights after tuning, in their mean with those before
 
 _Scores = NDArray[np.float64]
+_Model = TypeVar("_Model", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def learn_linear(ready: PreparedTask, learn_encoder: Callable[[PreparedTask], Le
     in_folds = rows.splits_train and not (rows.test or tuned or compares or ready.settings.unseen)
     results = [_result(ready, fitted, in_folds=in_folds) for fitted in [*models, *others]]
     folds = TaskRows([*linear.held_out.rows, *rows.valid]) if in_folds else None
-    learned = Learned(results, models[0].of(_LEARNED), _validated(ready.task, models[0].held_out), folds)
+    learned = Learned(results, models[0].of(_LEARNED), _with_thresholds(ready.task, models[0].held_out), folds)
     rungs.say(*scored_lines("folds" if in_folds else rows.scored_on, len(folds or rows.scored)))
     if not compares:
         return learned
@@ -145,7 +146,7 @@ def _better_of(
 
 def _result(ready: PreparedTask, fitted: _Fitted, *, in_folds: bool) -> ModelResult:
     """Chooses thresholds, and predicts the rows to score."""
-    task = _validated(ready.task, fitted.held_out)
+    task = _with_thresholds(ready.task, fitted.held_out)
     model = fitted.of(_LEARNED if ready.rows.test else ["train"])
     scores = fitted.scores(model, "test" if ready.rows.test else "valid")
     held_out = fitted.held_out
@@ -157,12 +158,9 @@ def _result(ready: PreparedTask, fitted: _Fitted, *, in_folds: bool) -> ModelRes
     return ModelResult(facts, _predictions(task, scores), ready.output)
 
 
-def _validated(task: Kind, held_out: _HeldOut) -> Classification:
-    """The task with what held-out rows choose: thresholds, and probabilities that are sure enough."""
+def _with_thresholds(task: Kind, held_out: _HeldOut) -> Classification:
     assert isinstance(task, Classification)
-    if task.several:
-        task = task.with_thresholds(held_out.scores, held_out.targets)
-    return task.with_precisions(held_out.scores, held_out.targets)
+    return task.with_thresholds(held_out.scores, held_out.targets) if task.several else task
 
 
 def _predictions(task: Classification, scores: _Scores) -> list[TaskPrediction]:
@@ -295,7 +293,8 @@ class _Rungs:
         for training in _Tuning(shorter, "tuned", build, self).trainings():
             after = build(training.seed).to(ready.device)
             load_best(training.folder, after)
-            mean = self.calibrated(self.joined(_mean(start, after), {**training.facts, "tuned": _TUNED_SHARE}))
+            averaged, share = mean_of(start, after)
+            mean = self.calibrated(self.joined(averaged, {**training.facts, "tuned": share}))
             whole = self.calibrated(self.joined(after, {**training.facts, "tuned": 1.0}))
             tuned.append(whole if exceeds(mean.held_out.losses - whole.held_out.losses) else mean)
         losses = {"before": before.losses.mean(), "after": tuned[0].held_out.losses.mean()}
@@ -361,12 +360,13 @@ class _Tuning(Search):
         return {"validation_loss": -score}
 
 
-def _mean(before: LinearModel, after: LinearModel) -> LinearModel:
+def mean_of(before: _Model, after: _Model) -> tuple[_Model, float]:
+    """A model whose weights are between those before and after tuning, and the share of the latter."""
     mean = copy.deepcopy(before)
     with torch.no_grad():
         for own, other in zip(mean.parameters(), after.parameters(), strict=True):
             own.lerp_(other, _TUNED_SHARE)
-    return mean
+    return mean, _TUNED_SHARE
 
 
 def _choice_lines(choice: FoldChoice, names: Sequence[str]) -> Iterator[Message]:

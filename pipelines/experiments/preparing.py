@@ -249,7 +249,7 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
             )
         )
     splits_train = "valid" not in parts
-    if not task.is_linear:  # of which the rows that are scored are known when they have been learned
+    if not task.has_rungs:  # of which the rows that are scored are known when they have been learned
         notes += scored_lines("test" if "test" in parts else "valid", len(parts.get("test") or valid))
     read = tuple(line.map_texts(relative) for rows in parts.values() for line in rows.summary())
     others = parts.get("test"), parts.get("warm_up")

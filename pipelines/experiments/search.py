@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from torch import nn
 
@@ -91,11 +91,12 @@ class Training(NamedTuple):
 
 @dataclass(frozen=True)
 class Search:
-    """The trainings of one encoder."""
+    """The trainings of one encoder. keeps_last: the last epoch, not the one with the best validation score."""
 
     ready: PreparedTask
     name: str
     build: Build
+    keeps_last: ClassVar[bool] = False
 
     def trainings(self) -> Iterator[Training]:
         """One per seed, all trained in the way chosen with the first seed."""
@@ -145,11 +146,14 @@ class Search:
         best = broadcast(look_up)
         if best is None:
             ready = self.ready
+            model = self.build(seed)
             best = finetune(
-                self.build(seed), ready.parts["train"].examples, ready.task.loss, self.measure, ready.settings, way,
+                model, ready.parts["train"].examples, ready.task.loss, self.measure, ready.settings, way,
                 seed=seed, work=folder, metrics=ready.output / "metrics" / f"{folder.name}.jsonl",
-                device=ready.device, description=self.name,
+                device=ready.device, description=self.name, keeps_last=self.keeps_last,
             )  # fmt: skip
+            if self.keeps_last:
+                best = replace(best, score=self.measure(model)[0])
             if current_world().is_main_process:
                 write_bytes_atomically(path, add_checksum(asdict(best)))
                 remove_all(folder / "checkpoints")

@@ -99,10 +99,13 @@ class SingleTask:
         name = section.get("kind") or known_set(section["set"]).kind
         entry = KINDS.get(ALIASES.get(name, name))
         rungs = list(self.rungs)
-        if not rungs and entry and "rungs" in entry.section_class.model_fields and not given & {"rungs", *OF_HEAD}:
+        fields = entry.section_class.model_fields if entry else {}
+        if not rungs and "rungs" in fields and not given & {"rungs", *OF_HEAD}:
             rungs = [*RUNGS]
+        if "embedder" not in fields and len(rungs) > 1:  # a tagger has no words
+            rungs = [rung for rung in rungs if rung != "words"]
         found: JsonObject = {"rungs": rungs} if rungs not in ([], ["encoder"]) else {}
-        if "vectors" in rungs and "embedder" not in given:
+        if "vectors" in rungs and "embedder" in fields and "embedder" not in given:
             own, other = read_config(self.model), read_config(_EMBEDDER)
             if own["kind"] != EmbeddingModel.kind and own["tokenizer_digest"] == other["tokenizer_digest"]:
                 found["embedder"] = _EMBEDDER

@@ -31,6 +31,7 @@ from korbert.pipelines.experiments import (
     builds_of,
     learn,
     learn_linear,
+    learn_tagging,
     prepare,
     score_table,
 )
@@ -50,7 +51,7 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
     With several connected processes, all train; rank 0 does the rest.
     """
     ready = prepare(settings, inputs, output, runtime)
-    results, model, task, folds = learn_linear(ready, _train) if ready.task.is_linear else _train(ready)
+    results, model, task, folds = _learned(ready)
     ready = replace(ready, rows=replace(ready.rows, folds=folds))
     rows = ready.rows.scored.rows
     main = results[0]
@@ -91,6 +92,12 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
     return counts
 
 
+def _learned(ready: PreparedTask) -> Learned:
+    if not ready.task.has_rungs:
+        return _train(ready)
+    return learn_linear(ready, _train) if isinstance(ready.task, Classification) else learn_tagging(ready)
+
+
 def _train(ready: PreparedTask) -> Learned:
     """Trains and scores all encoders."""
     settings = ready.settings
@@ -105,7 +112,7 @@ def _train(ready: PreparedTask) -> Learned:
     task = ready.task if ready.task.has_chosen_thresholds else ready.with_chosen_thresholds(model)[0]
     task = task.complete_task(model, ready.parts["valid"], ready.morphemes, device=ready.device)
     if isinstance(task, Classification):
-        task, results[0] = _calibrated(ready, task, model, main)
+        results[0] = _calibrated(ready, task, model, main)
     # Of vectors, for which an encoder that has learned nothing of the task is the baseline to beat.
     if settings.baselines and task.predicts_untrained:
         for name, build in builds.items():
@@ -114,10 +121,8 @@ def _train(ready: PreparedTask) -> Learned:
     return Learned(results, model, task)
 
 
-def _calibrated(
-    ready: PreparedTask, task: Classification, model: Network, result: ModelResult
-) -> tuple[Classification, ModelResult]:
-    """Calibrates a model on the validation rows. Returns the task with its precisions, and the result."""
+def _calibrated(ready: PreparedTask, task: Classification, model: Network, result: ModelResult) -> ModelResult:
+    """Calibrates a model on the validation rows, and returns its result."""
     valid = ready.parts["valid"]
     assert isinstance(model, ClassificationModel | FeatureModel)
     targets = task.numbers([task.target(row) for row in valid.rows])
@@ -128,10 +133,9 @@ def _calibrated(
     with torch.no_grad():
         for weights in model.classifier.parameters():
             weights.mul_(scale)
-    task = task.with_precisions(scale * scores, targets)
     scored = torch.from_numpy(scale * task.log_odds(result.predictions))
     predictions = [task.prediction(shares) for shares in task.probabilities(scored).numpy()]
-    return task, replace(result, facts={**result.facts, "temperature": 1 / scale}, predictions=predictions)
+    return replace(result, facts={**result.facts, "temperature": 1 / scale}, predictions=predictions)
 
 
 def _unseen_rows(ready: PreparedTask, clean: Path | None) -> NDArray[np.bool_]:

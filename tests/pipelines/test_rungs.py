@@ -151,9 +151,8 @@ def test_labels_are_given_only_where_the_model_is_sure(sure, command, here):
     texts = [*POSITIVE, *NEGATIVE, "영화", f"{POSITIVE[3]} {NEGATIVE[3]}", ""]
     all_given = sure.model.predict(texts)
     given = sure.model.predict(texts, abstain=80)
-    least = dict(zip(sure.model.kind.labels, sure.model.kind.sure[80], strict=True))
     for one, other in zip(all_given, given, strict=True):
-        is_sure = one.label is not None and one.probabilities[one.label] >= least[one.label]
+        is_sure = one.label is not None and one.probabilities[one.label] >= 0.8
         assert other.label == (one.label if is_sure else None)
         assert (other.why is None) == is_sure
     assert any(one.label is None for one in given[:-1])
@@ -164,7 +163,7 @@ def test_labels_are_given_only_where_the_model_is_sure(sure, command, here):
     assert [row["label"] for row in found] == [one.label for one in given[:-1]]
     table = command("predict", sure.folder, "texts.txt", "--abstain", "80", "--csv").out
     assert table.count("not sure enough") == sum(one.label is None for one in given[:-1])
-    assert "takes 80" in command("predict", sure.folder, "texts.txt", "--abstain", "81", code=2).err
+    assert "above 0 and below 100" in command("predict", sure.folder, "texts.txt", "--abstain", "100", code=2).err
     assert "cannot abstain" in command("predict", "korbert-mini-korquad", "texts.txt", "--abstain", "80", code=2).err
 
 

@@ -20,6 +20,7 @@ from korbert.messages import Message, argument
 from korbert.modeling.adapters.onnx_encoder import OnnxEncoder
 from korbert.modeling.attention import rotation
 from korbert.modeling.config import EncoderConfig
+from korbert.modeling.crf import CrfModel
 from korbert.modeling.embeddings import Embeddings
 from korbert.modeling.encoder import BertLayer, Encoder, ModernLayer
 from korbert.modeling.features import FeatureModel
@@ -232,7 +233,7 @@ def _layer(
 def quantizable(model: Network) -> bool:
     """Whether the model has an encoder of our own on the CPU, as `quantize` needs."""
     encoder: Any = model.encoder
-    ours = isinstance(encoder, Encoder) and not isinstance(model, FeatureModel)
+    ours = isinstance(encoder, Encoder) and not isinstance(model, FeatureModel | CrfModel)
     return ours and encoder.token_weight.device.type == "cpu"
 
 
@@ -257,7 +258,7 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
     Returns the largest absolute difference between piece vectors, and the lowest cosine between text vectors, over
     sentences of different lengths.
     SettingsError if packages are not installed, and for a folder that holds anything or lies in the source; ModelError
-    for an encoder of `transformers` or a head on features, and in 32 bits for a difference above TOLERANCE.
+    for an encoder of `transformers` or a head on several layers, and in 32 bits for a difference above TOLERANCE.
     """
     for name in ("onnx", "onnxruntime"):
         package(name, "export --onnx")
@@ -265,10 +266,10 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
     with new_folder(Path(folder), source) as new:
         model, tokenizer = load_model(source)
         encoder = model.encoder
-        if isinstance(model, FeatureModel) or not isinstance(encoder, Encoder):
+        if isinstance(model, FeatureModel | CrfModel) or not isinstance(encoder, Encoder):
             reason = Message("an encoder of transformers")
-            if isinstance(model, FeatureModel):
-                reason = Message("a head on layers of a frozen encoder")
+            if isinstance(model, FeatureModel | CrfModel):
+                reason = Message("a head on several layers of an encoder")
             elif isinstance(encoder, OnnxEncoder):
                 reason = Message("already an ONNX file")
             raise ModelError(

@@ -36,10 +36,11 @@ Measure = Callable[[nn.Module], tuple[float, dict[str, float]]]
 def finetune(
     model: nn.Module, examples: Examples, loss: LossFunction, measure: Measure | None, settings: LearningSettings,
     way: Way, *, seed: int, work: Path, metrics: Path, device: torch.device, description: str = "finetune",
+    keeps_last: bool = False,
 ) -> Best:  # fmt: skip
     """Trains `model` and returns its best epoch, whose weights it then has, in eval mode.
 
-    way: the hyperparameters. measure: None: the last epoch is taken for the best.
+    way: the hyperparameters. measure: None: the last epoch is taken for the best. keeps_last: so it is then, too.
     work: folder for checkpoints, `best.safetensors` and `timing.jsonl`; with the same folder, an interrupted run
     resumes and ends in the same bytes. metrics: log file of `fit`, with "heldout" at the end of each epoch.
     With several connected processes all train, and rank 0 writes.
@@ -71,8 +72,8 @@ def finetune(
 
     def evaluate(model: nn.Module, step: int) -> dict[str, float]:
         epoch = step // batches.steps_per_epoch
-        # Without a measure, the number of the epoch is its score, so that the last one is the best.
         score, figures = (float(epoch), {}) if measure is None else measure(model)
+        score = float(epoch) if keeps_last else score  # the last one is the best
         broadcast(lambda: keep_best(work, model, Best(epoch, score)))
         return {"epoch": epoch, **figures}
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["ALIASES", "KINDS", "RUNGS", "Entry", "kind_of_task", "section_class"]
 
 RUNGS = ("words", "vectors", "encoder")
-"""What a classifier is made of (docs/how-to/tasks.md)."""
+"""What a classifier is made of; a tagger has no words (docs/how-to/tasks.md)."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, 
 from korbert.tasks.kinds.sections import ClassificationSection
 from korbert.tasks.kinds.texts import NO_TEXT, LinearExamples, blank_rows, equal_in_run, examples_of, morphemes_of
 from korbert.tasks.metrics import multilabel
-from korbert.tasks.metrics.calibration import PRECISIONS, least_probability
 from korbert.tasks.metrics.classification import METRICS, confusion, f1_of, micro_f1
 from korbert.tasks.metrics.statistics import RunArray, Score
 from korbert.tasks.noise import NOISE
@@ -69,8 +68,7 @@ class Classification(Kind, frozen=True):
     labels. pair: rows have two texts. weights: label weights in the loss; None: equal. uncounted: the label that
     micro_f1 leaves out, such as no_relation in KLUE-RE. rungs: what its model is made of, as in ClassificationSection.
     thresholds: with several labels, the probability above which a text has each; (): 0.5. at_least_one: a text without
-    any has the one that comes nearest to its threshold. sure: precision in percent -> the probability from which on
-    each label is right that often, None if there is none. asked: one of these precisions, below which no label is
+    any has the one that comes nearest to its threshold. asked: the probability in percent from which on a label is
     given; 0: all are given. A target is a label, or a list of labels; a prediction is {"label" or "labels",
     "probabilities"}.
     """
@@ -92,8 +90,7 @@ class Classification(Kind, frozen=True):
     rungs: tuple[str, ...] = Field(("encoder",), exclude_if=lambda rungs: rungs == ("encoder",))
     thresholds: tuple[float, ...] = Field((), exclude_if=not_)
     at_least_one: bool = Field(False, exclude_if=not_)
-    sure: Mapping[int, tuple[float | None, ...]] = Field({}, exclude_if=not_)
-    asked: int = Field(0, exclude_if=not_)
+    asked: float = Field(0.0, exclude_if=not_)
 
     @classmethod
     def from_training_rows(cls, rows: TaskRows, settings: ClassificationSection) -> Self:
@@ -143,12 +140,12 @@ class Classification(Kind, frozen=True):
         return cls.of_settings(settings, default_metrics, **learned)
 
     @property
-    def is_linear(self) -> bool:
+    def has_rungs(self) -> bool:
         return self.rungs != ("encoder",)
 
     @property
     def reads_all(self) -> bool:
-        return self.is_linear
+        return self.has_rungs
 
     def description(self) -> Message:
         names = ", ".join(self.labels[:10]) + (", .." if len(self.labels) > 10 else "")
@@ -176,7 +173,7 @@ class Classification(Kind, frozen=True):
         self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
     ) -> Prepared:
         labels = self.numbers([row.get("label") for row in rows])
-        make = LinearExamples.of_texts if self.is_linear else examples_of
+        make = LinearExamples.of_texts if self.has_rungs else examples_of
         examples: Examples = make(passages, labels, tokenizer, self.max_length)
         return Prepared(rows, examples, blank=blank_rows(passages))
 
@@ -241,9 +238,7 @@ class Classification(Kind, frozen=True):
         probabilities = dict(zip(self.labels, shares.tolist(), strict=True))
         chosen = self.chosen(shares[None])[0]
         if self.asked:
-            sure = chosen & [
-                least is not None and share >= least for share, least in zip(shares, self.sure[self.asked], strict=True)
-            ]
+            sure = chosen & (shares >= self.asked / 100)
             if chosen.any() and not sure.any():
                 return {"labels" if self.several else "label": None, "probabilities": probabilities, "why": NOT_SURE}
             chosen = sure
@@ -268,30 +263,12 @@ class Classification(Kind, frozen=True):
         has_one = bool(targets.any(axis=1).all())
         return self.model_copy(update={"thresholds": tuple(thresholds.tolist()), "at_least_one": has_one})
 
-    def with_precisions(self, scores: NDArray[np.float64], targets: NDArray[Any]) -> Self:
-        """The task with `sure`, from the log-odds (N, C) of held-out rows, which have been calibrated."""
-        shares = self.probabilities(torch.from_numpy(scores)).numpy()
-        there = targets if self.several else np.eye(len(self.labels), dtype=bool)[targets]
-        of_label = [
-            (shares[own, label], there[own, label]) for label, own in enumerate(self.chosen(shares).T)
-        ]  # fmt: skip
-        sure = {
-            percent: tuple(least_probability(*own, precision=percent / 100) for own in of_label)
-            for percent in PRECISIONS
-        }
-        known = {percent: least for percent, least in sure.items() if any(least)}
-        return self.model_copy(update={"sure": known})
-
-    def abstaining(self, precision: int) -> Self:
-        if precision not in self.sure:
-            fault = Message(
-                "on rows that it had not learned, this model was never right that often: fine-tune it on more rows"
-            )
-            if self.sure:
-                fault = Message("this model takes {known}", known=", ".join(map(str, self.sure)))
+    def abstaining(self, precision: float) -> Self:
+        if not 0 < precision < 100:
             raise SettingsError(
-                "{option} {precision}: {fault}", option=argument("abstain"), precision=precision, fault=fault
-            )
+                "{option} {precision}: give a percentage above 0 and below 100",
+                option=argument("abstain"), precision=precision,
+            )  # fmt: skip
         return self.model_copy(update={"asked": precision})
 
     def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
@@ -300,7 +277,7 @@ class Classification(Kind, frozen=True):
         known, held = (self.numbers([self.target(row) for row in rows]) for rows in (parts.train, parts.valid))
         there = known.astype(bool) if self.several else np.eye(len(self.labels), dtype=bool)[known]
         yield Baseline("majority", {}, [self.prediction(there.mean(axis=0)) for _ in parts.scored])
-        if self.is_linear:  # its words are the other baseline
+        if self.has_rungs:  # its words are the other baseline
             return
         inputs = morphemes_of(parts, self.texts, morphemes)
         if self.several:

@@ -130,8 +130,8 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         return False
 
     @property
-    def is_linear(self) -> bool:
-        """Whether its model is linear in words and vectors: it is fitted, not trained."""
+    def has_rungs(self) -> bool:
+        """Whether its model begins with one that is fitted to vectors of the frozen encoder, not trained."""
         return False
 
     @property
@@ -196,9 +196,8 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         """A prediction as in `results`."""
         return prediction
 
-    def abstaining(self, precision: int) -> Self:
-        """The task that gives no label where it is not sure enough for the precision, in percent. SettingsError if it
-        cannot tell."""
+    def abstaining(self, precision: float) -> Self:
+        """The task that gives labels only where they are right that often, in percent. SettingsError if it cannot."""
         raise SettingsError(
             "{option}: models of kind {name} cannot abstain: leave it out", option=argument("abstain"), name=self.name
         )

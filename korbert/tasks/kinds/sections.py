@@ -30,6 +30,17 @@ _ValidationShare = Annotated[
 ]
 
 
+_FIT_LINEAR = (("words",), ("vectors",), ("words", "vectors"), RUNGS)
+OF_HEAD = (  # settings that have a meaning for rungs = ["encoder"] alone
+    *("scratch", "warm_up", "warm_up_epochs", "features", "class_weights", "pooling", "overlap"),
+    *("num_hidden_layers", "layer_decay", "frozen_layers"),
+)
+_OF_TRAINING = (
+    *("learning_rates", "batch_size", "epochs", "weight_decay", "warmup_share"),
+    *("frozen_embeddings", "piece_dropout"),
+)
+
+
 class TaskSection(LearningSettings, frozen=True, extra="forbid"):
     """A task of any kind: its files, initial weights, and training."""
 
@@ -106,21 +117,39 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
             )
         return self
 
+    def check_rungs(self, known: Sequence[tuple[str, ...]], names: Message) -> None:
+        """ValueError if the kind has no such `rungs`, or another setting does not fit them. names: of those it has."""
+        rungs: tuple[str, ...] = getattr(self, "rungs", ())
+        asked = str([*rungs])
+        if rungs == ("encoder",):
+            return
+        if rungs not in known:
+            raise ValueError(Message("rungs {rungs}: give {names}", rungs=asked, names=names))
+        if given := self._changed(OF_HEAD):
+            raise ValueError(
+                Message(
+                    'rungs {rungs}: these are for ["encoder"] alone: leave {names} out',
+                    rungs=asked, names=", ".join(given),
+                )
+            )  # fmt: skip
+        given = self._changed(_OF_TRAINING) + ["seeds"] * (len(self.seeds) > 1)
+        if "encoder" not in rungs and given:
+            raise ValueError(
+                Message(
+                    "rungs {rungs}: the encoder is frozen then: leave {names} out",
+                    rungs=asked, names=", ".join(given),
+                )
+            )  # fmt: skip
+
+    def _changed(self, names: Sequence[str]) -> list[str]:
+        """Those of the settings that the kind has and that do not have their default value."""
+        fields = type(self).model_fields
+        return [name for name in names if name in fields and getattr(self, name) != fields[name].default]
+
     def patterns(self) -> dict[str, str]:
         """Role -> pattern of the files that the task reads, relative to the data folder."""
         names = ("warm_up", "train", "valid", "test")
         return {name: value for name in names if (value := getattr(self, name))}
-
-
-_FIT_LINEAR = (("words",), ("vectors",), ("words", "vectors"), RUNGS)
-OF_HEAD = (  # settings that have a meaning for rungs = ["encoder"] alone
-    *("scratch", "warm_up", "warm_up_epochs", "features", "class_weights", "pooling", "overlap"),
-    *("num_hidden_layers", "layer_decay", "frozen_layers"),
-)
-_OF_TRAINING = (
-    *("learning_rates", "batch_size", "epochs", "weight_decay", "warmup_share"),
-    *("frozen_embeddings", "piece_dropout"),
-)
 
 
 class ClassificationSection(TaskSection, frozen=True, extra="forbid"):
@@ -155,33 +184,8 @@ class ClassificationSection(TaskSection, frozen=True, extra="forbid"):
             if self.embedder:
                 raise ValueError(Message('embedder: is for rungs with "vectors": leave it out'))
             return self
-        if self.rungs not in _FIT_LINEAR:
-            raise ValueError(
-                Message(
-                    'rungs {rungs}: give ["encoder"], ["words"], ["vectors"], ["words", "vectors"] or all three',
-                    rungs=str([*self.rungs]),
-                )
-            )
-        if given := self._changed(OF_HEAD):
-            raise ValueError(
-                Message(
-                    'rungs {rungs}: these are for ["encoder"] alone: leave {names} out',
-                    rungs=str([*self.rungs]), names=", ".join(given),
-                )
-            )  # fmt: skip
-        given = self._changed(_OF_TRAINING) + ["seeds"] * (len(self.seeds) > 1)
-        if "encoder" not in self.rungs and given:
-            raise ValueError(
-                Message(
-                    "rungs {rungs}: the encoder is frozen then: leave {names} out",
-                    rungs=str([*self.rungs]), names=", ".join(given),
-                )
-            )  # fmt: skip
+        self.check_rungs(_FIT_LINEAR, Message('["encoder"], ["words"], ["vectors"], ["words", "vectors"] or all three'))
         return self
-
-    def _changed(self, names: Sequence[str]) -> list[str]:
-        """Those of the settings that do not have their default value."""
-        return [name for name in names if getattr(self, name) != type(self).model_fields[name].default]
 
 
 class RegressionSection(TaskSection, frozen=True, extra="forbid"):
@@ -206,6 +210,17 @@ class TokenClassificationSection(TaskSection, frozen=True, extra="forbid"):
     kind: Literal["token-classification"] = "token-classification"
     stride: int | None = Field(None, ge=0, description="pieces that windows share; none: a quarter of max_length")
     spacing_noise: _SpacingNoise = 0.0
+    rungs: tuple[Literal["words", "vectors", "encoder"], ...] = Field(
+        ("encoder",),
+        description='["encoder"]: tune the encoder with a new head; ["vectors"]: a CRF on layers of the frozen '
+        'encoder, in seconds; ["vectors", "encoder"]: the encoder is tuned from there on, where it helps',
+        exclude_if=lambda rungs: rungs == ("encoder",),
+    )
+
+    @model_validator(mode="after")
+    def _rungs_fit(self) -> Self:
+        self.check_rungs((("vectors",), ("vectors", "encoder")), Message('["encoder"], ["vectors"] or both'))
+        return self
 
 
 class QuestionAnsweringSection(WindowSettings, TaskSection, frozen=True, extra="forbid"):

@@ -8,11 +8,12 @@ from typing import Any, ClassVar, Literal, Self, Unpack
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field
 from torch import Tensor, nn
 
 from korbert.errors import CorpusError
 from korbert.messages import Message
-from korbert.modeling import AnyConfig, TokenClassificationModel
+from korbert.modeling import AnyConfig, CrfModel, TokenClassificationModel
 from korbert.tasks.files import ROLES, LabelledSpan, Role, TaskRow, TaskRows
 from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, score_named
 from korbert.tasks.kinds.sections import TokenClassificationSection
@@ -24,18 +25,21 @@ from korbert.tasks.splits import Splits
 from korbert.tasks.token_classification import (
     TaggedExamples,
     TaggedSpan,
-    best_labels,
-    best_spans,
+    UnitTags,
+    best_tags,
     bio_labels,
     by_text,
     encode_tags,
     eojeols,
     is_bio,
-    log_probabilities,
     make_examples,
+    piece_scores,
     piece_tags,
     read_bio,
+    tagged_spans,
+    tagged_words,
     tagging_loss,
+    units_of,
     word_tags,
     write_bio,
 )
@@ -48,7 +52,8 @@ class TokenClassification(Kind, frozen=True):
     """Labels of spans of characters, or of words.
 
     tags: of pieces; BIO tags for spans. units: what is labelled. For characters, targets and predictions are lists of
-    [start, end, label], half-open, in characters. For words, they are lists with one label per word.
+    [start, end, label], half-open, in characters. For words, they are lists with one label per word. rungs: what its
+    model is made of, as in TokenClassificationSection.
     """
 
     name: ClassVar[str] = "token-classification"
@@ -64,6 +69,7 @@ class TokenClassification(Kind, frozen=True):
     tags: tuple[str, ...]
     units: Literal["characters", "words"]
     stride: int
+    rungs: tuple[str, ...] = Field(("encoder",), exclude_if=lambda rungs: rungs == ("encoder",))
 
     @classmethod
     def from_training_rows(cls, rows: TaskRows, settings: TokenClassificationSection) -> Self:
@@ -129,6 +135,10 @@ class TokenClassification(Kind, frozen=True):
             end = start + len(token)
             words.append((start, end))
         return text, words
+
+    @property
+    def has_rungs(self) -> bool:
+        return self.rungs != ("encoder",)
 
     @property
     def reads_all(self) -> bool:
@@ -208,6 +218,9 @@ class TokenClassification(Kind, frozen=True):
                 target = self.target(row)
                 _, words = self._text_and_words(row)
                 tags = piece_tags(target, passage) if words is None else word_tags(target, words, passage)
+                if self.has_rungs:  # the units alone are a sequence
+                    own = set(units_of(words, passage).tolist())
+                    tags = [tag if piece in own else None for piece, tag in enumerate(tags)]
             targets.append(encode_tags(tags, self.tags))
         examples = make_examples(texts, targets, tokenizer, max_length=self.max_length, stride=self.stride)
         return Prepared(rows, examples, passages)
@@ -219,27 +232,40 @@ class TokenClassification(Kind, frozen=True):
         return Head(len(self.tags), None)
 
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        return tagging_loss(model, batch)
+        return tagging_loss(model, batch, in_sequence=self.has_rungs)
 
-    def _scored(
-        self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]
-    ) -> Iterator[tuple[list[Span] | None, Passage, NDArray[np.float32]]]:
-        """Words, pieces, and log probabilities of the pieces (P, C), of each row."""
+    def _tagged(
+        self, model: nn.Module, prepared: Prepared, *, as_characters: bool = False, **how: Unpack[Scoring]
+    ) -> Iterator[tuple[list[Span] | None, Passage, UnitTags]]:
+        """Words, pieces, and the tags of the units of each row.
+
+        as_characters: the units are those of characters; there are no words then.
+        """
         examples = prepared.examples
         assert isinstance(examples, TaggedExamples)
-        scores = by_text(log_probabilities(model, examples, len(self.tags), **how), examples.windows)
-        for row, (passage,), own in zip(prepared.rows, prepared.passages, scores, strict=True):
-            _, words = self._text_and_words(row)
-            yield words, passage, own
+        scores = piece_scores(model, examples, len(self.tags), in_sequence=self.has_rungs, **how)
+        words = [None if as_characters else self._text_and_words(row)[1] for row in prepared.rows]
+        texts = [passage for (passage,) in prepared.passages]
+        rows = list(zip(words, texts, by_text(scores, examples.windows), strict=True))
+        units = [own[units_of(own_words, passage)] for own_words, passage, own in rows]
+        if isinstance(model, CrfModel):
+            lengths = list(map(len, units))
+            ends = np.cumsum(lengths)[:-1]
+            decoded = (np.split(column, ends) for column in model.decode(np.concatenate(units), lengths))
+            tagged = list(map(UnitTags, *decoded))
+        else:
+            tagged = [best_tags(own, self.tags) for own in units]
+        for (own_words, passage, _), tags in zip(rows, tagged, strict=True):
+            yield own_words, passage, tags
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
         predictions: list[TaskPrediction] = []
-        for words, passage, scores in self._scored(model, prepared, **how):
+        for words, passage, tagged in self._tagged(model, prepared, **how):
             if words is None:
-                spans = best_spans(passage, scores, self.tags)
+                spans = tagged_spans(passage, tagged, self.tags)
                 predictions.append([[start, end, label] for start, end, label, _ in spans])
                 continue
-            labels = best_labels(words, passage, scores, self.tags)
+            labels = tagged_words(words, passage, tagged, self.tags)
             common = "O" if "O" in self.tags else self.tags[0]  # of a word without pieces
             predictions.append([label or common for label, _ in labels])
         return predictions
@@ -247,13 +273,27 @@ class TokenClassification(Kind, frozen=True):
     def results(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[list[TaggedSpan]]:
         """The labelled spans of each text, in order; of words, unless the tags are BIO."""
         results = []
-        for words, passage, scores in self._scored(model, prepared, **how):
-            if words is None or is_bio(self.tags):
-                spans = best_spans(passage, scores, self.tags)
+        in_spans = is_bio(self.tags)
+        for words, passage, tagged in self._tagged(
+            model, prepared, as_characters=in_spans and not self.has_rungs, **how
+        ):
+            if words is None:
+                spans = tagged_spans(passage, tagged, self.tags)
             else:
-                labels = best_labels(words, passage, scores, self.tags)
-                pairs = zip(words, labels, strict=True)
+                labels = tagged_words(words, passage, tagged, self.tags)
+                pairs = list(zip(words, labels, strict=True))
                 spans = [(*word, label, score) for word, (label, score) in pairs if label is not None]
+                if in_spans:
+                    tags = [label or "O" for label, _ in labels]
+                    spans = [
+                        (
+                            words[first][0],
+                            words[last - 1][1],
+                            label,
+                            float(np.mean([one for _, one in labels[first:last]])),
+                        )
+                        for first, last, label in read_bio(tags)
+                    ]
             results.append(
                 [TaggedSpan(start, end, label, passage.text[start:end], score) for start, end, label, score in spans]
             )

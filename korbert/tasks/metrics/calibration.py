@@ -1,4 +1,4 @@
-"""Calibration: whether predictions of a probability p are right in p of all cases, and from which p on to trust them.
+"""Calibration: whether predictions of a probability p are right in p of all cases.
 
 Scores are log-odds of labels, (N, C), of rows that the model had not learned.
 """
@@ -8,11 +8,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-PRECISIONS = (80, 85, 90, 95, 98, 99)  # in percent, that a user may ask for
 _BINS = 15  # of the probability
 _LARGEST = 2.0  # natural logarithm of a scale, in either direction
 _PRIOR = 2.0  # nats that a scale of e costs, so that few rows hardly change it
-_WRONG = 2  # more rows that count as wrong, as few rows may all be right by chance
 
 _Floats = NDArray[np.float64]
 
@@ -36,17 +34,3 @@ def expected_calibration_error(probabilities: _Floats, outcomes: NDArray[np.bool
     bins = np.minimum((probabilities * _BINS).astype(np.int64), _BINS - 1)
     distances = np.bincount(bins, probabilities, _BINS) - np.bincount(bins, outcomes, _BINS)
     return float(np.abs(distances).sum() / len(probabilities))
-
-
-def least_probability(probabilities: _Floats, right: NDArray[np.bool_], precision: float) -> float | None:
-    """The probability from which on predictions are right often enough; None if there is none. (N,) both.
-
-    It is at least the precision, and of the predictions with as much, with two more that count as wrong, at least that
-    share is right.
-    """
-    order = np.argsort(-probabilities)
-    falling = probabilities[order]
-    shares = np.cumsum(right[order]) / (np.arange(1, len(order) + 1) + _WRONG)
-    last = np.diff(falling, append=-1) < 0  # of those with the same probability
-    enough = falling[last & (shares >= precision)]
-    return max(precision, float(enough[-1])) if len(enough) else None

@@ -11,7 +11,11 @@ from .labels import piece_tags as piece_tags
 from .labels import spans_of_words as spans_of_words
 from .labels import word_tags as word_tags
 from .tagger import TaggedSpan as TaggedSpan
-from .tagger import best_labels as best_labels
-from .tagger import best_spans as best_spans
-from .tagger import log_probabilities as log_probabilities
+from .tagger import UnitTags as UnitTags
+from .tagger import best_tags as best_tags
+from .tagger import piece_scores as piece_scores
+from .tagger import tagged_spans as tagged_spans
+from .tagger import tagged_words as tagged_words
 from .tagger import tagging_loss as tagging_loss
+from .tagger import transitions as transitions
+from .tagger import units_of as units_of

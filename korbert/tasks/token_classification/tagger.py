@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Unpack
+from typing import NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,36 +32,43 @@ class TaggedSpan:
     score: float
 
 
-def tagging_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
-    """{"loss": cross-entropy in nats per target piece}. batch: from TaggedExamples.batch.
+def tagging_loss(model: nn.Module, batch: Batch, *, in_sequence: bool = False) -> dict[str, Tensor]:
+    """{"loss": in nats per target piece}: cross-entropy, or in_sequence, the loss of a CrfModel.
 
+    batch: from TaggedExamples.batch.
     It is the sum over the batch, divided by its number of rows times the mean number of targets per row over all
     examples: every piece has the same weight in any batch, and processes that share a batch get the same update.
     """
-    sums = F.cross_entropy(
-        model(**model_inputs(batch)).float().flatten(0, 1),
-        batch["labels"].flatten(),
-        ignore_index=IGNORED,
-        reduction="sum",
-    )
+    if in_sequence:
+        sums = model(**model_inputs(batch), targets=batch["labels"]).float()
+    else:
+        sums = F.cross_entropy(
+            model(**model_inputs(batch)).float().flatten(0, 1),
+            batch["labels"].flatten(),
+            ignore_index=IGNORED,
+            reduction="sum",
+        )
     targets = len(batch["labels"]) * batch["targets_per_row"]  # as many as the batch has on average
     return {"loss": sums / targets.clamp(min=1e-9)}
 
 
-def log_probabilities(
-    model: nn.Module, examples: TaggedExamples, num_labels: int, **how: Unpack[Scoring]
+def piece_scores(
+    model: nn.Module, examples: TaggedExamples, num_labels: int, *, in_sequence: bool = False, **how: Unpack[Scoring]
 ) -> NDArray[np.float32]:
-    """Log probabilities of the labels for each piece: (N, T, num_labels), zeros after the end of a row."""
+    """Scores of the labels for each piece: (N, T, num_labels), zeros after the end of a row.
+
+    They are log probabilities, or in_sequence, what a CrfModel decodes.
+    """
 
     def of_rows(model: nn.Module, batch: Batch) -> Tensor:
-        scores: Tensor = model(**model_inputs(batch)).float().log_softmax(dim=-1)  # (B, T, C)
-        return scores.flatten(1)
+        scores: Tensor = model(**model_inputs(batch)).float()  # (B, T, C)
+        return (scores if in_sequence else scores.log_softmax(dim=-1)).flatten(1)
 
     return outputs(model, examples, of_rows, batch_size=64, **how).reshape(len(examples), -1, num_labels)
 
 
 @lru_cache
-def _transitions(labels: tuple[str, ...]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def transitions(labels: tuple[str, ...]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which labels may come first, (C,), and which may follow which, (C, C), from the row's label to the column's.
 
     I-X comes only after B-X or I-X, all others after anything. Labels other than BIO tags, such as parts of speech, may
@@ -82,7 +89,7 @@ def best_path(scores: NDArray[np.floating], labels: Sequence[str]) -> NDArray[np
 
     scores: (N, C) log probabilities of each unit's labels. Ties are broken arbitrarily.
     """
-    first, follows = _transitions(tuple(labels))
+    first, follows = transitions(tuple(labels))
     path = scores.argmax(axis=1).astype(np.int64) if len(scores) else np.empty(0, dtype=np.int64)
     if not len(path) or (first[path[0]] and follows[path[:-1], path[1:]].all()):
         return path  # already legal, so optimal
@@ -99,33 +106,42 @@ def best_path(scores: NDArray[np.floating], labels: Sequence[str]) -> NDArray[np
     return path
 
 
-def best_spans(
-    passage: Passage, scores: NDArray[np.float32], labels: Sequence[str]
-) -> list[tuple[int, int, str, float]]:
-    """Start, end, label and mean probability of the spans on the best legal path of BIO tags, in characters.
+def units_of(words: Sequence[Span] | None, passage: Passage) -> NDArray[np.int64]:
+    """The pieces whose labels count: those that own characters; of words, the first piece of each that has one."""
+    if words is None:
+        return owners(passage.spans)[0]
+    pieces = np.array(first_pieces(words, passage), dtype=np.int64)
+    return pieces[pieces >= 0]
 
-    scores: (P, C), log probabilities of the pieces; pieces that own no character are ignored.
-    """
-    places, runs = owners(passage.spans)
-    path = best_path(scores[places], labels)
-    probabilities = np.exp(scores[places, path].astype(np.float64))
+
+class UnitTags(NamedTuple):
+    """The labels of the U units of a text, (U,) ids, and their probabilities, (U,)."""
+
+    path: NDArray[np.int64]
+    probabilities: NDArray[np.float64]
+
+
+def best_tags(scores: NDArray[np.float32], labels: Sequence[str]) -> UnitTags:
+    """The best legal labels. scores: (U, C) log probabilities."""
+    path = best_path(scores, labels)
+    return UnitTags(path, np.exp(scores[np.arange(len(path)), path].astype(np.float64)))
+
+
+def tagged_spans(passage: Passage, tags: UnitTags, labels: Sequence[str]) -> list[tuple[int, int, str, float]]:
+    """Start, end, label and mean probability of the spans of BIO tags, in characters."""
+    _, runs = owners(passage.spans)
     return [
-        (int(runs[first, 0]), int(runs[last - 1, 1]), label, float(probabilities[first:last].mean()))
-        for first, last, label in read_bio([labels[label] for label in path])
+        (int(runs[first, 0]), int(runs[last - 1, 1]), label, float(tags.probabilities[first:last].mean()))
+        for first, last, label in read_bio([labels[label] for label in tags.path])
     ]
 
 
-def best_labels(
-    words: Sequence[Span], passage: Passage, scores: NDArray[np.float32], labels: Sequence[str]
+def tagged_words(
+    words: Sequence[Span], passage: Passage, tags: UnitTags, labels: Sequence[str]
 ) -> list[tuple[str | None, float]]:
-    """The label of each word by its first piece, None for a word without pieces, and its probability.
-
-    scores: (P, C), log probabilities of the pieces.
-    """
-    pieces = np.array(first_pieces(words, passage), dtype=np.int64)
+    """The label of each word by its first piece, None for a word without pieces, and its probability."""
     labelled: list[tuple[str | None, float]] = [(None, 0.0)] * len(words)
-    numbers = np.flatnonzero(pieces >= 0)
-    own = scores[pieces[numbers]]
-    for number, label, row in zip(numbers.tolist(), best_path(own, labels).tolist(), own, strict=True):
-        labelled[number] = (labels[label], float(np.exp(row[label])))
+    numbers = np.flatnonzero(np.array(first_pieces(words, passage)) >= 0)
+    for number, label, probability in zip(numbers.tolist(), *(column.tolist() for column in tags), strict=True):
+        labelled[number] = (labels[label], probability)
     return labelled

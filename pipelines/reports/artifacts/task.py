@@ -262,7 +262,7 @@ def score_table(scores: JsonObject) -> TableElement:
     ]
     if _is_linear(scores):
         notes[1] = Message("Validation: {metric} on held-out folds of the training rows.", metric=label(metrics[0]))
-    elif scores["models"][0]["name"] == "tuned":
+    elif scores["models"][0]["name"] == "tuned" and scores["task"]["kind"] == "classification":
         notes[1] = Message(
             "Validation: {metric} of the tuned encoder on the validation rows, of the others on held-out folds of the "
             "training rows.",

@@ -21,13 +21,13 @@ from korbert.pipelines.reports.drawing import (
 )
 from korbert.pipelines.reports.kinds.common import ScoredRows, calibration, label_scores
 from korbert.system import JsonObject
-from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.metrics.calibration import expected_calibration_error
 from korbert.tasks.metrics.classification import confusion
 
 _MATRIX_LABELS = 10  # with more, there are only examples of the most frequent confusions
 _CELLS = 20  # most frequent confusions shown with examples
 _EXAMPLES = 5  # of each
+_PRECISIONS = (80, 90, 95, 98, 99)  # in percent
 
 
 def sections(scored: ScoredRows, details: JsonObject) -> Iterator[Section]:
@@ -95,10 +95,10 @@ def confidence(scored: ScoredRows, calibrated: Sequence[Element]) -> Section:
     )  # fmt: skip
     if scored.temperature == 1:
         text = Message("Expected calibration error: {error}.", error=formatting.percent(errors[0]))
-    return Section(Message("Confidence"), [*calibrated, *abstention(kind, after, chosen, there)], text)
+    return Section(Message("Confidence"), [*calibrated, *abstention(after, chosen, there)], text)
 
 
-def abstention(kind: Classification, shares: np.ndarray, chosen: np.ndarray, there: np.ndarray) -> Iterator[Element]:
+def abstention(shares: np.ndarray, chosen: np.ndarray, there: np.ndarray) -> Iterator[Element]:
     """How many labels are right if the model gives only those that it is most sure of.
 
     shares: (N, C) probabilities; chosen, there: (N, C) bool, the labels predicted and the right ones.
@@ -118,21 +118,18 @@ def abstention(kind: Classification, shares: np.ndarray, chosen: np.ndarray, the
         whole=False,
         note=Message("The model gives the labels that it is most sure of, and abstains from the others."),
     )
-    labels = np.nonzero(chosen)[1]
     rows = []
-    for asked, least in kind.sure.items():
-        needed = np.array([np.inf if one is None else one for one in least])
-        given = probabilities >= needed[labels]
+    for asked in _PRECISIONS:
+        given = probabilities >= asked / 100
         correct = formatting.percent(right[given].mean()) if given.any() else formatting.UNKNOWN
         rows.append((f"{asked} %", formatting.percent(given.mean()), correct))
-    if rows:
-        yield TableElement(
-            Message("Precision asked for with --abstain"),
-            (Message("asked"), Message("labels given"), Message("correct")),
-            rows,
-            "rrr",
-            note=Message("From which probability on a label is given was chosen on rows that were held out."),
-        )
+    yield TableElement(
+        Message("Precision asked for with --abstain"),
+        (Message("asked"), Message("labels given"), Message("correct")),
+        rows,
+        "rrr",
+        note=Message("A label is given where its probability is at least that."),
+    )
 
 
 def multi_label_sections(scored: ScoredRows) -> Iterator[Section]:

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from korbert.errors import SettingsError
 from korbert.tasks.kinds.classification import NOT_SURE, Classification
 from korbert.tasks.linear import losses_of, scale_on
-from korbert.tasks.metrics.calibration import expected_calibration_error, least_probability
+from korbert.tasks.metrics.calibration import expected_calibration_error
 
 PROBABILITIES = arrays(np.float64, st.shared(st.integers(1, 40), key="rows"), elements=st.floats(0, 1))
 OUTCOMES = arrays(np.bool_, st.shared(st.integers(1, 40), key="rows"))
@@ -51,47 +51,27 @@ def test_the_calibration_error_is_that_of_its_definition(probabilities, outcomes
     assert expected_calibration_error(probabilities, outcomes) == pytest.approx(total / len(outcomes))
 
 
-@given(PROBABILITIES, OUTCOMES, st.sampled_from([0.5, 0.8, 0.95]))
-def test_from_the_least_probability_on_enough_are_right(probabilities, outcomes, precision):
-    outcomes = outcomes | (probabilities > 0.7)
-    least = least_probability(probabilities, outcomes, precision)
-    if least is None:
-        return
-    assert least >= precision
-    if least > precision:
-        enough = outcomes[probabilities >= least]
-        assert enough.sum() / (len(enough) + 2) >= precision
-
-
 def mood(**fields):
     return Classification(labels=("싫", "좋"), metrics=("accuracy",), max_length=16, **fields)
 
 
 def test_unsure_labels_are_not_given():
-    kind = mood(sure={90: (0.95, None)}).abstaining(90)
+    kind = mood().abstaining(95)
     assert kind.prediction(np.array([0.96, 0.04]))["label"] == "싫"
-    for unsure in ([0.94, 0.06], [0.01, 0.99]):
+    for unsure in ([0.94, 0.06], [0.06, 0.94]):
         prediction = kind.prediction(np.array(unsure))
         assert (prediction["label"], prediction["why"]) == (None, NOT_SURE)
         assert prediction["probabilities"] == dict(zip("싫좋", unsure, strict=True))
 
 
 def test_of_several_labels_those_that_are_sure_are_given():
-    kind = mood(several=True, sure={90: (0.9, 0.9)}).abstaining(90)
+    kind = mood(several=True).abstaining(90)
     assert kind.prediction(np.array([0.95, 0.8]))["labels"] == ["싫"]
     assert kind.prediction(np.array([0.1, 0.8]))["labels"] is None
     assert kind.prediction(np.array([0.1, 0.2])) == {"labels": [], "probabilities": {"싫": 0.1, "좋": 0.2}}
 
 
-def test_precisions_are_those_that_held_out_rows_reached():
-    scores = np.array([[3.0, 0.0]] * 30 + [[0.0, 3.0]] * 30)
-    targets = np.array([0] * 30 + [1] * 15 + [0] * 15)  # of the second label half are right
-    kind = mood().with_precisions(scores, targets)
-    probability = 1 / (1 + np.exp(-3))
-    assert kind.sure[90] == (pytest.approx(probability), None)
-    assert set(kind.sure) == {80, 85, 90}  # of 32, two of which count as wrong
-    with pytest.raises(SettingsError, match="abstain 95: this model takes 80, 85, 90"):
-        kind.abstaining(95)
-    with pytest.raises(SettingsError, match="never right that often: fine-tune it on more rows"):
-        mood().abstaining(95)
-    assert Classification.of_task({name: value for name, value in kind.task().items() if name != "kind"}, "") == kind
+@pytest.mark.parametrize("precision", [0, 100, -5])
+def test_a_precision_is_a_percentage(precision):
+    with pytest.raises(SettingsError, match="give a percentage above 0 and below 100"):
+        mood().abstaining(precision)

@@ -8,7 +8,7 @@ import numpy as np
 from korbert.tasks.files import LabelledSpan
 from korbert.tasks.passages import Passage
 from korbert.tasks.token_classification.bio import bio_labels
-from korbert.tasks.token_classification.tagger import best_spans
+from korbert.tasks.token_classification.tagger import best_tags, tagged_spans, units_of
 
 
 def marked(text_with_marks: str) -> tuple[str, list[LabelledSpan]]:
@@ -27,4 +27,6 @@ def decoded(tags: Sequence[str], text: Passage) -> list[LabelledSpan]:
     labels = bio_labels(["AF", "DT", "EV", "JB", "LC", "OG", "PD", "PS", "QT", "TI"])
     scores = np.full((len(tags), len(labels)), -50.0, dtype=np.float32)
     scores[np.arange(len(tags)), [labels.index(tag) for tag in tags]] = 0.0
-    return [LabelledSpan(*span) for *span, _ in best_spans(text, scores, labels)]
+    return [
+        LabelledSpan(*span) for *span, _ in tagged_spans(text, best_tags(scores[units_of(None, text)], labels), labels)
+    ]

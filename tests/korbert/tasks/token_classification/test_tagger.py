@@ -18,7 +18,14 @@ from korbert.tasks.passages import encode_passages
 from korbert.tasks.token_classification.bio import bio_labels, read_bio, write_bio
 from korbert.tasks.token_classification.examples import IGNORED, by_text, encode_tags, make_examples
 from korbert.tasks.token_classification.labels import piece_tags
-from korbert.tasks.token_classification.tagger import best_path, best_spans, log_probabilities, tagging_loss
+from korbert.tasks.token_classification.tagger import (
+    best_path,
+    best_tags,
+    piece_scores,
+    tagged_spans,
+    tagging_loss,
+    units_of,
+)
 from korbert.training import OptimizerSettings, TrainingPlan, fit, scoring
 from korbert.training.examples import Batches
 from tests.korbert.tasks.token_classification.helpers import marked
@@ -96,7 +103,7 @@ def test_a_long_text_is_labelled_to_its_end(learned):
     (passage,) = encode_passages(tagger.tokenizer, [text])
     targets = [np.full(len(passage.ids), IGNORED)]
     examples = make_examples([passage], targets, tagger.tokenizer, max_length=12, stride=3)
-    (scores,) = by_text(log_probabilities(tagger.network, examples, len(LABELS), device=CPU), examples.windows)
+    (scores,) = by_text(piece_scores(tagger.network, examples, len(LABELS), device=CPU), examples.windows)
     assert scores.shape == (len(passage.ids), len(LABELS))
     assert len(examples.windows) > 20
     for row, window in enumerate(examples.windows):
@@ -138,7 +145,7 @@ def test_tags_are_legal_whatever_the_model_says(tiny_tokenizer):
     scores = np.full((len(passage.ids), len(LABELS)), -9.0, dtype=np.float32)
     scores[:, LABELS.index("I-PS")] = np.log(0.9)
     scores[0, LABELS.index("B-PS")] = np.log(0.5)
-    ((*span, score),) = best_spans(passage, scores, LABELS)
+    ((*span, score),) = tagged_spans(passage, best_tags(scores[units_of(None, passage)], LABELS), LABELS)
     assert (span, 0.5 < score < 0.9) == ([0, len(passage.text), "PS"], True)
     for one in tagger.tag(passage.text):
         assert one.text == passage.text[one.start : one.end] != ""
@@ -181,7 +188,7 @@ def test_the_loss_weighs_every_piece_alike(tiny_tokenizer):
         parts = [rows[:5], rows[5:7], rows[7:]]
         shares = [tagging_loss(model, examples.batch(part))["loss"].item() * len(part) / len(rows) for part in parts]
     assert sum(shares) == pytest.approx(whole, rel=1e-5)  # as processes that share a batch add up
-    scores, labels = log_probabilities(model, examples, len(LABELS), device=CPU), examples.batch(rows)["labels"].numpy()
+    scores, labels = piece_scores(model, examples, len(LABELS), device=CPU), examples.batch(rows)["labels"].numpy()
     learned = np.nonzero(labels != IGNORED)
     mean = -scores[(*learned, labels[learned])].mean()
     assert whole == pytest.approx(float(mean), rel=1e-5)

@@ -1,0 +1,241 @@
+"""A linear-chain CRF (Lafferty et al. 2001) on layers of an encoder: tags of a sequence, each beside its neighbours.
+
+The score of a tag sequence is the sum of a score of each tag at its place, which a linear layer gives, of one for each
+pair of neighbouring tags, and of one for the first tag. Its probability is the softmax over all sequences.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.autograd.function import FunctionCtx
+
+from korbert.modeling.adapters.transformers_encoder import TransformersEncoder, encoder_of
+from korbert.modeling.config import AnyConfig
+from korbert.modeling.encoder import Encoder
+from korbert.system import JsonObject
+
+_BARRED = -30.0  # of tags that may not follow; finite, as texts that are cut may begin in the middle of a span
+
+
+class Steps(NamedTuple):
+    """Sequences side by side: the first units of all of them, the longest one first, then the second units, and so on.
+
+    order: (U,) where each of these units is, if the sequences are one after the other. sizes: sequences at each step.
+    sequences: (N,) their numbers, in the order of each step.
+    """
+
+    order: NDArray[np.int64]
+    sizes: Sequence[int]
+    sequences: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, lengths: Sequence[int]) -> "Steps":
+        """lengths: of the sequences; empty ones have no units."""
+        counts = np.asarray(lengths, np.int64)
+        firsts = np.cumsum(counts) - counts
+        longest = np.argsort(-counts, kind="stable")
+        sizes = [int((counts > step).sum()) for step in range(int(counts.max(initial=0)))]
+        parts = [firsts[longest[:size]] + step for step, size in enumerate(sizes)]
+        return cls(np.concatenate([np.empty(0, np.int64), *parts]), sizes, longest)
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Where the units of each step begin; at the end, their number."""
+        return np.cumsum([0, *self.sizes])
+
+
+class CrfModel(nn.Module):
+    """An encoder and a linear-chain CRF on the vectors of some of its layers, side by side.
+
+    labels: the tags. layers: indices as in Encoder.all_layers. first: (C,) which tags may come first; follows: (C, C)
+    which tag (column) may follow which (row). `standardize` brings each dimension to mean 0 and deviation 1.
+    """
+
+    kind: ClassVar[str] = "crf"
+    exported: ClassVar[str] = ""
+    pipeline: ClassVar[str] = ""
+    not_exported: ClassVar[str] = 'a CRF, which nothing in transformers computes: train one with only = "encoder"'
+    mean: Tensor
+    deviation: Tensor
+    first: Tensor
+    follows: Tensor
+
+    def __init__(
+        self,
+        config: AnyConfig,
+        labels: Sequence[str],
+        layers: Sequence[int],
+        generator: torch.Generator | None = None,
+        encoder: Encoder | TransformersEncoder | None = None,
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.labels = tuple(labels)
+        self.layers = tuple(layers)
+        shape = len(self.layers), config.hidden_size
+        count = len(self.labels)
+        self.register_buffer("mean", torch.zeros(shape))
+        self.register_buffer("deviation", torch.ones(shape))
+        self.register_buffer("first", torch.ones(count, dtype=torch.bool))
+        self.register_buffer("follows", torch.ones(count, count, dtype=torch.bool))
+        self.classifier = nn.Linear(shape[0] * shape[1], count)
+        self.transitions = nn.Parameter(torch.zeros(count, count))
+        self.starts = nn.Parameter(torch.zeros(count))
+        nn.init.zeros_(self.classifier.weight)
+        nn.init.zeros_(self.classifier.bias)
+        self.encoder: Any = encoder_of(config, generator) if encoder is None else encoder
+
+    def standardize(self, mean: Tensor, deviation: Tensor) -> None:
+        """Sets mean and deviation of each layer, (K, D) each; a dimension that never varies is not scaled."""
+        self.mean.copy_(mean)
+        self.deviation.copy_(torch.where(deviation > 1e-6, deviation, 1.0))
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, *others: object,
+        targets: Tensor | None = None, **named: object,
+    ) -> Tensor:  # fmt: skip
+        """The score of each tag of each piece, (B, T, C). Arguments as Encoder.forward.
+
+        targets: (B, T) tags; with them, returns the sum of the loss over the batch. A row of pieces with a tag of 0 or
+        more is a sequence; pieces with a tag below 0 are left out.
+        """
+        scores = self.classifier(self.vectors(input_ids, attention_mask, *others, **named))
+        if targets is None:
+            return scores
+        used = targets >= 0
+        return self.loss(scores[used], targets[used], used.sum(dim=1).tolist())
+
+    def vectors(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, *others: object, **named: object
+    ) -> Tensor:
+        """The standardized vectors of the layers, side by side: (B, T, K x D)."""
+        layers = self.encoder.all_layers(input_ids, attention_mask, *others, only=self.layers, **named).float()
+        layers = (layers - self.mean[:, None, None]) / self.deviation[:, None, None]
+        return torch.cat(list(layers), dim=-1)
+
+    def loss(self, scores: Tensor, targets: Tensor, lengths: Sequence[int]) -> Tensor:
+        """The negative log likelihood of the tags, summed over all sequences, in nats.
+
+        scores: (U, C), those of the units of all sequences, one after the other. targets: (U,). lengths: of each.
+        """
+        steps = Steps.of(lengths)
+        if not steps.sizes:
+            return scores.sum() * 0.0
+        order = torch.from_numpy(steps.order).to(scores.device)
+        scores, targets = scores.double()[order], targets[order]
+        transitions, starts = self._bounded()
+        first, *others = steps.sizes
+        previous = np.concatenate(
+            [np.arange(size) + at for at, size in zip(steps.starts, others, strict=False)] or [[]]
+        )
+        before = targets[torch.from_numpy(previous.astype(np.int64)).to(scores.device)]
+        gold = scores.gather(1, targets[:, None]).sum()
+        gold = gold + transitions[before, targets[first:]].sum() + starts[targets[:first]].sum()
+        total: Tensor = _LogPartition.apply(scores, transitions, starts, steps)  # type: ignore[no-untyped-call]
+        return total - gold
+
+    @torch.no_grad()
+    def decode(self, scores: NDArray[np.floating[Any]], lengths: Sequence[int]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The best legal tags of sequences, (U,) int64 (Viterbi 1967), and their marginal probabilities, (U,).
+
+        scores, lengths: as in `loss`.
+        """
+        steps = Steps.of(lengths)
+        path = np.empty(len(scores), np.int64)
+        probabilities = np.empty(len(scores))
+        if not steps.sizes:
+            return path, probabilities
+        here = torch.from_numpy(np.asarray(scores, np.float64)[steps.order])
+        transitions, starts = (bounded.cpu() for bounded in self._bounded())
+        marginals, _, _ = _sums(here, transitions, starts, steps)
+        own = _best(here.numpy(), self._legal(transitions, self.follows), self._legal(starts, self.first), steps)
+        path[steps.order] = own
+        probabilities[steps.order] = marginals.numpy()[np.arange(len(own)), own]
+        return path, probabilities
+
+    def _bounded(self) -> tuple[Tensor, Tensor]:
+        """Scores of pairs and of first tags, with illegal ones barred."""
+        transitions = torch.where(self.follows, self.transitions.double(), _BARRED)
+        return transitions, torch.where(self.first, self.starts.double(), _BARRED)
+
+    @staticmethod
+    def _legal(scores: Tensor, legal: Tensor) -> NDArray[np.float64]:
+        return np.where(legal.cpu().numpy(), scores.numpy(), -np.inf)
+
+    def head_settings(self) -> JsonObject:
+        """Constructor arguments besides the encoder's config."""
+        return {"labels": list(self.labels), "layers": list(self.layers)}
+
+
+class _LogPartition(torch.autograd.Function):
+    """The log of the sum over all tag sequences, summed over the sequences. Arguments as `_sums`."""
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, scores: Tensor, transitions: Tensor, starts: Tensor, steps: Steps) -> Tensor:
+        marginals, pairs, total = _sums(scores, transitions, starts, steps)
+        ctx.save_for_backward(marginals, pairs, marginals[: steps.sizes[0]].sum(dim=0))
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        marginals, pairs, starts = ctx.saved_tensors
+        return grad * marginals, grad * pairs, grad * starts, None
+
+
+def _sums(scores: Tensor, transitions: Tensor, starts: Tensor, steps: Steps) -> tuple[Tensor, Tensor, Tensor]:
+    """Marginals (U, C), expected numbers of pairs (C, C), and the log partition, by forward-backward.
+
+    scores: (U, C), in the order of `steps`. Probabilities are scaled at each unit (Rabiner 1989, V A).
+    """
+    peaks = scores.max(dim=1, keepdim=True).values
+    local = (scores - peaks).exp()
+    pair_peak, start_peak = transitions.max(), starts.max()
+    pair, start = (transitions - pair_peak).exp(), (starts - start_peak).exp()
+    alphas, betas = torch.empty_like(local), torch.ones_like(local)
+    scales = scores.new_empty(len(scores))
+    at = steps.starts.tolist()
+    for step, size in enumerate(steps.sizes):
+        own = slice(at[step], at[step] + size)
+        reached = (alphas[at[step - 1] : at[step - 1] + size] @ pair if step else start) * local[own]
+        scales[own] = reached.sum(dim=1)
+        alphas[own] = reached / scales[own, None]
+    pairs = torch.zeros_like(pair)
+    for step in range(len(steps.sizes) - 1, 0, -1):
+        own = slice(at[step], at[step] + steps.sizes[step])
+        before = slice(at[step - 1], at[step - 1] + steps.sizes[step])
+        following = local[own] * betas[own] / scales[own, None]
+        betas[before] = following @ pair.T
+        pairs += alphas[before].T @ following
+    first = steps.sizes[0]
+    total = scales.log().sum() + peaks.sum() + start_peak * first + pair_peak * (len(scores) - first)
+    return alphas * betas, pairs * pair, total
+
+
+def _best(
+    scores: NDArray[np.float64], transitions: NDArray[np.float64], starts: NDArray[np.float64], steps: Steps
+) -> NDArray[np.int64]:
+    """The sequences with the highest sums, in the order of `steps`."""
+    at = steps.starts.tolist()
+    sums = starts + scores[: steps.sizes[0]]
+    before = [np.empty((0, 0), np.int64)]
+    finished = [sums]
+    for step, size in enumerate(steps.sizes[1:], 1):
+        through = sums[:size, :, None] + transitions  # (sequences, from, to)
+        before.append(through.argmax(axis=1))
+        sums = through.max(axis=1) + scores[at[step] : at[step] + size]
+        finished.append(sums)
+    path = np.empty(len(scores), np.int64)
+    tags = np.empty(0, np.int64)
+    for step in range(len(steps.sizes) - 1, -1, -1):
+        size = steps.sizes[step]
+        ending = finished[step][len(tags) : size].argmax(axis=1)  # sequences whose last unit this is
+        if len(tags):
+            following = before[step + 1][np.arange(len(tags)), tags]
+            ending = np.concatenate([following, ending])
+        tags = ending
+        path[at[step] : at[step] + size] = tags
+    return path

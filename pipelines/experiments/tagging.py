@@ -1,0 +1,211 @@
+"""Fits and tunes a CRF on layers of the encoder: tags of spans and words.
+
+1. Compute the vectors of every second layer of the frozen encoder. Layers in the middle know more of entities than the
+   last one (Tenney et al. 2019), and several more than one.
+2. Fit the CRF on them by L-BFGS. Its L2 regularization grows with the rows; the validation loss would choose a
+   stronger one, with worse spans.
+3. With the rung "encoder": train all weights from there on to the last epoch, as spans get better while the loss of
+   others does not. Keep a mean of the weights before and after, as for labels of texts (linear.py), unless fewer
+   validation rows are right.
+"""
+
+import copy
+import logging
+from dataclasses import replace
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from korbert.messages import Message
+from korbert.modeling import CrfModel
+from korbert.pipelines.experiments.linear import Learned, mean_of
+from korbert.pipelines.experiments.preparing import PreparedTask, scored_lines
+from korbert.pipelines.experiments.search import ModelResult, Search
+from korbert.system import JsonObject, track
+from korbert.tasks.finetuning import load_best
+from korbert.tasks.kinds.token_classification import TokenClassification
+from korbert.tasks.linear import exceeds
+from korbert.tasks.token_classification import TaggedExamples, transitions
+from korbert.training import by_length, model_inputs, to_device
+
+_logger = logging.getLogger(__name__)
+
+_STRENGTH = 0.1  # of L2 regularization, per row
+_LARGEST_STRENGTH = 300.0
+_OF_TRANSITIONS = 0.1  # their strength
+_MOST_UNITS = 100_000  # that the CRF is fitted on, for memory; more are for the encoder
+_ITERATIONS = 100
+_LEARNING_RATE = 4e-4
+_STEPS = 250  # at least, of tuning, in up to _MOST_EPOCHS
+_FEWEST_EPOCHS = 3
+_MOST_EPOCHS = 6
+_BATCH_SIZES = ((200, 4), (1_000, 8))  # rows up to which a batch has so many
+_LARGE_BATCH = 16
+_ROWS_AT_ONCE = 64
+
+
+class _Units(NamedTuple):
+    """Vectors (U, K x D), tags (U,), and the number of units of each row."""
+
+    vectors: Tensor
+    targets: Tensor
+    lengths: list[int]
+
+
+def learn_tagging(ready: PreparedTask) -> Learned:
+    """Learns the rungs of a task of tags."""
+    task = ready.task
+    assert isinstance(task, TokenClassification)
+    start = _fitted(ready, task)
+    models: list[tuple[CrfModel, JsonObject]] = []
+    if "encoder" in task.rungs:
+        models = _tuned(ready, task, start)
+    name: JsonObject = {"name": "vectors", "seed": None}
+    models = [*models, (start, name)] if models else [(start, {**name, "seed": ready.settings.seeds[0]})]
+    results = [_result(ready, task, *model) for model in models]
+    _say(ready, *scored_lines(ready.rows.scored_on, len(ready.rows.scored)))
+    return Learned(results, models[0][0], task)
+
+
+def _result(ready: PreparedTask, task: TokenClassification, model: CrfModel, facts: JsonObject) -> ModelResult:
+    valid = ready.parts["valid"]
+    metric = task.metrics[0]
+    score = task.scores(valid.rows, task.predict(model, valid, device=ready.device))[metric]
+    predictions = task.predict(model, ready.scored, device=ready.device)
+    return ModelResult({**facts, f"validation_{metric}": score}, predictions, ready.output)
+
+
+def _say(ready: PreparedTask, *lines: Message) -> None:
+    for line in lines:
+        ready.said.append(line)
+        _logger.info(line)
+
+
+# --- the CRF on frozen vectors ---
+
+
+def _fitted(ready: PreparedTask, task: TokenClassification) -> CrfModel:
+    """The CRF on the layers of the frozen encoder."""
+    config = ready.start.config
+    layers = range(1, config.num_hidden_layers + 1, 2)
+    model = CrfModel(config, task.tags, layers, encoder=ready.start.encoder).to(ready.device)
+    first, follows = transitions(task.tags)
+    model.first.copy_(torch.from_numpy(first))
+    model.follows.copy_(torch.from_numpy(follows))
+    train = _units(ready, model)
+    deviation, mean = torch.std_mean(train.vectors, dim=0, correction=0)
+    model.standardize(mean.view_as(model.mean), deviation.view_as(model.deviation))
+    train.vectors.sub_(model.mean.flatten().cpu()).div_(model.deviation.flatten().cpu())
+    model.cpu().requires_grad_(False)
+    with track("fit", total=1, unit="models") as advance:
+        _fit(model, train, min(_STRENGTH * len(train.lengths), _LARGEST_STRENGTH))
+        advance(1)
+    line = Message("a CRF is fitted on {layers} layers of the frozen encoder", layers=len(model.layers))
+    if len(train.lengths) < len(ready.parts["train"].examples):
+        line = Message(
+            "a CRF is fitted on {layers} layers of the frozen encoder, with the first {rows:,} rows",
+            layers=len(model.layers), rows=len(train.lengths),
+        )  # fmt: skip
+    _say(ready, line)
+    return model.to(ready.device).eval()
+
+
+def _units(ready: PreparedTask, model: CrfModel) -> _Units:
+    """The vectors of the units of the first training rows, up to _MOST_UNITS, before they are standardized."""
+    examples = ready.parts["train"].examples
+    assert isinstance(examples, TaggedExamples)
+    counts = np.add.reduceat(examples.labels >= 0, examples.offsets[:-1]) if len(examples) else np.empty(0, np.int64)
+    rows = int(np.searchsorted(np.cumsum(counts), _MOST_UNITS, side="right"))
+    rows = min(len(examples), max(rows, 1))
+    vectors: list[Tensor] = [torch.empty(0)] * rows
+    targets: list[Tensor] = [torch.empty(0)] * rows
+    model.eval()
+    batches = by_length(examples.lengths[:rows], _ROWS_AT_ONCE)
+    with track("vectors of train", total=rows, unit="rows") as advance, torch.inference_mode():
+        for numbers in batches:
+            batch = to_device(examples.batch(numbers), ready.device)
+            found = model.vectors(**model_inputs(batch)).cpu()
+            for place, number in enumerate(numbers.tolist()):
+                used = batch["labels"][place].cpu() >= 0
+                vectors[number] = found[place][used]
+                targets[number] = batch["labels"][place].cpu()[used]
+            advance(len(numbers))
+    return _Units(torch.cat(vectors), torch.cat(targets), [len(own) for own in targets])
+
+
+def _fit(model: CrfModel, units: _Units, strength: float) -> None:
+    """Minimizes the loss, plus half the squares of the weights times their strength."""
+    weights = [model.classifier.weight, model.classifier.bias, model.transitions, model.starts]
+    for own in weights:
+        own.requires_grad_(True)
+    optimizer = torch.optim.LBFGS(weights, max_iter=_ITERATIONS, history_size=10, line_search_fn="strong_wolfe")
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        loss = model.loss(model.classifier(units.vectors), units.targets, units.lengths)
+        penalty = strength * model.classifier.weight.square().sum()
+        penalty = penalty + _OF_TRANSITIONS * (model.transitions.square().sum() + model.starts.square().sum())
+        total = loss + penalty / 2
+        total.backward()  # type: ignore[no-untyped-call]
+        return total
+
+    optimizer.step(closure)  # type: ignore[no-untyped-call]
+    for own in weights:
+        own.requires_grad_(False)
+        own.grad = None
+
+
+# --- tuning ---
+
+
+class _Tuning(Search):
+    """The trainings of an encoder from a CRF on."""
+
+    keeps_last: ClassVar[bool] = True
+
+
+def _tuned(ready: PreparedTask, task: TokenClassification, start: CrfModel) -> list[tuple[CrfModel, JsonObject]]:
+    """The tuned model of each seed; none, if validation rows get worse by tuning."""
+    settings = ready.settings
+    rows = len(ready.parts["train"].examples)
+    fields = type(settings).model_fields
+    changed: JsonObject = {}
+    if settings.batch_size == fields["batch_size"].default:
+        changed["batch_size"] = (next((size for most, size in _BATCH_SIZES if rows <= most), _LARGE_BATCH),)
+    if settings.learning_rates == fields["learning_rates"].default:
+        changed["learning_rates"] = (_LEARNING_RATE,)
+    settings = settings.model_copy(update=changed)
+    if not settings.epochs:
+        per_epoch = -(-rows // settings.batch_size[0])
+        epochs = min(_MOST_EPOCHS, max(_FEWEST_EPOCHS, -(-_STEPS // per_epoch)))
+        settings = settings.model_copy(update={"epochs": (epochs,)})
+
+    def build(seed: int) -> CrfModel:
+        return copy.deepcopy(start).requires_grad_(True)
+
+    tuned: list[tuple[CrfModel, JsonObject]] = []
+    for training in _Tuning(replace(ready, settings=settings), "tuned", build).trainings():
+        after = build(training.seed).to(ready.device)
+        load_best(training.folder, after)
+        mean, share = mean_of(start, after)
+        tuned.append((mean.eval(), {**training.facts, "tuned": share}))
+    valid = ready.parts["valid"]
+    before, after_tuning = (
+        task.row_scores(valid.rows, task.predict(model, valid, device=ready.device)) for model in (start, tuned[0][0])
+    )
+    shares = {"before": 100 * before.mean(), "after": 100 * after_tuning.mean()}
+    if exceeds(before - after_tuning):
+        _say(
+            ready,
+            Message(
+                "tuning is left out: {before:.1f} % of the validation rows are right, then {after:.1f} %", **shares
+            ),
+        )
+        return []
+    _say(
+        ready,
+        Message("the encoder is tuned: {before:.1f} % of the validation rows are right, then {after:.1f} %", **shares),
+    )
+    return tuned
