@@ -150,21 +150,21 @@ def test_without_a_test_file_all_rows_are_scored(sure):
 def test_labels_are_given_only_where_the_model_is_sure(sure, command, here):
     texts = [*POSITIVE, *NEGATIVE, "영화", f"{POSITIVE[3]} {NEGATIVE[3]}", ""]
     all_given = sure.model.predict(texts)
-    given = sure.model.predict(texts, abstain=80)
+    given = sure.model.predict(texts, abstain=99)
     for one, other in zip(all_given, given, strict=True):
-        is_sure = one.label is not None and one.probabilities[one.label] >= 0.8
+        is_sure = one.label is not None and one.probabilities[one.label] >= 0.99
         assert other.label == (one.label if is_sure else None)
         assert (other.why is None) == is_sure
     assert any(one.label is None for one in given[:-1])
     (here / "texts.txt").write_text("\n".join(texts[:-1]) + "\n", "utf-8")
     found = [
-        json.loads(line) for line in command("predict", sure.folder, "texts.txt", "--abstain", "80").out.splitlines()
+        json.loads(line) for line in command("predict", sure.folder, "texts.txt", "--abstain", "99").out.splitlines()
     ]
     assert [row["label"] for row in found] == [one.label for one in given[:-1]]
-    table = command("predict", sure.folder, "texts.txt", "--abstain", "80", "--csv").out
+    table = command("predict", sure.folder, "texts.txt", "--abstain", "99", "--csv").out
     assert table.count("not sure enough") == sum(one.label is None for one in given[:-1])
     assert "above 0 and below 100" in command("predict", sure.folder, "texts.txt", "--abstain", "100", code=2).err
-    assert "cannot abstain" in command("predict", "korbert-mini-korquad", "texts.txt", "--abstain", "80", code=2).err
+    assert "cannot abstain" in command("predict", "korbert-mini-korquad", "texts.txt", "--abstain", "99", code=2).err
 
 
 def test_a_model_that_abstains_is_saved_as_one(sure, tmp_path):
