@@ -191,7 +191,7 @@ class Model(Embedder):
 
     # --- predictions ---
 
-    def predict(self, inputs: object, *, abstain: float | None = None) -> Any:
+    def predict(self, inputs: object, *, abstain: float | None = None, why: bool = False) -> Any:
         """Predicts one text, pair of texts or row, or a list for many, in order.
 
         Args:
@@ -200,25 +200,27 @@ class Model(Embedder):
                 table of Arrow or a Dataset with such columns.
             abstain: A precision in percent. Labels are given where their probability is at least that; the rest is
                 None, with the reason as `why`. The probabilities of a fine-tuned classifier are calibrated.
+            why: Labels get `reasons`: the ten morphemes that add most to the log-odds of the label, or take most from
+                them; exact for a linear model.
 
         Returns:
             By the kind of task a Label, Labels, Choice, a number, or slots by name ({"value", "start", "end"}, "any"
             or None); a list for many. The label of an empty text is None, with the reason as `why`, and its number NaN.
 
         Raises:
-            SettingsError: The inputs are something else, or have no such columns; the model cannot abstain.
+            SettingsError: The inputs are something else, or have no such columns; the model cannot abstain, or say why.
             ModelError: The model cannot predict, or its scores are NaN.
         """
         self.require("predict")
         if abstain is not None:
-            return self.abstaining(abstain).predict(inputs)
+            return self.abstaining(abstain).predict(inputs, why=why)
         if isinstance(inputs, str | Mapping) or _is_pair(inputs):
-            return self.results_of([self.row(inputs)])[0]
+            return self.results_of([self.row(inputs)], why=why)[0]
         if isinstance(rows := list_rows(inputs), bytes) or not isinstance(rows, Iterable):
             raise SettingsError(
                 "{inputs!r:.40}: give a text, a pair of texts, a row, or a list of these", inputs=inputs
             )
-        return self.results_of([self.row(value, f"[{index}]") for index, value in enumerate(rows)])
+        return self.results_of([self.row(value, f"[{index}]") for index, value in enumerate(rows)], why=why)
 
     def abstaining(self, precision: float) -> "Model":
         """A model with the same network that gives labels as `predict` with `abstain`.
@@ -346,6 +348,10 @@ class Model(Embedder):
 
     def prepare_rows(self, rows: Sequence[TaskRow]) -> Iterator[Prepared]:
         """Rows by role as examples, some thousand rows at a time; each text is encoded once."""
+        return (self.task.prepare(*batch, self.tokenizer) for batch in self._passages_of(rows))
+
+    def _passages_of(self, rows: Sequence[TaskRow]) -> Iterator[tuple[Sequence[TaskRow], list[list[Passage]]]]:
+        """Some thousand rows at a time, with the pieces of their texts."""
         size = _LONG_ROWS_AT_ONCE if self.task.reads_all else _ROWS_AT_ONCE
         size = max(1, len(rows)) if self.task.compares_rows else size
         for start in range(0, len(rows), size):
@@ -353,13 +359,17 @@ class Model(Embedder):
             texts = [self.task.texts(row) for row in batch]
             distinct = list(dict.fromkeys(chain.from_iterable(texts)))
             encoded = dict(zip(distinct, encode_passages(self.tokenizer, distinct, workers=cores()), strict=True))
-            yield self.task.prepare(batch, [[encoded[text] for text in own] for own in texts], self.tokenizer)
+            yield batch, [[encoded[text] for text in own] for own in texts]
 
-    def results_of(self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]] | None = None) -> list[Any]:
+    def results_of(
+        self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]] | None = None, *, why: bool = False
+    ) -> list[Any]:
         """As `predict`, `tag` or `answer`, for rows by role.
 
         passages: the pieces of the texts of each row, if they are known already; no progress is shown then.
         """
+        if why:
+            return [result for batch in self._passages_of(rows) for result in self._explained(*batch)]
         batches = self.prepare_rows(rows)
         if passages is not None:
             batches = iter([self.task.prepare(rows, passages, self.tokenizer)])
@@ -371,6 +381,14 @@ class Model(Embedder):
                 how: Scoring = {**self.scoring, "advance": advance}
                 results += self.task.results(self.fast_network, batch, **how)
         return results
+
+    def _explained(self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]]) -> Iterator[Any]:
+        """The results of rows with their reasons."""
+        prepared = self.task.prepare(rows, passages, self.tokenizer)
+        with self._naming_errors():
+            results = self.task.results(self.network, prepared, **self.scoring)
+            for number, (texts, result) in enumerate(zip(passages, results, strict=True)):
+                yield self.task.with_reasons(self.network, prepared, number, texts, result)
 
     # --- gaps ---
 

@@ -1,7 +1,7 @@
 """A linear model on words and on vectors of a frozen encoder: a classifier that is fitted in seconds."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,14 @@ from korbert.system import JsonObject
 
 HASH_BITS = 20  # of a term, below its group
 _WINDOWS_AT_ONCE = 64  # of long texts, so that a batch of them does not fill memory
+
+
+class KnownTerms(NamedTuple):
+    """used: (n,) bool, which terms have weights; places, values: of these, where their weights are and their TF-IDF."""
+
+    used: Tensor
+    places: Tensor
+    values: Tensor
 
 
 class LinearModel(nn.Module):
@@ -155,17 +163,23 @@ class LinearModel(nn.Module):
         """What the known terms add to the scores, (B, num_outputs)."""
         if not self.num_terms:
             return self.words.new_zeros(num_rows, self.num_outputs)
+        known = self.known_terms(terms, counts, rows, num_rows)
+        firsts = torch.searchsorted(rows[known.used], torch.arange(num_rows, device=rows.device))
+        return F.embedding_bag(known.places, self.words, firsts, mode="sum", per_sample_weights=known.values)
+
+    def known_terms(self, terms: Tensor, counts: Tensor, rows: Tensor, num_rows: int) -> "KnownTerms":
+        """Those of the terms that have weights, and their values."""
+        if not self.num_terms:
+            return KnownTerms(torch.zeros_like(terms, dtype=torch.bool), terms[:0], counts[:0])
         places = torch.searchsorted(self.terms, terms.int()).clamp(max=self.num_terms - 1)
-        known = self.terms[places] == terms
-        places, counts, rows, terms = places[known], counts[known], rows[known], terms[known]
+        used = self.terms[places] == terms
+        places, counts, rows, terms = places[used], counts[used], rows[used], terms[used]
         values = (1 + counts.log()) * self.frequencies[places]
         # Each group of a row is scaled to length 1.
         num_groups = int(self.terms[-1] >> self.hash_bits) + 1
         groups = rows * num_groups + (terms >> self.hash_bits)
         squares = values.new_zeros(num_rows * num_groups).index_add(0, groups, values.square())
-        values = values / squares.sqrt()[groups]
-        firsts = torch.searchsorted(rows, torch.arange(num_rows, device=rows.device))
-        return F.embedding_bag(places, self.words, firsts, mode="sum", per_sample_weights=values)
+        return KnownTerms(used, places, values / squares.sqrt()[groups])
 
     def head_settings(self) -> JsonObject:
         """Constructor arguments besides the encoder's config."""

@@ -8,7 +8,8 @@ A term is a number: its group (pieces or characters, of the first or the second 
 HASH_BITS bits, a hash. A model stores no text, but whether a given piece occurred in training can be tested.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -42,15 +43,29 @@ def terms_of(rows: Sequence[Sequence[Passage]]) -> Terms:
     ids = [np.empty(0, np.int64)]
     counts = [np.empty(0, np.float32)]
     for passages in rows:
-        of_texts = [
-            _hashed(values, text * GROUPS_PER_TEXT + group)
-            for text, passage in enumerate(passages)
-            for group, values in enumerate((_pieces(passage), _characters(passage.text)))
-        ]
+        of_texts = [term_ids(passage, text) for text, passage in enumerate(passages)]
         own, times = np.unique(np.concatenate(of_texts), return_counts=True)
         ids.append(own)
         counts.append(times.astype(np.float32))
     return Terms(np.concatenate(ids), np.concatenate(counts), np.cumsum([len(row) for row in ids], dtype=np.int64))
+
+
+def term_ids(passage: Passage, text: int) -> NDArray[np.int64]:
+    """The terms of a text of a row, each as often as it occurs. text: its number in the row."""
+    groups = _pieces(passage), _characters(passage.text)
+    return np.concatenate([_hashed(values, text * GROUPS_PER_TEXT + group) for group, values in enumerate(groups)])
+
+
+def term_spans(passage: Passage) -> NDArray[np.int64]:
+    """The characters [start, end) that each of `term_ids` covers, (n, 2); of two pieces, from the first to the last."""
+    spans = passage.spans.astype(np.int64)
+    pairs = np.stack([spans[:-1, 0], spans[1:, 1]], axis=1) if len(spans) > 1 else np.empty((0, 2), np.int64)
+    starts, ends = _places(passage.text)
+    characters = [
+        np.stack([starts[: len(inner)][inner], ends[size - 1 :][inner]], axis=1)
+        for size, (inner, _) in zip(_SIZES, _ngrams(passage.text), strict=False)
+    ]
+    return np.concatenate([spans, pairs, *characters])
 
 
 def _hashed(values: NDArray[np.uint64], group: int) -> NDArray[np.int64]:
@@ -66,19 +81,34 @@ def _pieces(passage: Passage) -> NDArray[np.uint64]:
 
 def _characters(text: str) -> NDArray[np.uint64]:
     """The n-grams of a text's words as numbers; of up to three characters exact, of four mixed."""
+    return np.concatenate([np.empty(0, np.uint64), *(values[inner] for inner, values in _ngrams(text))])
+
+
+def _ngrams(text: str) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.uint64]]]:
+    """For each size, all n-grams of the words with a space around each, and which are inside one word."""
     words = text.lower().split()
     if not words:
-        return np.empty(0, np.uint64)
+        return
     padded = f" {' '.join(words)} "
     codes = np.frombuffer(padded.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
     spaces = np.cumsum(np.concatenate([[0], codes == ord(" ")]))
-    found = []
     for size in _SIZES:
         count = len(codes) - size + 1
         values = np.zeros(count, np.uint64)
         for place in range(size):
             values = (values * np.uint64(0x110001)) + codes[place : place + count]
         # Within a word: no space but at its ends.
-        inner = spaces[size - 1 : size - 1 + count] == spaces[1 : 1 + count]
-        found.append(values[inner])
-    return np.concatenate(found)
+        yield spaces[size - 1 : size - 1 + count] == spaces[1 : 1 + count], values
+
+
+def _places(text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the characters that `_ngrams` reads begin and end in the text; a space begins with the word after it, and
+    ends with the word before it.
+    """
+    starts, ends = [], [0]
+    for word in re.finditer(r"\S+", text):
+        # Lower case may be longer: the rest is at the last character.
+        own = [min(at, len(word[0]) - 1) for at in range(len(word[0].lower()))]
+        starts += [word.start(), *(word.start() + at for at in own)]
+        ends += [*(word.start() + at + 1 for at in own), word.end()]
+    return np.array([*starts, len(text)], np.int64), np.array(ends, np.int64)

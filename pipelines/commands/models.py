@@ -78,6 +78,7 @@ def tokenize(
 @click.option("--top", type=click.IntRange(min=1), help="Only the N most probable labels.  [default: all]")
 @click.option("--threshold", type=click.FloatRange(0, 1), metavar="P",
               help="Leave out labels and spans that are less probable.  [default: 0.5 for several labels]")  # fmt: skip
+@click.option("--why", is_flag=True, help="Labels: also the morphemes that speak for the label, or against it.")
 @click.option("--abstain", type=float, metavar="PERCENT",
               help="Labels: only where the model is so sure that this many are right.")  # fmt: skip
 @options.device
@@ -86,7 +87,7 @@ def tokenize(
 @options.debug
 def predict(
     model: Path, input: options.Input, form: Format, as_csv: bool, output: Path | None, top: int | None,
-    threshold: float | None, abstain: float | None, device: str, precision: "training.InferencePrecision",
+    threshold: float | None, why: bool, abstain: float | None, device: str, precision: "training.InferencePrecision",
     **columns: Any,
 ) -> None:  # fmt: skip
     """Run MODEL on the texts of INPUT; write JSON lines, CSV or a workbook of Excel.
@@ -109,7 +110,9 @@ def predict(
         predicting = inference.predicting
 
         def batches() -> Iterator[list[JsonObject]]:
-            for results in predicting.predict_lines(loaded, input.file, input.name, form=form, columns=by_role):
+            for results in predicting.predict_lines(
+                loaded, input.file, input.name, form=form, columns=by_role, why=why
+            ):
                 yield [predicting.select_labels(result, top, threshold) for result in results]
                 for result in results:
                     failed(result)

@@ -9,7 +9,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass, replace
+from dataclasses import MISSING, asdict, fields, is_dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ def predict_lines(
     *,
     form: Format = "auto",
     columns: Mapping[str, Sequence[str]] | None = None,
+    why: bool = False,
 ) -> Iterator[list[InputResult]]:
     """Yields batches of results, one per record, in order: {"line", "id" if any, "text" or "question", ...}.
 
@@ -65,7 +66,7 @@ def predict_lines(
         if model.task.operation == "embed":
             predictions = [{"vector": vector.tolist()} for vector in model.embed([row["text"] for row in good])]
         else:
-            predictions = [json_of(found) for found in model.results_of(good)]
+            predictions = [json_of(found) for found in model.results_of(good, why=why)]
         for result, prediction in zip(good, predictions, strict=True):
             result.pop("context", None)  # which may be long
             result.update(prediction)
@@ -91,8 +92,12 @@ def string(cell: object) -> str:
 
 def json_of(result: object) -> JsonObject:
     """A result of `Model.predict`, `tag` or `answer` as a JSON object."""
-    if is_dataclass(result):  # a Label, an Answer, ..; what not every one has, such as `why`, only where there is one
+    if is_dataclass(result) and not isinstance(
+        result, type
+    ):  # a Label, an Answer, ..; what not every one has, such as `why`, only where there is one
         named = {field.name: (getattr(result, field.name), field.default) for field in fields(result)}
+        if getattr(result, "reasons", None):
+            named["reasons"] = (asdict(result)["reasons"], None)
         return {name: value for name, (value, default) in named.items() if value is not None or default is MISSING}
     if isinstance(result, list):
         return {"spans": list(map(vars, result))}

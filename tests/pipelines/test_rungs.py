@@ -8,6 +8,7 @@ import pytest
 
 import korbert
 from korbert.errors import SettingsError
+from korbert.pipelines.reports.look.data import look_data
 from tests.korbert.tiny import json_lines
 
 POSITIVE = [
@@ -170,6 +171,31 @@ def test_labels_are_given_only_where_the_model_is_sure(sure, command, here):
 def test_a_model_that_abstains_is_saved_as_one(sure, tmp_path):
     sure.model.abstaining(80).save(tmp_path / "model")
     assert korbert.load(tmp_path / "model").predict(POSITIVE) == sure.model.predict(POSITIVE, abstain=80)
+
+
+# --- why ---
+
+
+def test_reasons_are_given_on_the_command_line_and_drawn(sure, command, here):
+    (here / "texts.txt").write_text(f"{POSITIVE[1]}\n", "utf-8")
+    (found,) = (json.loads(line) for line in command("predict", sure.folder, "texts.txt", "--why").out.splitlines())
+    assert found["label"] == "좋"
+    assert set(found["reasons"][0]) == {"text", "start", "end", "weight", "of"}
+    assert "훌륭" in [reason["text"] for reason in found["reasons"][:3]]
+    table = command("predict", sure.folder, "texts.txt", "--why", "--csv").out
+    assert "훌륭" in table.splitlines()[1]
+    data = look_data(sure.model, POSITIVE[1], whole=True)
+    label = data["label"]
+    assert (label["names"], label["exact"]) == (["좋"], True)
+    assert len(label["shares"][0]) == len(data["special"])
+    assert label["scores"][0] - label["masked"][0] == pytest.approx(sum(label["shares"][0]), abs=0.01)
+
+
+def test_several_labels_have_reasons_each():
+    rows = [(text, ["영화", *(["좋음"] if label == "좋" else [])]) for text, label in ROWS]
+    model = korbert.finetune("korbert-mini", rows, several=True, quick=True, baselines=False).model
+    found = model.predict("훌륭하고 감동적인 영화", why=True)
+    assert set(found.reasons) == {"영화", "좋음"}
 
 
 # --- a tuned encoder ---

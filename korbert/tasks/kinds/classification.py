@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import not_
-from typing import Any, ClassVar, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 import torch
@@ -30,7 +30,11 @@ from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer
 from korbert.training import Batch, Examples, Scoring, model_inputs, outputs
 
+if TYPE_CHECKING:
+    from korbert.tasks.reasons import Reason
+
 _MOST_LABELS = 1_000
+_MOST_REASONS = 10
 
 NOT_SURE = Message("not sure enough")
 """Why a text gets no label when a precision is asked for."""
@@ -41,24 +45,27 @@ class Label:
     """The most probable label.
 
     probabilities: of all labels. The label of an empty text is None, and so is one that is not as sure as was asked
-    for; `why` says which.
+    for; `why` says which. reasons: the morphemes that speak most for the most probable label, or against it, if asked
+    for.
     """
 
     label: str | None
     probabilities: Mapping[str, float]
     why: str | None = None
+    reasons: "Sequence[Reason] | None" = None
 
 
 @dataclass(frozen=True)
 class Labels:
     """The labels that are probable enough: above 0.5, or above a threshold of each.
 
-    probabilities: of all labels. None and `why` as in Label.
+    probabilities: of all labels. None and `why` as in Label. reasons: the same for each of the labels.
     """
 
     labels: list[str] | None
     probabilities: Mapping[str, float]
     why: str | None = None
+    reasons: "Mapping[str, Sequence[Reason]] | None" = None
 
 
 class Classification(Kind, frozen=True):
@@ -232,6 +239,27 @@ class Classification(Kind, frozen=True):
     @property
     def result_of_blank(self) -> Label | Labels:  # type: ignore[override]
         return Labels(None, {}, NO_TEXT) if self.several else Label(None, {}, NO_TEXT)
+
+    def with_reasons(
+        self, model: nn.Module, prepared: Prepared, number: int, passages: Sequence[Passage], result: Label | Labels
+    ) -> Label | Labels:
+        if not self.has_rungs:
+            raise SettingsError(
+                "{option}: this model has no linear part: use korbert look, or fine-tune it without {only}",
+                option=argument("why"), only=argument("only"),
+            )  # fmt: skip
+        if not result.probabilities:  # of an empty text
+            return result
+        from korbert.tasks.reasons import reasons_of
+
+        def of(label: str) -> "list[Reason]":
+            place = self.labels.index(label)
+            found = reasons_of(model, prepared.examples, number, passages, place, several=self.several)  # type: ignore[arg-type]
+            return found[:_MOST_REASONS]
+
+        if isinstance(result, Labels):
+            return replace(result, reasons={label: of(label) for label in result.labels or ()})
+        return replace(result, reasons=of(max(result.probabilities, key=result.probabilities.__getitem__)))
 
     def prediction(self, shares: NDArray[np.float64]) -> TaskPrediction:
         """The prediction for label probabilities (C,): the most probable label, or all above their thresholds."""

@@ -202,6 +202,17 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
             "{option}: models of kind {name} cannot abstain: leave it out", option=argument("abstain"), name=self.name
         )
 
+    def with_reasons(
+        self, model: nn.Module, prepared: Prepared, number: int, passages: Sequence[Passage], result: Any
+    ) -> Any:
+        """A result of `results` with why it is so. number: of the row. passages: its texts.
+
+        SettingsError if the kind, or the model, cannot say.
+        """
+        raise SettingsError(
+            "{option}: models of kind {name} cannot say why: use korbert look", option=argument("why"), name=self.name
+        )
+
     @property
     def has_chosen_thresholds(self) -> bool:
         """False while a setting, such as a threshold, is still to be chosen from validation predictions."""

@@ -7,6 +7,7 @@ from .examples import by_text as by_text
 from .examples import encode_tags as encode_tags
 from .examples import make_examples as make_examples
 from .labels import eojeols as eojeols
+from .labels import owners as owners
 from .labels import piece_tags as piece_tags
 from .labels import spans_of_words as spans_of_words
 from .labels import word_tags as word_tags

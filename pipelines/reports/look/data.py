@@ -14,10 +14,15 @@ from numpy.typing import NDArray
 from korbert.errors import ModelError, SettingsError
 from korbert.messages import Message
 from korbert.model import Model
-from korbert.modeling import ClassificationModel, TransformersEncoder
+from korbert.modeling import ClassificationModel, LinearModel, TransformersEncoder
 from korbert.pipelines.inference.predicting import json_of
 from korbert.system import JsonObject
+from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.question_answering import QuestionAnswering
+from korbert.tasks.kinds.texts import LinearExamples
+from korbert.tasks.passages import encode_passages
+from korbert.tasks.reasons import morpheme_weights
+from korbert.tasks.token_classification import owners
 from korbert.tokenization import AnyTokenizer, Pieces
 from korbert.vectors import UNITS, Attention, TextParts, attribute, to_unit_length
 from korbert.vectors.attention import attention
@@ -80,6 +85,8 @@ def look_data(
     # Attribution needs 50 passes, so that a page asks for it in a second request.
     if attributed and isinstance(model, ClassificationModel) and model.kind == "classification":
         data["label"] = _label(model, tokenizer, data, whole)
+    elif isinstance(model, LinearModel) and "special" in data:
+        data["label"] = _reasons(loaded, data["texts"], len(data["special"]))
     if reading is not None:
         data["reading"] = _reading(loaded, reading, text, pair)
     else:
@@ -213,6 +220,42 @@ def _label(model: ClassificationModel, tokenizer: AnyTokenizer, data: JsonObject
         "scores": [_round_short(x) for x in attribution.scores],
         "masked": [_round_short(x) for x in attribution.masked],
         "shares": [[_round_short(x) for x in row] for row in attribution.shares],
+    }
+
+
+def _reasons(loaded: Model, texts: Sequence[str], count: int) -> JsonObject | None:
+    """What each piece adds to the most likely label of a linear model. count: pieces, with special tokens."""
+    kind = loaded.task
+    model = loaded.network
+    assert isinstance(kind, Classification)
+    assert isinstance(model, LinearModel)
+    passages = encode_passages(loaded.tokenizer, texts)
+    if len(texts) != model.num_texts or not all(len(passage.ids) for passage in passages):
+        return None
+    row = dict(zip(kind.needs, texts, strict=True))
+    prepared = kind.prepare([row], [passages], loaded.tokenizer)
+    examples = prepared.examples
+    assert isinstance(examples, LinearExamples)
+    (prediction,) = kind.predict(model, prepared, **loaded.scoring)
+    probabilities = np.array(list(prediction["probabilities"].values()))
+    (scores,) = kind.log_odds([prediction])
+    best = int(probabilities.argmax())
+    score = scores[best] - (0.0 if kind.several else np.delete(scores, best).mean())
+    shares = np.zeros(count)
+    at = 1  # after [CLS]
+    for passage, own in zip(
+        passages, morpheme_weights(model, examples, 0, passages, best, several=kind.several), strict=True
+    ):
+        shares[at + owners(passage.spans)[0]] = own
+        at += len(passage.ids) + loaded.tokenizer.frame.between
+    return {
+        "names": [kind.labels[best]],
+        "number": False,
+        "exact": True,
+        "probabilities": [_round_short(probabilities[best])],
+        "scores": [_round_short(score)],
+        "masked": [_round_short(score - shares.sum())],
+        "shares": [[_round_short(x) for x in shares]],
     }
 
 

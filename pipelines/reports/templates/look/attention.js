@@ -197,7 +197,8 @@ function keyOf(data) {
   const { names, number, probabilities } = data.label, label = chosenLabel(data);
   const value = number ? decimal(probabilities[label]) : percent(probabilities[label]);
   const about = number ? t("Label: what each unit adds to the number") : t("Label: what each unit adds to the log odds of");
-  const colours = t("Blue for it, red against; by integrated gradients from a text of masks (Sundararajan et al. 2017).");
+  const integrated = t("Blue for it, red against; by integrated gradients from a text of masks (Sundararajan et al. 2017).");
+  const colours = data.label.exact ? t("Blue for it, red against; exact, as the model is linear.") : integrated;
   const name = number ? "" : el("b", { lang: "ko", text: names[label] });
   key.append(el("p", {}, about, " ", name, ` (${value}). `, colours));
   return key;
