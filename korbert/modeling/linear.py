@@ -14,6 +14,7 @@ from korbert.modeling.heads import mean_pooling
 from korbert.system import JsonObject
 
 HASH_BITS = 20  # of a term, below its group
+_PERCENTILES = 101
 _WINDOWS_AT_ONCE = 64  # of long texts, so that a batch of them does not fill memory
 
 
@@ -38,7 +39,7 @@ class LinearModel(nn.Module):
 
     num_outputs: scores per row. num_terms: terms with weights. num_texts: texts per row, 1 or 2. pooling: of pieces.
     hash_bits: the bits of a term below its group. reads_vectors: if False, the vectors have no weights, and are not
-    computed.
+    computed. knows_usual: whether it can tell how far a text is from those of training, as `set_usual` has it.
     """
 
     kind: ClassVar[str] = "linear"
@@ -48,6 +49,9 @@ class LinearModel(nn.Module):
     terms: Tensor
     frequencies: Tensor
     center: Tensor
+    usual: Tensor
+    whitening: Tensor
+    distances: Tensor
 
     def __init__(
         self,
@@ -58,6 +62,7 @@ class LinearModel(nn.Module):
         pooling: Literal["mean", "first"] = "mean",
         hash_bits: int = HASH_BITS,
         reads_vectors: bool = True,
+        knows_usual: bool = False,
         generator: torch.Generator | None = None,
         encoder: Encoder | TransformersEncoder | None = None,
     ) -> None:
@@ -69,6 +74,10 @@ class LinearModel(nn.Module):
         self.pooling = pooling
         self.hash_bits = hash_bits
         self.reads_vectors = reads_vectors
+        self.knows_usual = knows_usual
+        if knows_usual:
+            size = config.hidden_size
+            self._register_usual(torch.zeros(size), torch.zeros(size, size), torch.zeros(_PERCENTILES))
         self.register_buffer("terms", torch.zeros(num_terms, dtype=torch.int32))  # in ascending order
         self.register_buffer("frequencies", torch.ones(num_terms))  # inverse document frequencies
         self.register_buffer("center", torch.zeros(config.hidden_size))
@@ -116,12 +125,36 @@ class LinearModel(nn.Module):
         model.frequencies.copy_(other.frequencies)
         return model.eval()
 
+    def set_usual(self, mean: Tensor, whitening: Tensor, distances: Tensor) -> None:
+        """What text vectors are usual.
+
+        mean: (D,); whitening: (D, D), which makes the vectors of training uncorrelated, with deviation 1. distances:
+        (101,) percentiles of their distances from the mean.
+        """
+        self.knows_usual = True
+        self._register_usual(*(part.float().to(self.center.device) for part in (mean, whitening, distances)))
+
+    def _register_usual(self, mean: Tensor, whitening: Tensor, distances: Tensor) -> None:
+        self.register_buffer("usual", mean)
+        self.register_buffer("whitening", whitening)
+        self.register_buffer("distances", distances)
+
+    def percentiles(self, vectors: Tensor) -> Tensor:
+        """The percentile of the distance of rows among those of training, 0 to 100, (B,); of two texts, the larger.
+
+        vectors: of rows, as `row_vectors` gives them.
+        """
+        size = len(self.usual)
+        texts = vectors[:, : self.num_texts * size].reshape(-1, self.num_texts, size)
+        distances = ((texts - self.usual) @ self.whitening).norm(dim=-1).amax(dim=-1)
+        return torch.searchsorted(self.distances, distances, right=True).sub(1).clamp(min=0).to(vectors.dtype)
+
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None,
         boundaries: Tensor | None = None, *, lengths: Sequence[int] = (), texts: Tensor,
-        terms: Tensor, counts: Tensor, rows: Tensor,
+        terms: Tensor, counts: Tensor, rows: Tensor, with_percentiles: bool = False,
     ) -> Tensor:  # fmt: skip
-        """Scores, (B, num_outputs).
+        """Scores, (B, num_outputs); with_percentiles: after them, those of the rows.
 
         input_ids, attention_mask, boundaries: (W, T), the windows of all texts. texts: (W,) the text that each is of,
         row x num_texts + number in the row. terms, counts, rows: (n,), the terms of all rows, row by row, and whose
@@ -130,7 +163,11 @@ class LinearModel(nn.Module):
         vectors = None
         if self.reads_vectors:
             vectors = self.row_vectors(self.text_vectors(input_ids, attention_mask, boundaries, texts))
-        return self.scores(int(texts.max()) // self.num_texts + 1, vectors, terms, counts, rows)
+        scores = self.scores(int(texts.max()) // self.num_texts + 1, vectors, terms, counts, rows)
+        if not with_percentiles:
+            return scores
+        assert vectors is not None
+        return torch.cat([scores, self.percentiles(vectors)[:, None]], dim=1)
 
     def scores(self, num_rows: int, vectors: Tensor | None, terms: Tensor, counts: Tensor, rows: Tensor) -> Tensor:
         """As `forward`, from the vectors of rows, of which a model of words alone needs none."""
@@ -183,5 +220,5 @@ class LinearModel(nn.Module):
 
     def head_settings(self) -> JsonObject:
         """Constructor arguments besides the encoder's config."""
-        names = ("num_outputs", "num_terms", "num_texts", "pooling", "hash_bits", "reads_vectors")
+        names = ("num_outputs", "num_terms", "num_texts", "pooling", "hash_bits", "reads_vectors", "knows_usual")
         return {name: getattr(self, name) for name in names}

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 from torch.nn import functional as F
 
 from korbert.modeling import HASH_BITS, LinearModel
@@ -29,6 +30,8 @@ _ROWS_TO_CHOOSE = 10_000  # rows on which C and words are chosen; more say nothi
 _ERRORS = 2  # standard errors that a gain has to exceed
 EASY = 0.95  # of held-out rows right: there is little to gain, and texts of another kind may lose
 WORD_SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)  # weights of words that are tried; vectors have the rest
+ROWS_OF_USUAL = 2_000  # by which texts unlike those of training are known
+_FEWEST_OF_USUAL = 40
 _MIN_ROWS = 2  # rows with a term, below which it gets no weight
 _TOLERANCE = 1e-3
 _MOST_ITERATIONS = 300
@@ -305,6 +308,31 @@ def losses_of(scores: NDArray[np.floating], targets: NDArray[Any]) -> _Floats:
         losses = F.binary_cross_entropy_with_logits(logits, torch.from_numpy(targets).double(), reduction="none")
         return np.asarray(losses.sum(dim=1))
     return np.asarray(F.cross_entropy(logits, torch.from_numpy(targets), reduction="none"))
+
+
+def usual_of(vectors: NDArray[np.float32]) -> tuple[Tensor, Tensor, Tensor] | None:
+    """What vectors are usual, as LinearModel.set_usual takes it; None for too few. vectors: (N, D).
+
+    The covariance is shrunk (Ledoit and Wolf 2004). The distances of one half of the rows are those from the other.
+    """
+    from sklearn.covariance import LedoitWolf
+
+    rows = np.random.default_rng(0).permutation(len(vectors))[:ROWS_OF_USUAL].astype(np.int64)
+    if len(rows) < _FEWEST_OF_USUAL:
+        return None
+    sample = vectors[rows].astype(np.float64)
+
+    def fitted(own: _Floats) -> tuple[_Floats, _Floats]:
+        found = LedoitWolf().fit(own)
+        return found.location_, np.linalg.cholesky(found.precision_)
+
+    distances = []
+    for one, other in ((sample[::2], sample[1::2]), (sample[1::2], sample[::2])):
+        mean, whitening = fitted(one)
+        distances.append(np.linalg.norm((other - mean) @ whitening, axis=1))
+    percentiles = np.quantile(np.concatenate(distances), np.linspace(0, 1, 101))
+    mean, whitening = fitted(sample)
+    return torch.from_numpy(mean), torch.from_numpy(whitening), torch.from_numpy(percentiles)
 
 
 def scale_on(scores: _Floats, targets: NDArray[Any]) -> float:

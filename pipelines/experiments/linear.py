@@ -38,6 +38,7 @@ from korbert.tasks.kinds.texts import LinearExamples
 from korbert.tasks.linear import (
     COLUMNS,
     EASY,
+    ROWS_OF_USUAL,
     Column,
     FoldChoice,
     LinearInputs,
@@ -49,6 +50,7 @@ from korbert.tasks.linear import (
     right_of,
     scale_on,
     sum_of_scores,
+    usual_of,
 )
 from korbert.tasks.terms import Terms
 from korbert.training import Batch, model_inputs, outputs
@@ -116,7 +118,10 @@ def learn_linear(ready: PreparedTask, learn_encoder: Callable[[PreparedTask], Le
     in_folds = rows.splits_train and not (rows.test or tuned or compares or ready.settings.unseen)
     results = [_result(ready, fitted, in_folds=in_folds) for fitted in [*models, *others]]
     folds = TaskRows([*linear.held_out.rows, *rows.valid]) if in_folds else None
-    learned = Learned(results, models[0].of(_LEARNED), _with_thresholds(ready.task, models[0].held_out), folds)
+    model = models[0].of(_LEARNED)
+    if model.reads_vectors and (usual := usual_of(rungs.vectors_of(model))):
+        model.set_usual(*usual)
+    learned = Learned(results, model, _with_thresholds(ready.task, models[0].held_out), folds)
     rungs.say(*scored_lines("folds" if in_folds else rows.scored_on, len(folds or rows.scored)))
     if not compares:
         return learned
@@ -341,6 +346,16 @@ class _Rungs:
         scores = outputs(model, examples, lambda model, batch: model(**model_inputs(batch)), device=self.ready.device)
         return scores.astype(np.float64)
 
+    def vectors_of(self, model: LinearModel) -> NDArray[np.float32]:
+        """The vectors of training texts that a model gives, (N, D); of two texts a row, of both."""
+        train = self.inputs["train"].vectors
+        if model.encoder is not self.reader.encoder:  # a tuned one
+            ready = self.ready
+            some = replace(ready, parts={"train": _first(ready.parts["train"], ROWS_OF_USUAL)})
+            train = _inputs_of(some, model, ["train"])["train"].vectors
+        size = len(self.reader.center)
+        return train[:, : self.reader.num_texts * size].reshape(-1, size)
+
     def validated(self, scores: _Scores) -> _HeldOut:
         """The validation rows with these scores."""
         return _HeldOut(self.ready.parts["valid"].rows, self.targets["valid"], scores)
@@ -427,6 +442,12 @@ def _targets_of(task: Classification, ready: PreparedTask, part: str) -> NDArray
 def _texts(task: Classification, ready: PreparedTask) -> list[str]:
     """The text of each training row."""
     return ["\n".join(task.texts(row)) for row in ready.parts["train"].rows]
+
+
+def _first(part: Prepared, count: int) -> Prepared:
+    """The first rows of a part, at most `count`."""
+    assert isinstance(part.examples, LinearExamples)
+    return replace(part, rows=part.rows[:count], examples=part.examples.first(count))
 
 
 def _joined(parts: Sequence[LinearInputs]) -> LinearInputs:

@@ -70,6 +70,8 @@ def predict_lines(
         for result, prediction in zip(good, predictions, strict=True):
             result.pop("context", None)  # which may be long
             result.update(prediction)
+            if getattr(model.network, "knows_usual", False):  # a column of a table, whatever the first row has
+                result.setdefault("unlike", None)
         yield results
 
 

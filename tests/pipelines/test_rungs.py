@@ -173,6 +173,26 @@ def test_a_model_that_abstains_is_saved_as_one(sure, tmp_path):
     assert korbert.load(tmp_path / "model").predict(POSITIVE) == sure.model.predict(POSITIVE, abstain=80)
 
 
+# --- unlike ---
+
+
+def test_texts_unlike_those_of_training_are_marked(sure, tmp_path, command, here):
+    texts = [
+        "The quick brown fox jumps over the lazy dog",
+        "원고는 피고에게 금 1,000만 원을 지급하라",
+        f"{POSITIVE[0]} 3",
+    ]
+    fox, claim, film = sure.model.predict(texts)
+    assert fox.unlike >= 99
+    assert claim.unlike >= 99
+    assert film.unlike is None
+    sure.model.save(tmp_path / "model")
+    assert korbert.load(tmp_path / "model").predict(texts)[0].unlike == fox.unlike
+    (here / "texts.txt").write_text("\n".join(texts) + "\n", "utf-8")
+    lines = [json.loads(line) for line in command("predict", sure.folder, "texts.txt").out.splitlines()]
+    assert [line.get("unlike") for line in lines] == [fox.unlike, claim.unlike, None]
+
+
 # --- why ---
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _MOST_LABELS = 1_000
 _MOST_REASONS = 10
+_UNLIKE = 99  # percentile from which on a text is marked
 
 NOT_SURE = Message("not sure enough")
 """Why a text gets no label when a precision is asked for."""
@@ -46,26 +47,28 @@ class Label:
 
     probabilities: of all labels. The label of an empty text is None, and so is one that is not as sure as was asked
     for; `why` says which. reasons: the morphemes that speak most for the most probable label, or against it, if asked
-    for.
+    for. unlike: how many percent of the training texts are nearer to what is usual among them; None below 99.
     """
 
     label: str | None
     probabilities: Mapping[str, float]
     why: str | None = None
     reasons: "Sequence[Reason] | None" = None
+    unlike: float | None = None
 
 
 @dataclass(frozen=True)
 class Labels:
     """The labels that are probable enough: above 0.5, or above a threshold of each.
 
-    probabilities: of all labels. None and `why` as in Label. reasons: the same for each of the labels.
+    probabilities: of all labels. None, `why` and `unlike` as in Label. reasons: the same for each of the labels.
     """
 
     labels: list[str] | None
     probabilities: Mapping[str, float]
     why: str | None = None
     reasons: "Mapping[str, Sequence[Reason]] | None" = None
+    unlike: float | None = None
 
 
 class Classification(Kind, frozen=True):
@@ -215,11 +218,21 @@ class Classification(Kind, frozen=True):
         return {"loss": F.cross_entropy(scores, batch["labels"], weight=weights, reduction="none").mean()}
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
-        def probabilities_of(model: nn.Module, batch: Batch) -> Tensor:
-            return self.probabilities(model(**model_inputs(batch)).float())
+        count = len(self.labels)
+        asked = {"with_percentiles": True} if getattr(model, "knows_usual", False) else {}
 
-        probabilities = outputs(model, prepared.examples, probabilities_of, **how)
-        return [self.prediction(row) for row in probabilities.astype(np.float64)]
+        def probabilities_of(model: nn.Module, batch: Batch) -> Tensor:
+            scores = model(**model_inputs(batch), **asked).float()
+            return torch.cat([self.probabilities(scores[:, :count]), scores[:, count:]], dim=1)
+
+        columns = outputs(model, prepared.examples, probabilities_of, **how).astype(np.float64)
+        predictions = []
+        for row in columns:
+            prediction = self.prediction(row[:count])
+            if asked and row[count] >= _UNLIKE:
+                prediction["unlike"] = row[count]
+            predictions.append(prediction)
+        return predictions
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """Label probabilities (N, C): softmax, or with several labels the sigmoid of each."""

@@ -152,6 +152,22 @@ class LinearExamples(Groups):
             firsts=np.searchsorted(kept, self.firsts),
         )
 
+    def first(self, count: int) -> Self:
+        """The first examples, at most `count`."""
+        rows = np.arange(min(count, len(self)))
+        windows = int(self.firsts[len(rows)])
+        pieces = int(self.offsets[windows])
+        return replace(
+            self,
+            input_ids=self.input_ids[:pieces],
+            boundaries=self.boundaries[:pieces],
+            offsets=self.offsets[: windows + 1],
+            labels=self.labels[: len(rows)],
+            texts=self.texts[:windows],
+            firsts=self.firsts[: len(rows) + 1],
+            terms=self.terms.select(rows),
+        )
+
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]:
         """The windows of the given examples as in Examples.batch, with the inputs of a LinearModel."""
         batch = super().batch(rows)
