@@ -190,7 +190,12 @@ def test_texts_unlike_those_of_training_are_marked(sure, tmp_path, command, here
     assert korbert.load(tmp_path / "model").predict(texts)[0].unlike == fox.unlike
     (here / "texts.txt").write_text("\n".join(texts) + "\n", "utf-8")
     lines = [json.loads(line) for line in command("predict", sure.folder, "texts.txt").out.splitlines()]
-    assert [line.get("unlike") for line in lines] == [fox.unlike, claim.unlike, None]
+    assert [line["unlike"] for line in lines] == [fox.unlike, claim.unlike, None]
+    (here / "texts.txt").write_text("\n".join(texts[::-1]) + "\n", "utf-8")
+    header, film_row, *_, fox_row = command("predict", sure.folder, "texts.txt", "--csv").out.splitlines()
+    assert header.endswith(",unlike,error")
+    assert film_row.endswith(",,")
+    assert f",{fox.unlike:g}," in fox_row.replace(".0,", ",")
 
 
 # --- why ---
