@@ -56,6 +56,11 @@ def term_ids(passage: Passage, text: int) -> NDArray[np.int64]:
     return np.concatenate([_hashed(values, text * GROUPS_PER_TEXT + group) for group, values in enumerate(groups)])
 
 
+def piece_terms(ids: NDArray[np.integer]) -> NDArray[np.int64]:
+    """The terms that single pieces are in the first text of a row."""
+    return _hashed(ids.astype(np.uint64) + np.uint64(1), 0)
+
+
 def term_spans(passage: Passage) -> NDArray[np.int64]:
     """The characters [start, end) that each of `term_ids` covers, (n, 2); of two pieces, from the first to the last."""
     spans = passage.spans.astype(np.int64)

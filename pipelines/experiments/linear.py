@@ -27,6 +27,7 @@ from torch import Tensor, nn
 
 from korbert.messages import Message
 from korbert.modeling import EmbeddingModel, LinearModel, Network
+from korbert.pipelines.experiments.explaining import rows_like_wrong_ones, strongest_morphemes
 from korbert.pipelines.experiments.preparing import PreparedTask, scored_lines
 from korbert.pipelines.experiments.search import ModelResult, Search
 from korbert.system import JsonObject, track
@@ -95,12 +96,16 @@ class _Fitted:
 
 
 class Learned(NamedTuple):
-    """The scored results, the main one first; its model, and the task with its thresholds. folds: as in Splits."""
+    """The scored results, the main one first; its model, and the task with its thresholds.
+
+    folds: as in Splits. details: for the report.
+    """
 
     results: list[ModelResult]
     model: Network
     task: Kind
     folds: TaskRows | None = None
+    details: JsonObject | None = None
 
 
 def learn_linear(ready: PreparedTask, learn_encoder: Callable[[PreparedTask], Learned]) -> Learned:
@@ -121,7 +126,9 @@ def learn_linear(ready: PreparedTask, learn_encoder: Callable[[PreparedTask], Le
     model = models[0].of(_LEARNED)
     if model.reads_vectors and (usual := usual_of(rungs.vectors_of(model))):
         model.set_usual(*usual)
-    learned = Learned(results, model, _with_thresholds(ready.task, models[0].held_out), folds)
+    task = _with_thresholds(ready.task, models[0].held_out)
+    details = rungs.details(task, results[0].predictions, in_folds=in_folds)
+    learned = Learned(results, model, task, folds, details)
     rungs.say(*scored_lines("folds" if in_folds else rows.scored_on, len(folds or rows.scored)))
     if not compares:
         return learned
@@ -256,6 +263,25 @@ class _Rungs:
             model = fit(inputs, targets, len(self.task.labels), column, self.choice.trials[column].c, self.reader)
             self.models[key] = model.to(self.ready.device)
         return self.models[key]
+
+    def details(self, task: Classification, predictions: Sequence[TaskPrediction], *, in_folds: bool) -> JsonObject:
+        """What the report shows of the model. predictions: of the scored rows."""
+        found: JsonObject = {}
+        train = self.ready.parts["train"]
+        if "words" in self.choice.trials:
+            own = {text for row in train.rows for text in task.texts(row)[:1]}
+            encoded = self.ready.encoded
+            passages = (passage for passage in encoded.passages() if passage.text in own)
+            found["morphemes"] = strongest_morphemes(self.fit("words", _LEARNED), task, passages)
+        known = self.inputs["train"].vectors
+        part = "test" if self.ready.rows.test else "valid"
+        rows, vectors = list(self.ready.parts[part].rows), self.inputs[part].vectors
+        if in_folds:
+            rows = [*(train.rows[number] for number in self.choice.rows), *rows]
+            vectors = np.concatenate([known[self.choice.rows], vectors])
+        if known.shape[1]:
+            found["nearest"] = rows_like_wrong_ones(task, rows, predictions, vectors, train.rows, known)
+        return found
 
     def of_folds(self, scores: _Scores) -> _HeldOut:
         """The rows of the folds with these scores."""

@@ -51,7 +51,7 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
     With several connected processes, all train; rank 0 does the rest.
     """
     ready = prepare(settings, inputs, output, runtime)
-    results, model, task, folds = _learned(ready)
+    results, model, task, folds, details = _learned(ready)
     ready = replace(ready, rows=replace(ready.rows, folds=folds))
     rows = ready.rows.scored.rows
     main = results[0]
@@ -83,7 +83,7 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
     record = {
         **replace(ready, task=task).facts,
         **score_table(task, rows, results, unseen),
-        "details": {} if folds else task.details(ready.scored, main.predictions),
+        "details": task.details(ready.scored, main.predictions) if details is None else details,
         "counts": counts,
         "said": [line.as_json() for line in ready.said],
         "note": settings.note,

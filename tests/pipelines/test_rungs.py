@@ -223,6 +223,26 @@ def test_several_labels_have_reasons_each():
     assert set(found.reasons) == {"영화", "좋음"}
 
 
+def test_the_report_shows_strong_morphemes_and_rows_like_wrong_ones(tiny, many, tmp_path):
+    result = korbert.finetune(tiny, many, max_length=64, quick=True, output=tmp_path / "mood")
+    details = json.loads((result.folder / "scores.json").read_text("utf-8"))["details"]
+    assert set(details["morphemes"]) == {"좋", "싫"}
+    assert {"훌륭", "감동"} & set(details["morphemes"]["좋"][:20])
+    assert not set(details["morphemes"]["좋"]) & set(details["morphemes"]["싫"])
+    lines = json_lines(result.folder / "predictions.jsonl")
+    assert details["nearest"]
+    for number, near in details["nearest"].items():
+        line = lines[int(number)]
+        assert line["predictions"]["linear"][0]["label"] != line["label"]
+        assert len(near) == 3
+        assert all(texts != [line["text"]] for texts, _ in near)
+    page = (result.folder / "report.html").read_text("utf-8")
+    assert "Strongest morphemes" in page
+    assert "near it" in page
+    texts = (tmp_path / "mood" / "model" / "config.json").read_text("utf-8")
+    assert many[0][0] not in texts
+
+
 # --- a tuned encoder ---
 
 

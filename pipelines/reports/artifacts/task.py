@@ -109,8 +109,10 @@ def story(artifact: Artifact) -> Story:
         predictions = [line.pop("predictions")[main["name"]][0] for line in lines]  # of its first seed
         kind = kind_of_task(scores["task"], str(artifact.folder))
         about = Message("{kind}: {about}.", kind=_KIND_NAMES.get(kind.name, kind.name), about=kind.description())
-        scored = ScoredRows(kind, lines, predictions, scores["rows"][0].get("temperature", 1.0))
-        by_kind += sections_of(scored, scores["details"])
+        details = scores["details"]
+        temperature = scores["rows"][0].get("temperature", 1.0)
+        scored = ScoredRows(kind, lines, predictions, temperature, details.get("nearest", {}))
+        by_kind += sections_of(scored, details)
         if by_kind and main["name"] in ("pretrained", "scratch"):
             source = Message("Predictions of the {model} model.", model=model_name(main["name"]))
             if main["seeds"] > 1:

@@ -32,7 +32,7 @@ _PRECISIONS = (80, 90, 95, 98, 99)  # in percent
 
 def sections(scored: ScoredRows, details: JsonObject) -> Iterator[Section]:
     if scored.kind.several:
-        yield from multi_label_sections(scored)
+        yield from multi_label_sections(scored, details)
         return
     labels = scored.kind.labels
     true, predicted = scored.kind.run(scored.rows, scored.predictions).T
@@ -45,7 +45,7 @@ def sections(scored: ScoredRows, details: JsonObject) -> Iterator[Section]:
     yield Section(Message("Confusion"), list(confusion_elements(scored, counts, of_cell)))
     yield confidence(scored, calibrated.elements)
     totals = np.stack([counts.diagonal(), counts.sum(axis=0), counts.sum(axis=1)], axis=1)
-    yield Section(Message("Labels"), [label_scores(labels, totals, Message("rows"))])
+    yield Section(Message("Labels"), [label_scores(labels, totals, Message("rows")), *morphemes(details)])
     yield from scored.worst(Message("Most confident errors"), errors, Message("errors"))
 
 
@@ -132,11 +132,23 @@ def abstention(shares: np.ndarray, chosen: np.ndarray, there: np.ndarray) -> Ite
     )
 
 
-def multi_label_sections(scored: ScoredRows) -> Iterator[Section]:
+def morphemes(details: JsonObject) -> Iterator[Element]:
+    """Those that speak most for each label; nothing for models that have no words."""
+    if found := details.get("morphemes"):
+        yield TableElement(
+            Message("Strongest morphemes"),
+            (Message("label"), Message("morphemes")),
+            [(label, " · ".join(names)) for label, names in found.items()],
+            "kl",
+            note=Message("By their weights in the model of words alone, the strongest first."),
+        )
+
+
+def multi_label_sections(scored: ScoredRows, details: JsonObject) -> Iterator[Section]:
     labels = scored.kind.labels
     true, predicted = scored.kind.run(scored.rows, scored.predictions).swapaxes(0, 1)  # (rows, labels) each
     totals = np.stack([(true & predicted).sum(axis=0), predicted.sum(axis=0), true.sum(axis=0)], axis=1)
-    yield Section(Message("Labels"), [label_scores(labels, totals, Message("rows"))])
+    yield Section(Message("Labels"), [label_scores(labels, totals, Message("rows")), *morphemes(details)])
     probabilities = np.array([[of_row["probabilities"][label] for label in labels] for of_row in scored.predictions])
     calibrated = calibration(
         probabilities.ravel(), true.ravel(), x=Message("probability of a label"), y=Message("share that is true")

@@ -1,7 +1,7 @@
 """What the pages of several kinds of tasks show: calibration, scores by label, errors by cause, examples of errors."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -41,23 +41,30 @@ Causes = Mapping[str, tuple[Message, Message]]
 class ScoredRows:
     """The scored rows of a task with the predictions of one model. kind: of the task, as in korbert/tasks/kinds.
 
-    temperature: by which its scores were divided to calibrate them; 1.0 if they were not.
+    temperature: by which its scores were divided to calibrate them; 1.0 if they were not. nearest: number of a row ->
+    the training rows nearest to it, texts and label of each.
     """
 
     kind: Any
     rows: Sequence[TaskRow]
     predictions: Sequence[Any]
     temperature: float = 1.0
+    nearest: Mapping[str, Sequence[tuple[Sequence[str], Any]]] = field(default_factory=dict)
 
     def entry(self, index: int) -> Example:
         """A row with its target and its prediction."""
         row = self.rows[index]
+        near = [
+            (Message("near it"), join_messages([beginning(*texts), in_words(row, target)], " → "))
+            for texts, target in self.nearest.get(str(index), ())
+        ]
         return Example(
             "",
             beginning(*self.kind.texts(row)),
             (
                 (Message("true"), in_words(row, self.kind.target(row))),
                 (Message("predicted"), in_words(row, self.predictions[index])),
+                *near,
             ),
         )
 
