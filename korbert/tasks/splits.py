@@ -59,7 +59,7 @@ def split_by_texts(
     distinct = sorted(set(digests))
     if len(distinct) < 2:
         raise CorpusError(
-            "{said}: all rows have the same text: give more, or a file to validate on",
+            "{said}: all rows have the same text, or are of one group: give more, or a file to validate on",
             said=join_messages(rows.summary()),
         )
     # At least one text is held out, and one is left to learn from.
@@ -69,6 +69,22 @@ def split_by_texts(
         for inside in (False, True)
     )
     return rest, share_of_rows
+
+
+def split_by_time(rows: TaskRows, share: float) -> tuple[TaskRows, TaskRows]:
+    """Splits off the latest rows, about that share; those of one time stay together. Returns (rest, held out).
+
+    CorpusError if all rows are of one time.
+    """
+    times = [row["time"] for row in rows]
+    if len(set(times)) < 2:
+        raise CorpusError("{said}: all rows have the same time: leave it out", said=join_messages(rows.summary()))
+    ordered = sorted(times)
+    first = max(ordered[-max(1, round(share * len(ordered)))], min(time for time in times if time > ordered[0]))
+    earlier, later = (
+        subset(rows, [number for number, time in enumerate(times) if (time >= first) == held]) for held in (False, True)
+    )
+    return earlier, later
 
 
 def split_by_article(rows: TaskRows) -> tuple[TaskRows, TaskRows]:

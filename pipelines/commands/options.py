@@ -331,7 +331,7 @@ records = together(
 
 def by_role(given: JsonObject) -> dict[str, list[str]]:
     """Role -> its columns, as given by the options `columns`."""
-    columns_by_role = {role: [given[role]] for role in ("text", "pair", "label") if given[role]}
+    columns_by_role = {role: [given[role]] for role in ("text", "pair", "label", "group", "time") if given.get(role)}
     for one in given["others"]:
         role, equals, name = one.partition("=")
         if not equals:

@@ -120,7 +120,10 @@ def learn_linear(ready: PreparedTask, learn_encoder: Callable[[PreparedTask], Le
         others += rungs.columns()
     rows = ready.rows
     compares = tunes and rungs.task.pair
-    in_folds = rows.splits_train and not (rows.test or tuned or compares or ready.settings.unseen)
+    held_out_by_time = "time" in ready.settings.columns
+    in_folds = rows.splits_train and not (
+        rows.test or tuned or compares or ready.settings.unseen or held_out_by_time
+    )  # fmt: skip
     results = [_result(ready, fitted, in_folds=in_folds) for fitted in [*models, *others]]
     folds = TaskRows([*linear.held_out.rows, *rows.valid]) if in_folds else None
     model = models[0].of(_LEARNED)
@@ -466,8 +469,8 @@ def _targets_of(task: Classification, ready: PreparedTask, part: str) -> NDArray
 
 
 def _texts(task: Classification, ready: PreparedTask) -> list[str]:
-    """The text of each training row."""
-    return ["\n".join(task.texts(row)) for row in ready.parts["train"].rows]
+    """What rows of one fold share: the group, or the text, of each training row."""
+    return [row.get("group") or "\n".join(task.texts(row)) for row in ready.parts["train"].rows]
 
 
 def _first(part: Prepared, count: int) -> Prepared:

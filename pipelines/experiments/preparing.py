@@ -37,7 +37,7 @@ from korbert.tasks.kinds.sections import TaskSection
 from korbert.tasks.noise import wrong_spaces
 from korbert.tasks.sets import known_set
 from korbert.tasks.sets.loading import load
-from korbert.tasks.splits import Splits, drop_unusable, limit, split_by_article, split_by_texts
+from korbert.tasks.splits import Splits, drop_unusable, limit, split_by_article, split_by_texts, split_by_time
 from korbert.tokenization import AnyTokenizer
 from korbert.training import choose_device
 
@@ -240,13 +240,15 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
         )  # fmt: skip
         train = limit(train, settings.train_rows, task.group_texts)
     if valid is None:
-        train, valid = split_by_texts(train, settings.validation_share, task.group_texts)
+        train, valid = _held_out(train, settings, task)
         valid = drop_unusable(valid, task.target)
+        how = Message("by a hash of their texts")
+        if "time" in settings.columns:
+            how = Message("the latest")
+        elif "group" in settings.columns:
+            how = Message("whole groups")
         notes.append(
-            Message(
-                "{count:,} of the training rows, by a hash of their texts, are held out to validate on",
-                count=len(valid),
-            )
+            Message("{count:,} of the training rows, {how}, are held out to validate on", count=len(valid), how=how)
         )
     splits_train = "valid" not in parts
     if not task.has_rungs:  # of which the rows that are scored are known when they have been learned
@@ -254,6 +256,16 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
     read = tuple(line.map_texts(relative) for rows in parts.values() for line in rows.summary())
     others = parts.get("test"), parts.get("warm_up")
     return task, Splits(train, valid, *others, read, tuple(notes), doubted, splits_train)
+
+
+def _held_out(train: TaskRows, settings: TaskSection, task: Kind) -> tuple[TaskRows, TaskRows]:
+    """The training rows, and those to validate on: the latest, or of other groups, or of other texts."""
+    if "time" in settings.columns:
+        return split_by_time(train, settings.validation_share)
+    texts: Callable[[TaskRow], Sequence[str]] = task.group_texts
+    if "group" in settings.columns:
+        texts = lambda row: [row["group"]]  # noqa: E731
+    return split_by_texts(train, settings.validation_share, texts)
 
 
 def _tables(
@@ -337,6 +349,8 @@ def roles_of(kind: Kind | type[Kind], settings: object = None, *, part: str = "t
             roles[index] = rename_labels(label, names)
     if part == "train" and getattr(settings, "split_by_article", False):
         roles.append(ROLES["title"])
+    if part == "train" and not isinstance(settings, Kind | type):
+        roles += [ROLES[name] for name in ("group", "time") if name in getattr(settings, "columns", {})]
     return roles
 
 

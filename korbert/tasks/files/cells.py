@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from datetime import UTC, date, datetime
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from korbert.names import BLANK, nfc
 from korbert.records import is_empty, value_in
 
 _T = TypeVar("_T")
+_DATE = re.compile(r"(\d{4})[-./](\d{1,2})[-./](\d{1,2})(.*)")
 _NAMES = {
     dict: Message("an object"),
     list: Message("a list"),
@@ -118,6 +120,21 @@ def name(cell: object) -> str:
     if isinstance(cell, float):
         return str(int(cell)) if cell.is_integer() else repr(cell)  # pandas turns 1 into 1.0 in a column with gaps
     return str(cell) if isinstance(cell, bool) else nfc(text(cell).strip(BLANK))
+
+
+def moment(cell: object) -> float:
+    """A number; or a date, as seconds since 1970: 2026-11-29, 2026.11.29, 2026-11-29T10:20."""
+    if isinstance(cell, int | float) and not isinstance(cell, bool):
+        return float(cell)
+    given = cell.isoformat() if isinstance(cell, date) else name(cell)
+    with suppress(ValueError):
+        return float(given)
+    if parts := _DATE.fullmatch(given):
+        with suppress(ValueError):
+            year, month, day, rest = parts.groups()
+            found = datetime.fromisoformat(f"{year}-{month:0>2}-{day:0>2}{rest}")
+            return found.replace(tzinfo=found.tzinfo or UTC).timestamp()
+    raise ValueError(Message("is {cell!r}, neither a number nor a date such as 2026-11-29", cell=given))
 
 
 def labels(cell: object) -> list[str]:

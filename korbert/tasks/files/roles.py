@@ -137,6 +137,9 @@ ROLES: Mapping[str, Role] = {
         _role("tokens", "tokens words word characters 토큰 어절", cells.words, settle=cells.sentences),
         _role("tags", "tags tag ner_tags pos_tags upos labels 태그 개체명", cells.tags, settle=cells.bio_tags),
         _role("spans", "spans entities ne 개체", cells.spans, alike=_LISTS, complete=_place_spans),
+        # Never guessed: what is held out has other groups, or is later.
+        _role("group", "", cells.name),
+        _role("time", "", cells.moment),
     )
 }  # fmt: skip
 """The roles of our kinds; `dataclasses.replace(ROLES["label"], required=False)` makes a variant."""
