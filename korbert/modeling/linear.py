@@ -139,15 +139,14 @@ class LinearModel(nn.Module):
         self.register_buffer("whitening", whitening)
         self.register_buffer("distances", distances)
 
-    def percentiles(self, vectors: Tensor) -> Tensor:
+    def percentiles(self, texts: Tensor) -> Tensor:
         """The percentile of the distance of rows among those of training, 0 to 100, (B,); of two texts, the larger.
 
-        vectors: of rows, as `row_vectors` gives them.
+        texts: as `text_vectors` has them.
         """
-        size = len(self.usual)
-        texts = vectors[:, : self.num_texts * size].reshape(-1, self.num_texts, size)
-        distances = ((texts - self.usual) @ self.whitening).norm(dim=-1).amax(dim=-1)
-        return torch.searchsorted(self.distances, distances, right=True).sub(1).clamp(min=0).to(vectors.dtype)
+        each = texts.reshape(-1, self.num_texts, len(self.usual))
+        distances = ((each - self.usual) @ self.whitening).norm(dim=-1).amax(dim=-1)
+        return torch.searchsorted(self.distances, distances, right=True).sub(1).clamp(min=0).to(texts.dtype)
 
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None,
@@ -160,14 +159,12 @@ class LinearModel(nn.Module):
         row x num_texts + number in the row. terms, counts, rows: (n,), the terms of all rows, row by row, and whose
         they are.
         """
-        vectors = None
-        if self.reads_vectors:
-            vectors = self.row_vectors(self.text_vectors(input_ids, attention_mask, boundaries, texts))
+        read = self.text_vectors(input_ids, attention_mask, boundaries, texts) if self.reads_vectors else None
+        vectors = None if read is None else self.row_vectors(read)
         scores = self.scores(int(texts.max()) // self.num_texts + 1, vectors, terms, counts, rows)
-        if not with_percentiles:
+        if read is None or not with_percentiles:
             return scores
-        assert vectors is not None
-        return torch.cat([scores, self.percentiles(vectors)[:, None]], dim=1)
+        return torch.cat([scores, self.percentiles(read)[:, None]], dim=1)
 
     def scores(self, num_rows: int, vectors: Tensor | None, terms: Tensor, counts: Tensor, rows: Tensor) -> Tensor:
         """As `forward`, from the vectors of rows, of which a model of words alone needs none."""

@@ -46,10 +46,14 @@ _Fold: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]  # numbers of the
 
 @dataclass(frozen=True)
 class LinearInputs:
-    """What N rows have: their terms, and the vectors of their texts, (N, D)."""
+    """What N rows have: their terms, and the vectors of their texts, (N, D).
+
+    texts: the same before they are centred, of the rows by which the usual ones are known.
+    """
 
     terms: Terms
     vectors: NDArray[np.float32]
+    texts: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.vectors)

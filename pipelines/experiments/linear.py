@@ -376,14 +376,14 @@ class _Rungs:
         return scores.astype(np.float64)
 
     def vectors_of(self, model: LinearModel) -> NDArray[np.float32]:
-        """The vectors of training texts that a model gives, (N, D); of two texts a row, of both."""
-        train = self.inputs["train"].vectors
+        """The vectors of training texts that a model gives, (N, D), before they are centred."""
+        train = self.inputs["train"]
         if model.encoder is not self.reader.encoder:  # a tuned one
             ready = self.ready
             some = replace(ready, parts={"train": _first(ready.parts["train"], ROWS_OF_USUAL)})
-            train = _inputs_of(some, model, ["train"])["train"].vectors
-        size = len(self.reader.center)
-        return train[:, : self.reader.num_texts * size].reshape(-1, size)
+            train = _inputs_of(some, model, ["train"])["train"]
+        assert train.texts is not None
+        return train.texts.reshape(-1, len(self.reader.center))
 
     def validated(self, scores: _Scores) -> _HeldOut:
         """The validation rows with these scores."""
@@ -459,7 +459,7 @@ def _inputs_of(
             reader.center.copy_(texts.view(len(texts) * reader.num_texts, -1).mean(dim=0))
         with torch.inference_mode():
             vectors = reader.row_vectors(texts.to(ready.device)).cpu().numpy()
-        inputs[part] = LinearInputs(examples.terms, vectors)
+        inputs[part] = LinearInputs(examples.terms, vectors, texts[:ROWS_OF_USUAL].numpy() if part == "train" else None)
     return inputs
 
 
