@@ -350,7 +350,7 @@ class Model(Embedder):
         """Rows by role as examples, some thousand rows at a time; each text is encoded once."""
         return (self.task.prepare(*batch, self.tokenizer) for batch in self._passages_of(rows))
 
-    def _passages_of(self, rows: Sequence[TaskRow]) -> Iterator[tuple[Sequence[TaskRow], list[list[Passage]]]]:
+    def _passages_of(self, rows: Sequence[TaskRow]) -> Iterator[tuple[Sequence[TaskRow], Sequence[Sequence[Passage]]]]:
         """Some thousand rows at a time, with the pieces of their texts."""
         size = _LONG_ROWS_AT_ONCE if self.task.reads_all else _ROWS_AT_ONCE
         size = max(1, len(rows)) if self.task.compares_rows else size
@@ -368,13 +368,11 @@ class Model(Embedder):
 
         passages: the pieces of the texts of each row, if they are known already; no progress is shown then.
         """
+        read = self._passages_of(rows) if passages is None else iter([(rows, passages)])
         if why:
-            return [result for batch in self._passages_of(rows) for result in self._explained(*batch)]
-        batches = self.prepare_rows(rows)
-        if passages is not None:
-            batches = iter([self.task.prepare(rows, passages, self.tokenizer)])
+            return [result for batch in read for result in self._explained(*batch)]
         results = []
-        for batch in batches:
+        for batch in (self.task.prepare(*own, self.tokenizer) for own in read):
             is_long = passages is None and "answer" in self.can and len(batch.examples) > _MANY_WINDOWS
             shown = track("answer", len(batch.examples), "windows") if is_long else nullcontext(untracked)
             with shown as advance, self._naming_errors():

@@ -16,6 +16,8 @@ from .counting import count_operations as count_operations
 from .counting import flops_per_piece as flops_per_piece
 from .counting import parameters as parameters
 from .crf import CrfModel as CrfModel
+from .crf import Steps as Steps
+from .crf import viterbi as viterbi
 from .embeddings import OVERLAP as OVERLAP
 from .encoder import Encoder as Encoder
 from .feature_settings import FeatureSettings as FeatureSettings

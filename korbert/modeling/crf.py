@@ -16,6 +16,7 @@ from torch.autograd.function import FunctionCtx
 from korbert.modeling.adapters.transformers_encoder import TransformersEncoder, encoder_of
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.encoder import Encoder
+from korbert.modeling.features import LayerReader
 from korbert.system import JsonObject
 
 _BARRED = -30.0  # of tags that may not follow; finite, as texts that are cut may begin in the middle of a span
@@ -25,12 +26,10 @@ class Steps(NamedTuple):
     """Sequences side by side: the first units of all of them, the longest one first, then the second units, and so on.
 
     order: (U,) where each of these units is, if the sequences are one after the other. sizes: sequences at each step.
-    sequences: (N,) their numbers, in the order of each step.
     """
 
     order: NDArray[np.int64]
     sizes: Sequence[int]
-    sequences: NDArray[np.int64]
 
     @classmethod
     def of(cls, lengths: Sequence[int]) -> "Steps":
@@ -40,7 +39,7 @@ class Steps(NamedTuple):
         longest = np.argsort(-counts, kind="stable")
         sizes = [int((counts > step).sum()) for step in range(int(counts.max(initial=0)))]
         parts = [firsts[longest[:size]] + step for step, size in enumerate(sizes)]
-        return cls(np.concatenate([np.empty(0, np.int64), *parts]), sizes, longest)
+        return cls(np.concatenate([np.empty(0, np.int64), *parts]), sizes)
 
     @property
     def starts(self) -> NDArray[np.int64]:
@@ -48,7 +47,7 @@ class Steps(NamedTuple):
         return np.cumsum([0, *self.sizes])
 
 
-class CrfModel(nn.Module):
+class CrfModel(LayerReader):
     """An encoder and a linear-chain CRF on the vectors of some of its layers, side by side.
 
     labels: the tags. layers: indices as in Encoder.all_layers. first: (C,) which tags may come first; follows: (C, C)
@@ -59,8 +58,6 @@ class CrfModel(nn.Module):
     exported: ClassVar[str] = ""
     pipeline: ClassVar[str] = ""
     not_exported: ClassVar[str] = 'a CRF, which nothing in transformers computes: train one with only = "encoder"'
-    mean: Tensor
-    deviation: Tensor
     first: Tensor
     follows: Tensor
 
@@ -72,14 +69,12 @@ class CrfModel(nn.Module):
         generator: torch.Generator | None = None,
         encoder: Encoder | TransformersEncoder | None = None,
     ) -> None:
-        super().__init__()
+        shape = len(layers), config.hidden_size
+        super().__init__(shape)
         self.config = config
         self.labels = tuple(labels)
         self.layers = tuple(layers)
-        shape = len(self.layers), config.hidden_size
         count = len(self.labels)
-        self.register_buffer("mean", torch.zeros(shape))
-        self.register_buffer("deviation", torch.ones(shape))
         self.register_buffer("first", torch.ones(count, dtype=torch.bool))
         self.register_buffer("follows", torch.ones(count, count, dtype=torch.bool))
         self.classifier = nn.Linear(shape[0] * shape[1], count)
@@ -87,12 +82,7 @@ class CrfModel(nn.Module):
         self.starts = nn.Parameter(torch.zeros(count))
         nn.init.zeros_(self.classifier.weight)
         nn.init.zeros_(self.classifier.bias)
-        self.encoder: Any = encoder_of(config, generator) if encoder is None else encoder
-
-    def standardize(self, mean: Tensor, deviation: Tensor) -> None:
-        """Sets mean and deviation of each layer, (K, D) each; a dimension that never varies is not scaled."""
-        self.mean.copy_(mean)
-        self.deviation.copy_(torch.where(deviation > 1e-6, deviation, 1.0))
+        self.encoder = encoder_of(config, generator) if encoder is None else encoder
 
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, *others: object,
@@ -113,8 +103,7 @@ class CrfModel(nn.Module):
         self, input_ids: Tensor, attention_mask: Tensor | None = None, *others: object, **named: object
     ) -> Tensor:
         """The standardized vectors of the layers, side by side: (B, T, K x D)."""
-        layers = self.encoder.all_layers(input_ids, attention_mask, *others, only=self.layers, **named).float()
-        layers = (layers - self.mean[:, None, None]) / self.deviation[:, None, None]
+        layers = self.standardized(input_ids, attention_mask, *others, only=self.layers, **named)
         return torch.cat(list(layers), dim=-1)
 
     def loss(self, scores: Tensor, targets: Tensor, lengths: Sequence[int]) -> Tensor:
@@ -152,7 +141,7 @@ class CrfModel(nn.Module):
         here = torch.from_numpy(np.asarray(scores, np.float64)[steps.order])
         transitions, starts = (bounded.cpu() for bounded in self._bounded())
         marginals, _, _ = _sums(here, transitions, starts, steps)
-        own = _best(here.numpy(), self._legal(transitions, self.follows), self._legal(starts, self.first), steps)
+        own = viterbi(here.numpy(), self._legal(transitions, self.follows), self._legal(starts, self.first), steps)
         path[steps.order] = own
         probabilities[steps.order] = marginals.numpy()[np.arange(len(own)), own]
         return path, probabilities
@@ -215,10 +204,13 @@ def _sums(scores: Tensor, transitions: Tensor, starts: Tensor, steps: Steps) -> 
     return alphas * betas, pairs * pair, total
 
 
-def _best(
+def viterbi(
     scores: NDArray[np.float64], transitions: NDArray[np.float64], starts: NDArray[np.float64], steps: Steps
 ) -> NDArray[np.int64]:
-    """The sequences with the highest sums, in the order of `steps`."""
+    """The tags with the highest sum of each sequence, (U,) (Viterbi 1967). Ties are broken arbitrarily.
+
+    scores: (U, C), in the order of `steps`, as the result. transitions: (C, C); starts: (C,); -inf bars.
+    """
     at = steps.starts.tolist()
     sums = starts + scores[: steps.sizes[0]]
     before = [np.empty((0, 0), np.int64)]

@@ -1,5 +1,6 @@
 """A head on chosen layers of a frozen encoder (Devlin et al. 2019, 5.3)."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -14,7 +15,33 @@ from korbert.modeling.heads import initialize, mean_pooling
 from korbert.system import JsonObject
 
 
-class FeatureModel(nn.Module):
+class LayerReader(nn.Module):
+    """A model that reads several layers of its encoder, each dimension of each brought to mean 0 and deviation 1.
+
+    shape: layers and dimensions, (K, D).
+    """
+
+    encoder: Any
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(shape))
+        self.register_buffer("deviation", torch.ones(shape))
+
+    def standardize(self, mean: Tensor, deviation: Tensor) -> None:
+        """Sets mean and deviation of each layer, (K, D) each; a dimension that never varies is not scaled."""
+        self.mean.copy_(mean)
+        self.deviation.copy_(torch.where(deviation > 1e-6, deviation, 1.0))
+
+    def standardized(self, *inputs: object, only: Sequence[int], **named: object) -> Tensor:
+        """The layers `only`, (K, B, T, D). Arguments as Encoder.all_layers."""
+        layers = self.encoder.all_layers(*inputs, only=only, **named).float()
+        return (layers - self.mean[:, None, None]) / self.deviation[:, None, None]
+
+
+class FeatureModel(LayerReader):
     """Scores of rows or of pieces, from chosen layers of a frozen encoder.
 
     1. `standardize` brings each dimension of each layer to mean 0 and deviation 1, as layers differ in scale.
@@ -35,8 +62,6 @@ class FeatureModel(nn.Module):
     not_exported: ClassVar[str] = (
         "a head on features, which nothing in transformers computes: fine-tune, and export that"
     )
-    mean: Tensor
-    deviation: Tensor
 
     def __init__(
         self,
@@ -49,17 +74,17 @@ class FeatureModel(nn.Module):
         generator: torch.Generator | None = None,
         encoder: nn.Module | None = None,
     ) -> None:
-        super().__init__()
+        indices, mix = chosen_layers(layers, config.num_hidden_layers)
+        shape = len(indices), config.hidden_size
+        super().__init__(shape)
         self.config = config
         self.num_outputs = num_outputs
         self.pooling = pooling
         self.layers = layers
         self.head = head
         self.width = width
-        self.indices, self.mix = chosen_layers(layers, config.num_hidden_layers)
-        shape = len(self.indices), config.hidden_size
-        self.register_buffer("mean", torch.zeros(shape))
-        self.register_buffer("deviation", torch.ones(shape))
+        self.indices = indices
+        self.mix = mix
         if self.mix == "weighted sum":
             self.weights = nn.Parameter(torch.zeros(len(self.indices)))
             self.factor = nn.Parameter(torch.ones(()))
@@ -73,20 +98,14 @@ class FeatureModel(nn.Module):
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.classifier = nn.Linear({"linear": size, "mlp": width, "bilstm": 2 * width}[head], num_outputs)
         initialize(self, config, generator)
-        self.encoder: Any = encoder_of(config, generator) if encoder is None else encoder
-
-    def standardize(self, mean: Tensor, deviation: Tensor) -> None:
-        """Sets mean and deviation of each chosen layer, (K, D) each; a dimension that never varies is not scaled."""
-        self.mean.copy_(mean)
-        self.deviation.copy_(torch.where(deviation > 1e-6, deviation, 1.0))
+        self.encoder = encoder_of(config, generator) if encoder is None else encoder
 
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, *others: object, **named: object
     ) -> Tensor:
         """Arguments as Encoder.forward. Returns scores, (B, num_outputs), or (B, T, num_outputs) without pooling."""
         with torch.no_grad():
-            layers = self.encoder.all_layers(input_ids, attention_mask, *others, only=self.indices, **named)
-            layers = (layers.float() - self.mean[:, None, None]) / self.deviation[:, None, None]
+            layers = self.standardized(input_ids, attention_mask, *others, only=self.indices, **named)
         # (K, B, T, D) -> (B, T, D), or (B, T, K x D) for concat
         if self.mix == "concat":
             vectors = torch.cat(list(layers), dim=-1)

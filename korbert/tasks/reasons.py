@@ -78,10 +78,14 @@ def morpheme_weights(
     for passage, own in zip(passages, added, strict=True):
         sums = np.concatenate([np.zeros((1, model.num_outputs)), np.cumsum(np.cumsum(own[:-1], axis=0), axis=0)])
         starts, ends = owners(passage.spans)[1].T
-        scores = sums[ends] - sums[starts]
-        others = 0.0 if several else np.delete(scores, label, axis=1).mean(axis=1)
-        weights.append(scores[:, label] - others)
+        weights.append(margins_of(sums[ends] - sums[starts], label, several=several))
     return weights
+
+
+def margins_of(scores: NDArray[Any], label: int, *, several: bool) -> NDArray[Any]:
+    """The scores of a label, (N,), minus the mean of the others unless there are several. scores: (N, C)."""
+    own = scores[:, label]
+    return own if several else own - np.delete(scores, label, axis=1).mean(axis=1)
 
 
 def _spread(added: _Floats, spans: NDArray[np.int64], scores: _Floats) -> None:

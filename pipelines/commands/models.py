@@ -78,9 +78,9 @@ def tokenize(
 @click.option("--top", type=click.IntRange(min=1), help="Only the N most probable labels.  [default: all]")
 @click.option("--threshold", type=click.FloatRange(0, 1), metavar="P",
               help="Leave out labels and spans that are less probable.  [default: 0.5 for several labels]")  # fmt: skip
-@click.option("--why", is_flag=True, help="Labels: also the morphemes that speak for the label, or against it.")
+@click.option("--why", is_flag=True, help="Labels: add the morphemes that contribute most.")
 @click.option("--abstain", type=float, metavar="PERCENT",
-              help="Labels: only where the model is so sure that this many are right.")  # fmt: skip
+              help="Labels: give none with a probability below this.")  # fmt: skip
 @options.device
 @options.precision
 @options.accept_kiwi

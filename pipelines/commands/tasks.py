@@ -57,7 +57,7 @@ _learning = options.together(  # model, data and settings of the commands that t
                  help="Kind of task.  [default: inferred from the columns]"),
     options.columns,
     click.option("--group", metavar="NAME",
-                 help="Column of what rows share (customer, thread): rows of other groups are held out."),
+                 help="Column of a customer, thread, ..: whole groups of rows are held out."),
     click.option("--time", metavar="NAME", help="Column of a date or number: the latest rows are held out."),
     options.form,
     click.option("--several", is_flag=True, help="Multi-label: a text has any number of labels."),

@@ -16,6 +16,7 @@ from korbert.tasks.files import TaskRow
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.kind import TaskPrediction
 from korbert.tasks.passages import Passage
+from korbert.tasks.reasons import margins_of
 from korbert.tasks.terms import piece_terms
 
 _MOST_MORPHEMES = 100  # of each label
@@ -38,9 +39,7 @@ def strongest_morphemes(
     names = np.array([*surfaces.values()], dtype=object)[known.used.cpu().numpy()]
     found = {}
     for number, label in enumerate(task.labels):
-        own = weights[:, number]
-        if not task.several:
-            own = own - np.delete(weights, number, axis=1).mean(axis=1)
+        own = margins_of(weights, number, several=task.several)
         best = np.argsort(-own)[:_MOST_MORPHEMES]
         found[label] = list(dict.fromkeys(names[best[own[best] > 0]]))
     return found

@@ -14,7 +14,6 @@
 """
 
 import copy
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -56,13 +55,11 @@ from korbert.tasks.linear import (
 from korbert.tasks.terms import Terms
 from korbert.training import Batch, model_inputs, outputs
 
-_logger = logging.getLogger(__name__)
-
 _LEARNED = ("train", "valid")
 _TUNING_ROWS = 200  # of training and validation; with fewer, tuning gains nothing
 _TUNING_EPOCHS = 3
 _TUNING_WINDOWS = 4  # of a long text that are trained on: three at its head, and its tail
-_TUNED_SHARE = 0.7  # of the weights after tuning, in their mean with those before
+TUNED_SHARE = 0.7  # of the weights after tuning, in their mean with those before
 
 _Scores = NDArray[np.float64]
 _Model = TypeVar("_Model", bound=nn.Module)
@@ -132,7 +129,7 @@ def learn_linear(ready: PreparedTask, learn_encoder: Callable[[PreparedTask], Le
     task = _with_thresholds(ready.task, models[0].held_out)
     details = rungs.details(task, results[0].predictions, in_folds=in_folds)
     learned = Learned(results, model, task, folds, details)
-    rungs.say(*scored_lines("folds" if in_folds else rows.scored_on, len(folds or rows.scored)))
+    rungs.ready.say(*scored_lines("folds" if in_folds else rows.scored_on, len(folds or rows.scored)))
     if not compares:
         return learned
     alone = ready.with_kind(rungs.task.model_copy(update={"rungs": ("encoder",)}))
@@ -152,10 +149,12 @@ def _better_of(
     after = rungs.validated(encoder.task.log_odds(predictions))
     losses = {"before": before.losses.mean(), "after": after.losses.mean()}
     if exceeds(before.losses - after.losses):
-        rungs.say(Message("the encoder is tuned: the validation loss goes from {before:.3f} to {after:.3f}", **losses))
+        rungs.ready.say(
+            Message("the encoder is tuned: the validation loss goes from {before:.3f} to {after:.3f}", **losses)
+        )
         others = [replace(result, facts={**result.facts, "seed": None}) for result in learned.results]
         return encoder._replace(results=encoder.results + others)
-    rungs.say(Message("tuning is left out: the validation loss goes from {before:.3f} to {after:.3f}", **losses))
+    rungs.ready.say(Message("tuning is left out: the validation loss goes from {before:.3f} to {after:.3f}", **losses))
     return learned
 
 
@@ -218,13 +217,8 @@ class _Rungs:
         reader, inputs = readers[choice.encoder], learned[choice.encoder]
         others = [name for name in ready.parts if name not in inputs]
         rungs = cls(ready, task, reader, inputs | _inputs_of(ready, reader, others), targets, choice)
-        rungs.say(*_choice_lines(choice, list(starts)))
+        rungs.ready.say(*_choice_lines(choice, list(starts)))
         return rungs
-
-    def say(self, *lines: Message) -> None:
-        for line in lines:
-            self.ready.said.append(line)
-            _logger.info(line)
 
     def linear(self) -> _Fitted:
         """The model that the folds chose."""
@@ -327,15 +321,18 @@ class _Rungs:
         for training in _Tuning(shorter, "tuned", build, self).trainings():
             after = build(training.seed).to(ready.device)
             load_best(training.folder, after)
-            averaged, share = mean_of(start, after)
-            mean = self.calibrated(self.joined(averaged, {**training.facts, "tuned": share}))
+            mean = self.calibrated(self.joined(mean_of(start, after), {**training.facts, "tuned": TUNED_SHARE}))
             whole = self.calibrated(self.joined(after, {**training.facts, "tuned": 1.0}))
             tuned.append(whole if exceeds(mean.held_out.losses - whole.held_out.losses) else mean)
         losses = {"before": before.losses.mean(), "after": tuned[0].held_out.losses.mean()}
         if exceeds(tuned[0].held_out.losses - before.losses):
-            self.say(Message("tuning is left out: the validation loss goes from {before:.3f} to {after:.3f}", **losses))
+            self.ready.say(
+                Message("tuning is left out: the validation loss goes from {before:.3f} to {after:.3f}", **losses)
+            )
             return []
-        self.say(Message("the encoder is tuned: the validation loss goes from {before:.3f} to {after:.3f}", **losses))
+        self.ready.say(
+            Message("the encoder is tuned: the validation loss goes from {before:.3f} to {after:.3f}", **losses)
+        )
         return tuned
 
     def may_gain_by_tuning(self) -> bool:
@@ -343,7 +340,7 @@ class _Rungs:
         count = sum(map(len, self.targets.values()))
         right = right_of(self.choice.scores, self.targets["train"][self.choice.rows]).mean()
         if count < _TUNING_ROWS:
-            self.say(
+            self.ready.say(
                 Message(
                     "the encoder is not tuned: {count:,} rows, and {least:,} are needed",
                     count=count, least=_TUNING_ROWS,
@@ -351,7 +348,7 @@ class _Rungs:
             )  # fmt: skip
         elif right >= EASY:
             share = 100 * right
-            self.say(
+            self.ready.say(
                 Message("the encoder is not tuned: held-out rows are right without it ({share:.1f} %)", share=share)
             )
         return count >= _TUNING_ROWS and right < EASY
@@ -404,13 +401,13 @@ class _Tuning(Search):
         return {"validation_loss": -score}
 
 
-def mean_of(before: _Model, after: _Model) -> tuple[_Model, float]:
-    """A model whose weights are between those before and after tuning, and the share of the latter."""
+def mean_of(before: _Model, after: _Model) -> _Model:
+    """A model whose weights are between those before and after tuning, with TUNED_SHARE of the latter."""
     mean = copy.deepcopy(before)
     with torch.no_grad():
         for own, other in zip(mean.parameters(), after.parameters(), strict=True):
-            own.lerp_(other, _TUNED_SHARE)
-    return mean, _TUNED_SHARE
+            own.lerp_(other, TUNED_SHARE)
+    return mean
 
 
 def _choice_lines(choice: FoldChoice, names: Sequence[str]) -> Iterator[Message]:

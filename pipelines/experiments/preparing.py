@@ -87,6 +87,12 @@ class PreparedTask:
         """The fields that every record of scores begins with."""
         return {"task": self.task.task(), "scored_on": self.rows.scored_on}
 
+    def say(self, *lines: Message) -> None:
+        """Logs lines, and keeps them with the scores."""
+        for line in lines:
+            self.said.append(line)
+            _logger.info(line)
+
     def morphemes(self) -> dict[str, list[str]]:
         """The morphemes of every text of the rows."""
         return dict(zip(self.encoded.texts, self.encoded.morphemes(), strict=True))
@@ -240,13 +246,8 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
         )  # fmt: skip
         train = limit(train, settings.train_rows, task.group_texts)
     if valid is None:
-        train, valid = _held_out(train, settings, task)
+        train, valid, how = _held_out(train, settings, task)
         valid = drop_unusable(valid, task.target)
-        how = Message("by a hash of their texts")
-        if "time" in settings.columns:
-            how = Message("the latest")
-        elif "group" in settings.columns:
-            how = Message("whole groups")
         notes.append(
             Message("{count:,} of the training rows, {how}, are held out to validate on", count=len(valid), how=how)
         )
@@ -258,14 +259,14 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
     return task, Splits(train, valid, *others, read, tuple(notes), doubted, splits_train)
 
 
-def _held_out(train: TaskRows, settings: TaskSection, task: Kind) -> tuple[TaskRows, TaskRows]:
-    """The training rows, and those to validate on: the latest, or of other groups, or of other texts."""
+def _held_out(train: TaskRows, settings: TaskSection, task: Kind) -> tuple[TaskRows, TaskRows, Message]:
+    """The training rows, those to validate on, and how these were chosen: by time, by group, or by their texts."""
+    share = settings.validation_share
     if "time" in settings.columns:
-        return split_by_time(train, settings.validation_share)
-    texts: Callable[[TaskRow], Sequence[str]] = task.group_texts
+        return *split_by_time(train, share), Message("the latest")
     if "group" in settings.columns:
-        texts = lambda row: [row["group"]]  # noqa: E731
-    return split_by_texts(train, settings.validation_share, texts)
+        return *split_by_texts(train, share, lambda row: [row["group"]]), Message("whole groups")
+    return *split_by_texts(train, share, task.group_texts), Message("by a hash of their texts")
 
 
 def _tables(

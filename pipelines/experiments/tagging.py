@@ -10,7 +10,6 @@
 """
 
 import copy
-import logging
 from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
@@ -20,7 +19,7 @@ from torch import Tensor
 
 from korbert.messages import Message
 from korbert.modeling import CrfModel
-from korbert.pipelines.experiments.linear import Learned, mean_of
+from korbert.pipelines.experiments.linear import TUNED_SHARE, Learned, mean_of
 from korbert.pipelines.experiments.preparing import PreparedTask, scored_lines
 from korbert.pipelines.experiments.search import ModelResult, Search
 from korbert.system import JsonObject, track
@@ -29,8 +28,6 @@ from korbert.tasks.kinds.token_classification import TokenClassification
 from korbert.tasks.linear import exceeds
 from korbert.tasks.token_classification import TaggedExamples, transitions
 from korbert.training import by_length, model_inputs, to_device
-
-_logger = logging.getLogger(__name__)
 
 _STRENGTH = 0.1  # of L2 regularization, per row
 _LARGEST_STRENGTH = 300.0
@@ -65,22 +62,18 @@ def learn_tagging(ready: PreparedTask) -> Learned:
     name: JsonObject = {"name": "vectors", "seed": None}
     models = [*models, (start, name)] if models else [(start, {**name, "seed": ready.settings.seeds[0]})]
     results = [_result(ready, task, *model) for model in models]
-    _say(ready, *scored_lines(ready.rows.scored_on, len(ready.rows.scored)))
+    ready.say(*scored_lines(ready.rows.scored_on, len(ready.rows.scored)))
     return Learned(results, models[0][0], task)
 
 
 def _result(ready: PreparedTask, task: TokenClassification, model: CrfModel, facts: JsonObject) -> ModelResult:
     valid = ready.parts["valid"]
     metric = task.metrics[0]
-    score = task.scores(valid.rows, task.predict(model, valid, device=ready.device))[metric]
-    predictions = task.predict(model, ready.scored, device=ready.device)
+    predictions = task.predict(model, valid, device=ready.device)
+    score = task.scores(valid.rows, predictions)[metric]
+    if ready.rows.test:
+        predictions = task.predict(model, ready.scored, device=ready.device)
     return ModelResult({**facts, f"validation_{metric}": score}, predictions, ready.output)
-
-
-def _say(ready: PreparedTask, *lines: Message) -> None:
-    for line in lines:
-        ready.said.append(line)
-        _logger.info(line)
 
 
 # --- the CRF on frozen vectors ---
@@ -108,7 +101,7 @@ def _fitted(ready: PreparedTask, task: TokenClassification) -> CrfModel:
             "a CRF is fitted on {layers} layers of the frozen encoder, with the first {rows:,} rows",
             layers=len(model.layers), rows=len(train.lengths),
         )  # fmt: skip
-    _say(ready, line)
+    ready.say(line)
     return model.to(ready.device).eval()
 
 
@@ -189,23 +182,20 @@ def _tuned(ready: PreparedTask, task: TokenClassification, start: CrfModel) -> l
     for training in _Tuning(replace(ready, settings=settings), "tuned", build).trainings():
         after = build(training.seed).to(ready.device)
         load_best(training.folder, after)
-        mean, share = mean_of(start, after)
-        tuned.append((mean.eval(), {**training.facts, "tuned": share}))
+        tuned.append((mean_of(start, after).eval(), {**training.facts, "tuned": TUNED_SHARE}))
     valid = ready.parts["valid"]
     before, after_tuning = (
         task.row_scores(valid.rows, task.predict(model, valid, device=ready.device)) for model in (start, tuned[0][0])
     )
     shares = {"before": 100 * before.mean(), "after": 100 * after_tuning.mean()}
     if exceeds(before - after_tuning):
-        _say(
-            ready,
+        ready.say(
             Message(
                 "tuning is left out: {before:.1f} % of the validation rows are right, then {after:.1f} %", **shares
             ),
         )
         return []
-    _say(
-        ready,
+    ready.say(
         Message("the encoder is tuned: {before:.1f} % of the validation rows are right, then {after:.1f} %", **shares),
     )
     return tuned

@@ -24,7 +24,6 @@ from korbert.pipelines.inference.input_records import InputResult, option_of, re
 from korbert.records import Format, Source, open_plain, type_name
 from korbert.system import JsonObject, write_atomically
 from korbert.tasks.files import ROLES, Role, text_or_empty
-from korbert.tasks.kinds.classification import NOT_SURE
 from korbert.tasks.kinds.texts import NO_TEXT
 
 
@@ -149,7 +148,7 @@ def as_table(batches: Iterable[Sequence[InputResult]]) -> Iterator[list[list[str
     for batch in batches:
         waiting += map(_cells, batch)
         part = []
-        if not columns and (good := next((row for row in waiting if row["error"] in (None, NO_TEXT, NOT_SURE)), None)):
+        if not columns and (good := next((_cells(row) for row in batch if "error" not in row), None)):
             columns = list(dict.fromkeys(["line", "id", *good, "error"]))
             part.append(columns)
         if columns:

@@ -20,10 +20,9 @@ from korbert.messages import Message, argument
 from korbert.modeling.adapters.onnx_encoder import OnnxEncoder
 from korbert.modeling.attention import rotation
 from korbert.modeling.config import EncoderConfig
-from korbert.modeling.crf import CrfModel
 from korbert.modeling.embeddings import Embeddings
 from korbert.modeling.encoder import BertLayer, Encoder, ModernLayer
-from korbert.modeling.features import FeatureModel
+from korbert.modeling.features import LayerReader
 from korbert.modeling.files.storage import ONNX_FILE, load_model, read_config, write_files
 from korbert.modeling.models import DetectionModel, EncoderModel, Network, PretrainingModel
 from korbert.system import new_folder, package, sha256_of, write_bytes_atomically
@@ -233,7 +232,7 @@ def _layer(
 def quantizable(model: Network) -> bool:
     """Whether the model has an encoder of our own on the CPU, as `quantize` needs."""
     encoder: Any = model.encoder
-    ours = isinstance(encoder, Encoder) and not isinstance(model, FeatureModel | CrfModel)
+    ours = isinstance(encoder, Encoder) and not isinstance(model, LayerReader)
     return ours and encoder.token_weight.device.type == "cpu"
 
 
@@ -266,9 +265,9 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
     with new_folder(Path(folder), source) as new:
         model, tokenizer = load_model(source)
         encoder = model.encoder
-        if isinstance(model, FeatureModel | CrfModel) or not isinstance(encoder, Encoder):
+        if isinstance(model, LayerReader) or not isinstance(encoder, Encoder):
             reason = Message("an encoder of transformers")
-            if isinstance(model, FeatureModel | CrfModel):
+            if isinstance(model, LayerReader):
                 reason = Message("a head on several layers of an encoder")
             elif isinstance(encoder, OnnxEncoder):
                 reason = Message("already an ONNX file")

@@ -45,9 +45,9 @@ NOT_SURE = Message("not sure enough")
 class Label:
     """The most probable label.
 
-    probabilities: of all labels. The label of an empty text is None, and so is one that is not as sure as was asked
-    for; `why` says which. reasons: the morphemes that speak most for the most probable label, or against it, if asked
-    for. unlike: how many percent of the training texts are nearer to what is usual among them; None below 99.
+    label: None for an empty text, or if the model abstains. probabilities: of all labels. why: the reason for None.
+    reasons: the morphemes with the largest contributions to the most probable label, if they were asked for. unlike:
+    the percentile of the text's distance among the training texts; None below 99.
     """
 
     label: str | None
@@ -78,8 +78,8 @@ class Classification(Kind, frozen=True):
     labels. pair: rows have two texts. weights: label weights in the loss; None: equal. uncounted: the label that
     micro_f1 leaves out, such as no_relation in KLUE-RE. rungs: what its model is made of, as in ClassificationSection.
     thresholds: with several labels, the probability above which a text has each; (): 0.5. at_least_one: a text without
-    any has the one that comes nearest to its threshold. asked: the probability in percent from which on a label is
-    given; 0: all are given. A target is a label, or a list of labels; a prediction is {"label" or "labels",
+    any has the one that comes nearest to its threshold. abstains_below: the probability in percent that a label needs
+    to be given; 0: none is held back. A target is a label, or a list of labels; a prediction is {"label" or "labels",
     "probabilities"}.
     """
 
@@ -100,7 +100,7 @@ class Classification(Kind, frozen=True):
     rungs: tuple[str, ...] = Field(("encoder",), exclude_if=lambda rungs: rungs == ("encoder",))
     thresholds: tuple[float, ...] = Field((), exclude_if=not_)
     at_least_one: bool = Field(False, exclude_if=not_)
-    asked: float = Field(0.0, exclude_if=not_)
+    abstains_below: float = Field(0.0, exclude_if=not_)
 
     @classmethod
     def from_training_rows(cls, rows: TaskRows, settings: ClassificationSection) -> Self:
@@ -219,17 +219,17 @@ class Classification(Kind, frozen=True):
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
         count = len(self.labels)
-        asked = {"with_percentiles": True} if getattr(model, "knows_usual", False) else {}
+        more = {"with_percentiles": True} if getattr(model, "knows_usual", False) else {}
 
         def probabilities_of(model: nn.Module, batch: Batch) -> Tensor:
-            scores = model(**model_inputs(batch), **asked).float()
+            scores = model(**model_inputs(batch), **more).float()
             return torch.cat([self.probabilities(scores[:, :count]), scores[:, count:]], dim=1)
 
         columns = outputs(model, prepared.examples, probabilities_of, **how).astype(np.float64)
         predictions = []
         for row in columns:
             prediction = self.prediction(row[:count])
-            if asked and row[count] >= _UNLIKE:
+            if more and row[count] >= _UNLIKE:
                 prediction["unlike"] = row[count]
             predictions.append(prediction)
         return predictions
@@ -278,8 +278,8 @@ class Classification(Kind, frozen=True):
         """The prediction for label probabilities (C,): the most probable label, or all above their thresholds."""
         probabilities = dict(zip(self.labels, shares.tolist(), strict=True))
         chosen = self.chosen(shares[None])[0]
-        if self.asked:
-            sure = chosen & (shares >= self.asked / 100)
+        if self.abstains_below:
+            sure = chosen & (shares >= self.abstains_below / 100)
             if chosen.any() and not sure.any():
                 return {"labels" if self.several else "label": None, "probabilities": probabilities, "why": NOT_SURE}
             chosen = sure
@@ -310,7 +310,7 @@ class Classification(Kind, frozen=True):
                 "{option} {precision}: give a percentage above 0 and below 100",
                 option=argument("abstain"), precision=precision,
             )  # fmt: skip
-        return self.model_copy(update={"asked": precision})
+        return self.model_copy(update={"abstains_below": precision})
 
     def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         from korbert.tasks import baselines

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from korbert.modeling import Steps, viterbi
 from korbert.tasks.passages import Passage
 from korbert.tasks.token_classification.bio import is_bio, read_bio, split_tag
 from korbert.tasks.token_classification.examples import IGNORED, TaggedExamples
@@ -93,17 +94,8 @@ def best_path(scores: NDArray[np.floating], labels: Sequence[str]) -> NDArray[np
     path = scores.argmax(axis=1).astype(np.int64) if len(scores) else np.empty(0, dtype=np.int64)
     if not len(path) or (first[path[0]] and follows[path[:-1], path[1:]].all()):
         return path  # already legal, so optimal
-    barred = np.where(follows, 0.0, -np.inf)
-    best = np.where(first, scores[0].astype(np.float64), -np.inf)  # (C,) of the best path to each label
-    before = np.zeros(scores.shape, dtype=np.int64)  # previous label on that path
-    for unit in range(1, len(scores)):
-        sums = best[:, None] + barred  # (C, C)
-        before[unit] = sums.argmax(axis=0)
-        best = sums.max(axis=0) + scores[unit]
-    path[-1] = best.argmax()
-    for unit in range(len(scores) - 1, 0, -1):
-        path[unit - 1] = before[unit, path[unit]]
-    return path
+    barred, start = (np.where(legal, 0.0, -np.inf) for legal in (follows, first))
+    return viterbi(scores.astype(np.float64), barred, start, Steps.of([len(scores)]))
 
 
 def units_of(words: Sequence[Span] | None, passage: Passage) -> NDArray[np.int64]:

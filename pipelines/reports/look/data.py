@@ -21,7 +21,7 @@ from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.kinds.texts import LinearExamples
 from korbert.tasks.passages import encode_passages
-from korbert.tasks.reasons import morpheme_weights
+from korbert.tasks.reasons import margins_of, morpheme_weights
 from korbert.tasks.token_classification import owners
 from korbert.tokenization import AnyTokenizer, Pieces
 from korbert.vectors import UNITS, Attention, TextParts, attribute, to_unit_length
@@ -238,9 +238,8 @@ def _reasons(loaded: Model, texts: Sequence[str], count: int) -> JsonObject | No
     assert isinstance(examples, LinearExamples)
     (prediction,) = kind.predict(model, prepared, **loaded.scoring)
     probabilities = np.array(list(prediction["probabilities"].values()))
-    (scores,) = kind.log_odds([prediction])
     best = int(probabilities.argmax())
-    score = scores[best] - (0.0 if kind.several else np.delete(scores, best).mean())
+    (score,) = margins_of(kind.log_odds([prediction]), best, several=kind.several)
     shares = np.zeros(count)
     at = 1  # after [CLS]
     for passage, own in zip(
