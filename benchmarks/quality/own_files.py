@@ -38,6 +38,7 @@ from korbert.tasks.sets.loading import load
 SIZES = (8, 100, 300, 1_000, 3_000, 10_000)
 PER_CLASS = 8  # the size that is a number of rows of each label
 TRIED_C = (1.0, 3.0, 10.0, 30.0, 100.0)
+MOST_COLUMNS = 200_000  # of characters, and of morphemes; long texts have millions
 WINDOW = 400  # characters of a long text that one vector stands for
 RESAMPLES = 1_000
 TEST_ROWS = 2_000
@@ -169,10 +170,18 @@ class Features:
 
     def _tfidf(self, train: Sequence[Example], test: Sequence[Example], side: int, characters: bool) -> tuple[Any, Any]:
         if characters:
-            counter = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True)
+            counter = TfidfVectorizer(
+                analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, max_features=MOST_COLUMNS
+            )
             texts = [[one[side] for one in rows] for rows in (train, test)]
         else:
-            counter = TfidfVectorizer(token_pattern=r"\S+", lowercase=False, ngram_range=(1, 2), sublinear_tf=True)
+            counter = TfidfVectorizer(
+                token_pattern=r"\S+",
+                lowercase=False,
+                ngram_range=(1, 2),
+                sublinear_tf=True,
+                max_features=MOST_COLUMNS,
+            )
             texts = [[self.morphemes[str(one[side])] for one in rows] for rows in (train, test)]
         return counter.fit_transform(texts[0]), counter.transform(texts[1])
 

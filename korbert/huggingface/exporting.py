@@ -154,9 +154,13 @@ def _config(model: Network, own: EncoderConfig, task: JsonObject) -> JsonObject:
         config["problem_type"] = model.problem_type
     labels = getattr(model, "labels", ())
     if isinstance(model, LinearModel):
-        labels = task["labels"]
-        problem = "multi" if task["several"] else "single"
-        config |= {"classifier_pooling": _POOLINGS[model.pooling], "problem_type": f"{problem}_label_classification"}
+        labels = task.get("labels", ())
+        problem = "regression"
+        if not labels:
+            config["num_labels"] = model.num_outputs
+        else:
+            problem = f"{'multi' if task['several'] else 'single'}_label_classification"
+        config |= {"classifier_pooling": _POOLINGS[model.pooling], "problem_type": problem}
     if labels:
         config["id2label"] = dict(enumerate(labels))
         config["label2id"] = {label: id for id, label in enumerate(labels)}

@@ -106,12 +106,13 @@ class LinearModel(nn.Module):
         model.vectors.bias.data.copy_((1 - share) * self.vectors.bias + share * other.vectors.bias)
         return model
 
-    def scaled(self, factor: float) -> "LinearModel":
-        """A model with the same encoder, whose scores are those of this one times a factor."""
+    def scaled(self, factor: float, shift: Tensor | float = 0.0) -> "LinearModel":
+        """A model with the same encoder, whose scores are those of this one times a factor, plus a number of each."""
         model = self._with_terms_of(self)
         model.reads_vectors = self.reads_vectors
         for own, other in zip(model.head_weights(), self.head_weights(), strict=True):
             own.data.copy_(factor * other)
+        model.vectors.bias.data.add_(shift)
         return model
 
     def head_weights(self) -> tuple[Tensor, ...]:

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal and in a notebook, otherwise an occasional log line."""
+"""Progress of long work: a bar on a terminal and in a notebook, otherwise an occasional line."""
 
 import logging
 import sys
@@ -11,6 +11,7 @@ from korbert import notebook
 from korbert.system.ranks import is_secondary_rank
 
 _SECONDS_BETWEEN_LINES = 15.0  # if standard error is not a terminal (a log file)
+_SECONDS_BETWEEN_UNLOGGED = 60.0  # in a program that shows no log, on standard error
 _SECONDS_BETWEEN_MOVES = 0.2  # of a bar in a notebook, which keeps every message until it is drawn
 
 _logger = logging.getLogger(__name__)
@@ -77,6 +78,8 @@ def _cell(description: str, total: int | None, unit: str, done: int) -> Iterator
 @contextmanager
 def _lines(description: str, total: int | None, unit: str, done: int) -> Iterator[Advance]:
     first = done
+    is_logged = _logger.isEnabledFor(logging.INFO)
+    between = _SECONDS_BETWEEN_LINES if is_logged else _SECONDS_BETWEEN_UNLOGGED
     started = time.monotonic()
     last = started
     shown = ""
@@ -86,7 +89,7 @@ def _lines(description: str, total: int | None, unit: str, done: int) -> Iterato
         done += count
         shown = figures or shown
         now = time.monotonic()
-        if now - last < _SECONDS_BETWEEN_LINES:
+        if now - last < between:
             return
         last = now
         counted = f"{done:,}" if total is None else f"{done:,} of {total:,}"
@@ -95,6 +98,10 @@ def _lines(description: str, total: int | None, unit: str, done: int) -> Iterato
             seconds = (now - started) / (done - first) * (total - done)
             minutes = f"{seconds / 60:.0f} min left" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h left"
             parts.append(f"{seconds:.0f} s left" if seconds < 90 else minutes)
-        _logger.info("%s", ", ".join(filter(None, parts)))
+        line = ", ".join(filter(None, parts))
+        if is_logged:
+            _logger.info("%s", line)
+        else:
+            print(line, file=sys.stderr, flush=True)
 
     yield advance

@@ -1,9 +1,10 @@
 """Fits linear models of words and of vectors with scikit-learn, and chooses by folds: C, encoder, and weight of words.
 
-The log-odds of both are added, each with a weight. The vectors are those of the first encoder, or of another one if the
-loss on held-out rows is less by more than two standard errors. Words join if the share of held-out rows that are right
-rises by more than that, with the weight of the least loss. With few rows they make predictions worse: most words of a
-new text were not in training. Nor do they join where vectors alone are right on 95 % of the rows.
+The log-odds of labels, or the predicted numbers, of both are added, each with a weight. The vectors are those of the
+first encoder, or of another one if the loss on held-out rows is less by more than two standard errors. Words join if
+the share of held-out rows that are right (of numbers: the share of the variance that is explained) rises by more than
+that, with the weight of the least loss. With few rows they make predictions worse: most words of a new text were not in
+training. Nor do they join where vectors alone are right on 95 % of the rows.
 """
 
 import warnings
@@ -35,6 +36,7 @@ _FEWEST_OF_USUAL = 40
 _MIN_ROWS = 2  # rows with a term, below which it gets no weight
 _TOLERANCE = 1e-3
 _MOST_ITERATIONS = 300
+_NO_VARIANCE = 1e-12
 _CERTAIN = 14.0  # log-odds of what all rows have, or none: a probability of 1e-6
 
 Column: TypeAlias = Literal["words", "vectors"]
@@ -105,7 +107,7 @@ class Words:
 
 
 class Trial(NamedTuple):
-    """The best C, the loss with it, and the log-odds (N, C) of rows by models that had not seen them."""
+    """The best C, the loss with it, and the outputs (N, C) of rows by models that had not seen them."""
 
     c: float
     loss: float
@@ -116,8 +118,8 @@ class FoldChoice(NamedTuple):
     """What folds chose.
 
     trials: of the model of each column, the vectors those of the chosen encoder. encoder: its number. losses: of each
-    encoder, in nats per row. share: the weight of words, 0 if they do not help. gain: of words, in the share of rows
-    that are right, and its standard error. rows: the numbers of the rows of the trials.
+    encoder, as in `losses_of`. share: the weight of words, 0 if they do not help. gain: of words, in `merits_of`, the
+    mean over rows, and its standard error. rows: the numbers of the rows of the trials.
     """
 
     trials: Mapping[Column, Trial]
@@ -129,12 +131,12 @@ class FoldChoice(NamedTuple):
 
     @property
     def scores(self) -> _Floats:
-        """The log-odds of the held-out rows, (N, C)."""
+        """The outputs of the held-out rows, (N, C)."""
         return sum_of_scores({name: trial.scores for name, trial in self.trials.items()}, self.share)
 
 
 def sum_of_scores(scores: Mapping[Column, _Floats], share: float) -> _Floats:
-    """The log-odds of words and vectors together, or of the only one. share: the weight of words."""
+    """The outputs of words and vectors together, or of the only one. share: the weight of words."""
     if len(scores) == 1:
         return next(iter(scores.values()))
     return (1 - share) * scores["vectors"] + share * scores["words"]
@@ -146,13 +148,14 @@ def best_share(scores: Mapping[Column, _Floats], targets: NDArray[Any]) -> float
 
 
 def choose(
-    inputs: Sequence[LinearInputs], targets: NDArray[Any], num_labels: int, texts: Sequence[str],
+    inputs: Sequence[LinearInputs], targets: NDArray[Any], num_outputs: int, texts: Sequence[str],
     columns: Sequence[Column] = COLUMNS, advance: Advance = untracked,
 ) -> FoldChoice:  # fmt: skip
     """Chooses the encoder, the C of each column, and the weight of words.
 
-    inputs: the same rows with the vectors of each encoder. targets: (N,) label ids, or (N, C) bool where a text may
-    have several labels. texts: rows of equal texts are in one fold. columns: that the model may have.
+    inputs: the same rows with the vectors of each encoder. targets: (N,) label ids, (N, C) bool where a text may have
+    several labels, or (N,) float64 numbers. texts: rows of equal texts are in one fold. columns: those that the model
+    may have.
     """
     rng = np.random.default_rng(0)
     rows = np.sort(rng.permutation(len(targets))[:_ROWS_TO_CHOOSE])
@@ -165,7 +168,7 @@ def choose(
     if "vectors" in columns:
         of_encoders = []
         for sample in samples:
-            of_encoders.append(_choose_c(sample, own, num_labels, folds, "vectors"))
+            of_encoders.append(_choose_c(sample, own, num_outputs, folds, "vectors"))
             advance(1)
         losses = [trial.loss for trial in of_encoders]
         by_row = [losses_of(trial.scores, own) for trial in of_encoders]
@@ -173,16 +176,16 @@ def choose(
         encoder = min(better, key=losses.__getitem__, default=0)
         trials["vectors"] = of_encoders[encoder]
     if "words" in columns:
-        trials["words"] = _choose_c(samples[encoder], own, num_labels, folds, "words")
+        trials["words"] = _choose_c(samples[encoder], own, num_outputs, folds, "words")
         advance(1)
     if len(trials) == 1 or not folds:
         return FoldChoice(trials, encoder, losses, float("vectors" not in columns), (0.0, 0.0), rows)
     scores = {name: trial.scores for name, trial in trials.items()}
     share = best_share(scores, own)
-    right = right_of(scores["vectors"], own)
-    gains = right_of(sum_of_scores(scores, share), own) - right
+    merits = merits_of(scores["vectors"], own)
+    gains = merits_of(sum_of_scores(scores, share), own) - merits
     gain = float(gains.mean()), float(gains.std() / np.sqrt(len(rows)))
-    helps = exceeds(gains) and right.mean() < EASY
+    helps = exceeds(gains) and merits.mean() < EASY
     return FoldChoice(trials, encoder, losses, share if helps else 0.0, gain, rows)
 
 
@@ -192,12 +195,12 @@ def exceeds(gains: _Floats) -> bool:
 
 
 def fit(
-    inputs: LinearInputs, targets: NDArray[Any], num_labels: int, column: Column, c: float, reader: LinearModel
+    inputs: LinearInputs, targets: NDArray[Any], num_outputs: int, column: Column, c: float, reader: LinearModel
 ) -> LinearModel:
     """The model of one column. reader: a model that gives the vectors."""
     words = Words(inputs.terms) if column == "words" else None
-    weights, bias = _Models(_matrix(inputs, words), targets, num_labels).fit(c)
-    model = LinearModel.on(reader, num_labels, 0 if words is None else len(words.ids), reader.num_texts)
+    weights, bias = _models(_matrix(inputs, words), targets, num_outputs).fit(c)
+    model = LinearModel.on(reader, num_outputs, 0 if words is None else len(words.ids), reader.num_texts)
     if words is None:
         model.vectors.weight.data.copy_(torch.from_numpy(weights))
     else:
@@ -211,20 +214,20 @@ def fit(
 
 
 def _choose_c(
-    inputs: LinearInputs, targets: NDArray[Any], num_labels: int, folds: Sequence[_Fold], column: Column
+    inputs: LinearInputs, targets: NDArray[Any], num_outputs: int, folds: Sequence[_Fold], column: Column
 ) -> Trial:
     """Tries the values of C in ascending order, until the held-out loss rises."""
     if not folds:
-        return Trial(CS[0], 0.0, np.zeros((len(inputs), num_labels)))
+        return Trial(CS[0], 0.0, np.zeros((len(inputs), num_outputs)))
     models = []
     others = []
     for train, test in folds:
         words = Words(inputs.rows(train).terms) if column == "words" else None
-        models.append(_Models(_matrix(inputs.rows(train), words), targets[train], num_labels))
+        models.append(_models(_matrix(inputs.rows(train), words), targets[train], num_outputs))
         others.append(_matrix(inputs.rows(test), words))
     best = Trial(0.0, np.inf, np.empty(0))
     for c in CS:
-        scores = np.zeros((len(inputs), num_labels))
+        scores = np.zeros((len(inputs), num_outputs))
         for (_, test), model, matrix in zip(folds, models, others, strict=True):
             weights, bias = model.fit(c)
             scores[test] = matrix @ weights.T + bias
@@ -241,15 +244,16 @@ def _folds(targets: NDArray[Any], texts: Sequence[str]) -> Iterator[_Fold]:
 
     _, groups = np.unique(np.array(texts, dtype=object), return_inverse=True)
     several = targets.ndim > 1
+    stratifies = not several and not _is_numeric(targets)
     count = min(_FOLDS_OF_SEVERAL if several else _FOLDS, int(groups.max()) + 1)
     if count < 2:
         return
     splitter: Any = GroupKFold(count, shuffle=True, random_state=0)
-    if not several and np.bincount(targets).max() >= count:
+    if stratifies and np.bincount(targets).max() >= count:
         splitter = StratifiedGroupKFold(count, shuffle=True, random_state=0)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class")
-        yield from splitter.split(np.zeros(len(texts)), None if several else targets, groups)
+        yield from splitter.split(np.zeros(len(texts)), targets if stratifies else None, groups)
 
 
 def _matrix(inputs: LinearInputs, words: Words | None) -> Matrix:
@@ -257,7 +261,33 @@ def _matrix(inputs: LinearInputs, words: Words | None) -> Matrix:
     return inputs.vectors.astype(np.float64) if words is None else words.columns(inputs.terms)
 
 
-class _Models:
+def _is_numeric(targets: NDArray[Any]) -> bool:
+    """Whether targets are numbers to predict, not labels."""
+    return targets.ndim == 1 and np.issubdtype(targets.dtype, np.floating)
+
+
+def _models(matrix: Matrix, targets: NDArray[Any], num_outputs: int) -> "_Classifiers | _Regressor":
+    return _Regressor(matrix, targets) if _is_numeric(targets) else _Classifiers(matrix, targets, num_outputs)
+
+
+class _Regressor:
+    """Ridge regression on the columns of some rows."""
+
+    def __init__(self, matrix: Matrix, targets: NDArray[Any]) -> None:
+        self._matrix = matrix
+        self._targets = targets
+
+    def fit(self, c: float) -> tuple[_Floats, _Floats]:
+        """Weights (1, K) and bias (1,)."""
+        from sklearn.linear_model import Ridge
+
+        if not self._matrix.shape[1]:  # no word occurs twice
+            return np.zeros((1, 0)), np.array([self._targets.mean()])
+        model = Ridge(1 / c, tol=_TOLERANCE).fit(self._matrix, self._targets)
+        return model.coef_[None], np.array([model.intercept_])
+
+
+class _Classifiers:
     """Logistic regression on the columns of some rows.
 
     Two labels, and several labels per row: a binary model per label, by coordinate descent in the dual (an eighth of
@@ -306,7 +336,12 @@ class _Models:
 
 
 def losses_of(scores: NDArray[np.floating], targets: NDArray[Any]) -> _Floats:
-    """The loss of each row in nats, (N,); with several labels, the sum over the labels."""
+    """The loss of each row, (N,): in nats, with several labels the sum over the labels; of a number, its squared error
+    in variances of the targets.
+    """
+    if _is_numeric(targets):
+        errors: _Floats = scores[:, 0] - targets
+        return errors**2 / max(float(targets.var()), _NO_VARIANCE)
     logits = torch.from_numpy(scores.astype(np.float64))
     if targets.ndim > 1:
         losses = F.binary_cross_entropy_with_logits(logits, torch.from_numpy(targets).double(), reduction="none")
@@ -344,8 +379,12 @@ def scale_on(scores: _Floats, targets: NDArray[Any]) -> float:
     return scale_of(scores, lambda scaled: float(losses_of(scaled, targets).sum()))
 
 
-def right_of(scores: _Floats, targets: NDArray[Any]) -> _Floats:
-    """Whether each row is predicted correctly, (N,): 1 or 0; with several labels, the F1 of the row."""
+def merits_of(scores: _Floats, targets: NDArray[Any]) -> _Floats:
+    """How good the prediction of each row is, (N,): 1 right, 0 wrong; with several labels, the F1 of the row; of a
+    number, the negative loss.
+    """
+    if _is_numeric(targets):
+        return -losses_of(scores, targets)
     if targets.ndim == 1:
         return np.asarray(scores.argmax(axis=1) == targets, np.float64)
     given = scores > 0

@@ -38,7 +38,9 @@ from korbert.tasks.kinds import ALIASES, KINDS, RUNGS, kind_of_task
 
 _FILE = options.PathType()
 _PLACE = options.PlaceType()
-_SETTINGS = ("set", "kind", "several", "validation_share", "epochs", "learning_rates", "features", "scratch")
+_SETTINGS = (
+    *("set", "kind", "several", "validation_share", "epochs", "minutes", "learning_rates", "features", "scratch"),
+)
 _rates = partial(click.option, "--learning-rate", "learning_rates", type=float, multiple=True)
 _learning = options.together(  # model, data and settings of the commands that train
     options.model,
@@ -81,6 +83,11 @@ _learning = options.together(  # model, data and settings of the commands that t
 @click.command()
 @_learning
 @click.option("--scratch", is_flag=True, help="Also train the same encoder from random weights, for comparison.")
+@click.option(
+    "--minutes",
+    type=click.FloatRange(0, min_open=True),
+    help="Time for all of it: as many epochs as fit, none if need be.",
+)
 @click.option("--quick", is_flag=True, help="Labels: a linear model of words and vectors, in seconds; spans: a CRF.")
 @click.option(
     "--only",

@@ -7,7 +7,7 @@
    as accurate as those after, and more robust to other texts; those after, if the validation loss is less by more than
    two standard errors; those before, if it is greater. Words that helped join with a weight that the loss chooses.
 4. With several labels, choose thresholds, on the rows that were held out.
-5. Calibrate the scores on the rows that were held out.
+5. Calibrate the scores on the rows that were held out, and balance them, if that is asked for.
 6. Predict the rows to score, also with words, vectors, and both alone: those of the test file; without one, of a model
    that was not tuned, all rows, each by a model that had not learned it; else the validation rows. What is linear is
    then fitted on the validation rows, too, and saved; with a test file, that model is the one that is scored.
@@ -28,13 +28,13 @@ from korbert.messages import Message
 from korbert.modeling import EmbeddingModel, LinearModel, Network
 from korbert.pipelines.experiments.explaining import rows_like_wrong_ones, strongest_morphemes
 from korbert.pipelines.experiments.preparing import PreparedTask, scored_lines
-from korbert.pipelines.experiments.search import ModelResult, Search
+from korbert.pipelines.experiments.search import ModelResult, Search, within_minutes
 from korbert.system import JsonObject, track
 from korbert.tasks.files import TaskRow, TaskRows
 from korbert.tasks.finetuning import load_best
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.kind import Kind, Prepared, TaskPrediction
-from korbert.tasks.kinds.texts import LinearExamples
+from korbert.tasks.kinds.texts import LinearExamples, TextKind
 from korbert.tasks.linear import (
     COLUMNS,
     EASY,
@@ -47,7 +47,7 @@ from korbert.tasks.linear import (
     exceeds,
     fit,
     losses_of,
-    right_of,
+    merits_of,
     scale_on,
     sum_of_scores,
     usual_of,
@@ -57,6 +57,7 @@ from korbert.training import Batch, model_inputs, outputs
 
 _LEARNED = ("train", "valid")
 _TUNING_ROWS = 200  # of training and validation; with fewer, tuning gains nothing
+_PAIR_ROWS = 1_000  # the same for pairs, whose encoder has to learn to compare; a tenth of fewer cannot tell if it has
 _TUNING_EPOCHS = 3
 _TUNING_WINDOWS = 4  # of a long text that are trained on: three at its head, and its tail
 TUNED_SHARE = 0.7  # of the weights after tuning, in their mean with those before
@@ -67,7 +68,7 @@ _Model = TypeVar("_Model", bound=nn.Module)
 
 @dataclass(frozen=True)
 class _HeldOut:
-    """Rows that a model did not learn. scores: (N, C) log-odds."""
+    """Rows that a model did not learn. scores: (N, C), outputs of the model."""
 
     rows: Sequence[TaskRow]
     targets: NDArray[Any]
@@ -83,7 +84,7 @@ class _Fitted:
     """A way to make a model.
 
     facts: as in ModelResult. of: names of parts -> the model that has learned them. scores: (that model, name of a
-    part) -> the log-odds of its rows, (N, C).
+    part) -> its outputs for the rows, (N, C).
     """
 
     facts: JsonObject
@@ -110,13 +111,14 @@ def learn_linear(ready: PreparedTask, learn_encoder: Callable[[PreparedTask], Le
     rungs = _Rungs.of(ready)
     linear = rungs.calibrated(rungs.linear())
     tunes = "encoder" in rungs.task.rungs and rungs.may_gain_by_tuning()
-    tuned = rungs.tuned(linear) if tunes and not rungs.task.pair else []
+    tuned = rungs.tuned(linear) if tunes and not rungs.task.reads_pairs else []
     models = tuned or [replace(linear, facts={**linear.facts, "seed": ready.settings.seeds[0]})]
     others = [linear] if tuned else []
     if ready.settings.baselines:
         others += rungs.columns()
+    models, others = ([rungs.balanced(fitted) for fitted in own] for own in (models, others))
     rows = ready.rows
-    compares = tunes and rungs.task.pair
+    compares = tunes and rungs.task.reads_pairs
     held_out_by_time = "time" in ready.settings.columns
     in_folds = rows.splits_train and not (
         rows.test or tuned or compares or ready.settings.unseen or held_out_by_time
@@ -124,7 +126,7 @@ def learn_linear(ready: PreparedTask, learn_encoder: Callable[[PreparedTask], Le
     results = [_result(ready, fitted, in_folds=in_folds) for fitted in [*models, *others]]
     folds = TaskRows([*linear.held_out.rows, *rows.valid]) if in_folds else None
     model = models[0].of(_LEARNED)
-    if model.reads_vectors and (usual := usual_of(rungs.vectors_of(model))):
+    if isinstance(ready.task, Classification) and model.reads_vectors and (usual := usual_of(rungs.vectors_of(model))):
         model.set_usual(*usual)
     task = _with_thresholds(ready.task, models[0].held_out)
     details = rungs.details(task, results[0].predictions, in_folds=in_folds)
@@ -144,9 +146,9 @@ def _better_of(
     valid: the validation rows as examples of the encoder.
     """
     before = rungs.validated(rungs.scores_of_inputs(linear.of(["train"]), "valid"))
-    assert isinstance(encoder.task, Classification)
+    assert isinstance(encoder.task, TextKind)
     predictions = encoder.task.predict(encoder.model, valid, device=rungs.ready.device)
-    after = rungs.validated(encoder.task.log_odds(predictions))
+    after = rungs.validated(encoder.task.outputs_of(predictions) - rungs.shift)
     losses = {"before": before.losses.mean(), "after": after.losses.mean()}
     if exceeds(before.losses - after.losses):
         rungs.ready.say(
@@ -165,20 +167,18 @@ def _result(ready: PreparedTask, fitted: _Fitted, *, in_folds: bool) -> ModelRes
     scores = fitted.scores(model, "test" if ready.rows.test else "valid")
     held_out = fitted.held_out
     metric = task.metrics[0]
-    score = task.scores(held_out.rows, _predictions(task, held_out.scores))[metric]
+    score = task.scores(held_out.rows, task.predictions_of(held_out.scores))[metric]
     facts = {**fitted.facts, f"validation_{metric}": score}
     if in_folds:
         scores = np.concatenate([held_out.scores, scores])
-    return ModelResult(facts, _predictions(task, scores), ready.output)
+    return ModelResult(facts, task.predictions_of(scores), ready.output)
 
 
-def _with_thresholds(task: Kind, held_out: _HeldOut) -> Classification:
-    assert isinstance(task, Classification)
-    return task.with_thresholds(held_out.scores, held_out.targets) if task.several else task
-
-
-def _predictions(task: Classification, scores: _Scores) -> list[TaskPrediction]:
-    return [task.prediction(shares) for shares in task.probabilities(torch.from_numpy(scores)).numpy()]
+def _with_thresholds(task: Kind, held_out: _HeldOut) -> TextKind:
+    assert isinstance(task, TextKind)
+    if isinstance(task, Classification) and task.several:
+        return task.with_thresholds(held_out.scores, held_out.targets)
+    return task
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class _Rungs:
     """
 
     ready: PreparedTask
-    task: Classification
+    task: TextKind
     reader: LinearModel
     inputs: Mapping[str, LinearInputs]
     targets: Mapping[str, NDArray[Any]]
@@ -201,10 +201,12 @@ class _Rungs:
     def of(cls, ready: PreparedTask) -> "_Rungs":
         """Computes the vectors, and chooses on folds."""
         task = ready.task
-        assert isinstance(task, Classification)
+        assert isinstance(task, TextKind)
         targets = {name: _targets_of(task, ready, name) for name in _LEARNED}
         starts = {**ready.embedders, ready.settings.init: ready.start}
-        readers = [LinearModel.on(start, 1, 0, 2 if task.pair else 1).to(ready.device) for start in starts.values()]
+        readers = [
+            LinearModel.on(start, 1, 0, 2 if task.reads_pairs else 1).to(ready.device) for start in starts.values()
+        ]
         learned = [
             _inputs_of(ready, reader, _LEARNED, sets_center=not isinstance(start, EmbeddingModel))
             for reader, start in zip(readers, starts.values(), strict=True)
@@ -213,7 +215,7 @@ class _Rungs:
         trials = ("vectors" in columns) * len(readers) + ("words" in columns)
         with track("fit", total=trials, unit="models") as advance:
             of_train = [inputs["train"] for inputs in learned]
-            choice = choose(of_train, targets["train"], len(task.labels), _texts(task, ready), columns, advance)
+            choice = choose(of_train, targets["train"], task.num_outputs, _texts(task, ready), columns, advance)
         reader, inputs = readers[choice.encoder], learned[choice.encoder]
         others = [name for name in ready.parts if name not in inputs]
         rungs = cls(ready, task, reader, inputs | _inputs_of(ready, reader, others), targets, choice)
@@ -234,7 +236,9 @@ class _Rungs:
         return _Fitted(facts, learned, self.scores_of_inputs, self.of_folds(choice.scores))
 
     def calibrated(self, fitted: _Fitted) -> _Fitted:
-        """The same with the temperature of least loss on its held-out rows."""
+        """The same with the temperature of least loss on its held-out rows; numbers have none."""
+        if not isinstance(self.task, Classification):
+            return fitted
         held_out = fitted.held_out
         scale = scale_on(held_out.scores, held_out.targets)
         return replace(
@@ -242,6 +246,28 @@ class _Rungs:
             facts={**fitted.facts, "temperature": 1 / scale},
             of=lambda parts: fitted.of(parts).scaled(scale),
             held_out=replace(held_out, scores=scale * held_out.scores),
+        )
+
+    @property
+    def shift(self) -> _Scores:
+        """What balances the log-odds of labels, (C,): 0 if `class_weights` does not ask for it.
+
+        With several labels, the thresholds do it.
+        """
+        weights = getattr(self.task, "weights", None)
+        if weights is None or getattr(self.task, "several", False):
+            return np.zeros(self.task.num_outputs)
+        return np.log(np.array(weights, np.float64))
+
+    def balanced(self, fitted: _Fitted) -> _Fitted:
+        """The same as if all labels were as frequent (Menon et al. 2021, 4), if that is asked for."""
+        shift = self.shift
+        if not shift.any():
+            return fitted
+        return replace(
+            fitted,
+            of=lambda parts: fitted.of(parts).scaled(1.0, torch.from_numpy(shift).float().to(self.ready.device)),
+            held_out=replace(fitted.held_out, scores=fitted.held_out.scores + shift),
         )
 
     def columns(self) -> Iterator[_Fitted]:
@@ -257,12 +283,14 @@ class _Rungs:
         if key not in self.models:
             inputs = _joined([self.inputs[part] for part in parts])
             targets = np.concatenate([self.targets[part] for part in parts])
-            model = fit(inputs, targets, len(self.task.labels), column, self.choice.trials[column].c, self.reader)
+            model = fit(inputs, targets, self.task.num_outputs, column, self.choice.trials[column].c, self.reader)
             self.models[key] = model.to(self.ready.device)
         return self.models[key]
 
-    def details(self, task: Classification, predictions: Sequence[TaskPrediction], *, in_folds: bool) -> JsonObject:
-        """What the report shows of the model. predictions: of the scored rows."""
+    def details(self, task: Kind, predictions: Sequence[TaskPrediction], *, in_folds: bool) -> JsonObject:
+        """What the report shows of a model of labels. predictions: of the scored rows."""
+        if not isinstance(task, Classification):
+            return {}
         found: JsonObject = {}
         train = self.ready.parts["train"]
         if "words" in self.choice.trials:
@@ -317,6 +345,9 @@ class _Rungs:
             settings=ready.settings.model_copy(update={"epochs": epochs}),
             parts={**ready.parts, "train": replace(train, examples=train.examples.shortened(_TUNING_WINDOWS))},
         )
+        shorter = within_minutes(shorter, build)
+        if not shorter.settings.epochs:
+            return []
         tuned = []
         for training in _Tuning(shorter, "tuned", build, self).trainings():
             after = build(training.seed).to(ready.device)
@@ -338,20 +369,18 @@ class _Rungs:
     def may_gain_by_tuning(self) -> bool:
         """Whether there are rows enough, and held-out ones that the linear model gets wrong; says so if not."""
         count = sum(map(len, self.targets.values()))
-        right = right_of(self.choice.scores, self.targets["train"][self.choice.rows]).mean()
-        if count < _TUNING_ROWS:
+        right = merits_of(self.choice.scores, self.targets["train"][self.choice.rows]).mean()
+        least = _PAIR_ROWS if self.task.reads_pairs else _TUNING_ROWS
+        if count < least:
             self.ready.say(
-                Message(
-                    "the encoder is not tuned: {count:,} rows, and {least:,} are needed",
-                    count=count, least=_TUNING_ROWS,
-                )
-            )  # fmt: skip
+                Message("the encoder is not tuned: {count:,} rows, and {least:,} are needed", count=count, least=least)
+            )
         elif right >= EASY:
             share = 100 * right
             self.ready.say(
                 Message("the encoder is not tuned: held-out rows are right without it ({share:.1f} %)", share=share)
             )
-        return count >= _TUNING_ROWS and right < EASY
+        return count >= least and right < EASY
 
     def joined(self, model: LinearModel, facts: JsonObject) -> _Fitted:
         """A tuned model with words, if they helped the linear one, at the weight that validation chooses."""
@@ -460,12 +489,15 @@ def _inputs_of(
     return inputs
 
 
-def _targets_of(task: Classification, ready: PreparedTask, part: str) -> NDArray[Any]:
+def _targets_of(task: TextKind, ready: PreparedTask, part: str) -> NDArray[Any]:
+    """The targets of a part as `choose` takes them."""
     numbers = task.numbers([task.target(row) for row in ready.parts[part].rows])
-    return numbers.astype(bool) if task.several else numbers
+    if numbers.ndim == 2:
+        return numbers.astype(bool)
+    return numbers if isinstance(task, Classification) else numbers.astype(np.float64)
 
 
-def _texts(task: Classification, ready: PreparedTask) -> list[str]:
+def _texts(task: TextKind, ready: PreparedTask) -> list[str]:
     """What rows of one fold share: the group, or the text, of each training row."""
     return [row.get("group") or "\n".join(task.texts(row)) for row in ready.parts["train"].rows]
 

@@ -4,6 +4,7 @@ A model is a whole encoder with its head, or a head on the vectors of a frozen e
 """
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -60,7 +61,7 @@ class PreparedTask:
     rows: the parts of the files, as baselines read them. start: the model that provides the encoder. embedders: others
     whose vectors are tried, by name. parts: the rows as examples, by name; in those to train on, spaces are wrong where
     `spacing_noise` says so. said: lines about the rows read. vectors: the folder that caches encoder vectors. output:
-    the folder to write to.
+    the folder to write to. started: when, in seconds of time.monotonic.
     """
 
     settings: TaskSection
@@ -76,6 +77,7 @@ class PreparedTask:
     vectors: Path
     output: Path
     runtime: Runtime
+    started: float
 
     @property
     def scored(self) -> Prepared:
@@ -110,6 +112,7 @@ class PreparedTask:
 
 def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runtime) -> PreparedTask:
     """Reads the model and the files, and turns all rows into examples."""
+    started = time.monotonic()
     require_rows("batch_size", min(settings.batch_size))
     if len(settings.seeds) > 1:
         package("scipy.stats", "more than one seed")  # an interval over seeds
@@ -155,7 +158,20 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
         )  # fmt: skip
         _logger.info(said[-1])
     return PreparedTask(
-        settings, task, rows, start, embedders, tokenizer, encoded, parts, said, device, folder, output, runtime
+        settings,
+        task,
+        rows,
+        start,
+        embedders,
+        tokenizer,
+        encoded,
+        parts,
+        said,
+        device,
+        folder,
+        output,
+        runtime,
+        started,
     )
 
 

@@ -11,6 +11,7 @@ written again.
 """
 
 import logging
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -20,6 +21,7 @@ from typing import Any, ClassVar, NamedTuple
 from torch import nn
 
 from korbert.errors import CorpusError
+from korbert.messages import Message
 from korbert.pipelines.experiments.preparing import Build, PreparedTask
 from korbert.system import (
     JsonObject,
@@ -32,7 +34,16 @@ from korbert.system import (
     verify_checksum,
     write_bytes_atomically,
 )
-from korbert.tasks.finetuning import WEIGHTS, Best, Way, finetune, load_best, read_best, training_name
+from korbert.tasks.finetuning import (
+    WEIGHTS,
+    Best,
+    Way,
+    finetune,
+    load_best,
+    read_best,
+    seconds_per_epoch,
+    training_name,
+)
 from korbert.tasks.kinds.kind import TaskPrediction
 from korbert.training import Batches, remove_all
 
@@ -63,12 +74,49 @@ def learn(ready: PreparedTask, builds: Mapping[str, Build]) -> list[ModelResult]
         steps_per_epoch = Batches(ready.parts["train"].examples, max(settings.batch_size), seed=0).steps_per_epoch
         epochs = min(20, max(3, -(-200 // steps_per_epoch)))
         ready = replace(ready, settings=settings.model_copy(update={"epochs": (epochs,)}))
+    ready = within_minutes(ready, *builds.values(), least=1)
     searches = [Search(ready, name, build) for name, build in builds.items()]
     return [
         ModelResult(one.facts, search.predictions(one.seed, one.folder), one.folder)
         for search in searches
         for one in search.trainings()
     ]
+
+
+def within_minutes(ready: PreparedTask, *builds: Build, least: int = 0) -> PreparedTask:
+    """The task with as many epochs as its `minutes` allow, of all trainings; epochs = () if not even one.
+
+    builds: of the models that are trained. least: epochs, whatever the time. The number is kept, so that a resumed run
+    has the same.
+    """
+    settings = ready.settings
+    if settings.minutes is None:
+        return ready
+    end = ready.started + 60 * settings.minutes
+    path = ready.output / "work" / "epochs.json"
+
+    def measured() -> int:
+        known = _read_record(path)
+        if known is None:
+            size = max(settings.batch_size)
+            train = ready.parts["train"].examples
+            seconds = sum(seconds_per_epoch(build(0), train, ready.task.loss, size, ready.device) for build in builds)
+            trainings = sum(1 for _ in settings.ways()) / len(settings.epochs) + len(settings.seeds) - 1
+            known = {"epochs": max(0, int((end - time.monotonic()) / (seconds * trainings)))}
+            write_bytes_atomically(path, add_checksum(known))
+        return int(known["epochs"])
+
+    most = max(least, broadcast(measured))
+    if most >= max(settings.epochs):
+        return ready
+    ready.say(
+        Message(
+            "{minutes:g} minutes are enough for {most} epochs, not for {epochs}",
+            minutes=settings.minutes, most=most, epochs=max(settings.epochs),
+        )
+    )  # fmt: skip
+    epochs = tuple(dict.fromkeys(min(own, most) for own in settings.epochs)) if most else ()
+    return replace(ready, settings=settings.model_copy(update={"epochs": epochs}))
 
 
 def baselines(ready: PreparedTask) -> Iterator[ModelResult]:

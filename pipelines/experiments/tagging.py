@@ -21,7 +21,7 @@ from korbert.messages import Message
 from korbert.modeling import CrfModel
 from korbert.pipelines.experiments.linear import TUNED_SHARE, Learned, mean_of
 from korbert.pipelines.experiments.preparing import PreparedTask, scored_lines
-from korbert.pipelines.experiments.search import ModelResult, Search
+from korbert.pipelines.experiments.search import ModelResult, Search, within_minutes
 from korbert.system import JsonObject, track
 from korbert.tasks.finetuning import load_best
 from korbert.tasks.kinds.token_classification import TokenClassification
@@ -178,8 +178,11 @@ def _tuned(ready: PreparedTask, task: TokenClassification, start: CrfModel) -> l
     def build(seed: int) -> CrfModel:
         return copy.deepcopy(start).requires_grad_(True)
 
+    ready = within_minutes(replace(ready, settings=settings), build)
     tuned: list[tuple[CrfModel, JsonObject]] = []
-    for training in _Tuning(replace(ready, settings=settings), "tuned", build).trainings():
+    if not ready.settings.epochs:
+        return tuned
+    for training in _Tuning(ready, "tuned", build).trainings():
         after = build(training.seed).to(ready.device)
         load_best(training.folder, after)
         tuned.append((mean_of(start, after).eval(), {**training.facts, "tuned": TUNED_SHARE}))

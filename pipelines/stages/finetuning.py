@@ -42,6 +42,7 @@ from korbert.tasks.doubts import seen_in
 from korbert.tasks.finetuning import Way, finetune, load_best
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.sections import TaskSection
+from korbert.tasks.kinds.texts import TextKind
 from korbert.tasks.linear import scale_on
 
 
@@ -95,7 +96,7 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
 def _learned(ready: PreparedTask) -> Learned:
     if not ready.task.has_rungs:
         return _train(ready)
-    return learn_linear(ready, _train) if isinstance(ready.task, Classification) else learn_tagging(ready)
+    return learn_linear(ready, _train) if isinstance(ready.task, TextKind) else learn_tagging(ready)
 
 
 def _train(ready: PreparedTask) -> Learned:
@@ -128,13 +129,12 @@ def _calibrated(ready: PreparedTask, task: Classification, model: Network, resul
     targets = task.numbers([task.target(row) for row in valid.rows])
     if task.several:
         targets = targets.astype(bool)
-    scores = task.log_odds(task.predict(model, valid, device=ready.device))
+    scores = task.outputs_of(task.predict(model, valid, device=ready.device))
     scale = scale_on(scores, targets)
     with torch.no_grad():
         for weights in model.classifier.parameters():
             weights.mul_(scale)
-    scored = torch.from_numpy(scale * task.log_odds(result.predictions))
-    predictions = [task.prediction(shares) for shares in task.probabilities(scored).numpy()]
+    predictions = task.predictions_of(scale * task.outputs_of(result.predictions))
     return replace(result, facts={**result.facts, "temperature": 1 / scale}, predictions=predictions)
 
 

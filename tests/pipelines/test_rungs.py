@@ -108,7 +108,7 @@ def test_pairs_are_read_by_both_texts():
         ({"quick": True, "only": "words"}, "give quick or only, not both"),
         ({"quick": True, "epochs": 3}, "the encoder is frozen then: leave epochs out"),
         ({"quick": True, "seeds": 2}, "the encoder is frozen then: leave seeds out"),
-        ({"quick": True, "kind": "regression"}, "it is for kind classification"),
+        ({"quick": True, "kind": "multiple-choice"}, "it is for kinds? classification"),
     ],
 )
 def test_what_does_not_fit_is_refused(settings, message):
@@ -313,13 +313,72 @@ def test_pairs_are_read_together_where_that_is_better(tiny):
     """Whether two numbers are equal cannot be seen in the words of each."""
     rng = random.Random(5)
     rows = []
-    for _ in range(400):
+    for _ in range(1_000):
         one, two = (rng.choice(POSITIVE) for _ in range(2))
         two = one if rng.random() < 0.5 else two
         rows.append((one, two, "같음" if (one == two) != (rng.random() < 0.1) else "다름"))
-    result = korbert.finetune(tiny, rows, max_length=64, learning_rates=3e-3, epochs=3, baselines=False)
+    result = korbert.finetune(tiny, rows, max_length=64, learning_rates=3e-3, epochs=2, baselines=False)
     kinds = {"pretrained": "classification", "linear": "linear"}
     first = json.loads((result.folder / "scores.json").read_text("utf-8"))["rows"][0]["name"]
     assert result.model.network.kind == kinds[first]
     assert any("the validation loss goes from" in line["template"] for line in said(result))
     assert result.model.predict((POSITIVE[0], POSITIVE[0])).label in ("같음", "다름")
+
+
+# --- numbers, balance, time ---
+
+
+@pytest.fixture(scope="module")
+def ratings(tmp_path_factory, tiny, many):
+    rows = [{"text": text, "score": 80 + 2 * (label == "좋") + number % 2} for number, (text, label) in enumerate(many)]
+    folder = tmp_path_factory.mktemp("ratings") / "stars"
+    return korbert.finetune(tiny, rows, max_length=64, test=rows[:20], epochs=1, output=folder)
+
+
+def test_numbers_have_the_same_rungs(ratings, tmp_path):
+    names = [row["name"] for row in json.loads((ratings.folder / "scores.json").read_text("utf-8"))["rows"]]
+    assert names[0] in ("tuned", "linear")
+    assert names[-1] == "mean"
+    assert ratings.scores["pearson"] > 0.5
+    assert ratings.model.network.kind == "linear"
+    good, bad = ratings.model.predict([POSITIVE[0], NEGATIVE[0]])
+    assert 79 < bad < good < 84
+    seen = look_data(ratings.model, POSITIVE[0], None)["label"]
+    assert seen["number"]
+    assert seen["scores"] == pytest.approx([good], rel=1e-3)
+    ratings.model.save(tmp_path / "model")
+    assert korbert.load(tmp_path / "model").predict(POSITIVE[0]) == pytest.approx(good, abs=1e-4)
+
+
+def test_numbers_are_scored_in_folds(tiny, many):
+    rows = [{"text": text, "score": float(label == "좋")} for text, label in many]
+    result = korbert.finetune(tiny, rows, max_length=64, quick=True)
+    scores = json.loads((result.folder / "scores.json").read_text("utf-8"))
+    assert scores["scored_on"] == "folds"
+    assert result.scores["pearson"] > 0.5
+
+
+def test_balanced_labels_are_as_likely_before_a_text_is_read(tiny, many):
+    rows = [row for number, row in enumerate(many) if row[1] == "좋" or number % 5 == 0]
+    settings = {"max_length": 64, "only": "words", "baselines": False}
+    as_they_are, balanced = (
+        korbert.finetune(tiny, rows, class_weights=weights, **settings) for weights in ("none", "balanced")
+    )
+    share = sum(label == "좋" for _, label in rows) / len(rows)
+    text = POSITIVE[0]
+    one, two = (
+        np.log(model.predict(text).probabilities["싫"] / model.predict(text).probabilities["좋"])
+        for model in (as_they_are.model, balanced.model)
+    )
+    assert two - one == pytest.approx(np.log(share / (1 - share)), abs=1e-3)
+
+
+def test_epochs_fit_into_the_minutes(tiny, many):
+    none = korbert.finetune(tiny, many, max_length=64, minutes=1e-4, baselines=False)
+    (line,) = [line for line in said(none) if "minutes are enough" in line["template"]]
+    assert line["values"]["most"] == 0
+    assert [row["name"] for row in json.loads((none.folder / "scores.json").read_text("utf-8"))["rows"]] == ["linear"]
+    one = korbert.finetune(tiny, many, max_length=64, minutes=1e-4, only="encoder", baselines=False)
+    assert [line["values"]["most"] for line in said(one) if "minutes are enough" in line["template"]] == [1]
+    whole = korbert.finetune(tiny, many, max_length=64, minutes=60, epochs=2, baselines=False)
+    assert not [line for line in said(whole) if "minutes are enough" in line["template"]]

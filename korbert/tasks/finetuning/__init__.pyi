@@ -5,6 +5,7 @@ from .best_epoch import read_best as read_best
 from .encoded import EncodedTexts as EncodedTexts
 from .layerwise import keep_layers as keep_layers
 from .learning import finetune as finetune
+from .learning import seconds_per_epoch as seconds_per_epoch
 from .learning_settings import LearningSettings as LearningSettings
 from .learning_settings import Numbers as Numbers
 from .learning_settings import Rates as Rates

@@ -1,6 +1,7 @@
 """Fine-tuning for any task: trains a model and keeps the epoch that is best on validation examples."""
 
 import logging
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,9 +26,13 @@ from korbert.training import (
     fit,
     newest_step,
     remove_all,
+    to_device,
 )
 
 _logger = logging.getLogger(__name__)
+
+_MEASURED_STEPS = 4
+_OF_AN_EPOCH = 1.3  # its seconds, with optimizer and validation, relative to those of its gradients
 
 Measure = Callable[[nn.Module], tuple[float, dict[str, float]]]
 """Model -> its validation score, higher is better, and figures for the log."""
@@ -83,6 +88,24 @@ def finetune(
     with only_seen_embeddings(model, examples):
         fit(model, batches, loss, plan, device=device, output=output, evaluate=evaluate, description=description)
         return load_best(work, model)
+
+
+def seconds_per_epoch(
+    model: nn.Module, examples: Examples, loss: LossFunction, batch_size: int, device: torch.device
+) -> float:
+    """How long an epoch of `finetune` takes, from its first steps. The gradients are thrown away."""
+    batches = Batches(examples, batch_size, seed=0)
+    model = model.to(device).train()
+    seconds = []
+    with only_seen_embeddings(model, examples):
+        for step in range(1 + _MEASURED_STEPS):
+            started = time.perf_counter()
+            for batch in batches(step % batches.steps_per_epoch):
+                loss(model, to_device(batch, device))["loss"].backward()  # type: ignore[no-untyped-call]
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+            seconds.append(time.perf_counter() - started)
+    return _OF_AN_EPOCH * batches.steps_per_epoch * sum(seconds[1:]) / _MEASURED_STEPS  # the first one warms up
 
 
 def _remove_checkpoints_without_the_best(work: Path, steps_per_epoch: int) -> None:

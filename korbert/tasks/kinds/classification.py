@@ -18,17 +18,16 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message, argument
 from korbert.modeling import AnyConfig, ClassificationModel, Pooling
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows, joined_labels
-from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, score_named
+from korbert.tasks.kinds.kind import Baseline, Head, Morphemes, Prepared, TaskPrediction, score_named
 from korbert.tasks.kinds.sections import ClassificationSection
-from korbert.tasks.kinds.texts import NO_TEXT, LinearExamples, blank_rows, equal_in_run, examples_of, morphemes_of
+from korbert.tasks.kinds.texts import NO_TEXT, TextKind, equal_in_run, morphemes_of
 from korbert.tasks.metrics import multilabel
 from korbert.tasks.metrics.classification import METRICS, confusion, f1_of, micro_f1
 from korbert.tasks.metrics.statistics import RunArray, Score
 from korbert.tasks.noise import NOISE
 from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Splits
-from korbert.tokenization import AnyTokenizer
-from korbert.training import Batch, Examples, Scoring, model_inputs, outputs
+from korbert.training import Batch, Scoring, model_inputs, outputs
 
 if TYPE_CHECKING:
     from korbert.tasks.reasons import Reason
@@ -71,12 +70,12 @@ class Labels:
     unlike: float | None = None
 
 
-class Classification(Kind, frozen=True):
+class Classification(TextKind, frozen=True):
     """Labels of a text or a pair.
 
     labels: their names. label_names: of labels that files call something else. several: a text may have any number of
     labels. pair: rows have two texts. weights: label weights in the loss; None: equal. uncounted: the label that
-    micro_f1 leaves out, such as no_relation in KLUE-RE. rungs: what its model is made of, as in ClassificationSection.
+    micro_f1 leaves out, such as no_relation in KLUE-RE.
     thresholds: with several labels, the probability above which a text has each; (): 0.5. at_least_one: a text without
     any has the one that comes nearest to its threshold. abstains_below: the probability in percent that a label needs
     to be given; 0: none is held back. A target is a label, or a list of labels; a prediction is {"label" or "labels",
@@ -97,7 +96,6 @@ class Classification(Kind, frozen=True):
     weights: tuple[float, ...] | None = None
     uncounted: str = ""
     # Of linear models alone; the record of others is as before.
-    rungs: tuple[str, ...] = Field(("encoder",), exclude_if=lambda rungs: rungs == ("encoder",))
     thresholds: tuple[float, ...] = Field((), exclude_if=not_)
     at_least_one: bool = Field(False, exclude_if=not_)
     abstains_below: float = Field(0.0, exclude_if=not_)
@@ -150,12 +148,8 @@ class Classification(Kind, frozen=True):
         return cls.of_settings(settings, default_metrics, **learned)
 
     @property
-    def has_rungs(self) -> bool:
-        return self.rungs != ("encoder",)
-
-    @property
-    def reads_all(self) -> bool:
-        return self.has_rungs
+    def num_outputs(self) -> int:
+        return len(self.labels)
 
     def description(self) -> Message:
         names = ", ".join(self.labels[:10]) + (", .." if len(self.labels) > 10 else "")
@@ -179,21 +173,13 @@ class Classification(Kind, frozen=True):
             )
         return sorted(label, key=self.labels.index) if self.several else str(label)
 
-    def prepare(
-        self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
-    ) -> Prepared:
-        labels = self.numbers([row.get("label") for row in rows])
-        make = LinearExamples.of_texts if self.has_rungs else examples_of
-        examples: Examples = make(passages, labels, tokenizer, self.max_length)
-        return Prepared(rows, examples, blank=blank_rows(passages))
-
-    def numbers(self, labels: Sequence[Any]) -> NDArray[Any]:
-        """Labels as numbers: (N,) int64, or (N, C) float32 for several; 0 if there is none."""
+    def numbers(self, targets: Sequence[Any]) -> NDArray[Any]:
+        """(N,) int64, or (N, C) float32 for several."""
         ids = {label: place for place, label in enumerate(self.labels)}
         if not self.several:
-            return np.array([ids.get(label, 0) for label in labels], dtype=np.int64)
-        there = np.zeros((len(labels), len(self.labels)), dtype=np.float32)
-        for number, names in enumerate(labels):
+            return np.array([ids.get(label, 0) for label in targets], dtype=np.int64)
+        there = np.zeros((len(targets), len(self.labels)), dtype=np.float32)
+        for number, names in enumerate(targets):
             there[number, [ids[label] for label in names or () if label in ids]] = 1
         return there
 
@@ -211,7 +197,9 @@ class Classification(Kind, frozen=True):
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         """In nats per row: cross-entropy; with several labels, binary cross-entropy summed over the labels."""
         scores = model(**model_inputs(batch)).float()  # (B, C)
-        weights = None if self.weights is None else torch.tensor(self.weights, device=scores.device)
+        weights = None
+        if self.weights is not None and not self.has_rungs:  # whose scores are balanced when they have been learned
+            weights = torch.tensor(self.weights, device=scores.device)
         if self.several:
             losses = F.binary_cross_entropy_with_logits(scores, batch["labels"], weight=weights, reduction="none")
             return {"loss": losses.sum(dim=-1).mean()}
@@ -238,8 +226,11 @@ class Classification(Kind, frozen=True):
         """Label probabilities (N, C): softmax, or with several labels the sigmoid of each."""
         return logits.sigmoid() if self.several else logits.softmax(dim=-1)
 
-    def log_odds(self, predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
-        """Scores (N, C) whose `probabilities` are those of predictions."""
+    def predictions_of(self, found: NDArray[np.float64]) -> list[TaskPrediction]:
+        return [self.prediction(shares) for shares in self.probabilities(torch.from_numpy(found)).numpy()]
+
+    def outputs_of(self, predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
+        """The log-odds of labels."""
         shares = np.array([list(prediction["probabilities"].values()) for prediction in predictions]).clip(1e-12, 1)
         scores: NDArray[np.float64] = np.log(shares)
         if self.several:

@@ -15,19 +15,17 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message
 from korbert.modeling import AnyConfig, ClassificationModel, Pooling
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows
-from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, score_named
+from korbert.tasks.kinds.kind import Baseline, Head, Morphemes, Prepared, TaskPrediction, score_named
 from korbert.tasks.kinds.sections import RegressionSection
-from korbert.tasks.kinds.texts import blank_rows, examples_of, morphemes_of
+from korbert.tasks.kinds.texts import TextKind, morphemes_of
 from korbert.tasks.metrics import regression
 from korbert.tasks.metrics.statistics import RunArray, Score, repeated
 from korbert.tasks.noise import NOISE
-from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Splits
-from korbert.tokenization import AnyTokenizer
 from korbert.training import Batch, Scoring, model_inputs, outputs
 
 
-class Regression(Kind, frozen=True):
+class Regression(TextKind, frozen=True):
     """A number for a text or a pair. mean, deviation: of the training scores. Target and prediction are numbers.
 
     A new model predicts the mean; the loss is in units of the training variance.
@@ -76,12 +74,19 @@ class Regression(Kind, frozen=True):
         self.texts(row)
         return float(row["score"])
 
-    def prepare(
-        self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
-    ) -> Prepared:
-        scores = np.array([row.get("score") or 0.0 for row in rows], dtype=np.float32)
-        examples = examples_of(passages, scores, tokenizer, self.max_length)
-        return Prepared(rows, examples, blank=blank_rows(passages))
+    @property
+    def num_outputs(self) -> int:
+        return 1
+
+    def numbers(self, targets: Sequence[Any]) -> NDArray[Any]:
+        """(N,) float32."""
+        return np.array([score or 0.0 for score in targets], dtype=np.float32)
+
+    def predictions_of(self, found: NDArray[np.float64]) -> list[TaskPrediction]:
+        return [float(number) for number in found[:, 0]]
+
+    def outputs_of(self, predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
+        return np.array(predictions, dtype=np.float64)[:, None]
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ClassificationModel:
         model = ClassificationModel(config, 1, self.pooling, generator=generator, problem_type="regression")
@@ -97,14 +102,16 @@ class Regression(Kind, frozen=True):
         return {"loss": F.mse_loss(scores, batch["labels"]) / self.deviation**2}
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
-        scores = outputs(model, prepared.examples, lambda model, batch: model(**model_inputs(batch)), **how)
-        return [float(number) for number in scores[:, 0]]
+        found = outputs(model, prepared.examples, lambda model, batch: model(**model_inputs(batch)), **how)
+        return self.predictions_of(found.astype(np.float64))
 
     def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         from korbert.tasks import baselines
 
         known, held = (np.array([self.target(row) for row in rows]) for rows in (parts.train, parts.valid))
         yield Baseline("mean", {}, [float(known.mean())] * len(parts.scored))
+        if self.has_rungs:  # its words are the other baseline
+            return
         inputs = morphemes_of(parts, self.texts, morphemes)
         of = _METRICS[self.metrics[0]]
         best, alpha = baselines.fit_scores(inputs, known, lambda predicted: of(held, predicted))

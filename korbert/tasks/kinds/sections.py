@@ -32,7 +32,7 @@ _ValidationShare = Annotated[
 
 _FIT_LINEAR = (("words",), ("vectors",), ("words", "vectors"), RUNGS)
 OF_HEAD = (  # settings that have a meaning for rungs = ["encoder"] alone
-    *("scratch", "warm_up", "warm_up_epochs", "features", "class_weights", "pooling", "overlap"),
+    *("scratch", "warm_up", "warm_up_epochs", "features", "pooling", "overlap"),
     *("num_hidden_layers", "layer_decay", "frozen_layers"),
 )
 _OF_TRAINING = (
@@ -71,6 +71,12 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
     )
     epochs: Numbers = Field(
         (), description="training epochs, one number or a list; the best is kept; []: 3, or up to 20 to reach 200 steps"
+    )
+    minutes: float | None = Field(
+        None,
+        gt=0,
+        description="time for all of the task: as many epochs as fit into it, by a measurement before; none: no limit",
+        exclude_if=lambda minutes: minutes is None,
     )
     overlap: bool = Field(
         True, description="add an embedding to pieces that occur in both texts; exports need trust_remote_code then"
@@ -152,17 +158,10 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
         return {name: value for name in names if (value := getattr(self, name))}
 
 
-class ClassificationSection(TaskSection, frozen=True, extra="forbid"):
-    """Labels of a text or a pair of texts."""
+class TextSection(TaskSection, frozen=True, extra="forbid"):
+    """What is predicted for a whole text or a pair of texts."""
 
-    kind: Literal["classification"] = "classification"
     pooling: _Pooling = "mean"
-    class_weights: Literal["none", "balanced"] = Field(
-        "none", description="balanced: rarer labels weigh more in the loss"
-    )
-    uncounted: str = Field("", description="label excluded from micro_f1, such as no_relation in KLUE-RE")
-    several: bool = Field(False, description="any number of labels per text, as a list or separated by bars or commas")
-    label_names: Mapping[str, str] = Field({}, description=_LABEL_NAMES)
     spacing_noise: _SpacingNoise = 0.0
     rungs: tuple[Literal["words", "vectors", "encoder"], ...] = Field(
         ("encoder",),
@@ -188,12 +187,23 @@ class ClassificationSection(TaskSection, frozen=True, extra="forbid"):
         return self
 
 
-class RegressionSection(TaskSection, frozen=True, extra="forbid"):
+class ClassificationSection(TextSection, frozen=True, extra="forbid"):
+    """Labels of a text or a pair of texts."""
+
+    kind: Literal["classification"] = "classification"
+    class_weights: Literal["none", "balanced"] = Field(
+        "none",
+        description="balanced: rarer labels weigh more in the loss; in rungs, all labels are as likely a priori",
+    )
+    uncounted: str = Field("", description="label excluded from micro_f1, such as no_relation in KLUE-RE")
+    several: bool = Field(False, description="any number of labels per text, as a list or separated by bars or commas")
+    label_names: Mapping[str, str] = Field({}, description=_LABEL_NAMES)
+
+
+class RegressionSection(TextSection, frozen=True, extra="forbid"):
     """A number for a text or a pair of texts."""
 
     kind: Literal["regression"] = "regression"
-    pooling: _Pooling = "mean"
-    spacing_noise: _SpacingNoise = 0.0
 
 
 class MultipleChoiceSection(TaskSection, frozen=True, extra="forbid"):

@@ -1,5 +1,6 @@
 """Shared by several kinds: rows of pieces for one or two texts, and groups of rows."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -7,12 +8,13 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field
 
 from korbert.messages import Message
 from korbert.records import is_empty
 from korbert.tasks.baselines.features import TextPairs, Texts
 from korbert.tasks.files import TaskRow
-from korbert.tasks.kinds.kind import Morphemes
+from korbert.tasks.kinds.kind import Kind, Morphemes, Prepared, TaskPrediction
 from korbert.tasks.metrics.statistics import RunArray
 from korbert.tasks.passages import Passage, join_segments
 from korbert.tasks.splits import Splits
@@ -179,3 +181,46 @@ class LinearExamples(Groups):
         batch["counts"] = torch.from_numpy(terms.counts)
         batch["rows"] = torch.from_numpy(np.repeat(np.arange(len(rows)), np.diff(terms.offsets)))
         return batch
+
+
+class TextKind(Kind, frozen=True):
+    """What is predicted for a whole text or a pair: labels, or a number.
+
+    Its model may be a linear one on words and vectors. rungs: what the model is made of, as in ClassificationSection.
+    """
+
+    # The record of models of the encoder alone is as before.
+    rungs: tuple[str, ...] = Field(("encoder",), exclude_if=lambda rungs: rungs == ("encoder",))
+
+    @property
+    def has_rungs(self) -> bool:
+        return self.rungs != ("encoder",)
+
+    @property
+    def reads_all(self) -> bool:
+        return self.has_rungs
+
+    @property
+    @abstractmethod
+    def num_outputs(self) -> int:
+        """Outputs of the model per row."""
+
+    @abstractmethod
+    def numbers(self, targets: Sequence[Any]) -> NDArray[Any]:
+        """Targets as examples hold them, (N,) or (N, C); 0 where there is none."""
+
+    @abstractmethod
+    def predictions_of(self, found: NDArray[np.float64]) -> list[TaskPrediction]:
+        """The predictions from the outputs of a model, (N, num_outputs)."""
+
+    @abstractmethod
+    def outputs_of(self, predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
+        """Outputs that give these predictions: the inverse of `predictions_of`."""
+
+    def prepare(
+        self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
+    ) -> Prepared:
+        targets = self.numbers([row.get(self.label_role) for row in rows])
+        make = LinearExamples.of_texts if self.has_rungs else examples_of
+        examples: Examples = make(passages, targets, tokenizer, self.max_length)
+        return Prepared(rows, examples, blank=blank_rows(passages))

@@ -77,7 +77,7 @@ def confusion_elements(
 def confidence(scored: ScoredRows, calibrated: Sequence[Element]) -> Section:
     """What probabilities are worth. calibrated: the reliability diagram."""
     kind = scored.kind
-    scores = kind.log_odds(scored.predictions)
+    scores = kind.outputs_of(scored.predictions)
     if not np.isfinite(scores).all():
         return Section(Message("Confidence"), calibrated)
     there = kind.run(scored.rows, scored.predictions)[:, 0]

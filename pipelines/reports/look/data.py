@@ -19,7 +19,7 @@ from korbert.pipelines.inference.predicting import json_of
 from korbert.system import JsonObject
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.question_answering import QuestionAnswering
-from korbert.tasks.kinds.texts import LinearExamples
+from korbert.tasks.kinds.texts import LinearExamples, TextKind
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.reasons import margins_of, morpheme_weights
 from korbert.tasks.token_classification import owners
@@ -224,10 +224,13 @@ def _label(model: ClassificationModel, tokenizer: AnyTokenizer, data: JsonObject
 
 
 def _reasons(loaded: Model, texts: Sequence[str], count: int) -> JsonObject | None:
-    """What each piece adds to the most likely label of a linear model. count: pieces, with special tokens."""
+    """What each piece adds to the most likely label, or to the number, of a linear model.
+
+    count: pieces, with special tokens.
+    """
     kind = loaded.task
     model = loaded.network
-    assert isinstance(kind, Classification)
+    assert isinstance(kind, TextKind)
     assert isinstance(model, LinearModel)
     passages = encode_passages(loaded.tokenizer, texts)
     if len(texts) != model.num_texts or not all(len(passage.ids) for passage in passages):
@@ -237,21 +240,26 @@ def _reasons(loaded: Model, texts: Sequence[str], count: int) -> JsonObject | No
     examples = prepared.examples
     assert isinstance(examples, LinearExamples)
     (prediction,) = kind.predict(model, prepared, **loaded.scoring)
-    probabilities = np.array(list(prediction["probabilities"].values()))
-    best = int(probabilities.argmax())
-    (score,) = margins_of(kind.log_odds([prediction]), best, several=kind.several)
+    found = kind.outputs_of([prediction])
+    best, probability, name, several = 0, found[0, 0], "", True
+    if isinstance(kind, Classification):
+        probabilities = list(prediction["probabilities"].values())
+        probability, several = max(probabilities), kind.several
+        best = probabilities.index(probability)
+        name = kind.labels[best]
+    (score,) = margins_of(found, best, several=several)
     shares = np.zeros(count)
     at = 1  # after [CLS]
     for passage, own in zip(
-        passages, morpheme_weights(model, examples, 0, passages, best, several=kind.several), strict=True
+        passages, morpheme_weights(model, examples, 0, passages, best, several=several), strict=True
     ):
         shares[at + owners(passage.spans)[0]] = own
         at += len(passage.ids) + loaded.tokenizer.frame.between
     return {
-        "names": [kind.labels[best]],
-        "number": False,
+        "names": [name],
+        "number": not isinstance(kind, Classification),
         "exact": True,
-        "probabilities": [_round_short(probabilities[best])],
+        "probabilities": [_round_short(probability)],
         "scores": [_round_short(score)],
         "masked": [_round_short(score - shares.sum())],
         "shares": [[_round_short(x) for x in shares]],

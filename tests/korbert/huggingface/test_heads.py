@@ -129,6 +129,21 @@ def test_the_vectors_of_a_linear_model_are_exported(tiny_tokenizer, tmp_path, fa
     torch.testing.assert_close(theirs(**rows).logits, expected, atol=TOLERANCE, rtol=0)
 
 
+@torch.inference_mode()
+def test_the_number_of_a_linear_model_is_exported(tiny_tokenizer, tmp_path):
+    torch.manual_seed(1)
+    model = LinearModel(small(tiny_tokenizer, "modernbert"), 1, num_terms=0).eval()
+    task = {"kind": "regression", "metrics": ["pearson"], "mean": 3.0, "deviation": 1.0, "max_length": 32}
+    save_model(tmp_path / "ours", model, tiny_tokenizer, task)
+    export(tmp_path / "ours", tmp_path / "theirs")
+    theirs = transformers.AutoModelForSequenceClassification.from_pretrained(
+        tmp_path / "theirs", trust_remote_code=True
+    ).eval()
+    assert theirs.config.problem_type == "regression"
+    rows = tokenizer_of(tmp_path / "theirs")(list(TEXTS), padding=True, return_tensors="pt")
+    assert theirs(**rows).logits.shape == (len(TEXTS), 1)
+
+
 @pytest.mark.parametrize(
     ("family", "settings"),
     [("bert", {}), ("modernbert", {"num_texts": 2}), ("modernbert", {"reads_vectors": False})],

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 
 from korbert.modeling import EmbeddingModel, LinearModel, load_model, save_model
 from korbert.modeling.files.packing import pack
@@ -74,6 +74,23 @@ def test_scores_are_those_of_scikit_learn(tiny_tokenizer, start, num_labels, pai
         expected.append(scores)
     both = scores_of(vectors.with_words(words, 0.3), examples)
     np.testing.assert_allclose(both, 0.3 * expected[0] + 0.7 * expected[1], atol=1e-5)
+
+
+def test_numbers_are_those_of_ridge_regression(tiny_tokenizer, start):
+    examples = examples_of(tiny_tokenizer, TEXTS)
+    reader = reader_of(start)
+    inputs = inputs_of(reader, examples)
+    targets = np.linspace(50.0, 90.0, len(TEXTS))
+    for column in ("words", "vectors"):
+        matrix = inputs.vectors.astype(float)
+        if column == "words":
+            matrix = Words(inputs.terms).columns(inputs.terms)
+        expected = Ridge(1 / 3, tol=1e-3).fit(matrix, targets).predict(matrix)
+        scores = scores_of(fit(inputs, targets, 1, column, 3.0, reader), examples)
+        np.testing.assert_allclose(scores[:, 0], expected, atol=1e-4)
+    choice = choose([inputs], targets, 1, TEXTS)
+    variances = np.square(choice.trials["vectors"].scores[:, 0] - targets).mean() / targets.var()
+    assert choice.losses == pytest.approx([variances])
 
 
 def test_several_labels_have_a_model_each(tiny_tokenizer, start):
