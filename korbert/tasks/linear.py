@@ -2,9 +2,8 @@
 
 The log-odds of labels, or the predicted numbers, of both are added, each with a weight. The vectors are those of the
 first encoder, or of another one if the loss on held-out rows is less by more than two standard errors. Words join if
-the share of held-out rows that are right (of numbers: the share of the variance that is explained) rises by more than
-that, with the weight of the least loss. With few rows they make predictions worse: most words of a new text were not in
-training. Nor do they join where vectors alone are right on 95 % of the rows.
+it is less by more than that, with the weight of the least loss. With few rows they make predictions worse: most words
+of a new text were not in training. Nor do they join where vectors alone are right on 95 % of the rows.
 """
 
 import warnings
@@ -118,8 +117,8 @@ class FoldChoice(NamedTuple):
     """What folds chose.
 
     trials: of the model of each column, the vectors those of the chosen encoder. encoder: its number. losses: of each
-    encoder, as in `losses_of`. share: the weight of words, 0 if they do not help. gain: of words, in `merits_of`, the
-    mean over rows, and its standard error. rows: the numbers of the rows of the trials.
+    encoder, as in `losses_of`. share: the weight of words, 0 if they do not help. gain: of words, by which the
+    loss falls, and its standard error. rows: the numbers of the rows of the trials.
     """
 
     trials: Mapping[Column, Trial]
@@ -182,10 +181,9 @@ def choose(
         return FoldChoice(trials, encoder, losses, float("vectors" not in columns), (0.0, 0.0), rows)
     scores = {name: trial.scores for name, trial in trials.items()}
     share = best_share(scores, own)
-    merits = merits_of(scores["vectors"], own)
-    gains = merits_of(sum_of_scores(scores, share), own) - merits
+    gains = losses_of(scores["vectors"], own) - losses_of(sum_of_scores(scores, share), own)
     gain = float(gains.mean()), float(gains.std() / np.sqrt(len(rows)))
-    helps = exceeds(gains) and merits.mean() < EASY
+    helps = exceeds(gains) and merits_of(scores["vectors"], own).mean() < EASY
     return FoldChoice(trials, encoder, losses, share if helps else 0.0, gain, rows)
 
 
@@ -362,8 +360,8 @@ def usual_of(vectors: NDArray[np.float32]) -> tuple[Tensor, Tensor, Tensor] | No
     sample = vectors[rows].astype(np.float64)
 
     def fitted(own: _Floats) -> tuple[_Floats, _Floats]:
-        found = LedoitWolf().fit(own)
-        return found.location_, np.linalg.cholesky(found.precision_)
+        found = LedoitWolf(store_precision=False).fit(own)
+        return found.location_, np.linalg.inv(np.linalg.cholesky(found.covariance_)).T
 
     distances = []
     for one, other in ((sample[::2], sample[1::2]), (sample[1::2], sample[::2])):

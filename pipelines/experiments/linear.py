@@ -448,14 +448,14 @@ def _choice_lines(choice: FoldChoice, names: Sequence[str]) -> Iterator[Message]
         )  # fmt: skip
     if len(choice.trials) == 1:
         return
-    gain, error = (100 * number for number in choice.gain)
+    gain, error = choice.gain
     if choice.share:
         yield Message(
-            "words help: on held-out folds they gain {gain:+.1f} ± {error:.1f} points", gain=gain, error=error
+            "words help: on held-out folds the loss falls by {gain:.3f} ± {error:.3f}", gain=gain, error=error
         )
     else:
         yield Message(
-            "words are left out: on held-out folds they gain {gain:+.1f} ± {error:.1f} points", gain=gain, error=error
+            "words are left out: on held-out folds the loss falls by {gain:.3f} ± {error:.3f}", gain=gain, error=error
         )
 
 

@@ -12,10 +12,12 @@ from torch import nn
 from korbert.errors import ModelError
 from korbert.modeling import digest_of
 from korbert.system import write_bytes_atomically
+from korbert.tasks.finetuning.seen import SeenEmbedding
 
 _logger = logging.getLogger(__name__)
 
 WEIGHTS = "best.safetensors"
+_ROWS = ".rows"  # after the name of an embedding: the numbers of the rows that its weights are
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,10 @@ def keep_best(work: Path, model: nn.Module, now: Best) -> None:
     if best and not (now.score, -now.epoch) > (best.score, -best.epoch):
         return
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    for path, own in model.named_modules():
+        if isinstance(own, SeenEmbedding):
+            weights[f"{path}.weight"] = own.weight.detach().cpu()
+            weights[f"{path}{_ROWS}"] = own.seen.cpu()
     record = {
         "epoch": str(now.epoch),
         "score": repr(now.score),
@@ -46,13 +52,20 @@ def keep_best(work: Path, model: nn.Module, now: Best) -> None:
 
 
 def load_best(work: Path, model: nn.Module) -> Best:
-    """Loads the weights kept in `work` into `model` and puts it in eval mode. ModelError if there are none."""
+    """Loads the weights kept in `work` into `model` and puts it in eval mode. ModelError if there are none.
+
+    Of embeddings, only the trained rows are kept: the model has to have the others, as it had before training.
+    """
     best = read_best(work)
     if best is None:
         raise ModelError(
             "{work}: is missing or damaged: run the same command again to recreate it", work=work / WEIGHTS
         )
-    model.load_state_dict(safetensors.torch.load_file(work / WEIGHTS))
+    weights = safetensors.torch.load_file(work / WEIGHTS)
+    for name in [name for name in weights if name.endswith(_ROWS)]:
+        whole = f"{name.removesuffix(_ROWS)}.weight"
+        weights[whole] = model.state_dict()[whole].cpu().index_copy(0, weights.pop(name), weights[whole])
+    model.load_state_dict(weights)
     model.eval()
     return best
 
