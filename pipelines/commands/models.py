@@ -80,7 +80,7 @@ def tokenize(
               help="Leave out labels and spans that are less probable.  [default: 0.5 for several labels]")  # fmt: skip
 @click.option("--why", is_flag=True, help="Labels: add the morphemes that contribute most.")
 @click.option("--abstain", type=float, metavar="PERCENT",
-              help="Labels: give none with a probability below this.")  # fmt: skip
+              help="Labels and spans: give none with a probability below this.")  # fmt: skip
 @options.device
 @options.precision
 @options.accept_kiwi

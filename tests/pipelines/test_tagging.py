@@ -45,6 +45,20 @@ def test_spans_are_found_in_seconds_and_the_model_is_in_use(quick, tmp_path):
     assert scores["task"]["rungs"] == ["vectors"]
 
 
+def test_spans_are_given_only_where_the_model_is_sure(quick, command, here):
+    text = f"{TEST[0]['text']} 그리고 비가 왔다"
+    spans = quick.model.tag(text)
+    least = min(span.score for span in spans)
+    kept = [span for span in spans if span.score > least]
+    sure = quick.model.abstaining(100 * least + 1e-6)
+    assert sure.tag(text) == kept
+    (here / "lines.txt").write_text(text, "utf-8")
+    line = json.loads(command("predict", quick.folder, "lines.txt", "--abstain", 100 * least + 1e-6).out)
+    assert [span["text"] for span in line["spans"]] == [span.text for span in kept]
+    with pytest.raises(SettingsError, match="give a percentage above 0 and below 100"):
+        quick.model.abstaining(0)
+
+
 def test_a_long_text_is_tagged_to_its_end(quick):
     text = "그날은 비가 많이 내렸다. " * 60 + TEST[0]["text"]
     assert [span.text for span in quick.model.tag(text)][-2:] == ["강감찬", "인천"]

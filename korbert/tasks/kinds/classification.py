@@ -18,7 +18,7 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message, argument
 from korbert.modeling import AnyConfig, ClassificationModel, Pooling
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows, joined_labels
-from korbert.tasks.kinds.kind import Baseline, Head, Morphemes, Prepared, TaskPrediction, score_named
+from korbert.tasks.kinds.kind import Baseline, Head, Morphemes, Prepared, TaskPrediction, checked_precision, score_named
 from korbert.tasks.kinds.sections import ClassificationSection
 from korbert.tasks.kinds.texts import NO_TEXT, TextKind, equal_in_run, morphemes_of
 from korbert.tasks.metrics import multilabel
@@ -296,12 +296,7 @@ class Classification(TextKind, frozen=True):
         return self.model_copy(update={"thresholds": tuple(thresholds.tolist()), "at_least_one": has_one})
 
     def abstaining(self, precision: float) -> Self:
-        if not 0 < precision < 100:
-            raise SettingsError(
-                "{option} {precision}: give a percentage above 0 and below 100",
-                option=argument("abstain"), precision=precision,
-            )  # fmt: skip
-        return self.model_copy(update={"abstains_below": precision})
+        return self.model_copy(update={"abstains_below": checked_precision(precision)})
 
     def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         from korbert.tasks import baselines

@@ -292,6 +292,16 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         return {"kind": self.name, **self.model_dump(mode="json")}
 
 
+def checked_precision(precision: float) -> float:
+    """A percentage above 0 and below 100. SettingsError for others."""
+    if not 0 < precision < 100:
+        raise SettingsError(
+            "{option} {precision}: give a percentage above 0 and below 100",
+            option=argument("abstain"), precision=precision,
+        )  # fmt: skip
+    return precision
+
+
 _T = TypeVar("_T")
 
 

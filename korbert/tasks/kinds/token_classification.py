@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import not_
 from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
@@ -11,11 +12,20 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
-from korbert.errors import CorpusError
-from korbert.messages import Message
+from korbert.errors import CorpusError, SettingsError
+from korbert.messages import Message, argument
 from korbert.modeling import AnyConfig, CrfModel, TokenClassificationModel
 from korbert.tasks.files import ROLES, LabelledSpan, Role, TaskRow, TaskRows
-from korbert.tasks.kinds.kind import Baseline, Head, Kind, Morphemes, Prepared, TaskPrediction, score_named
+from korbert.tasks.kinds.kind import (
+    Baseline,
+    Head,
+    Kind,
+    Morphemes,
+    Prepared,
+    TaskPrediction,
+    checked_precision,
+    score_named,
+)
 from korbert.tasks.kinds.sections import TokenClassificationSection
 from korbert.tasks.metrics import token_classification as metrics
 from korbert.tasks.metrics.statistics import RunArray, Score
@@ -36,6 +46,7 @@ from korbert.tasks.token_classification import (
     piece_scores,
     piece_tags,
     read_bio,
+    sure_spans,
     tagged_spans,
     tagged_words,
     tagging_loss,
@@ -53,7 +64,8 @@ class TokenClassification(Kind, frozen=True):
 
     tags: of pieces; BIO tags for spans. units: what is labelled. For characters, targets and predictions are lists of
     [start, end, label], half-open, in characters. For words, they are lists with one label per word. rungs: what its
-    model is made of, as in TokenClassificationSection.
+    model is made of, as in TokenClassificationSection. abstains_below: the probability in percent that a span needs to
+    be given; 0: all are.
     """
 
     name: ClassVar[str] = "token-classification"
@@ -70,6 +82,7 @@ class TokenClassification(Kind, frozen=True):
     units: Literal["characters", "words"]
     stride: int
     rungs: tuple[str, ...] = Field(("encoder",), exclude_if=lambda rungs: rungs == ("encoder",))
+    abstains_below: float = Field(0.0, exclude_if=not_)
 
     @classmethod
     def from_training_rows(cls, rows: TaskRows, settings: TokenClassificationSection) -> Self:
@@ -256,6 +269,8 @@ class TokenClassification(Kind, frozen=True):
         else:
             tagged = [best_tags(own, self.tags) for own in units]
         for (own_words, passage, _), tags in zip(rows, tagged, strict=True):
+            if self.abstains_below:
+                tags = sure_spans(tags, self.tags, self.abstains_below / 100)
             yield own_words, passage, tags
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
@@ -298,6 +313,11 @@ class TokenClassification(Kind, frozen=True):
                 [TaggedSpan(start, end, label, passage.text[start:end], score) for start, end, label, score in spans]
             )
         return results
+
+    def abstaining(self, precision: float) -> Self:
+        if not is_bio(self.tags):
+            raise SettingsError("{option}: each word has a tag: it is for labels of spans", option=argument("abstain"))
+        return self.model_copy(update={"abstains_below": checked_precision(precision)})
 
     def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         """The most frequent tag of each word, or the spans of training looked up."""

@@ -15,6 +15,7 @@ from .tagger import TaggedSpan as TaggedSpan
 from .tagger import UnitTags as UnitTags
 from .tagger import best_tags as best_tags
 from .tagger import piece_scores as piece_scores
+from .tagger import sure_spans as sure_spans
 from .tagger import tagged_spans as tagged_spans
 from .tagger import tagged_words as tagged_words
 from .tagger import tagging_loss as tagging_loss

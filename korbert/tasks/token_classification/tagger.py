@@ -119,6 +119,15 @@ def best_tags(scores: NDArray[np.float32], labels: Sequence[str]) -> UnitTags:
     return UnitTags(path, np.exp(scores[np.arange(len(path)), path].astype(np.float64)))
 
 
+def sure_spans(tags: UnitTags, labels: Sequence[str], least: float) -> UnitTags:
+    """The tags of the spans with at least that mean probability; of the others, O."""
+    path = tags.path.copy()
+    for first, last, _ in read_bio([labels[number] for number in tags.path]):
+        if tags.probabilities[first:last].mean() < least:
+            path[first:last] = labels.index("O")
+    return UnitTags(path, tags.probabilities)
+
+
 def tagged_spans(passage: Passage, tags: UnitTags, labels: Sequence[str]) -> list[tuple[int, int, str, float]]:
     """Start, end, label and mean probability of the spans of BIO tags, in characters."""
     _, runs = owners(passage.spans)
