@@ -346,12 +346,40 @@ def compared(
         yield shown
 
 
+def draw(columns: Sequence[str], rows: Sequence[Sequence[str]], path: Path) -> None:
+    """Plots the scores of each set against its sizes as SVG: ours, and the best of the plain ways."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "korbert", "font.family": "sans-serif"}
+    names = list(dict.fromkeys(row[0] for row in rows))
+    figure, axes = pyplot.subplots(1, len(names), figsize=(2.6 * len(names), 2.8), layout="constrained")
+    plain = [columns.index(way) for way in ("words", "vectors", "both")]
+    for one, name in zip(np.atleast_1d(axes), names, strict=True):
+        own = [row for row in rows if row[0] == name]
+        places = range(len(own))
+        best = [max(float(row[column]) for column in plain) for row in own]
+        one.plot(places, best, marker="o", color="0.6", label="best plain way")
+        for way, color in (("quick", "C0"), ("default", "C3")):
+            if way in columns:
+                scores = [float(row[columns.index(way)]) for row in own]
+                one.plot(places, scores, marker="o", color=color, label=way)
+        one.set_xticks(places, [row[1].replace(" a class", "/class") for row in own], fontsize=7)
+        one.set_title(name, loc="left", fontsize=10)
+        one.spines[["top", "right"]].set_visible(False)
+    np.atleast_1d(axes)[0].legend(fontsize=8, frameon=False)
+    figure.savefig(path, format="svg", metadata={"Date": None})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--sets", nargs="*", choices=SETS, default=list(SETS))
     parser.add_argument("--sizes", nargs="*", type=int, default=SIZES)
     parser.add_argument("--ways", nargs="*", choices=WAYS, default=["quick"])
+    parser.add_argument("--plot", type=Path, help="an .svg file to draw the scores into")
     record.add_option(parser)
     asked = parser.parse_args()
     columns = ["set", "rows", "words", "vectors", "both", "seconds"]
@@ -362,6 +390,8 @@ def main() -> None:
     rows: list[list[str]] = []
     for name in asked.sets:
         rows += compared(name, SETS[name](asked.data), asked.sizes, features, asked.ways)
+    if asked.plot:
+        draw(columns, rows, asked.plot)
     record.write(asked.record, "own-files", [record.table("Own files", columns, rows)])
 
 

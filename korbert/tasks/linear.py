@@ -1,9 +1,10 @@
 """Fits linear models of words and of vectors with scikit-learn, and chooses by folds: C, encoder, and weight of words.
 
-The log-odds of labels, or the predicted numbers, of both are added, each with a weight. The vectors are those of the
-first encoder, or of another one if the loss on held-out rows is less by more than two standard errors. Words join if
-it is less by more than that, with the weight of the least loss. With few rows they make predictions worse: most words
-of a new text were not in training. Nor do they join where vectors alone are right on 95 % of the rows.
+The outputs of both, log-odds of labels or predicted numbers, are added, each with a weight. C is that of the least loss
+on held-out rows after calibration, which all log-odds get: without, it would only make up for overconfidence. The
+vectors are those of the first encoder, or of another one if the loss is less by more than two standard errors. Words
+join if it is less by more than that, with the weight of the least loss. With few rows they make predictions worse: most
+words of a new text were not in training. Nor do they join where vectors alone are right on 95 % of the rows.
 """
 
 import warnings
@@ -106,11 +107,15 @@ class Words:
 
 
 class Trial(NamedTuple):
-    """The best C, the loss with it, and the outputs (N, C) of rows by models that had not seen them."""
+    """The best C, and the outputs (N, C) of rows by models that had not seen them, calibrated.
+
+    loss: of these. scale: by which outputs of the model are multiplied to calibrate them.
+    """
 
     c: float
     loss: float
     scores: _Floats
+    scale: float = 1.0
 
 
 class FoldChoice(NamedTuple):
@@ -214,7 +219,7 @@ def fit(
 def _choose_c(
     inputs: LinearInputs, targets: NDArray[Any], num_outputs: int, folds: Sequence[_Fold], column: Column
 ) -> Trial:
-    """Tries the values of C in ascending order, until the held-out loss rises."""
+    """Tries the values of C in ascending order, until the held-out loss, after calibration, rises."""
     if not folds:
         return Trial(CS[0], 0.0, np.zeros((len(inputs), num_outputs)))
     models = []
@@ -229,10 +234,11 @@ def _choose_c(
         for (_, test), model, matrix in zip(folds, models, others, strict=True):
             weights, bias = model.fit(c)
             scores[test] = matrix @ weights.T + bias
-        loss = float(losses_of(scores, targets).mean())
+        scale = scale_on(scores, targets)
+        loss = float(losses_of(scale * scores, targets).mean())
         if loss >= best.loss:
             break
-        best = Trial(c, loss, scores)
+        best = Trial(c, loss, scale * scores, scale)
     return best
 
 
@@ -373,7 +379,9 @@ def usual_of(vectors: NDArray[np.float32]) -> tuple[Tensor, Tensor, Tensor] | No
 
 
 def scale_on(scores: _Floats, targets: NDArray[Any]) -> float:
-    """What to multiply the scores of held-out rows by to calibrate them."""
+    """What to multiply the scores of held-out rows by to calibrate them; numbers are as they are."""
+    if _is_numeric(targets):
+        return 1.0
     return scale_of(scores, lambda scaled: float(losses_of(scaled, targets).sum()))
 
 

@@ -278,12 +278,13 @@ class _Rungs:
                 yield _Fitted(facts, partial(self.fit, name), self.scores_of_inputs, self.of_folds(trial.scores))
 
     def fit(self, column: Column, parts: Sequence[str]) -> LinearModel:
-        """The model of one column that has learned some parts."""
+        """The model of one column that has learned some parts, calibrated on folds."""
         key = (column, *parts)
         if key not in self.models:
             inputs = _joined([self.inputs[part] for part in parts])
             targets = np.concatenate([self.targets[part] for part in parts])
-            model = fit(inputs, targets, self.task.num_outputs, column, self.choice.trials[column].c, self.reader)
+            trial = self.choice.trials[column]
+            model = fit(inputs, targets, self.task.num_outputs, column, trial.c, self.reader).scaled(trial.scale)
             self.models[key] = model.to(self.ready.device)
         return self.models[key]
 
