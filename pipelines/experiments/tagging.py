@@ -3,7 +3,8 @@
 1. Compute the vectors of every second layer of the frozen encoder. Layers in the middle know more of entities than the
    last one (Tenney et al. 2019), and several more than one.
 2. Fit the CRF on them by L-BFGS. Its L2 regularization grows with the rows; the validation loss would choose a
-   stronger one, with worse spans.
+   stronger one, with worse spans. Do the same with the encoder of `embedder`, if there is one; it is taken if the
+   validation loss is less by more than two standard errors.
 3. With the rung "encoder": train all weights from there on to the last epoch, as spans get better while the loss of
    others does not. Keep a mean of the weights before and after, as for labels of texts (linear.py), unless fewer
    validation rows are right.
@@ -15,10 +16,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from korbert.messages import Message
-from korbert.modeling import CrfModel
+from korbert.modeling import CrfModel, Network
 from korbert.pipelines.experiments.linear import TUNED_SHARE, Learned, mean_of
 from korbert.pipelines.experiments.preparing import PreparedTask, scored_lines
 from korbert.pipelines.experiments.search import ModelResult, Search, within_minutes
@@ -55,7 +57,7 @@ def learn_tagging(ready: PreparedTask) -> Learned:
     """Learns the rungs of a task of tags."""
     task = ready.task
     assert isinstance(task, TokenClassification)
-    start = _fitted(ready, task)
+    start = _chosen(ready, task)
     models: list[tuple[CrfModel, JsonObject]] = []
     if "encoder" in task.rungs:
         models = _tuned(ready, task, start)
@@ -79,15 +81,41 @@ def _result(ready: PreparedTask, task: TokenClassification, model: CrfModel, fac
 # --- the CRF on frozen vectors ---
 
 
-def _fitted(ready: PreparedTask, task: TokenClassification) -> CrfModel:
-    """The CRF on the layers of the frozen encoder."""
-    config = ready.start.config
+def _chosen(ready: PreparedTask, task: TokenClassification) -> CrfModel:
+    """The CRF on the frozen encoder; on that of `embedder`, if the validation loss says so."""
+    model = _fitted(ready, task, ready.start)
+    for name, start in ready.embedders.items():
+        other = _fitted(ready, task, start)
+        losses, others = (_losses(one, _units(ready, one, "valid")) for one in (model, other))
+        shown = {"name": name, "before": losses.mean(), "after": others.mean()}
+        if exceeds(losses - others):
+            model = other
+            ready.say(
+                Message("vectors are those of {name}: the validation loss is {after:.3f}, not {before:.3f}", **shown)
+            )
+        else:
+            ready.say(
+                Message("those of {name} are left out: the validation loss is {after:.3f}, not {before:.3f}", **shown)
+            )
+    return model
+
+
+def _losses(model: CrfModel, units: _Units) -> NDArray[np.float64]:
+    """The loss of each row, in nats."""
+    scores = model.classifier(units.vectors.to(model.mean.device))
+    rows = zip(torch.split(scores, units.lengths), torch.split(units.targets, units.lengths), strict=True)
+    return np.array([float(model.loss(own, targets.to(own.device), [len(own)])) for own, targets in rows])
+
+
+def _fitted(ready: PreparedTask, task: TokenClassification, start: Network) -> CrfModel:
+    """The CRF on the layers of a frozen encoder."""
+    config = start.config
     layers = range(1, config.num_hidden_layers + 1, 2)
-    model = CrfModel(config, task.tags, layers, encoder=ready.start.encoder).to(ready.device)
+    model = CrfModel(config, task.tags, layers, encoder=start.encoder).to(ready.device)
     first, follows = transitions(task.tags)
     model.first.copy_(torch.from_numpy(first))
     model.follows.copy_(torch.from_numpy(follows))
-    train = _units(ready, model)
+    train = _units(ready, model, "train")
     deviation, mean = torch.std_mean(train.vectors, dim=0, correction=0)
     model.standardize(mean.view_as(model.mean), deviation.view_as(model.deviation))
     train.vectors.sub_(model.mean.flatten().cpu()).div_(model.deviation.flatten().cpu())
@@ -105,9 +133,9 @@ def _fitted(ready: PreparedTask, task: TokenClassification) -> CrfModel:
     return model.to(ready.device).eval()
 
 
-def _units(ready: PreparedTask, model: CrfModel) -> _Units:
-    """The vectors of the units of the first training rows, up to _MOST_UNITS, before they are standardized."""
-    examples = ready.parts["train"].examples
+def _units(ready: PreparedTask, model: CrfModel, part: str) -> _Units:
+    """The vectors of the units of the first rows of a part, up to _MOST_UNITS, standardized as the model does it."""
+    examples = ready.parts[part].examples
     assert isinstance(examples, TaggedExamples)
     counts = np.add.reduceat(examples.labels >= 0, examples.offsets[:-1]) if len(examples) else np.empty(0, np.int64)
     rows = int(np.searchsorted(np.cumsum(counts), _MOST_UNITS, side="right"))
@@ -116,7 +144,7 @@ def _units(ready: PreparedTask, model: CrfModel) -> _Units:
     targets: list[Tensor] = [torch.empty(0)] * rows
     model.eval()
     batches = by_length(examples.lengths[:rows], _ROWS_AT_ONCE)
-    with track("vectors of train", total=rows, unit="rows") as advance, torch.inference_mode():
+    with track(f"vectors of {part}", total=rows, unit="rows") as advance, torch.inference_mode():
         for numbers in batches:
             batch = to_device(examples.batch(numbers), ready.device)
             found = model.vectors(**model_inputs(batch)).cpu()

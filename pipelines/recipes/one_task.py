@@ -10,7 +10,7 @@ from typing import Any
 from korbert.errors import SettingsError
 from korbert.folders import lasting, model_folder
 from korbert.messages import Message, argument
-from korbert.modeling import EmbeddingModel, read_config
+from korbert.modeling import read_config
 from korbert.pipelines import experiments
 from korbert.pipelines.recipes.loading import Recipe, of_tables
 from korbert.records import Form
@@ -19,7 +19,8 @@ from korbert.tasks.kinds import ALIASES, KINDS, RUNGS
 from korbert.tasks.kinds.sections import OF_HEAD
 from korbert.tasks.sets import known_set
 
-_EMBEDDER = "korbert-mini-embed"  # its vectors are tried, too, beside those of a model that was not trained for vectors
+_EMBEDDERS = {"token-classification": "korbert-mini-ner"}  # whose vectors are tried, too, by kind of task
+_EMBEDDER = "korbert-mini-embed"  # of the others
 
 
 @dataclass(frozen=True)
@@ -97,16 +98,18 @@ class SingleTask:
         given = {name for name, value in self.settings.items() if value}
         given |= {re.split(r"[.=]", change)[0].strip() for change in self.changes}
         name = section.get("kind") or known_set(section["set"]).kind
-        entry = KINDS.get(ALIASES.get(name, name))
+        name = ALIASES.get(name, name)
+        entry = KINDS.get(name)
+        embedder = _EMBEDDERS.get(name, _EMBEDDER)
         rungs = list(self.rungs)
         fields = entry.section_class.model_fields if entry else {}
         if not rungs and "rungs" in fields and not given & {"rungs", *OF_HEAD}:
             rungs = [*RUNGS]
-        if "embedder" not in fields and len(rungs) > 1:  # a tagger has no words
+        if name in _EMBEDDERS and len(rungs) > 1:  # a tagger has no words
             rungs = [rung for rung in rungs if rung != "words"]
         found: JsonObject = {"rungs": rungs} if rungs not in ([], ["encoder"]) else {}
-        if "vectors" in rungs and "embedder" in fields and "embedder" not in given:
-            own, other = read_config(self.model), read_config(_EMBEDDER)
-            if own["kind"] != EmbeddingModel.kind and own["tokenizer_digest"] == other["tokenizer_digest"]:
-                found["embedder"] = _EMBEDDER
+        if "vectors" in rungs and "embedder" in fields and "embedder" not in given | self.settings.keys():
+            own, other = read_config(self.model), read_config(embedder)
+            if own["kind"] != other["kind"] and own["tokenizer_digest"] == other["tokenizer_digest"]:
+                found["embedder"] = embedder
         return found

@@ -45,6 +45,19 @@ def test_spans_are_found_in_seconds_and_the_model_is_in_use(quick, tmp_path):
     assert scores["task"]["rungs"] == ["vectors"]
 
 
+def test_the_tagger_of_the_box_is_tried(quick):
+    scores = json.loads((quick.folder / "scores.json").read_text("utf-8"))
+    (line,) = [line for line in scores["said"] if line["values"].get("name") == "korbert-mini-ner"]
+    assert line["values"]["before"] > 0
+    alone = korbert.finetune("korbert-mini", ROWS, quick=True, embedder="", baselines=False)
+    said = json.loads((alone.folder / "scores.json").read_text("utf-8"))["said"]
+    assert not [line for line in said if "name" in line["values"]]
+    chosen = korbert.load("korbert-mini-ner" if line["values"]["after"] < line["values"]["before"] else "korbert-mini")
+    if line["template"].startswith("vectors are those of"):
+        own, other = (model.network.encoder.state_dict() for model in (chosen, quick.model))
+        assert all(np.array_equal(own[name], other[name]) for name in own)
+
+
 def test_spans_are_given_only_where_the_model_is_sure(quick, command, here):
     text = f"{TEST[0]['text']} 그리고 비가 왔다"
     spans = quick.model.tag(text)

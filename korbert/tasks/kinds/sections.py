@@ -24,6 +24,14 @@ _Pooling = Annotated[
 _SpacingNoise = Annotated[
     float, Field(ge=0, le=1, description="share of training rows learned with wrong spaces: random ones, none or all")
 ]
+_Embedder = Annotated[
+    str,
+    Field(
+        description="of rungs: a second model, with the same tokenizer, whose vectors are tried, too; the better ones "
+        'are kept; "": none',
+        exclude_if=not_,
+    ),
+]
 _ValidationShare = Annotated[
     float,
     Field(gt=0, lt=1, description="without `valid`: share of training rows to validate on, by hash of their text"),
@@ -128,6 +136,8 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
         rungs: tuple[str, ...] = getattr(self, "rungs", ())
         asked = str([*rungs])
         if rungs == ("encoder",):
+            if getattr(self, "embedder", ""):
+                raise ValueError(Message('embedder: is for rungs with "vectors": leave it out'))
             return
         if rungs not in known:
             raise ValueError(Message("rungs {rungs}: give {names}", rungs=asked, names=names))
@@ -170,19 +180,10 @@ class TextSection(TaskSection, frozen=True, extra="forbid"):
         "tuned, too, where it helps",
         exclude_if=lambda rungs: rungs == ("encoder",),  # records from before keep their meaning
     )
-    embedder: str = Field(
-        "",
-        description="of rungs: a second model, with the same tokenizer, whose vectors are tried, too; the better ones "
-        'are kept; "": none',
-        exclude_if=not_,
-    )
+    embedder: _Embedder = ""
 
     @model_validator(mode="after")
     def _rungs_fit(self) -> Self:
-        if self.rungs == ("encoder",):
-            if self.embedder:
-                raise ValueError(Message('embedder: is for rungs with "vectors": leave it out'))
-            return self
         self.check_rungs(_FIT_LINEAR, Message('["encoder"], ["words"], ["vectors"], ["words", "vectors"] or all three'))
         return self
 
@@ -226,6 +227,7 @@ class TokenClassificationSection(TaskSection, frozen=True, extra="forbid"):
         'encoder, in seconds; ["vectors", "encoder"]: the encoder is tuned from there on, where it helps',
         exclude_if=lambda rungs: rungs == ("encoder",),
     )
+    embedder: _Embedder = ""
 
     @model_validator(mode="after")
     def _rungs_fit(self) -> Self:
