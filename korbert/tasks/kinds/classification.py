@@ -74,8 +74,8 @@ class Classification(TextKind, frozen=True):
     """Labels of a text or a pair.
 
     labels: their names. label_names: of labels that files call something else. several: a text may have any number of
-    labels. pair: rows have two texts. weights: label weights in the loss; None: equal. uncounted: the label that
-    micro_f1 leaves out, such as no_relation in KLUE-RE.
+    labels. pair: rows have two texts. weights: of labels, in the loss of an encoder alone, or by which linear scores
+    are balanced; None: equal. uncounted: the label that micro_f1 leaves out, such as no_relation in KLUE-RE.
     thresholds: with several labels, the probability above which a text has each; (): 0.5. at_least_one: a text without
     any has the one that comes nearest to its threshold. abstains_below: the probability in percent that a label needs
     to be given; 0: none is held back. A target is a label, or a list of labels; a prediction is {"label" or "labels",
