@@ -34,6 +34,7 @@ WORD_SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)  # weights of words that are tried;
 ROWS_OF_USUAL = 2_000  # by which texts unlike those of training are known
 _FEWEST_OF_USUAL = 40
 _MIN_ROWS = 2  # rows with a term, below which it gets no weight
+_ROWS_PER_TERM = 30_000  # of many rows, one in so many: rarer terms make a model large, and no better with vectors
 _TOLERANCE = 1e-3
 _MOST_ITERATIONS = 300
 _NO_VARIANCE = 1e-12
@@ -66,13 +67,13 @@ class LinearInputs:
 
 
 class Words:
-    """TF-IDF of the terms that at least two rows have, as sparse columns; each group is scaled to length 1."""
+    """TF-IDF of the terms that enough rows have, as sparse columns; each group is scaled to length 1."""
 
     def __init__(self, terms: Terms) -> None:
         from sklearn.feature_extraction.text import TfidfTransformer
 
         ids, rows_with = np.unique(terms.ids, return_counts=True)  # a row has a term once, with its count
-        self.ids = ids[rows_with >= _MIN_ROWS]
+        self.ids = ids[rows_with >= max(_MIN_ROWS, (len(terms.offsets) - 1) / _ROWS_PER_TERM)]
         groups = self.ids >> HASH_BITS
         starts = np.flatnonzero(np.diff(groups, prepend=-1))
         self._groups = [slice(*ends) for ends in pairwise([*starts, len(groups)])]  # columns of each

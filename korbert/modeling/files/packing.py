@@ -17,20 +17,25 @@ from korbert.modeling.files.storage import SCALE, load_model, read_config, write
 from korbert.system import new_folder
 
 _LARGE = 1 << 16  # matrices of at least this many numbers are stored in 8 bits
+_NARROW = 16  # columns, below which these have scales: those of rows would be as large as the numbers
 
 
 def pack_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Converts tensors to float16, and large matrices to int8 with one float32 scale per row.
+    """Converts tensors to float16, and large matrices to int8 with float32 scales: per row, or per column if narrow.
 
-    Integers stay as they are. A row's largest magnitude becomes 127, so the error of a number is at most 1/254 of it.
+    Integers stay as they are. The largest magnitude of a row (of a column) becomes 127, so the error of a number is at
+    most 1/254 of it. The scales of columns are (1, C), those of rows (R,).
     """
     small = {
         name: tensor.to(torch.float16) if tensor.is_floating_point() else tensor for name, tensor in tensors.items()
     }
     for name, tensor in tensors.items():
         if tensor.ndim == 2 and tensor.numel() >= _LARGE:
-            scale = (tensor.abs().amax(dim=1) / 127).clamp(min=torch.finfo(torch.float32).tiny)
-            small |= {name: (tensor / scale[:, None]).round().to(torch.int8), name + SCALE: scale}
+            narrow = tensor.shape[1] < _NARROW
+            most = tensor.abs().amax(dim=0 if narrow else 1, keepdim=True)
+            scale = (most / 127).clamp(min=torch.finfo(torch.float32).tiny)
+            numbers = (tensor / scale).round().to(torch.int8)
+            small |= {name: numbers, name + SCALE: scale if narrow else scale[:, 0]}
     return small
 
 

@@ -34,7 +34,7 @@ from korbert.tokenization import RECORD, AnyTokenizer, load_tokenizer
 
 FORMAT = 1
 ONNX_FILE = "encoder.onnx"  # next to the weights of the head
-SCALE = ":scale"  # suffix to the name of an 8-bit matrix: the scales of its rows
+SCALE = ":scale"  # suffix to the name of an 8-bit matrix: the scales of its rows (R,), or of its columns (1, C)
 
 _OWN = "config_sha256"
 
@@ -305,7 +305,8 @@ def unpack_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     unpacked = {name: tensor for name, tensor in tensors.items() if not name.endswith(SCALE)}
     for name, tensor in unpacked.items():
         if name + SCALE in tensors:
-            unpacked[name] = tensor * tensors[name + SCALE][:, None]
+            scale = tensors[name + SCALE]
+            unpacked[name] = tensor * (scale if scale.ndim == 2 else scale[:, None])
         elif tensor.is_floating_point():
             unpacked[name] = tensor.float()
     return unpacked

@@ -55,6 +55,15 @@ def test_numbers_stay_within_their_error(seed, width):
     assert not tensors["c"].any()
 
 
+def test_narrow_matrices_have_a_scale_per_column():
+    matrix = torch.tensor([1.0, 100.0]) * torch.randn(10_000, 2, generator=torch.Generator().manual_seed(0))
+    packed = pack_tensors({"a": matrix})
+    assert packed["a"].dtype == torch.int8
+    assert packed["a:scale"].shape == (1, 2)
+    most = matrix.abs().amax(dim=0)
+    assert ((unpack_tensors(packed)["a"] - matrix).abs() <= most / 254 * 1.001).all()
+
+
 def test_a_packed_model_gives_nearly_the_same_outputs(models, tmp_path):
     source, _ = models
     assert pack(source, tmp_path / "packed") == size(tmp_path / "packed") < 0.6 * size(source)

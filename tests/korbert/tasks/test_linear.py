@@ -166,6 +166,13 @@ def test_a_saved_and_a_packed_model_score_alike(tiny_tokenizer, start, tmp_path)
     np.testing.assert_allclose(scores_of(alone, examples), scores_of(words, examples), atol=1e-6)
 
 
+def test_of_many_rows_more_must_have_a_term(monkeypatch):
+    inputs = inputs_with([number for number in range(4) for _ in range(number + 1)], np.zeros((10, 1)))
+    assert Words(inputs.terms).ids.tolist() == [1, 2, 3]
+    monkeypatch.setattr(linear, "_ROWS_PER_TERM", 4)
+    assert Words(inputs.terms).ids.tolist() == [2, 3]  # three of ten rows
+
+
 def inputs_with(words, vectors):
     """Rows of one term each, or none, and given vectors."""
     counts = [int(word >= 0) for word in words]
