@@ -26,7 +26,17 @@ from korbert.tasks.files import ROLES, TaskRow, read_rows, rename_labels
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.texts import LinearExamples
-from korbert.tasks.linear import CS, Column, LinearInputs, best_share, fit, losses_of, right_of, scale_on, sum_of_scores
+from korbert.tasks.linear import (
+    CS,
+    Column,
+    LinearInputs,
+    best_share,
+    fit,
+    losses_of,
+    merits_of,
+    scale_on,
+    sum_of_scores,
+)
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.splits import limit, split_by_texts
 from korbert.tokenization import AnyTokenizer
@@ -76,7 +86,7 @@ def scores_of(model: LinearModel, inputs: LinearInputs) -> _Scores:
 
 
 def said(scores: _Scores, targets: NDArray[np.int64]) -> str:
-    return f"{100 * right_of(scores, targets).mean():.2f} %, loss {losses_of(scores, targets).mean():.4f}"
+    return f"{100 * merits_of(scores, targets).mean():.2f} %, loss {losses_of(scores, targets).mean():.4f}"
 
 
 def fit_column(
