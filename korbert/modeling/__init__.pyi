@@ -38,6 +38,7 @@ from .files.storage import without_weights as without_weights
 from .heads import mean_pooling as mean_pooling
 from .kernels import int8_products as int8_products
 from .linear import HASH_BITS as HASH_BITS
+from .linear import TERMS_VERSION as TERMS_VERSION
 from .linear import LinearModel as LinearModel
 from .models import ClassificationModel as ClassificationModel
 from .models import DetectionModel as DetectionModel

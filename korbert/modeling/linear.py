@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from korbert.errors import ModelError
 from korbert.modeling.adapters.transformers_encoder import TransformersEncoder, encoder_of
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.encoder import Encoder
@@ -14,6 +15,7 @@ from korbert.modeling.heads import mean_pooling
 from korbert.system import JsonObject
 
 HASH_BITS = 20  # of a term, below its group
+TERMS_VERSION = 2  # of what terms are (korbert/tasks/terms.py)
 _PERCENTILES = 101
 _WINDOWS_AT_ONCE = 64  # of long texts, so that a batch of them does not fill memory
 
@@ -38,8 +40,9 @@ class LinearModel(nn.Module):
     their differences (Ethayarajh 2019); there, `center` is the mean vector of the texts of training, else 0.
 
     num_outputs: scores per row. num_terms: terms with weights. num_texts: texts per row, 1 or 2. pooling: of pieces.
-    hash_bits: the bits of a term below its group. reads_vectors: if False, the vectors have no weights, and are not
-    computed. knows_usual: whether it can tell how far a text is from those of training, as `set_usual` has it.
+    hash_bits: the bits of a term below its group. terms_version: of what terms are; ModelError for weights of others.
+    reads_vectors: if False, the vectors have no weights, and are not computed. knows_usual: whether it can tell how far
+    a text is from those of training, as `set_usual` has it.
     """
 
     kind: ClassVar[str] = "linear"
@@ -61,6 +64,7 @@ class LinearModel(nn.Module):
         num_texts: int = 1,
         pooling: Literal["mean", "first"] = "mean",
         hash_bits: int = HASH_BITS,
+        terms_version: int = 1,
         reads_vectors: bool = True,
         knows_usual: bool = False,
         generator: torch.Generator | None = None,
@@ -73,6 +77,13 @@ class LinearModel(nn.Module):
         self.num_texts = num_texts
         self.pooling = pooling
         self.hash_bits = hash_bits
+        self.terms_version = terms_version
+        if num_terms and terms_version != TERMS_VERSION:
+            raise ModelError(
+                "the words of a linear model are of version {version}, and those of this korbert of version {own}: "
+                "fine-tune it again",
+                version=terms_version, own=TERMS_VERSION,
+            )  # fmt: skip
         self.reads_vectors = reads_vectors
         self.knows_usual = knows_usual
         if knows_usual:
@@ -90,7 +101,9 @@ class LinearModel(nn.Module):
     def on(cls, start: Any, num_outputs: int, num_terms: int, num_texts: int) -> Self:
         """A model without weights on the encoder of another one, with the pooling and the center of that one."""
         pooling: Any = getattr(start, "pooling", "mean")
-        model = cls(start.config, num_outputs, num_terms, num_texts, pooling, encoder=start.encoder)
+        model = cls(
+            start.config, num_outputs, num_terms, num_texts, pooling, terms_version=TERMS_VERSION, encoder=start.encoder
+        )
         if isinstance(start, LinearModel):
             model.center.copy_(start.center)
         return model
@@ -218,5 +231,6 @@ class LinearModel(nn.Module):
 
     def head_settings(self) -> JsonObject:
         """Constructor arguments besides the encoder's config."""
-        names = ("num_outputs", "num_terms", "num_texts", "pooling", "hash_bits", "reads_vectors", "knows_usual")
-        return {name: getattr(self, name) for name in names}
+        counts = ("num_outputs", "num_terms", "num_texts")
+        how = ("pooling", "hash_bits", "terms_version", "reads_vectors", "knows_usual")
+        return {name: getattr(self, name) for name in (*counts, *how)}

@@ -68,18 +68,24 @@ def morpheme_weights(
     device = model.center.device
     batch = examples.batch(np.array([number]))
     batch = {name: value.to(device) if isinstance(value, Tensor) else value for name, value in batch.items()}
-    added = [np.zeros((len(passage.text) + 1, model.num_outputs)) for passage in passages]
-    for own, passage, scores in zip(added, passages, _of_pieces(model, batch, passages), strict=True):
-        _spread(own, passage.spans.astype(np.int64), scores)
+    before = [_letters_before(passage.text) for passage in passages]
+    added = [np.zeros((own[-1] + 1, model.num_outputs)) for own in before]
+    for own, places, passage, scores in zip(added, before, passages, _of_pieces(model, batch, passages), strict=True):
+        _spread(own, places[passage.spans], scores)
     for text, passage in enumerate(passages):
         numbers, scores = _of_terms(model, batch, term_ids(passage, text))
-        _spread(added[text], term_spans(passage)[numbers], scores)
+        _spread(added[text], before[text][term_spans(passage)[numbers]], scores)
     weights = []
-    for passage, own in zip(passages, added, strict=True):
+    for passage, own, places in zip(passages, added, before, strict=True):
         sums = np.concatenate([np.zeros((1, model.num_outputs)), np.cumsum(np.cumsum(own[:-1], axis=0), axis=0)])
-        starts, ends = owners(passage.spans)[1].T
+        starts, ends = places[owners(passage.spans)[1]].T
         weights.append(margins_of(sums[ends] - sums[starts], label, several=several))
     return weights
+
+
+def _letters_before(text: str) -> NDArray[np.int64]:
+    """The number of characters before each place of a text, and at its end, without white space."""
+    return np.cumsum([0, *(not character.isspace() for character in text)], dtype=np.int64)
 
 
 def margins_of(scores: NDArray[Any], label: int, *, several: bool) -> NDArray[Any]:
@@ -89,7 +95,10 @@ def margins_of(scores: NDArray[Any], label: int, *, several: bool) -> NDArray[An
 
 
 def _spread(added: _Floats, spans: NDArray[np.int64], scores: _Floats) -> None:
-    """Adds scores (n, C) evenly to the characters of their spans: to `added`, (length + 1, C), as differences."""
+    """Adds scores (n, C) evenly to the characters of their spans: to `added`, (characters + 1, C), as differences.
+
+    spans: without white space, which belongs to no morpheme.
+    """
     sizes = np.maximum(spans[:, 1] - spans[:, 0], 1)[:, None]
     np.add.at(added, spans[:, 0], scores / sizes)
     np.add.at(added, spans[:, 1], -scores / sizes)

@@ -7,7 +7,7 @@ from exported import FAMILIES, TOLERANCE, compared, exported, small, tokenizer_o
 
 from korbert.errors import ModelError
 from korbert.huggingface import export
-from korbert.modeling import ClassificationModel, LinearModel, MultipleChoiceModel, save_model
+from korbert.modeling import TERMS_VERSION, ClassificationModel, LinearModel, MultipleChoiceModel, save_model
 from korbert.tokenization import pad_batch
 from tests.korbert.tiny import HEADS as ALL_HEADS
 from tests.korbert.tiny import model_with
@@ -111,7 +111,7 @@ LINEAR = {
 @torch.inference_mode()
 def test_the_vectors_of_a_linear_model_are_exported(tiny_tokenizer, tmp_path, family):
     torch.manual_seed(1)
-    model = LinearModel(small(tiny_tokenizer, family), 3, num_terms=2).eval()
+    model = LinearModel(small(tiny_tokenizer, family), 3, num_terms=2, terms_version=TERMS_VERSION).eval()
     torch.nn.init.normal_(model.center, std=0.1)
     save_model(tmp_path / "ours", model, tiny_tokenizer, LINEAR)
     lines = export(tmp_path / "ours", tmp_path / "theirs")

@@ -49,11 +49,11 @@ def test_pieces_sum_to_the_scores_of_the_vectors(start, num_texts, length):
 
 
 def test_words_sum_to_their_scores(start):
-    """A text of one word has no spaces, whose share would be left out."""
-    passages = [[one] for one in encode_passages(start.tokenizer, ["재미있는영화였다", "아깝다"])]
+    """White space has no share of them."""
+    passages = [[one] for one in encode_passages(start.tokenizer, TEXTS)]
     model = linear(start, passages, 1)
     model.reads_vectors = False
-    examples = LinearExamples.of_texts(passages, np.zeros(2), start.tokenizer, 64)
+    examples = LinearExamples.of_texts(passages, np.zeros(len(TEXTS)), start.tokenizer, 64)
     for number, own in enumerate(passages):
         found = reasons_of(model, examples, number, own, 1, several=True)
         with torch.no_grad():

@@ -11,7 +11,7 @@ from korbert.tasks import terms
 from korbert.tasks.passages import Passage, encode_passages
 from korbert.tasks.terms import HASH_BITS, terms_of
 
-NGRAMS = CountVectorizer(analyzer="char_wb", ngram_range=(2, 4)).build_analyzer()
+NGRAMS = CountVectorizer(analyzer="char", ngram_range=(1, 4)).build_analyzer()
 
 
 def passage(text, ids=()):
@@ -23,7 +23,7 @@ def passage(text, ids=()):
 def test_characters_are_those_of_scikit_learn(text):
     values = terms._characters(text).tolist()
     counts = Counter(values)
-    expected = Counter(NGRAMS(text))
+    expected = Counter(NGRAMS("".join(text.split())))
     assert sorted(counts.values()) == sorted(expected.values())
     assert len(expected) == len(counts)
 
@@ -47,4 +47,15 @@ def test_each_text_and_kind_has_its_group(tiny_tokenizer):
 
 def test_a_text_of_spaces_has_no_terms():
     found = terms_of([[passage(" \n")], [passage("가", [3])]])
-    assert found.offsets.tolist() == [0, 0, 4]
+    assert found.offsets.tolist() == [0, 0, 2]
+
+
+@given(st.text(st.sampled_from("가나 \n\u00a0Bİ👍"), max_size=20), st.randoms())
+def test_spaces_change_no_term(text, random):
+    letters = "".join(text.split())
+    spaced = "".join(character + random.choice(["", " "]) for character in letters)
+    assert terms._characters(spaced).tolist() == terms._characters(letters).tolist()
+    spans = terms.term_spans(passage(spaced))
+    assert len(spans) == len(terms._characters(spaced))
+    for (start, end), value in zip(spans.tolist(), terms._characters(spaced).tolist(), strict=True):
+        assert value in terms._characters(spaced[start:end]).tolist()
