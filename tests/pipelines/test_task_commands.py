@@ -144,7 +144,8 @@ def test_a_regression_names_its_baseline_and_its_error(here, model, command, mon
     monkeypatch.setenv("COLUMNS", "200")
     (here / "numbers.tsv").write_text("\n".join(FILES["numbers.tsv"]), encoding="utf-8")
     learn = ["finetune", model, "--train", "numbers.tsv", "--test", "numbers.tsv", "--output", "out", *QUICK]
-    shown = command(*learn, "--epochs", "1").out
+    assert "words baseline" in command(*learn).out
+    shown = command(*learn, "--epochs", "1", "--only", "encoder", "--rebuild").out
     assert "TF-IDF baseline" in shown
     assert "logistic" not in shown
     assert re.search(r"mean absolute error [0-9.]+; 5 rows", shown)
