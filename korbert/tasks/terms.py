@@ -1,8 +1,9 @@
 """Hashed terms of a text: what a linear model reads of its words.
 
 Terms are pieces and pairs of neighbouring pieces, and the character n-grams of the lower-case text without its white
-space (1 to 4). So words cost no more than pieces do where spaces are wrong: 0.2 instead of 2 points of accuracy with
-1,000 reviews. Pieces are morphemes, or parts of rare ones; on four sets they were as good as morphemes with their tags.
+space (1 to 4). Inside words, random spaces cost a model of words 2.4 points of accuracy with 1,000 reviews, and 3 with
+3,000 comments; so they cost 1 and 2.4. Pieces are morphemes, or parts of rare ones; on four sets they were as good as
+morphemes with their tags.
 
 A term is a number: its group (pieces or characters, of the first or the second text of a row) and, in the lowest
 HASH_BITS bits, a hash. A model stores no text, but whether a given piece occurred in training can be tested.
