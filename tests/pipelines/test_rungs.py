@@ -330,19 +330,20 @@ def test_pairs_are_read_together_where_that_is_better(tiny):
 
 @pytest.fixture(scope="module")
 def ratings(tmp_path_factory, tiny, many):
-    rows = [{"text": text, "score": 80 + 2 * (label == "좋") + number % 2} for number, (text, label) in enumerate(many)]
+    rows = [{"text": text, "score": 80 + 2 * (label == "좋")} for text, label in many]
+    test = [{"text": text, "score": 80 + 2 * (label == "좋")} for text, label in ROWS]
     folder = tmp_path_factory.mktemp("ratings") / "stars"
-    return korbert.finetune(tiny, rows, max_length=64, test=rows[:20], epochs=1, output=folder)
+    return korbert.finetune(tiny, rows, max_length=64, test=test, epochs=1, output=folder)
 
 
 def test_numbers_have_the_same_rungs(ratings, tmp_path):
     names = [row["name"] for row in json.loads((ratings.folder / "scores.json").read_text("utf-8"))["rows"]]
     assert names[0] in ("tuned", "linear")
     assert names[-1] == "mean"
-    assert ratings.scores["pearson"] > 0.2
+    assert ratings.scores["pearson"] > 0.5
     assert ratings.model.network.kind == "linear"
     good, bad = ratings.model.predict([POSITIVE[0], NEGATIVE[0]])
-    assert 79 < bad < good < 84
+    assert 79 < bad < good < 83
     seen = look_data(ratings.model, POSITIVE[0], None)["label"]
     assert seen["number"]
     assert seen["scores"] == pytest.approx([good], rel=1e-3)
