@@ -56,8 +56,8 @@ from korbert.tasks.terms import Terms
 from korbert.training import Batch, model_inputs, outputs
 
 _LEARNED = ("train", "valid")
-_TUNING_ROWS = 200  # of training and validation; with fewer, tuning gains nothing
-_PAIR_ROWS = 1_000  # the same for pairs, whose encoder has to learn to compare; a tenth of fewer cannot tell if it has
+_TUNING_ROWS = 500  # of training and validation; a tenth of fewer cannot tell whether tuning gains anything
+_PAIR_ROWS = 1_000  # the same for pairs, whose encoder has to learn to compare
 _TUNING_EPOCHS = 3
 _TUNING_WINDOWS = 4  # of a long text that are trained on: three at its head, and its tail
 TUNED_SHARE = 0.7  # of the weights after tuning, in their mean with those before

@@ -248,10 +248,10 @@ def test_the_report_shows_strong_morphemes_and_rows_like_wrong_ones(tiny, many, 
 
 @pytest.fixture(scope="module")
 def many():
-    """300 rows, of which a fifth has the other label."""
+    """500 rows, of which a fifth has the other label."""
     rng = random.Random(3)
     rows = []
-    for number in range(300):
+    for number in range(500):
         label = "좋싫"[number % 2]
         text = " ".join(rng.sample(POSITIVE if label == "좋" else NEGATIVE, 3))
         rows.append((f"{text} {number}", label if rng.random() < 0.8 else "싫좋"[number % 2]))
@@ -293,7 +293,7 @@ def test_a_tuned_model_is_saved_as_it_was_scored(tuned, tiny):
 
 
 def test_an_easy_task_is_not_tuned(tiny):
-    rows = [(f"{text} {number}", label) for number in range(20) for text, label in ROWS]
+    rows = [(f"{text} {number}", label) for number in range(42) for text, label in ROWS]
     result = korbert.finetune("korbert-mini", rows, baselines=False)
     assert any("held-out rows are right without it" in line["template"] for line in said(result))
     assert list(result.baselines) == []
