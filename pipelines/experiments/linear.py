@@ -22,11 +22,18 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from korbert.messages import Message
 from korbert.modeling import EmbeddingModel, LinearModel, Network
 from korbert.pipelines.experiments.explaining import rows_like_wrong_ones, strongest_morphemes
+from korbert.pipelines.experiments.linear_inputs import (
+    first_rows,
+    fold_groups,
+    inputs_of,
+    joined_inputs,
+    targets_of,
+)
 from korbert.pipelines.experiments.preparing import PreparedTask, scored_lines
 from korbert.pipelines.experiments.search import ModelResult, Search, within_minutes
 from korbert.system import JsonObject, track
@@ -52,8 +59,7 @@ from korbert.tasks.linear import (
     sum_of_scores,
     usual_of,
 )
-from korbert.tasks.terms import Terms
-from korbert.training import Batch, model_inputs, outputs
+from korbert.training import model_inputs, outputs
 
 _LEARNED = ("train", "valid")
 _TUNING_ROWS = 500  # of training and validation; a tenth of fewer cannot tell whether tuning gains anything
@@ -202,23 +208,23 @@ class _Rungs:
         """Computes the vectors, and chooses on folds."""
         task = ready.task
         assert isinstance(task, TextKind)
-        targets = {name: _targets_of(task, ready, name) for name in _LEARNED}
+        targets = {name: targets_of(task, ready, name) for name in _LEARNED}
         starts = {**ready.embedders, ready.settings.init: ready.start}
         readers = [
             LinearModel.on(start, 1, 0, 2 if task.reads_pairs else 1).to(ready.device) for start in starts.values()
         ]
         learned = [
-            _inputs_of(ready, reader, _LEARNED, sets_center=not isinstance(start, EmbeddingModel))
+            inputs_of(ready, reader, _LEARNED, sets_center=not isinstance(start, EmbeddingModel))
             for reader, start in zip(readers, starts.values(), strict=True)
         ]
         columns = [column for column in COLUMNS if column in task.rungs]
         trials = ("vectors" in columns) * len(readers) + ("words" in columns)
         with track("fit", total=trials, unit="models") as advance:
             of_train = [inputs["train"] for inputs in learned]
-            choice = choose(of_train, targets["train"], task.num_outputs, _texts(task, ready), columns, advance)
+            choice = choose(of_train, targets["train"], task.num_outputs, fold_groups(task, ready), columns, advance)
         reader, inputs = readers[choice.encoder], learned[choice.encoder]
         others = [name for name in ready.parts if name not in inputs]
-        rungs = cls(ready, task, reader, inputs | _inputs_of(ready, reader, others), targets, choice)
+        rungs = cls(ready, task, reader, inputs | inputs_of(ready, reader, others), targets, choice)
         rungs.ready.say(*_choice_lines(choice, list(starts)))
         return rungs
 
@@ -281,7 +287,7 @@ class _Rungs:
         """The model of one column that has learned some parts, calibrated on folds."""
         key = (column, *parts)
         if key not in self.models:
-            inputs = _joined([self.inputs[part] for part in parts])
+            inputs = joined_inputs([self.inputs[part] for part in parts])
             targets = np.concatenate([self.targets[part] for part in parts])
             trial = self.choice.trials[column]
             model = fit(inputs, targets, self.task.num_outputs, column, trial.c, self.reader).scaled(trial.scale)
@@ -407,8 +413,8 @@ class _Rungs:
         train = self.inputs["train"]
         if model.encoder is not self.reader.encoder:  # a tuned one
             ready = self.ready
-            some = replace(ready, parts={"train": _first(ready.parts["train"], ROWS_OF_USUAL)})
-            train = _inputs_of(some, model, ["train"])["train"]
+            some = replace(ready, parts={"train": first_rows(ready.parts["train"], ROWS_OF_USUAL)})
+            train = inputs_of(some, model, ["train"])["train"]
         assert train.texts is not None
         return train.texts.reshape(-1, len(self.reader.center))
 
@@ -458,65 +464,3 @@ def _choice_lines(choice: FoldChoice, names: Sequence[str]) -> Iterator[Message]
         yield Message(
             "words are left out: on held-out folds the loss falls by {gain:.3f} ± {error:.3f}", gain=gain, error=error
         )
-
-
-def _inputs_of(
-    ready: PreparedTask, reader: LinearModel, parts: Sequence[str], *, sets_center: bool = False
-) -> dict[str, LinearInputs]:
-    """The terms and vectors of some parts, the latter if the task has them.
-
-    sets_center: of the reader, by the training rows. Models that were trained to compare texts need none.
-    """
-
-    def texts_of(model: nn.Module, batch: Batch) -> Tensor:
-        names = ("input_ids", "attention_mask", "boundaries", "texts")
-        vectors: Tensor = reader.text_vectors(*(batch[name] for name in names))
-        return vectors
-
-    inputs = {}
-    for part in parts:
-        examples = ready.parts[part].examples
-        assert isinstance(examples, LinearExamples)
-        if "vectors" not in getattr(ready.task, "rungs", ()):
-            inputs[part] = LinearInputs(examples.terms, np.empty((len(examples), 0), np.float32))
-            continue
-        with track(f"vectors of {part}", total=len(examples), unit="rows") as advance:
-            texts = torch.from_numpy(outputs(reader.eval(), examples, texts_of, device=ready.device, advance=advance))
-        if part == "train" and sets_center:
-            reader.center.copy_(texts.view(len(texts) * reader.num_texts, -1).mean(dim=0))
-        with torch.inference_mode():
-            vectors = reader.row_vectors(texts.to(ready.device)).cpu().numpy()
-        inputs[part] = LinearInputs(examples.terms, vectors, texts[:ROWS_OF_USUAL].numpy() if part == "train" else None)
-    return inputs
-
-
-def _targets_of(task: TextKind, ready: PreparedTask, part: str) -> NDArray[Any]:
-    """The targets of a part as `choose` takes them."""
-    numbers = task.numbers([task.target(row) for row in ready.parts[part].rows])
-    if numbers.ndim == 2:
-        return numbers.astype(bool)
-    return numbers if isinstance(task, Classification) else numbers.astype(np.float64)
-
-
-def _texts(task: TextKind, ready: PreparedTask) -> list[str]:
-    """What rows of one fold share: the group, or the text, of each training row."""
-    return [row.get("group") or "\n".join(task.texts(row)) for row in ready.parts["train"].rows]
-
-
-def _first(part: Prepared, count: int) -> Prepared:
-    """The first rows of a part, at most `count`."""
-    assert isinstance(part.examples, LinearExamples)
-    return replace(part, rows=part.rows[:count], examples=part.examples.first(count))
-
-
-def _joined(parts: Sequence[LinearInputs]) -> LinearInputs:
-    terms = [part.terms for part in parts]
-    offsets = [np.zeros(1, np.int64)]
-    for own in terms:
-        offsets.append(offsets[-1][-1] + own.offsets[1:])
-    joined = Terms(
-        np.concatenate([own.ids for own in terms]),
-        np.concatenate([own.counts for own in terms]),
-        np.concatenate(offsets),
-    )
-    return LinearInputs(joined, np.concatenate([part.vectors for part in parts]))

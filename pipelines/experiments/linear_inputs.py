@@ -1,0 +1,83 @@
+"""What a linear model learns from: terms and vectors of the rows, their targets, and what keeps rows in one fold."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from korbert.modeling import LinearModel
+from korbert.pipelines.experiments.preparing import PreparedTask
+from korbert.system import track
+from korbert.tasks.kinds.classification import Classification
+from korbert.tasks.kinds.kind import Prepared
+from korbert.tasks.kinds.texts import LinearExamples, TextKind
+from korbert.tasks.linear import ROWS_OF_USUAL, LinearInputs
+from korbert.tasks.terms import Terms
+from korbert.training import Batch, outputs
+
+
+def inputs_of(
+    ready: PreparedTask, reader: LinearModel, parts: Sequence[str], *, sets_center: bool = False
+) -> dict[str, LinearInputs]:
+    """The terms and vectors of some parts, the latter if the task has them.
+
+    sets_center: of the reader, by the training rows. Models that were trained to compare texts need none.
+    """
+
+    def texts_of(model: nn.Module, batch: Batch) -> Tensor:
+        names = ("input_ids", "attention_mask", "boundaries", "texts")
+        vectors: Tensor = reader.text_vectors(*(batch[name] for name in names))
+        return vectors
+
+    inputs = {}
+    for part in parts:
+        examples = ready.parts[part].examples
+        assert isinstance(examples, LinearExamples)
+        if "vectors" not in getattr(ready.task, "rungs", ()):
+            inputs[part] = LinearInputs(examples.terms, np.empty((len(examples), 0), np.float32))
+            continue
+        with track(f"vectors of {part}", total=len(examples), unit="rows") as advance:
+            texts = torch.from_numpy(outputs(reader.eval(), examples, texts_of, device=ready.device, advance=advance))
+        if part == "train" and sets_center:
+            reader.center.copy_(texts.view(len(texts) * reader.num_texts, -1).mean(dim=0))
+        with torch.inference_mode():
+            vectors = reader.row_vectors(texts.to(ready.device)).cpu().numpy()
+        inputs[part] = LinearInputs(examples.terms, vectors, texts[:ROWS_OF_USUAL].numpy() if part == "train" else None)
+    return inputs
+
+
+def targets_of(task: TextKind, ready: PreparedTask, part: str) -> NDArray[Any]:
+    """The targets of a part as `choose` takes them."""
+    numbers = task.numbers([task.target(row) for row in ready.parts[part].rows])
+    if numbers.ndim == 2:
+        return numbers.astype(bool)
+    return numbers if isinstance(task, Classification) else numbers.astype(np.float64)
+
+
+def fold_groups(task: TextKind, ready: PreparedTask) -> list[str]:
+    """What rows of one fold share: the group, or the text, of each training row."""
+    return [row.get("group") or "\n".join(task.texts(row)) for row in ready.parts["train"].rows]
+
+
+def first_rows(part: Prepared, count: int) -> Prepared:
+    """The first rows of a part, at most `count`."""
+    assert isinstance(part.examples, LinearExamples)
+    return replace(part, rows=part.rows[:count], examples=part.examples.first(count))
+
+
+def joined_inputs(parts: Sequence[LinearInputs]) -> LinearInputs:
+    """The rows of all parts, one part after the other."""
+    terms = [part.terms for part in parts]
+    offsets = [np.zeros(1, np.int64)]
+    for own in terms:
+        offsets.append(offsets[-1][-1] + own.offsets[1:])
+    joined = Terms(
+        np.concatenate([own.ids for own in terms]),
+        np.concatenate([own.counts for own in terms]),
+        np.concatenate(offsets),
+    )
+    return LinearInputs(joined, np.concatenate([part.vectors for part in parts]))
