@@ -95,7 +95,7 @@ def _chosen(ready: PreparedTask, task: TokenClassification) -> CrfModel:
             )
         else:
             ready.say(
-                Message("those of {name} are left out: the validation loss is {after:.3f}, not {before:.3f}", **shown)
+                Message("vectors of {name} are left out: the validation loss is {after:.3f}, not {before:.3f}", **shown)
             )
     return model
 
