@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BOX = ROOT / "korbert" / "box"
 NAMES = ["korbert-mini", "korbert-mini-embed", "korbert-mini-korquad", "korbert-mini-ner", "korbert-mini-nsmc"]
 
-REVIEWS_RIGHT = 901  # of 1,000
+REVIEWS_RIGHT = 910  # of 1,000
 QUESTIONS_F1 = 74.2  # of 100 questions
 ENTITIES_F1 = 81.3  # of 250 sentences, macro
 FACTS = 47  # of 100
@@ -44,7 +44,7 @@ _NUMBER = re.compile(r"\d+\.\d+")
 
 def test_the_box_is_small():
     assert folders.models_in_the_box() == NAMES
-    assert sum(file.stat().st_size for file in BOX.rglob("*") if file.is_file()) <= 56e6
+    assert sum(file.stat().st_size for file in BOX.rglob("*") if file.is_file()) <= 61e6
 
 
 def test_models_at_hand_are_listed(here, command):
@@ -53,7 +53,7 @@ def test_models_at_hand_are_listed(here, command):
     assert korbert.models() == [*NAMES, "artifacts/demo/nsmc"]
     command("models", "none", code=2)
     *_, bundled, own = command("models").out.splitlines()
-    assert bundled == "korbert-mini-nsmc  classification: one of 2 labels (부정, 긍정) for a text  5.4\u00a0MB"
+    assert bundled == "korbert-mini-nsmc  classification: one of 2 labels (부정, 긍정) for a text  9.7\u00a0MB"
     assert own == bundled.replace("korbert-mini-nsmc", "artifacts/demo/nsmc")
 
 

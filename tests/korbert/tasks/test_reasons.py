@@ -86,6 +86,6 @@ def test_a_word_that_is_taken_out_takes_its_weight_along(start):
     (other,) = model.predict(["지루하다"], why=True)
     assert other.label == "싫"
     assert model.predict("", why=True).reasons is None
-    encoder = korbert.load("korbert-mini-nsmc")
+    encoder = korbert.finetune("korbert-mini", rows, only="encoder", epochs=1, baselines=False).model
     with pytest.raises(SettingsError, match="no linear part: use korbert look"):
         encoder.predict("재미있다", why=True)
