@@ -16,7 +16,7 @@ import click
 from korbert import __version__
 from korbert.errors import EndedElsewhere, KorbertError, ProcessLost
 from korbert.messages import LOCALES, NAMES, VARIABLE, Message, in_language, join_messages, language
-from korbert.pipelines.commands import models, scoring, serving, stages, tasks, vectors
+from korbert.pipelines.commands import labels, models, scoring, serving, stages, tasks, vectors
 from korbert.pipelines.stages.table import STAGES
 from korbert.system import (
     Interrupted,
@@ -234,7 +234,7 @@ def cli() -> None:
     """
 
 
-for _module in (stages, tasks, scoring, models, serving, vectors):
+for _module in (stages, tasks, scoring, labels, models, serving, vectors):
     for _command in _module.COMMANDS:
         _command.context_class = _Context
         cli.add_command(_command)

@@ -39,6 +39,7 @@ SIZES = (8, 100, 300, 1_000, 3_000, 10_000)
 PER_CLASS = 8  # the size that is a number of rows of each label
 TRIED_C = (1.0, 3.0, 10.0, 30.0, 100.0)
 MOST_COLUMNS = 200_000  # of characters, and of morphemes; long texts have millions
+TOLERANCE = 1e-3  # of the gradient: with 1e-4, decisions take hours
 WINDOW = 400  # characters of a long text that one vector stands for
 RESAMPLES = 1_000
 TEST_ROWS = 2_000
@@ -205,6 +206,7 @@ def fit_plain(columns: tuple[Any, Any], train: Sequence[Example]) -> list[Label]
             cv=min(5, least),
             scoring="accuracy",
             max_iter=1_000,
+            tol=TOLERANCE,
             l1_ratios=(0,),
             use_legacy_attributes=False,
         ).fit(columns[0], labels)
