@@ -5,6 +5,8 @@ from .errors import KorbertError as KorbertError
 from .errors import ModelError as ModelError
 from .errors import SettingsError as SettingsError
 from .folders import models as models
+from .labelling import suggest as suggest
+from .labelling import zero_shot as zero_shot
 from .model import Model as Model
 from .model import load as load
 from .pipelines.library import Comparison as Comparison

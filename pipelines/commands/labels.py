@@ -1,7 +1,10 @@
-"""Commands that give labels: predict."""
+"""Commands that give labels: predict, label, suggest."""
 
+import csv
+import io
+import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from itertools import chain
 from pathlib import Path
@@ -9,12 +12,23 @@ from typing import Any
 
 import click
 
+import korbert
 from korbert import training
 from korbert.messages import Message, language
-from korbert.pipelines import inference
+from korbert.pipelines import artifacts, inference
 from korbert.pipelines.commands import options
 from korbert.records import Format, excel
 from korbert.system import JsonObject, check_output, say, track, write_bytes_atomically
+from korbert.tasks.files import ROLES, read_rows
+
+_MOST_TEXTS = 10_000  # that a classifier without labels learns from
+_SEPARATOR = ";"  # of several labels, as `korbert finetune --several` reads them
+_written = options.together(
+    click.option("--csv", "as_csv", is_flag=True, help="Write a CSV table instead of JSON lines."),
+    click.option("--output", type=options.Output(), help="Write a file. .xlsx: an Excel workbook, every cell as text. "
+                 "Any other name: Parquet, with the columns of INPUT (Parquet or Arrow) and the predictions."),
+    click.option("--top", type=click.IntRange(min=1), help="Only the N most probable labels.  [default: all]"),
+)  # fmt: skip
 
 
 @click.command()
@@ -22,10 +36,7 @@ from korbert.system import JsonObject, check_output, say, track, write_bytes_ato
 @click.argument("input", type=options.InputType(), default="-")
 @options.columns
 @options.format_
-@click.option("--csv", "as_csv", is_flag=True, help="Write a CSV table instead of JSON lines.")
-@click.option("--output", type=options.Output(), help="Write a file. .xlsx: an Excel workbook, every cell as text. Any "
-              "other name: Parquet, with the columns of INPUT (Parquet or Arrow) and the predictions.")  # fmt: skip
-@click.option("--top", type=click.IntRange(min=1), help="Only the N most probable labels.  [default: all]")
+@_written
 @click.option("--threshold", type=click.FloatRange(0, 1), metavar="P",
               help="Leave out labels and spans that are less probable.  [default: 0.5 for several labels]")  # fmt: skip
 @click.option("--why", is_flag=True, help="Labels: add the morphemes that contribute most.")
@@ -51,22 +62,29 @@ def predict(
     """
     if output:
         check_output(output, model, input.file)
-    failed = options.Failed(input.name)
     loaded = options.load_for_batches(model, device, precision)
     if abstain is not None:
         loaded = loaded.abstaining(abstain)
     by_role = options.by_role(columns | {"label": None})
+    results = inference.predicting.predict_lines(loaded, input.file, input.name, form=form, columns=by_role, why=why)
+    _write(loaded, input, form, results, as_csv=as_csv, output=output, top=top, threshold=threshold)
+
+
+def _write(
+    loaded: "korbert.Model", input: options.Input, form: Format, results: Iterator[list[JsonObject]], *,
+    as_csv: bool, output: Path | None, top: int | None, threshold: float | None = None,
+) -> None:  # fmt: skip
+    """Writes the results of the records of an input. PartlyFailed if some have errors."""
+    predicting = inference.predicting
+    failed = options.Failed(input.name)
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("predict", None, "lines") as advance:
-        predicting = inference.predicting
 
         def batches() -> Iterator[list[JsonObject]]:
-            for results in predicting.predict_lines(
-                loaded, input.file, input.name, form=form, columns=by_role, why=why
-            ):
-                yield [predicting.select_labels(result, top, threshold) for result in results]
-                for result in results:
+            for batch in results:
+                yield [predicting.select_labels(result, top, threshold) for result in batch]
+                for result in batch:
                     failed(result)
-                advance(len(results))
+                advance(len(batch))
 
         if output and output.suffix == ".xlsx":
             data, cut = excel.workbook_of(chain.from_iterable(predicting.as_table(batches())))
@@ -87,9 +105,114 @@ def predict(
             for csv_part in predicting.as_csv(batches()):
                 click.echo(csv_part, nl=False)
         else:
-            for results in filter(None, batches()):  # blank lines give none
-                click.echo(b"\n".join(map(inference.lines.as_json, results)))
+            for batch in filter(None, batches()):  # blank lines give none
+                click.echo(b"\n".join(map(inference.lines.as_json, batch)))
     failed.end()
 
 
-COMMANDS = [predict]
+@click.command()
+@click.argument("file", type=options.InputType())
+@click.option("--labels", required=True, multiple=True, metavar="NAME,NAME..", help="Names of the labels.")
+@click.option("--describe", multiple=True, metavar="NAME: SENTENCE",
+              help="What texts of a label say; repeat for several labels.")  # fmt: skip
+@click.option("--model", type=options.PathType(), default=Path("korbert-mini-embed"),
+              shell_complete=options.model_names, help="Model whose vectors are compared.")  # fmt: skip
+@click.option("--save", type=options.Output(), metavar="FOLDER", help="Also write the classifier as a model.")
+@options.records
+@_written
+@options.device
+@options.precision
+@options.accept_kiwi
+@options.debug
+def label(
+    file: options.Input, labels: Sequence[str], describe: Sequence[str], model: Path, save: Path | None,
+    text: str | None, form: Format, as_csv: bool, output: Path | None, top: int | None, device: str,
+    precision: "training.InferencePrecision",
+) -> None:  # fmt: skip
+    """Label the texts of FILE by the names of the labels alone.
+
+    A classifier learns from the vectors of the names, the descriptions, and the texts, up to 10,000 of them; results
+    are written as by `korbert predict`. Nothing checks them: label some rows yourself, as `korbert suggest` proposes,
+    and score them with `korbert evaluate`, or train with `korbert finetune`.
+
+    \b
+    Example:
+      korbert label inquiries.csv --labels 환불,배송,결제 --describe '환불: 돈을 돌려받고 싶다' --save models/first
+    """
+    if output:
+        check_output(output, model, file.file)
+    if save:
+        artifacts.store.check_place(save, "--save")
+    descriptions = {}
+    for one in describe:
+        name, colon, sentence = one.partition(":")
+        if not colon or not sentence.strip():
+            raise click.UsageError(Message("--describe {one}: give it as NAME: SENTENCE", one=one))
+        descriptions[name.strip()] = sentence.strip()
+    names = [name.strip() for given in labels for name in given.split(",")]
+    texts = [own for _, own in _texts_of(file, form, text)]
+    some = random.Random(0).sample(texts, min(_MOST_TEXTS, len(texts)))
+    embedder = options.load_for_batches(model, device, precision)
+    loaded = korbert.zero_shot(names, some, descriptions, embedder)
+    if save:
+        loaded.save(save)
+        say(Message("model: {path}", path=save), err=True)
+    columns = {"text": [text]} if text else {}
+    results = inference.predicting.predict_lines(loaded, file.file, file.name, form=form, columns=columns)
+    _write(loaded, file, form, results, as_csv=as_csv, output=output, top=top)
+
+
+@click.command()
+@options.model
+@click.argument("file", type=options.InputType())
+@click.option("--rows", "count", type=click.IntRange(min=1), default=50, help="Number of rows to suggest.")
+@click.option("--labelled", type=options.PathType(), help="File of an earlier round: its labelled rows come first, and "
+              "are not suggested again.")  # fmt: skip
+@click.option("--output", type=options.Output(), required=True, help="CSV file to write.")
+@options.records
+@options.device
+@options.precision
+@options.accept_kiwi
+@options.debug
+def suggest(
+    model: Path, file: options.Input, count: int, labelled: Path | None, output: Path, text: str | None,
+    form: Format, device: str, precision: "training.InferencePrecision",
+) -> None:  # fmt: skip
+    """Choose the rows of FILE that are most worth labelling next.
+
+    They are those that MODEL, a classifier, is least sure of, and unlike each other; with a model without labels, such
+    as korbert-mini-embed, they stand for the whole file. The CSV file has their line and text, the guess of MODEL with
+    its probability, and an empty column `label`: fill it in, and give the file to `korbert finetune --train`, which
+    leaves out the rows without a label.
+
+    \b
+    Example:
+      korbert suggest korbert-mini-embed inquiries.csv --rows 50 --output next.csv
+    """
+    check_output(output, model, file.file, labelled)
+    rows: list[Sequence[object]] = []
+    if labelled:
+        for row in read_rows(labelled, [ROLES["text"], ROLES["label"]]):
+            labels = [row["label"]] if isinstance(row["label"], str) else row["label"]
+            rows.append(("", row["text"], "", "", _SEPARATOR.join(labels)))
+    known = {row[1] for row in rows}
+    left = [(line, own) for line, own in _texts_of(file, form, text) if own not in known]
+    loaded = options.load_for_batches(model, device, precision)
+    for one in korbert.suggest(loaded, [own for _, own in left], count):
+        probability = "" if one.probability is None else f"{one.probability:.3f}"
+        rows.append((left[one.place][0], one.text, _SEPARATOR.join(one.labels), probability, ""))
+    table = io.StringIO()
+    csv.writer(table, lineterminator="\n").writerows([("line", "text", "guess", "probability", "label"), *rows])
+    write_bytes_atomically(output, table.getvalue().encode("utf-8-sig"))  # without its mark, Excel reads CP949
+    say(Message("{output}: {count:,} rows to label", output=output, count=sum(not row[-1] for row in rows)), err=True)
+
+
+def _texts_of(file: options.Input, form: Format, text: str | None) -> list[tuple[int, str]]:
+    """Line and text of the records of a file; those that cannot be read are left out."""
+    if not isinstance(file.file, Path):
+        raise click.UsageError(Message("{name}: is read twice: give a file", name=file.name))
+    records = chain.from_iterable(inference.embedding.text_records(file.file, file.name, form, text))
+    return [(record["line"], record["text"]) for record in records if "error" not in record]
+
+
+COMMANDS = [predict, label, suggest]

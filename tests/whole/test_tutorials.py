@@ -15,7 +15,8 @@ from korbert.pipelines.cli import run_command
 from tests.test_readme import ROOT, blocks, parts_of
 
 PAGES = [
-    "docs/tutorials/classifier.md", "docs/tutorials/documents.md", "docs/tutorials/entities.md", "docs/how-to/slots.md",
+    "docs/tutorials/labelling.md", "docs/tutorials/classifier.md", "docs/tutorials/documents.md",
+    "docs/tutorials/entities.md", "docs/how-to/slots.md",
 ]  # fmt: skip
 
 

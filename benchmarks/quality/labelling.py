@@ -1,0 +1,145 @@
+"""Labels where there are none: `korbert.zero_shot` by the names of labels, and `korbert.suggest` next to random rows.
+
+    python -m benchmarks.quality.labelling names --data $KORBERT_DATA [--sets NSMC ..]
+    python -m benchmarks.quality.labelling rows --data $KORBERT_DATA [--sets NSMC ..] [--seeds 3]
+
+The sets are those of one label per text of `own_files.py`. `names`: a model learns from 5,000 texts (of decisions
+1,000) without their labels, and from the names below, written down before any score was seen; "described": with a
+sentence on each label, too. `rows`: 200 rows are labelled, 50 at a time, as `suggest` proposes them: first without a
+classifier, then with the one fitted on the rows so far. `korbert.finetune` with `quick` learns them, and 200 rows drawn
+at random from the same pool of 3,000.
+"""
+
+import argparse
+import random
+import statistics
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import accuracy_score, f1_score
+
+import korbert
+from benchmarks import record
+from benchmarks.quality.own_files import SETS, Example, Split, calibration_error
+
+NAMED = {  # set -> label in the data -> (name, description)
+    "NSMC": {"부정": ("부정", "영화가 재미없고 별로라고 말한다"), "긍정": ("긍정", "영화가 재미있고 좋다고 말한다")},
+    "hate speech": {
+        "none": ("정상", "예의를 지킨 평범한 댓글이다"),
+        "offensive": ("공격적", "무례하고 비꼬는 댓글이다"),
+        "hate": ("혐오", "욕설과 비하로 남을 혐오하는 댓글이다"),
+    },
+    "SentiNeg": {"0": ("부정", "물건이 마음에 들지 않아 불만이다"), "1": ("긍정", "물건이 마음에 들어 만족한다")},
+    "court decisions": {
+        "민사": ("민사", "개인 사이의 돈과 재산에 관한 다툼이다"),
+        "형사": ("형사", "죄를 저지른 사람을 처벌하는 사건이다"),
+        "일반행정": ("일반행정", "행정기관의 처분에 관한 다툼이다"),
+        "세무": ("세무", "세금 부과에 관한 다툼이다"),
+        "특허": ("특허", "특허와 상표의 권리에 관한 다툼이다"),
+        "가사": ("가사", "이혼과 상속 등 가족에 관한 다툼이다"),
+    },
+}
+TEXTS = {"court decisions": 1_000}  # that a model learns from without their labels
+MOST_TEXTS = 5_000
+POOL = 3_000
+STEP, ROUNDS = 50, 4
+
+
+def split_of(name: str, data: Path) -> Split:
+    """Rows with one of the labels, under their names."""
+    split = SETS[name](data)
+    names = {label: named for label, (named, _) in NAMED[name].items()}
+    train, test = (
+        [one._replace(label=names[label]) for one in part if isinstance(label := one.label, str) and label in names]
+        for part in split
+    )
+    return Split(train, test)
+
+
+def scored(model: Any, test: Sequence[Example]) -> tuple[float, float, float]:
+    """Accuracy, macro F1 and expected calibration error, in percent."""
+    found = model.predict([one.text for one in test])
+    true, given = [one.label for one in test], [one.label for one in found]
+    macro = f1_score(true, given, average="macro", labels=sorted(set(true)), zero_division=0)
+    return 100 * accuracy_score(true, given), 100 * macro, 100 * calibration_error(found, test)
+
+
+def by_names(name: str, split: Split) -> list[str]:
+    texts = [one.text for one in split.train[: TEXTS.get(name, MOST_TEXTS)]]
+    labels = [named for named, _ in NAMED[name].values()]
+    described = dict(NAMED[name].values())
+    most = max(Counter(one.label for one in split.test).values())
+    row = [name, f"{len(split.test):,}", f"{100 * most / len(split.test):.1f}"]
+    for descriptions in ({}, described):
+        began = time.perf_counter()
+        model = korbert.zero_shot(labels, texts, descriptions)
+        seconds = time.perf_counter() - began
+        accuracy, macro, error = scored(model, split.test)
+        row += [f"{accuracy:.1f}", f"{macro:.1f}", f"{error:.1f}", f"{seconds:.0f}"]
+    return row
+
+
+def fitted(rows: Sequence[Example]) -> Any:
+    labelled = [(one.text, one.label) for one in rows]
+    return korbert.finetune("korbert-mini", labelled, quick=True, baselines=False).model
+
+
+def suggested(pool: Sequence[Example]) -> list[Example]:
+    """The rows that are labelled in all rounds."""
+    left = list(pool)
+    rows: list[Example] = []
+    model: Any = "korbert-mini-embed"
+    for _ in range(ROUNDS):
+        places = {one.place for one in korbert.suggest(model, [one.text for one in left], STEP)}
+        rows += [left[place] for place in places]
+        left = [one for place, one in enumerate(left) if place not in places]
+        if len({one.label for one in rows}) > 1:
+            model = fitted(rows)
+    return rows
+
+
+def by_rows(name: str, split: Split, seeds: int) -> list[str]:
+    gains: list[Any] = []
+    plain: list[Any] = []
+    for seed in range(seeds):
+        pool = random.Random(seed).sample(list(split.train), min(POOL, len(split.train)))
+        at_random = np.array(scored(fitted(pool[: STEP * ROUNDS]), split.test))
+        ours = np.array(scored(fitted(suggested(pool)), split.test))
+        plain.append(at_random)
+        gains.append(ours - at_random)
+    row = [name, str(seeds)]
+    for metric in range(2):
+        own = [float(gain[metric]) for gain in gains]
+        spread = statistics.stdev(own) / len(own) ** 0.5 if len(own) > 1 else 0.0
+        row += [f"{np.mean(plain, axis=0)[metric]:.1f}", f"{statistics.mean(own):+.1f} ± {spread:.1f}"]
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("names", "rows"))
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--sets", nargs="*", choices=NAMED, default=list(NAMED))
+    parser.add_argument("--seeds", type=int, default=3)
+    record.add_option(parser)
+    asked = parser.parse_args()
+    if asked.what == "names":
+        measures = ("accuracy", "macro F1", "ECE", "seconds")
+        columns = ["set", "test rows", "majority", *measures, *(f"described: {measure}" for measure in measures)]
+    else:
+        columns = ["set", "seeds", "accuracy, random", "suggested", "macro F1, random", "suggested"]
+    print(f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}")
+    rows = []
+    for name in asked.sets:
+        split = split_of(name, asked.data)
+        rows.append(by_names(name, split) if asked.what == "names" else by_rows(name, split, asked.seeds))
+        print(f"| {' | '.join(rows[-1])} |", flush=True)
+    record.write(asked.record, f"labelling-{asked.what}", [record.table("Labels where there are none", columns, rows)])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+"""Labels for texts that have none: a classifier from names of labels, and the texts that are worth labelling next."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from korbert.embedder import as_texts
+from korbert.errors import SettingsError
+from korbert.messages import argument
+from korbert.model import Model, load
+from korbert.modeling import LinearModel
+from korbert.tasks.kinds.classification import Classification, Label, Labels
+from korbert.tasks.linear import LinearInputs, fit
+from korbert.tasks.terms import Terms
+from korbert.training import Batch, outputs
+
+_FRAMES = ("{}", "이 글은 {}이다", "{}에 관한 글", "{}에 대한 이야기", "이것은 {}이다.", "분류: {}", "주제: {}")
+_MAX_LENGTH = 128  # pieces of a window of a text
+_ROUNDS = 3
+_INPUTS = ("input_ids", "attention_mask", "boundaries", "texts")  # of LinearModel.text_vectors
+_LEARNED_SHARE = 0.5  # of the texts of each label: those whose best two scores differ most
+_FEWEST = 4  # texts of a label that are learned from, if it has so many
+_C = 2.0  # inverse strength of regularization
+_UNSURE = 5  # times as many texts as are wanted: the least sure ones, of which some are suggested
+_MOST_TEXTS = 10_000  # that are clustered
+
+
+class Suggestion(NamedTuple):
+    """A text to label.
+
+    place: among the texts that were given. labels, probability: as a classifier predicts them, and of the most probable
+    one; () and None without a classifier.
+    """
+
+    place: int
+    text: str
+    labels: Sequence[str] = ()
+    probability: float | None = None
+
+
+def zero_shot(
+    labels: Sequence[str],
+    texts: Iterable[str],
+    descriptions: Mapping[str, str] | None = None,
+    model: Model | str | Path = "korbert-mini-embed",
+) -> Model:
+    """A classifier from names of labels and texts without labels.
+
+        >>> texts = ["환불해 주세요", "돈을 돌려받고 싶어요", "배송이 언제 오나요", "택배가 안 와요"]
+        >>> korbert.zero_shot(["환불", "배송"], texts).predict("물건이 아직 안 왔어요").label
+        '배송'
+
+    1. The vector of a label is the mean of those of its name in some short sentences, plus that of its description. A
+       text has the label with the largest cosine.
+    2. Three times: logistic regression learns the half of the texts of each label whose best two scores differ most,
+       all labels alike, and gives all texts their labels anew (self-training).
+
+    The model is a linear one on the vectors of `model`: all commands take it as any other.
+
+    Args:
+        labels: Their names, two or more, as people would say them.
+        texts: Of the kind that is to be labelled, some hundred or more.
+        descriptions: Label -> a sentence on it.
+        model: A model whose vectors tell texts apart.
+
+    Raises:
+        SettingsError: Fewer than two labels, one twice or empty, a description of no label, or no texts.
+    """
+    names = list(dict.fromkeys(labels))
+    described = dict(descriptions or {})
+    if len(names) < 2 or len(names) < len(labels) or not all(map(str.strip, names)):
+        raise SettingsError("{option}: {labels}: give two labels or more, each once, none empty",
+                            option=argument("labels"), labels=", ".join(labels))  # fmt: skip
+    if unknown := [label for label in described if label not in names]:
+        raise SettingsError("{option} {unknown}: is none of the labels {labels}",
+                            option=argument("describe"), unknown=unknown[0], labels=", ".join(names))  # fmt: skip
+    listed = [text for text in as_texts(texts, "texts")[0] if text.strip()]
+    if not listed:
+        raise SettingsError("texts: all are empty: give texts of the kind that is to be labelled")
+    start = model if isinstance(model, Model) else load(model)
+    kind = Classification(
+        metrics=("accuracy", "macro_f1"), max_length=_MAX_LENGTH, rungs=("vectors",), labels=tuple(names)
+    )
+    network = LinearModel.on(start.network, len(names), 0, 1)
+    reader = Model(network, start.tokenizer, kind, name=start.name, precision=start.precision)
+    vectors = torch.from_numpy(_text_vectors(reader, listed))
+    framed = [frame.format(name) for name in names for frame in _FRAMES]
+    of_names = torch.from_numpy(_text_vectors(reader, framed)).view(len(names), len(_FRAMES), -1).mean(dim=1)
+    for number, name in enumerate(names):
+        if name in described:
+            vector = torch.from_numpy(_text_vectors(reader, [described[name]])[0])
+            of_names[number] = F.normalize(of_names[number], dim=0) + vector
+    network.center.copy_(vectors.mean(dim=0))
+    scores = (vectors @ F.normalize(of_names, dim=1).T).numpy()
+    network = _trained_on_own_labels(network, network.row_vectors(vectors).numpy(), scores)
+    return Model(network, start.tokenizer, kind, name=start.name, precision=start.precision)
+
+
+def suggest(model: Model | str | Path, texts: Iterable[str], count: int = 50) -> list[Suggestion]:
+    """The texts that are most worth labelling next, unlike each other.
+
+        >>> texts = ["환불해 주세요", "환불이요", "배송 언제 와요"]
+        >>> [one.text for one in korbert.suggest("korbert-mini-embed", texts, 2)]
+        ['환불이요', '배송 언제 와요']
+
+    The texts are clustered by their vectors (k-means), and the one nearest to each centre is taken: with a classifier,
+    of the texts whose two most probable labels are nearest, five times as many as are wanted; with any other model, of
+    all texts, 10,000 drawn at random if there are more.
+
+    Args:
+        model: A classifier of single texts, or, if there are no labels yet, any model with vectors.
+        texts: Those without labels. Empty ones are left out.
+        count: Suggestions, or as many as there are texts.
+
+    Returns:
+        In the order of the texts.
+
+    Raises:
+        SettingsError: `count` is below 1, or the model is of another task.
+    """
+    from sklearn.cluster import KMeans
+
+    if count < 1:
+        raise SettingsError("{option} {count}: take at least 1", option=argument("rows"), count=count)
+    chosen = model if isinstance(model, Model) else load(model)
+    listed = as_texts(texts, "texts")[0]
+    places = np.array([place for place, text in enumerate(listed) if text.strip()], np.int64)
+    guesses: dict[int, Label | Labels] = {}
+    if "predict" in chosen.can:
+        found = chosen.predict([listed[place] for place in places])
+        guesses = dict(zip(places.tolist(), found, strict=True))
+        nearest = np.argsort([_margin(guess) for guess in found], kind="stable")[: _UNSURE * count]
+    else:
+        nearest = np.random.default_rng(0).permutation(len(places))[:_MOST_TEXTS]
+    places = places[nearest]
+    if len(places) > count:
+        vectors = chosen.embed([listed[place] for place in places])
+        distances = KMeans(count, n_init=1, random_state=0).fit_transform(vectors)
+        places = places[np.unique(distances.argmin(axis=0))]
+    return [_suggestion(place, listed[place], guesses.get(place)) for place in sorted(places.tolist())]
+
+
+def _suggestion(place: int, text: str, guess: Label | Labels | None) -> Suggestion:
+    if guess is None:
+        return Suggestion(place, text)
+    labels = guess.labels if isinstance(guess, Labels) else [guess.label]
+    return Suggestion(place, text, [label for label in labels or () if label], max(guess.probabilities.values()))
+
+
+def _margin(label: Label | Labels) -> float:
+    """How much more probable the best label is than the next one; of several labels, how far the nearest is from its
+    threshold of a half."""
+    probabilities = np.array(list(label.probabilities.values()))
+    if isinstance(label, Labels):
+        return float(np.abs(probabilities - 0.5).min())
+    second, first = np.partition(probabilities, (-2, -1))[-2:]
+    return float(first - second)
+
+
+def _trained_on_own_labels(
+    network: LinearModel, vectors: NDArray[np.float32], scores: NDArray[np.float32]
+) -> LinearModel:
+    """The model of rows that have the labels of their best scores. vectors: (N, D). scores: (N, C)."""
+    none = Terms(np.empty(0, np.int64), np.empty(0, np.float32), np.zeros(len(vectors) + 1, np.int64))
+    inputs = LinearInputs(none, vectors)
+    num_labels = scores.shape[1]
+    for _ in range(_ROUNDS):
+        guesses = scores.argmax(axis=1)
+        second, first = np.partition(scores, (-2, -1), axis=1)[:, -2:].T
+        own = (np.flatnonzero(guesses == label) for label in range(num_labels))
+        rows = np.concatenate([_clearest(numbers, first - second) for numbers in own])
+        counts = np.bincount(guesses[rows], minlength=num_labels)
+        fitted = fit(inputs.rows(rows), guesses[rows], num_labels, "vectors", _C, network)
+        network = fitted.scaled(1.0, torch.from_numpy(-np.log(np.maximum(counts, 1))))  # all labels alike
+        scores = network.vectors(torch.from_numpy(vectors)).numpy()
+    return network
+
+
+def _clearest(rows: NDArray[np.int64], margins: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Those of the rows with the largest margins."""
+    count = max(_FEWEST, math.ceil(_LEARNED_SHARE * len(rows)))
+    return rows[np.argsort(-margins[rows], kind="stable")[:count]]
+
+
+def _text_vectors(model: Model, texts: Sequence[str]) -> NDArray[np.float32]:
+    """The vectors of texts, read to their ends, (N, D). model: a linear one."""
+
+    def vectors_of(network: Any, batch: Batch) -> Tensor:
+        vectors: Tensor = network.text_vectors(*(batch[name] for name in _INPUTS))
+        return vectors
+
+    batches = model.prepare_rows([{"text": text} for text in texts])
+    return np.concatenate([outputs(model.fast_network, one.examples, vectors_of, **model.scoring) for one in batches])
