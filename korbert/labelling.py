@@ -8,6 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import softmax
+from scipy.stats import rankdata
+from sklearn.cluster import KMeans
+from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -20,16 +24,33 @@ from korbert.tasks.kinds.classification import Classification, Label, Labels
 from korbert.tasks.linear import LinearInputs, fit
 from korbert.tasks.terms import Terms
 from korbert.training import Batch, outputs
+from korbert.vectors.encoder import to_unit_length
 
-_FRAMES = ("{}", "이 글은 {}이다", "{}에 관한 글", "{}에 대한 이야기", "이것은 {}이다.", "분류: {}", "주제: {}")
+_FRAMES = (
+    *(
+        "{}",
+        "이 글은 {}이다",
+        "{}에 관한 글",
+        "이 글은 {}에 대한 글이다",
+        "{}에 대한 이야기",
+        "이것은 {}이다.",
+        "분류: {}",
+        "주제: {}",
+    ),
+)
 _MAX_LENGTH = 128  # pieces of a window of a text
 _ROUNDS = 3
 _INPUTS = ("input_ids", "attention_mask", "boundaries", "texts")  # of LinearModel.text_vectors
 _LEARNED_SHARE = 0.5  # of the texts of each label: those whose best two scores differ most
 _FEWEST = 4  # texts of a label that are learned from, if it has so many
+_NEIGHBOURS = 10
+_OWN_SHARE = 0.3  # of the cosines of a text itself; its neighbours have the rest
+_TEMPERATURE = 0.05  # of cosines
 _C = 2.0  # inverse strength of regularization
 _UNSURE = 5  # times as many texts as are wanted: the least sure ones, of which some are suggested
-_MOST_TEXTS = 10_000  # that are clustered
+_TYPICAL_SHARE = 0.5  # weight of the rank by near neighbours, beside that by margin
+_OTHERS = 20  # neighbours by which a text is typical
+_MOST_TEXTS = 10_000
 
 
 class Suggestion(NamedTuple):
@@ -58,9 +79,10 @@ def zero_shot(
         '배송'
 
     1. The vector of a label is the mean of those of its name in some short sentences, plus that of its description. A
-       text has the label with the largest cosine.
+       text has the label with the largest cosine, its own and those of the ten nearest texts taken together.
     2. Three times: logistic regression learns the half of the texts of each label whose best two scores differ most,
        all labels alike, and gives all texts their labels anew (self-training).
+    3. The probabilities are as sure, on average, as those of the cosines: nothing is known that would calibrate them.
 
     The model is a linear one on the vectors of `model`: all commands take it as any other.
 
@@ -98,8 +120,13 @@ def zero_shot(
             vector = torch.from_numpy(_text_vectors(reader, [described[name]])[0])
             of_names[number] = F.normalize(of_names[number], dim=0) + vector
     network.center.copy_(vectors.mean(dim=0))
-    scores = (vectors @ F.normalize(of_names, dim=1).T).numpy()
-    network = _trained_on_own_labels(network, network.row_vectors(vectors).numpy(), scores)
+    half = network.center / 2
+    cosines = (F.normalize(vectors - half, dim=1) @ F.normalize(of_names - half, dim=1).T).numpy()
+    rows = network.row_vectors(vectors).numpy()
+    if len(rows) > _NEIGHBOURS:
+        _, near = _nearest(rows, _NEIGHBOURS)
+        cosines = _OWN_SHARE * cosines + (1 - _OWN_SHARE) * cosines[near].mean(axis=1)
+    network = _trained_on_own_labels(network, rows, cosines)
     return Model(network, start.tokenizer, kind, name=start.name, precision=start.precision)
 
 
@@ -110,9 +137,10 @@ def suggest(model: Model | str | Path, texts: Iterable[str], count: int = 50) ->
         >>> [one.text for one in korbert.suggest("korbert-mini-embed", texts, 2)]
         ['환불이요', '배송 언제 와요']
 
-    The texts are clustered by their vectors (k-means), and the one nearest to each centre is taken: with a classifier,
-    of the texts whose two most probable labels are nearest, five times as many as are wanted; with any other model, of
-    all texts, 10,000 drawn at random if there are more.
+    Their vectors are clustered (k-means). With a classifier, the texts are those whose two most probable labels are
+    nearest and that have near neighbours, five times as many as are wanted; the one nearest to each centre is taken.
+    With any other model they are all texts, and the one of each cluster with the nearest neighbours is taken. Of more
+    than 10,000, those that a classifier is least sure of are looked at, or a random sample.
 
     Args:
         model: A classifier of single texts, or, if there are no labels yet, any model with vectors.
@@ -125,8 +153,6 @@ def suggest(model: Model | str | Path, texts: Iterable[str], count: int = 50) ->
     Raises:
         SettingsError: `count` is below 1, or the model is of another task.
     """
-    from sklearn.cluster import KMeans
-
     if count < 1:
         raise SettingsError("{option} {count}: take at least 1", option=argument("rows"), count=count)
     chosen = model if isinstance(model, Model) else load(model)
@@ -136,14 +162,22 @@ def suggest(model: Model | str | Path, texts: Iterable[str], count: int = 50) ->
     if "predict" in chosen.can:
         found = chosen.predict([listed[place] for place in places])
         guesses = dict(zip(places.tolist(), found, strict=True))
-        nearest = np.argsort([_margin(guess) for guess in found], kind="stable")[: _UNSURE * count]
+        order = np.argsort([_margin(guess) for guess in found], kind="stable")
     else:
-        nearest = np.random.default_rng(0).permutation(len(places))[:_MOST_TEXTS]
-    places = places[nearest]
+        order = np.random.default_rng(0).permutation(len(places))
+    places = places[order[:_MOST_TEXTS]]
     if len(places) > count:
         vectors = chosen.embed([listed[place] for place in places])
-        distances = KMeans(count, n_init=1, random_state=0).fit_transform(vectors)
-        places = places[np.unique(distances.argmin(axis=0))]
+        vectors = to_unit_length(vectors - vectors.mean(axis=0))
+        typical = -_nearest(vectors, min(_OTHERS, len(places) - 1))[0].mean(axis=1)
+        if guesses:  # their places are in the order of their margins
+            ranks = np.arange(len(places)) + _TYPICAL_SHARE * rankdata(-typical)
+            some = np.argsort(ranks, kind="stable")[: _UNSURE * count]
+            places, vectors, typical = places[some], vectors[some], typical[some]
+        clusters = KMeans(count, n_init=1, max_iter=20, random_state=0).fit(vectors)
+        merits = -clusters.transform(vectors).min(axis=1) if guesses else typical
+        best = (max(np.flatnonzero(clusters.labels_ == own), key=merits.__getitem__) for own in set(clusters.labels_))
+        places = places[list(best)]
     return [_suggestion(place, listed[place], guesses.get(place)) for place in sorted(places.tolist())]
 
 
@@ -165,12 +199,16 @@ def _margin(label: Label | Labels) -> float:
 
 
 def _trained_on_own_labels(
-    network: LinearModel, vectors: NDArray[np.float32], scores: NDArray[np.float32]
+    network: LinearModel, vectors: NDArray[np.float32], cosines: NDArray[np.float32]
 ) -> LinearModel:
-    """The model of rows that have the labels of their best scores. vectors: (N, D). scores: (N, C)."""
+    """The model of rows that have the labels of their best cosines. vectors: (N, D). cosines: (N, C).
+
+    Its mean confidence is that of the cosines: its own labels say nothing of how sure it may be.
+    """
     none = Terms(np.empty(0, np.int64), np.empty(0, np.float32), np.zeros(len(vectors) + 1, np.int64))
     inputs = LinearInputs(none, vectors)
-    num_labels = scores.shape[1]
+    num_labels = cosines.shape[1]
+    scores = cosines
     for _ in range(_ROUNDS):
         guesses = scores.argmax(axis=1)
         second, first = np.partition(scores, (-2, -1), axis=1)[:, -2:].T
@@ -180,7 +218,29 @@ def _trained_on_own_labels(
         fitted = fit(inputs.rows(rows), guesses[rows], num_labels, "vectors", _C, network)
         network = fitted.scaled(1.0, torch.from_numpy(-np.log(np.maximum(counts, 1))))  # all labels alike
         scores = network.vectors(torch.from_numpy(vectors)).numpy()
-    return network
+    return network.scaled(_scale_to(_confidence(cosines / _TEMPERATURE), scores))
+
+
+def _confidence(scores: NDArray[np.float32]) -> float:
+    """The mean probability of the best label."""
+    return float(softmax(scores, axis=1).max(axis=1).mean())
+
+
+def _scale_to(confidence: float, scores: NDArray[np.float32]) -> float:
+    """What to multiply scores by, 0.05 to 3, to have a confidence."""
+    low, high = 0.05, 3.0
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _confidence(middle * scores) < confidence else (low, middle)
+    return low
+
+
+def _nearest(vectors: NDArray[np.float32], count: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """The cosine distances of the nearest other rows of each row, and their numbers, (N, count)."""
+    found: tuple[NDArray[np.float32], NDArray[np.int64]] = (
+        NearestNeighbors(n_neighbors=count, metric="cosine").fit(vectors).kneighbors()
+    )
+    return found
 
 
 def _clearest(rows: NDArray[np.int64], margins: NDArray[np.float32]) -> NDArray[np.int64]:

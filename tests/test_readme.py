@@ -72,7 +72,12 @@ def test_command_lines_parse(line, here, monkeypatch):
         return
     monkeypatch.delenv("KORBERT_DATA", raising=False)
     monkeypatch.setenv("KORBERT_LANG", "en")  # --lang of a line changes it
-    for name in ("reviews.txt", "sentences.txt", "test.csv", "messages.csv"):  # files that click opens while it reads a command line
+    for name in (
+        "reviews.txt",
+        "sentences.txt",
+        "test.csv",
+        "messages.csv",
+    ):  # files that click opens while it reads a command line
         (here / name).touch()
     context = click.Context(cli, **cli.context_settings)
     name, subcommand, rest = cli.resolve_command(context, shlex.split(line)[1:])

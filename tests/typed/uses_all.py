@@ -37,7 +37,9 @@ def uses_all() -> None:
     assert_type(compared, korbert.Comparison)
     print(compared.names, compared.details, compared.report("page.html"))
 
-    named = korbert.zero_shot(["환불", "배송"], ["환불해 주세요", "배송이 언제 오나요"], {"배송": "언제 오는지 묻는다"}, model)
+    named = korbert.zero_shot(
+        ["환불", "배송"], ["환불해 주세요", "배송이 언제 오나요"], {"배송": "언제 오는지 묻는다"}, model
+    )
     assert_type(named, korbert.Model)
     print([one.text for one in korbert.suggest(named, ["언제 와요?"], 1)])
 

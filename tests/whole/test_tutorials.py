@@ -35,9 +35,10 @@ def test_the_blocks_of_a_tutorial_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     (tmp_path / "corpus").symlink_to(ROOT / "corpus")
     ran = []
+    scope = {"__name__": "page"}
     for language, body in parts_of(page):
         if language == "python":
-            exec(compile(body, page, "exec"), {"__name__": "page"})
+            exec(compile(body, page, "exec"), scope)
             ran.append(body)
         for line in body.replace("\\\n", "").splitlines() if language == "sh" else ():
             if line.startswith("korbert serve"):
