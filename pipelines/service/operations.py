@@ -317,8 +317,9 @@ def load_all(
             tensor.data = tensor.data.clone()
         if isinstance(tokenizer := model.tokenizer, Tokenizer):
             tokenizer.analyzer = RemoteAnalyzer(tokenizer.analyzer_options, process)
+        kind = model.kind.name if model.kind else str(network.kind)
         model.embed("안녕하세요")  # the first pass is slower than later ones
-        models[name] = Served(name, str(network.kind), model, operations_of(model, limits))
+        models[name] = Served(name, kind, model, operations_of(model, limits), model.kind.needs if model.kind else ())
     if index is None:
         if all(served.model.precision == "int8" for served in models.values()):
             # What is left to PyTorch, a mean of vectors, takes longer in threads, as Kiwi and HTTP have the cores.

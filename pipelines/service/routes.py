@@ -249,7 +249,11 @@ async def health(request: Request) -> schemas.HealthResponse:
         status=service.status,
         models=[
             schemas.ModelFacts(
-                name=one.name, kind=one.kind, operations=sorted(one.operations), precision=one.model.precision
+                name=one.name,
+                kind=one.kind,
+                operations=sorted(one.operations),
+                reads=list(one.reads),
+                precision=one.model.precision,
             )
             for one in served
         ],

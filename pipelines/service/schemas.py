@@ -214,6 +214,7 @@ class ModelFacts(BaseModel):
     name: str
     kind: str
     operations: list[str]
+    reads: list[str] = Field(description="what a prediction needs: text, pair, ..")
     precision: Literal["fp32", "bf16", "int8"]
 
 

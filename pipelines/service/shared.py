@@ -27,12 +27,17 @@ _CANNOT = {  # operation -> what models without it cannot do
 
 @dataclass(frozen=True)
 class Served:
-    """A model with its name in requests. kind: that of config.json. operations: "similar" is that of an index alone."""
+    """A model with its name in requests.
+
+    kind: of its task; of a model without one, that of config.json. operations: "similar" is that of an index alone.
+    reads: the roles that a prediction needs.
+    """
 
     name: str
     kind: str
     model: Any
     operations: Mapping[str, Operation]
+    reads: Sequence[str] = ()
 
 
 class Service:

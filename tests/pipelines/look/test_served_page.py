@@ -38,7 +38,7 @@ class Service:
     def answer(self, route, body):
         self.asked.append((route, body))
         if route == "health":
-            model = {"name": "small", "kind": self.kind, "operations": self.operations}
+            model = {"name": "small", "kind": self.kind, "operations": self.operations, "reads": ["text"]}
             return 200, {"status": self.status, "models": [model], "index": self.index}
         if route == "attention" and "길다" in body["text"]:
             return 413, {"error": {"message": "text has 600 pieces, the model reads 512: shorten it"}}
@@ -70,7 +70,7 @@ def window(window, service):
 def test_a_text_is_entered_and_its_link_shared(window, service):
     one = window()
     tab = one.tab
-    tab.goto(service.address)
+    tab.goto(f"{service.address}#job=inside")
     tab.get_by_label("Text", exact=True).fill(TEXT)
     tab.get_by_label("Second text, if any").fill(PAIR)
     tab.keyboard.press("Enter")
@@ -92,6 +92,7 @@ def test_a_text_is_entered_and_its_link_shared(window, service):
 def test_an_example_is_one_click_away(window, service):
     tab = window().tab
     tab.goto(service.address)
+    tab.get_by_role("tab", name="Look inside").click()
     tab.get_by_role("button", name="나는 너를 사랑해").click()
     tab.wait_for_selector(".threads canvas")
     assert ("attention", {"text": "나는 너를 사랑해"}) in service.asked
@@ -102,10 +103,10 @@ def test_an_example_is_one_click_away(window, service):
 
 
 def test_no_examples_are_offered_for_a_model_without_any(window, service):
-    service.kind = "features"
+    service.kind = "classification"
     one = window()
     one.tab.goto(service.address)
-    one.tab.get_by_role("button", name="Look").wait_for()
+    one.tab.get_by_role("button", name="Label a text").wait_for()
     one.tab.wait_for_load_state("networkidle")
     assert not one.tab.locator("#examples").is_visible()
 
@@ -125,9 +126,37 @@ def test_a_label_is_shown_before_its_attributions(window, service):
     assert asked == [{"text": TEXT, "attribution": False}, {"text": TEXT}]
 
 
+@pytest.mark.parametrize(
+    ("job", "boxes"), [("fill", ["Text with [MASK]"]), ("inside", ["Text", "Second text, if any"])]
+)
+def test_a_job_has_its_boxes(job, boxes, window, service):
+    tab = window().tab
+    tab.goto(f"{service.address}#job={job}")
+    tab.get_by_text("Or try one of these").wait_for()
+    assert tab.locator("#ask label:visible > span").all_inner_texts() == boxes
+
+
+def test_jobs_are_chosen_by_keyboard_and_show_the_result_first(window, service):
+    tab = window().tab
+    tab.goto(service.address)
+    tab.get_by_role("tab", name="Fill a gap").focus()
+    tab.keyboard.press("ArrowRight")
+    tab.locator("[aria-selected=true]:focus", has_text="Search").wait_for()
+    tab.keyboard.press("ArrowLeft")
+    tab.get_by_label("Text with [MASK]").fill("오늘 [MASK] 좋다")
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector(".verdict")
+    assert not tab.locator("#room").is_visible()
+    tab.get_by_text("What goes on inside the model").click()
+    tab.wait_for_selector(".threads canvas")
+    tab.get_by_role("tab", name="Search").click()
+    assert not tab.locator(".verdict").is_visible()
+
+
 def test_an_index_is_searched_from_a_box(window, service):
     tab = window().tab
     tab.goto(service.address)
+    tab.get_by_role("tab", name="Search").click()
     tab.get_by_label("Search the index").fill("분실 신고")
     tab.keyboard.press("Enter")
     assert tab.locator(".hits p").inner_text() == "비슷한 <b>문장</b>"
@@ -155,7 +184,9 @@ def test_a_hit_has_a_title_and_a_snippet_with_the_words_of_the_query_marked(wind
     service.hit |= {"text": PASSAGE, "fields": {"제목": "보험금"}}
     one = window()
     for query, marked in MARKED.items():
-        tab = one.open(f"{service.address}#query={query}&text={TEXT}")
+        tab = one.tab
+        tab.goto("about:blank")
+        tab.goto(f"{service.address}#query={query}")
         tab.wait_for_selector(".hits li")
         assert tab.locator(".hits h3").inner_text() == "보험금"
         assert list(dict.fromkeys(tab.locator(".hits mark").all_inner_texts())) == marked, query
@@ -175,7 +206,8 @@ def test_views_that_the_service_lacks_are_hidden(window, service):
     service.operations = ["attention"]
     service.index = False
     tab = window().open(f"{service.address}#text={TEXT}")
-    assert tab.get_by_role("tab").all_inner_texts() == ["Attention", "Neurons", "Pieces", "Vectors"]
+    assert tab.locator("#rooms").get_by_role("tab").all_inner_texts() == ["Attention", "Neurons", "Pieces", "Vectors"]
+    assert tab.locator("#jobs").get_by_role("tab").all_inner_texts() == ["Fill a gap", "Look inside"]
     assert not window().open(f"{service.address}#text={TEXT}").get_by_role("search").is_visible()
     assert not [route for route, _ in service.asked if route in ("similar", "fill")]
 

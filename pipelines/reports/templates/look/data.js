@@ -134,7 +134,7 @@ const rolloutOf = (data, layer, unit) =>
 
 const FIRST = {
   room: "", layer: 0, head: 0, unit: "piece", view: "lines", way: "all", from: null, to: null, mask: null, label: 0,
-  text: "", pair: "", model: "", query: "",
+  text: "", pair: "", model: "", query: "", job: "",
 };
 const state = { ...FIRST };
 

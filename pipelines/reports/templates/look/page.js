@@ -23,7 +23,7 @@ async function ask(route, body) {
   const headers = {};
   if (body) headers["Content-Type"] = "application/json";
   if (token) headers.Authorization = `Bearer ${token}`;
-  const chosen = body && state.model ? { ...body, model: state.model } : body;
+  const chosen = body && service?.model ? { ...body, model: service.model } : body;
   const response = await fetch(route, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(chosen) });
   const found = await response.json().catch(() => null);
   if (response.ok) return found;
@@ -31,14 +31,35 @@ async function ask(route, body) {
   throw Object.assign(new Error(said), { status: response.status });
 }
 
-const EXAMPLES = { // by name of a bundled model, or by kind
-  "korbert-mini-nsmc": [["배우들 연기가 아까운 영화", ""], ["시간 가는 줄 모르고 봤다", ""]],
-  "token-classification": [["김연아는 2010년 밴쿠버 올림픽에서 금메달을 땄다.", ""]],
-  "question-answering": [["한글은 언제 만들어졌나?", "세종은 1443년에 한글을 만들고 1446년에 반포하였다."]],
-  slots: [["내일 부산 가는 표 두 장 주세요", ""]],
-  embedding: [["신용 대출을 신청하고 싶어요", "신용 대출 신청은 어떻게 하나요?"]],
-  pretraining: [["오늘 [MASK] 정말 좋다", ""], ["나는 너를 사랑해", ""], ["아버지가 방에 들어가신다.", ""]],
-};
+// What people do: its name in the address, the kinds of models that do it, the labels of both boxes, and examples.
+const JOBS = [
+  { name: "label", title: t("Label a text"), kinds: ["classification", "regression"], boxes: [t("Text"), t("Second text")],
+    about: t("The label of a text, with its probability and the words that speak for it."),
+    examples: [["배우들 연기가 아까운 영화", ""], ["시간 가는 줄 모르고 봤다", ""]], of: "korbert-mini-nsmc" },
+  { name: "entities", title: t("Find entities"), kinds: ["token-classification"], boxes: [t("Text"), ""],
+    about: t("People, places, dates, or whatever else the model was trained to find."),
+    examples: [["김연아는 2010년 밴쿠버 올림픽에서 금메달을 땄다.", ""]] },
+  { name: "slots", title: t("Fill slots"), kinds: ["slots"], boxes: [t("Text"), ""],
+    about: t("What a request says of each slot, such as the place and the time."),
+    examples: [["내일 부산 가는 표 두 장 주세요", ""]] },
+  { name: "answer", title: t("Answer a question"), kinds: ["question-answering"],
+    boxes: [t("Question"), t("Text with the answer")], about: t("The words of a text that answer a question."),
+    examples: [["한글은 언제 만들어졌나?", "세종은 1443년에 한글을 만들고 1446년에 반포하였다."]] },
+  { name: "fill", title: t("Fill a gap"), kinds: ["pretraining"], boxes: [t("Text with [MASK]"), ""],
+    about: t("The likeliest words for each [MASK] in a text."),
+    examples: [["오늘 [MASK] 정말 좋다", ""], ["대한민국의 수도는 [MASK]이다.", ""]] },
+  { name: "compare", title: t("Compare two texts"), kinds: ["embedding"], boxes: [t("Text"), t("Second text")],
+    about: t("How near two texts are in meaning: the cosine of their vectors."),
+    examples: [["신용 대출을 신청하고 싶어요", "신용 대출 신청은 어떻게 하나요?"]] },
+  { name: "search", title: t("Search"), kinds: [], about: t("The texts of the index that are nearest to yours."), examples: [] },
+  { name: "inside", title: t("Look inside"), kinds: null, boxes: [t("Text"), t("Second text, if any")],
+    about: t("Attention, neurons, pieces and vectors of any model, layer by layer."),
+    examples: [["나는 너를 사랑해", ""], ["아버지가 방에 들어가신다.", ""]] },
+];
+
+/** The models that do a job. kinds null: all that show what goes on inside. */
+const ableTo = (job, models) => models.filter(({ kind, operations }) =>
+  job.kinds ? job.kinds.includes(kind) : operations.includes("attention"));
 
 /** What the service has: the operations of the model that is asked, and whether there is an index. */
 async function learn() {
@@ -49,24 +70,54 @@ async function learn() {
     health = await ask("health");
   }
   const models = health.models ?? [];
-  const model = models.find((one) => one.name === state.model) ?? models[0];
-  service = { operations: model?.operations ?? [], kind: model?.kind, index: Boolean(health.index) };
-  $("model").replaceChildren(...models.map(({ name }) =>
+  const jobs = JOBS.filter((job) => (job.name === "search" ? health.index : ableTo(job, models).length));
+  const first = state.text || !jobs.length ? JOBS.at(-1) : jobs[0]; // a link without a job shows the inside
+  const job = jobs.find(({ name }) => name === (state.job || (state.query && "search"))) ?? first;
+  const able = ableTo(job, models);
+  const model = able.find((one) => one.name === state.model) ?? able[0];
+  service = { operations: model?.operations ?? [], kind: model?.kind, job: job.name };
+  if (models.length > 1) service.model = model?.name;
+  const focused = document.activeElement?.dataset?.key;
+  $("where").textContent = "korbert";
+  $("welcome").hidden = false;
+  $("jobs").replaceChildren(...jobs.map(({ name, title }) => el("button", { type: "button", role: "tab", text: title,
+    "data-key": `job ${name}`, "aria-selected": String(name === job.name), tabindex: name === job.name ? "0" : "-1",
+    onclick: () => take({ job: name, text: "", pair: "", query: "", model: "" }) })));
+  $("job").textContent = job.about;
+  $("model").replaceChildren(...able.map(({ name }) =>
     el("option", { value: name, text: name, selected: name === model.name })));
-  $("model").parentElement.hidden = models.length < 2;
-  const reads = model?.kind === "question-answering";
-  $("first").textContent = reads ? t("Question") : t("Text");
-  $("second").textContent = reads ? t("Text with the answer") : t("Second text, if any");
-  const take = (text, pair) => () => {
-    Object.assign(state, { text, pair });
-    writeAddress();
-    look();
-  };
-  const examples = EXAMPLES[model?.name] ?? EXAMPLES[model?.kind] ?? [];
+  $("model").parentElement.hidden = able.length < 2;
+  const searches = job.name === "search";
+  $("search").hidden = !searches;
+  $("ask").hidden = searches;
+  const reads = model?.reads ?? [];
+  const [one, other] = job.boxes ?? ["", ""];
+  $("first").textContent = one;
+  $("second").textContent = other;
+  $("pair").parentElement.hidden = !other || (job.name === "label" && !reads.includes("pair"));
+  $("go").textContent = job.name === "inside" ? t("Look") : job.title;
+  const examples = !job.of || job.of === model?.name ? job.examples : [];
   $("examples").hidden = Boolean(state.text) || !examples.length;
-  $("search").hidden = !service.index;
   $("examples").replaceChildren(t("Or try one of these:"), " ", ...examples.map(([text, pair]) =>
-    el("button", { type: "button", lang: "ko", text: pair ? `${text} / ${pair}` : text, onclick: take(text, pair) })));
+    el("button", { type: "button", lang: "ko", text: pair ? `${text} / ${pair}` : text,
+      onclick: () => take({ job: job.name, text, pair }) })));
+  restoreFocus(focused);
+}
+
+/** Goes to a job, or asks for an example. */
+function take(values) {
+  Object.assign(state, { from: null, to: null, mask: null, ...values });
+  if (!state.text) clear();
+  writeAddress();
+  look();
+}
+
+/** Removes what was shown of a text. */
+function clear() {
+  current = null;
+  for (const id of ["prediction", "texts", "rooms", "room", "hits"]) $(id).replaceChildren();
+  for (const id of ["about", "missing"]) $(id).textContent = "";
+  $("inside").hidden = true;
 }
 
 function draw() {
@@ -80,7 +131,7 @@ function draw() {
     id: `tab-${name}`, "data-key": `tab ${name}`, "aria-controls": "room", "aria-selected": String(name === room[0]),
     tabindex: name === room[0] ? "0" : "-1", onclick: () => change({ room: name }) })));
   $("room").setAttribute("aria-labelledby", `tab-${room[0]}`);
-  $("room").replaceChildren(room[2](current));
+  if ($("inside").open) $("room").replaceChildren(room[2](current)); // a closed one has no width
   restoreFocus(focused);
 }
 
@@ -107,10 +158,13 @@ async function show(data) {
   const counts = data.units ? ` · ${t("{count} pieces", { count: data.units.piece.labels.length })}` : "";
   const sizes = t("{layers} layers of {width}", { layers, width });
   $("about").textContent = shown(`${name} · ${KINDS[kind] ?? kind}, ${architecture}, ${sizes}${counts}`);
+  $("inside").hidden = false;
   const { attention, neurons } = data.missing; // what speaks for a label is said where it would stand
   $("missing").textContent = shown([attention, neurons].filter(Boolean).join(" "));
   draw();
 }
+
+let shownFor = null; // the request whose result the page shows
 
 /** Asks the service for what the page shows of the texts in the address. */
 async function look() {
@@ -121,6 +175,8 @@ async function look() {
   const stale = () => asked !== JSON.stringify([state.text, state.pair, state.model]);
   try {
     await learn();
+    if (asked !== shownFor) $("inside").open = service.job === "inside"; // else the result is what matters
+    shownFor = asked;
     $("about").textContent = state.text ? t("Looking …") : "";
     if (!state.text) return;
     const body = state.pair ? { text: state.text, pair: state.pair } : { text: state.text };
@@ -178,6 +234,9 @@ async function start() {
   readPalette();
   readAddress();
   arrows($("rooms"), "button", (tab) => tab.click());
+  arrows($("jobs"), "button", (tab) => tab.click());
+  $("inside").hidden = true;
+  $("inside").addEventListener("toggle", draw);
   $("copy").addEventListener("click", copyLink);
   $("ask").hidden = $("docs").hidden = !live;
   $("search").addEventListener("submit", (event) => {
@@ -209,10 +268,11 @@ async function start() {
     });
   }
   addEventListener("hashchange", () => {
-    const before = [state.text, state.pair, state.model].join("\n"), { query } = state;
+    const asked = () => [state.text, state.pair, state.model, state.job].join("\n");
+    const before = asked(), { query } = state;
     readAddress();
     if (live && query !== state.query) search();
-    if (live && before !== [state.text, state.pair, state.model].join("\n")) look();
+    if (live && before !== asked()) look();
     else draw();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {

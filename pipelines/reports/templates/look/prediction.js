@@ -26,7 +26,10 @@ function predictionOf(data) {
   }
   if (prediction.probabilities) {
     const rows = Object.entries(prediction.probabilities).sort((a, b) => b[1] - a[1]);
-    if (prediction.labels === undefined) return { head: ranked(rows[0], rows.slice(1)), texts };
+    if (prediction.labels === undefined) {
+      const unsure = rows.length > 1 && rows[0][1] < 2 * rows[1][1];
+      return { head: [...ranked(rows[0], rows.slice(1), unsure ? t("not sure") : ""), ...whyOf(data)], texts };
+    }
     return { head: [verdict(prediction.labels.join(", ") || t("No label")), barsOf(rows)], texts };
   }
   if (prediction.slots) {
@@ -42,8 +45,24 @@ const verdict = (name, figure = "") =>
   el("p", { class: "verdict" }, el("b", { lang: "ko", text: name }), " ", el("span", { text: figure }));
 
 /** The best in large type, and bars of all where there are others. best, others: [name, probability]. */
-const ranked = (best, others) =>
-  [verdict(best[0], percent(best[1])), ...(others.length ? [barsOf([best, ...others])] : [])];
+const ranked = (best, others, doubt = "") =>
+  [verdict(best[0], [percent(best[1]), doubt].filter(Boolean).join(", ")),
+    ...(others.length ? [barsOf([best, ...others])] : [])];
+
+const REASONS = 4;
+
+/** The eojeols that add most to the log-odds of the label, or take most from them, if that is known. */
+function whyOf({ label, units }) {
+  if (!label || !units) return [];
+  const { groups, labels } = units.eojeol;
+  const sums = new Float32Array(labels.length);
+  groups.forEach((group, place) => (sums[group] += label.shares[0][place] ?? 0));
+  const found = [...sums.entries()].filter(([, sum]) => Math.abs(sum) > 0.05);
+  const most = found.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1])).slice(0, REASONS);
+  const words = most.flatMap(([group, sum]) => [" ", el("span", { class: sum > 0 ? "for" : "against", lang: "ko" },
+    labels[group], el("small", { text: (sum > 0 ? "+" : "") + decimal(sum) }))]);
+  return words.length ? [el("p", { class: "why", title: t("What each word adds to the log-odds of the label.") }, t("Because of"), ...words)] : [];
+}
 
 const barsOf = (rows) => el("ol", { class: "rows" }, ...rows.slice(0, 6).map(([name, share], place) =>
   barRow(name, share, place ? "c1" : "c3", percent(share), { lang: "ko" })));
