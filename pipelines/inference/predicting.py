@@ -27,21 +27,20 @@ from korbert.tasks.files import ROLES, Role, text_or_empty
 from korbert.tasks.kinds.texts import NO_TEXT
 
 
-def predict_lines(
+def read_lines(
     model: Model,
     file: Source,
     name: str = "input",
     *,
     form: Format = "auto",
     columns: Mapping[str, Sequence[str]] | None = None,
-    why: bool = False,
 ) -> Iterator[list[InputResult]]:
-    """Yields batches of results, one per record, in order: {"line", "id" if any, "text" or "question", ...}.
+    """Yields batches of rows, one per record, in order: {"line", "id" if any, "text" or "question", ...}.
 
     A record that cannot be read gives {"line", "error"}; "cut" marks a truncated text. name, form: as in
     input_records.py. columns: role -> its columns or keys; for others, those that the model was trained on, else the
     first usual name that is present; "id": the one that results have as id. Raises SettingsError if a table has no such
-    column or the model reads no such role, ModelError if the model's scores are NaN or it is not fine-tuned on a task.
+    column or the model reads no such role.
     """
     roles = roles_of(model)
     columns = dict(columns or {})
@@ -60,7 +59,23 @@ def predict_lines(
     roles = [replace(role, names=known.get(role.name, ()) + usual[role.name]) for role in roles]
     wanted = [*roles, Role("id", ids)] if ids else roles
     for batch in records(file, name, form, wanted):
-        results = [record.result(roles, known, ids) for record in batch]
+        yield [record.result(roles, known, ids) for record in batch]
+
+
+def predict_lines(
+    model: Model,
+    file: Source,
+    name: str = "input",
+    *,
+    form: Format = "auto",
+    columns: Mapping[str, Sequence[str]] | None = None,
+    why: bool = False,
+) -> Iterator[list[InputResult]]:
+    """As read_lines, with the prediction of each record that could be read. why: as in Model.predict.
+
+    ModelError if the model's scores are NaN or it is not fine-tuned on a task.
+    """
+    for results in read_lines(model, file, name, form=form, columns=columns):
         good = [result for result in results if "error" not in result]
         if model.task.operation == "embed":
             predictions = [{"vector": vector.tolist()} for vector in model.embed([row["text"] for row in good])]

@@ -3,8 +3,10 @@
 Answers equal those of the model's own methods (`embed`, `fill`, `predict`, `tag`, `answer`) up to rounding.
 """
 
+import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,7 +19,7 @@ from korbert.errors import SettingsError
 from korbert.messages import Message
 from korbert.model import Model
 from korbert.modeling import OnnxEncoder
-from korbert.pipelines.inference.predicting import json_of
+from korbert.pipelines.inference.predicting import json_of, read_lines
 from korbert.pipelines.inference.tokenizing import token_rows
 from korbert.pipelines.reports.look.data import look_data
 from korbert.pipelines.service.analysis import AnalysisProcess, RemoteAnalyzer
@@ -38,6 +40,7 @@ from korbert.vectors import VectorSettings
 _MOST_CANDIDATES = 1_000  # per text: each candidate comes with the whole text
 T = TypeVar("T")
 
+_MOST_ROWS = 1_000  # of a file
 _MOST_SEEN = 1_024  # pieces: the weights grow with their square
 
 
@@ -186,6 +189,17 @@ def predict_operation(model: Model, kind: Kind, limits: Limits) -> Operation:
         return TokenizedItem(pieces, (by_role, passages))
 
     return Operation(_each(row), partial(_results, model))
+
+
+def rows_of(model: Model, content: bytes, name: str) -> list[JsonObject]:
+    """The rows of a file as `korbert predict` reads them. name: of the file. Refusal 413 for too many."""
+    batches = read_lines(model, io.BytesIO(content), name)
+    rows = list(islice(chain.from_iterable(batches), _MOST_ROWS + 1))
+    if len(rows) > _MOST_ROWS:
+        raise Refusal(
+            413, Message("content: has more than {most:,} rows: use korbert predict", most=_MOST_ROWS), "content"
+        )
+    return rows
 
 
 def answer_operation(model: Model, kind: QuestionAnswering, limits: Limits) -> Operation:

@@ -13,11 +13,12 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect
 
-from korbert.errors import SettingsError
+from korbert.errors import KorbertError, SettingsError
 from korbert.messages import Message, language
 from korbert.pipelines.reports.drawing import fill_template
 from korbert.pipelines.service import schemas
 from korbert.pipelines.service.limits import Limits
+from korbert.pipelines.service.operations import rows_of
 from korbert.pipelines.service.refusals import CODES, ErrorResponse, Refusal
 from korbert.pipelines.service.shared import Service
 from korbert.system import JsonObject
@@ -189,6 +190,20 @@ async def predict(body: schemas.PredictRequest, request: Request) -> schemas.Pre
     """Predictions of a fine-tuned model: labels, numbers, spans."""
     name, job = await _service(request).ask(request, body, "predict", _as_list(body.input))
     return schemas.PredictResponse(model=name, data=job.answers)
+
+
+@_asked.post("/rows")
+async def rows(body: schemas.RowsRequest, request: Request) -> schemas.RowsResponse:
+    """The rows of a file of any format that `korbert predict` reads, as /predict takes them."""
+    served = _service(request).model(body.model, "predict")
+    try:
+        content = base64.b64decode(body.content, validate=True)
+        read = await asyncio.to_thread(rows_of, served.model, content, body.name)
+    except ValueError:
+        raise Refusal(422, Message("content: is not base64"), "content") from None
+    except KorbertError as error:
+        raise Refusal(422, Message("content: {error}", error=error.message), "content") from None
+    return schemas.RowsResponse(model=served.name, data=read)
 
 
 @_asked.post("/answer", response_model_exclude_unset=True)

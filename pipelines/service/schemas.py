@@ -86,6 +86,11 @@ class PredictRequest(Body, json_schema_extra={"examples": [{"input": "정말 좋
     input: _Rows = Field(description="texts, or objects with the fields of the model's task: text, pair, choices, ..")
 
 
+class RowsRequest(Body, json_schema_extra={"examples": [{"name": "a.csv", "content": "dGV4dArsoJXrp5Ag7KKL64ukCg=="}]}):
+    name: str = Field("rows.csv", max_length=200, description="of the file: its ending tells the format")
+    content: str = Field(description="the file in base64, up to 1,000 rows")
+
+
 class AnswerRequest(
     Body,
     json_schema_extra={
@@ -172,6 +177,10 @@ class FillResponse(ModelResponse[Gaps]):
 
 class PredictResponse(ModelResponse[dict[str, Any]]):
     data: list[dict[str, Any]] = Field(description="label and probabilities, spans, or whatever else the task predicts")
+
+
+class RowsResponse(ModelResponse[dict[str, Any]]):
+    data: list[dict[str, Any]] = Field(description="each row by role, with its line, or its error")
 
 
 class Reading(BaseModel):

@@ -44,6 +44,11 @@ class Service:
             return 413, {"error": {"message": "text has 600 pieces, the model reads 512: shorten it"}}
         if route == "attention":
             return 200, look_data(self.filler, body["text"], body.get("pair"))
+        if route == "rows":
+            return 200, {"model": "small", "data": [{"line": 1, "text": "정말 좋다"}, {"line": 2, "error": "is empty"}]}
+        if route == "predict":
+            label = {"label": "긍정", "probabilities": {"긍정": 0.9, "부정": 0.1}}
+            return 200, {"model": "small", "data": [label for _ in body["input"]]}
         if route == "fill":
             gaps = [[vars(one) for one in gap] for gap in self.filler.fill(body["input"])]
             return 200, {"model": "small", "data": [{"gaps": gaps}]}
@@ -151,6 +156,23 @@ def test_jobs_are_chosen_by_keyboard_and_show_the_result_first(window, service):
     tab.wait_for_selector(".threads canvas")
     tab.get_by_role("tab", name="Search").click()
     assert not tab.locator(".verdict").is_visible()
+
+
+def test_a_file_is_labelled_and_saved(window, service, tmp_path):
+    service.kind = "classification"
+    tab = window().tab
+    tab.goto(service.address)
+    (tmp_path / "a.csv").write_text("text\n정말 좋다\n\n", encoding="utf-8")
+    tab.get_by_label("Or label a whole file").set_input_files(tmp_path / "a.csv")
+    tab.wait_for_selector("#labelled table")
+    assert tab.locator("#labelled td").all_inner_texts() == ["1", "정말 좋다", "긍정", "0.900", "2", "", "", "is empty"]
+    assert ("rows", {"name": "a.csv", "content": "dGV4dArsoJXrp5Ag7KKL64ukCgo="}) in service.asked
+    assert ("predict", {"input": [{"text": "정말 좋다"}]}) in service.asked
+    with tab.expect_download() as saved:
+        tab.get_by_text("Save as CSV").click()
+    assert saved.value.suggested_filename == "a-labels.csv"
+    lines = saved.value.path().read_text("utf-8-sig").splitlines()
+    assert lines == ['"line","text","label","probability"', '"1","정말 좋다","긍정","0.900"', '"2","","","is empty"']
 
 
 def test_an_index_is_searched_from_a_box(window, service):

@@ -11,11 +11,16 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from korbert.pipelines.service.routes import ROUTES
 
-CAPABLE = {"/fill": "gaps", "/predict": "mood", "/answer": "answers"}  # path -> a model for it; else the first one
+CAPABLE = {
+    "/fill": "gaps",
+    "/predict": "mood",
+    "/rows": "mood",
+    "/answer": "answers",
+}  # path -> a model for it; else the first one
 # What no JSON Schema can say: limits of a model, texts without [MASK], lists of different lengths.
 NOT_DESCRIBED = re.compile(
     r"dimensions: \d+, the vectors|layer .*: take one from 0|pooling: |input\S*: has no \[MASK\]|"
-    r"context: .* give two texts|input\S*: cannot be read: this model takes"
+    r"context: .* give two texts|input\S*: cannot be read: this model takes|content: "
 )
 
 

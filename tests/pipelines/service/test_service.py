@@ -130,6 +130,25 @@ def test_predict_gives_the_predictions_of_the_model(service, loaded):
     _assert_close([one["spans"] for one in data], [list(map(vars, spans)) for spans in loaded["names"].tag(TEXTS[:4])])
 
 
+def test_rows_of_a_file_are_read_as_predict_takes_them(service):
+    def read(content, name="a.csv", model="mood"):
+        coded = base64.b64encode(content).decode()
+        return service.ask("/rows", {"name": name, "content": coded, "model": model})
+
+    found = read("id,문장\n7,정말 좋다\n8,나쁘다\n".encode("cp949")).json["data"]
+    assert found == [{"line": 1, "id": "7", "text": "정말 좋다"}, {"line": 2, "id": "8", "text": "나쁘다"}]
+    inputs = [{"text": row["text"]} for row in found]
+    assert len(service.ask("/predict", {"input": inputs, "model": "mood"}).json["data"]) == 2
+    refused = {
+        "no column": read(b"a,b\n1,2\n"),
+        "more than 1,000 rows": read(b"text\n" + "좋다\n".encode() * 1_001),
+        "not base64": service.ask("/rows", {"content": "??", "model": "mood"}),
+    }
+    for said, reply in refused.items():
+        assert reply.code in (413, 422)
+        assert said in reply.json["error"]["message"]
+
+
 def test_answer_gives_the_answers_of_the_model(service, loaded):
     questions = ["한글은 언제 만들어졌나?", "누가 갔나? " * 30, "?"]
     contexts = ["세종은 1443년에 한글을 만들었다.", "철수가 학교에 갔다. " * 40, " "]

@@ -96,6 +96,7 @@ async function learn() {
   $("second").textContent = other;
   $("pair").parentElement.hidden = !other || (job.name === "label" && !reads.includes("pair"));
   $("go").textContent = job.name === "inside" ? t("Look") : job.title;
+  $("table-of").hidden = !["label", "entities", "slots"].includes(job.name);
   const examples = !job.of || job.of === model?.name ? job.examples : [];
   $("examples").hidden = Boolean(state.text) || !examples.length;
   $("examples").replaceChildren(t("Or try one of these:"), " ", ...examples.map(([text, pair]) =>
@@ -112,10 +113,37 @@ function take(values) {
   look();
 }
 
+const AT_ONCE = 100; // rows of a file
+
+/** Labels the rows of a file, and shows them as a table, which can be saved. */
+async function labelFile(file) {
+  clear();
+  $("fault").hidden = true;
+  try {
+    const bytes = new Uint8Array(await file.arrayBuffer());
+    const content = btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+    const { data } = await ask("rows", { name: file.name, content });
+    for (let at = 0; at < data.length; at += AT_ONCE) {
+      $("about").textContent = t("{count} of {all} rows", { count: at, all: data.length });
+      const good = data.slice(at, at + AT_ONCE).filter((row) => !row.error);
+      const input = good.map(({ line, id, cut, ...row }) => row);
+      const found = input.length ? await ask("predict", { input }) : { data: [] };
+      good.forEach((row, place) => Object.assign(row, { found: found.data[place] }));
+    }
+    $("about").textContent = "";
+    const rows = data.map(({ line, text, question, found, error }) =>
+      [String(line), text ?? question ?? "", ...(found ? saidOf(found) : ["", error ?? ""])]);
+    $("labelled").replaceChildren(tableOf(rows, file.name));
+  } catch (error) {
+    $("about").textContent = "";
+    fail(error);
+  }
+}
+
 /** Removes what was shown of a text. */
 function clear() {
   current = null;
-  for (const id of ["prediction", "texts", "rooms", "room", "hits"]) $(id).replaceChildren();
+  for (const id of ["prediction", "texts", "rooms", "room", "hits", "labelled"]) $(id).replaceChildren();
   for (const id of ["about", "missing"]) $(id).textContent = "";
   $("inside").hidden = true;
 }
@@ -181,6 +209,7 @@ async function look() {
     if (!state.text) return;
     const body = state.pair ? { text: state.text, pair: state.pair } : { text: state.text };
     const later = service.kind === "classification"; // the label first, what speaks for it takes long
+    $("labelled").replaceChildren();
     const data = await ask("attention", later ? { ...body, attribution: false } : body);
     if (stale()) return;
     await show(data);
@@ -267,6 +296,12 @@ async function start() {
       $("ask").requestSubmit();
     });
   }
+  $("file").addEventListener("change", () => $("file").files[0] && labelFile($("file").files[0]));
+  addEventListener("dragover", (event) => event.preventDefault());
+  addEventListener("drop", (event) => {
+    event.preventDefault();
+    if (event.dataTransfer.files[0] && !$("table-of").hidden) labelFile(event.dataTransfer.files[0]);
+  });
   addEventListener("hashchange", () => {
     const asked = () => [state.text, state.pair, state.model, state.job].join("\n");
     const before = asked(), { query } = state;

@@ -99,6 +99,30 @@ function passageOf({ context, answers }) {
   return passage;
 }
 
+// ---- a file ---------------------------------------------------------------------------------------------------------
+
+/** What is predicted for a row, and its probability or why there is nothing, as text. */
+function saidOf(found) {
+  if (found.why) return ["", found.why];
+  if (found.spans) return [found.spans.map(({ label, text }) => `${label} ${text}`).join(", "), ""];
+  if (found.slots) return [Object.entries(found.slots).map(([name, one]) => `${name} ${one?.value ?? one ?? "-"}`).join(", "), ""];
+  if (!found.probabilities) return [String(found.prediction), ""];
+  const labels = found.labels ?? [found.label];
+  return [labels.join(", "), Math.max(...Object.values(found.probabilities)).toFixed(3)];
+}
+
+/** Rows of line, text, label and probability as a table, and as a CSV file to save. */
+function tableOf(rows, name) {
+  const head = [["r", t("line")], ["", t("text")], ["", t("label")], ["r", t("probability")]];
+  const cells = rows.map(([line, text, label, probability]) => [el("td", { class: "r", text: line }),
+    el("td", { text, lang: "ko" }), el("td", { text: label, lang: "ko" }), el("td", { class: "r", text: probability })]);
+  const quoted = (cell) => `"${cell.replaceAll('"', '""')}"`;
+  const lines = [["line", "text", "label", "probability"], ...rows].map((row) => row.map(quoted).join(","));
+  const address = URL.createObjectURL(new Blob(["\ufeff", lines.join("\r\n")], { type: "text/csv" })); // for Excel
+  const save = el("a", { href: address, download: `${name.replace(/\.[^.]*$/, "")}-labels.csv`, text: t("Save as CSV") });
+  return el("div", {}, el("p", {}, save), table("", head, cells));
+}
+
 // ---- search ----------------------------------------------------------------------------------------------------------
 
 const SNIPPET = 200; // characters of a found text
