@@ -137,10 +137,11 @@ def suggest(model: Model | str | Path, texts: Iterable[str], count: int = 50) ->
         >>> [one.text for one in korbert.suggest("korbert-mini-embed", texts, 2)]
         ['환불이요', '배송 언제 와요']
 
-    Their vectors are clustered (k-means). With a classifier, the texts are those whose two most probable labels are
-    nearest and that have near neighbours, five times as many as are wanted; the one nearest to each centre is taken.
-    With any other model they are all texts, and the one of each cluster with the nearest neighbours is taken. Of more
-    than 10,000, those that a classifier is least sure of are looked at, or a random sample.
+    With a classifier: half of them are chosen, the other half are drawn at random, as a model that learns hard texts
+    alone misjudges the rest. Those chosen are unsure, the two most probable labels being near each other, and typical,
+    with near neighbours; of five times as many, clustered by their vectors (k-means), the one nearest to each centre.
+    With any other model: of each cluster of all texts, the one with the nearest neighbours. Of more than 10,000 texts,
+    those that a classifier is least sure of are looked at, or a random sample.
 
     Args:
         model: A classifier of single texts, or, if there are no labels yet, any model with vectors.
@@ -170,15 +171,30 @@ def suggest(model: Model | str | Path, texts: Iterable[str], count: int = 50) ->
         vectors = chosen.embed([listed[place] for place in places])
         vectors = to_unit_length(vectors - vectors.mean(axis=0))
         typical = -_nearest(vectors, min(_OTHERS, len(places) - 1))[0].mean(axis=1)
-        if guesses:  # their places are in the order of their margins
-            ranks = np.arange(len(places)) + _TYPICAL_SHARE * rankdata(-typical)
-            some = np.argsort(ranks, kind="stable")[: _UNSURE * count]
-            places, vectors, typical = places[some], vectors[some], typical[some]
-        clusters = KMeans(count, n_init=1, max_iter=20, random_state=0).fit(vectors)
-        merits = -clusters.transform(vectors).min(axis=1) if guesses else typical
-        best = (max(np.flatnonzero(clusters.labels_ == own), key=merits.__getitem__) for own in set(clusters.labels_))
-        places = places[list(best)]
+        if guesses:
+            rows = _least_sure(vectors, typical, math.ceil(count / 2))
+            left = np.setdiff1d(np.arange(len(places)), rows)
+            rows += np.random.default_rng(0).choice(left, count - len(rows), replace=False).tolist()
+        else:
+            rows = _of_clusters(vectors, count, typical)
+        places = places[rows]
     return [_suggestion(place, listed[place], guesses.get(place)) for place in sorted(places.tolist())]
+
+
+def _least_sure(vectors: NDArray[np.float32], typical: NDArray[np.float32], count: int) -> list[int]:
+    """Rows that are unsure, typical, and unlike each other. vectors: (N, D), from the least sure row on."""
+    ranks = np.arange(len(vectors)) + _TYPICAL_SHARE * rankdata(-typical)
+    some = np.argsort(ranks, kind="stable")[: _UNSURE * count]
+    return [int(some[row]) for row in _of_clusters(vectors[some], count)]
+
+
+def _of_clusters(vectors: NDArray[np.float32], count: int, merits: NDArray[np.float32] | None = None) -> list[int]:
+    """The row of most merit of each of `count` clusters. merits: (N,); None: by the distance from the centre."""
+    clusters = KMeans(min(count, len(vectors)), n_init=1, max_iter=20, random_state=0).fit(vectors)
+    if merits is None:
+        merits = -clusters.transform(vectors).min(axis=1)
+    members = (np.flatnonzero(clusters.labels_ == own) for own in range(clusters.n_clusters))
+    return [int(own[merits[own].argmax()]) for own in members if len(own)]
 
 
 def _suggestion(place: int, text: str, guess: Label | Labels | None) -> Suggestion:

@@ -4,7 +4,7 @@
     python -m benchmarks.quality.labelling rows --data $KORBERT_DATA [--sets NSMC ..] [--seeds 3]
 
 The sets are those of one label per text of `own_files.py`. `names`: a model learns from 5,000 texts (of decisions
-1,000) without their labels, and from the names below, written down before any score was seen; "described": with a
+300) without their labels, and from the names below, written down before any score was seen; "described": with a
 sentence on each label, too. `rows`: 200 rows are labelled, 50 at a time, as `suggest` proposes them: first without a
 classifier, then with the one fitted on the rows so far. `korbert.finetune` with `quick` learns them, and 200 rows drawn
 at random from the same pool of 3,000.
@@ -43,8 +43,8 @@ NAMED = {  # set -> label in the data -> (name, description)
         "가사": ("가사", "이혼과 상속 등 가족에 관한 다툼이다"),
     },
 }
-TEXTS = {"court decisions": 1_000}  # that a model learns from without their labels
-MOST_TEXTS = 5_000
+MOST_TEXTS = 5_000  # that a model learns from without their labels
+MOST_LONG_TEXTS = 300  # the same of decisions, and those that are scored
 POOL = 3_000
 STEP, ROUNDS = 50, 4
 
@@ -57,7 +57,7 @@ def split_of(name: str, data: Path) -> Split:
         [one._replace(label=names[label]) for one in part if isinstance(label := one.label, str) and label in names]
         for part in split
     )
-    return Split(train, test)
+    return Split(train[:MOST_LONG_TEXTS], test[:MOST_LONG_TEXTS]) if name == "court decisions" else Split(train, test)
 
 
 def scored(model: Any, test: Sequence[Example]) -> tuple[float, float, float]:
@@ -69,7 +69,7 @@ def scored(model: Any, test: Sequence[Example]) -> tuple[float, float, float]:
 
 
 def by_names(name: str, split: Split) -> list[str]:
-    texts = [one.text for one in split.train[: TEXTS.get(name, MOST_TEXTS)]]
+    texts = [one.text for one in split.train[:MOST_TEXTS]]
     labels = [named for named, _ in NAMED[name].values()]
     described = dict(NAMED[name].values())
     most = max(Counter(one.label for one in split.test).values())

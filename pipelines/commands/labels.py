@@ -180,10 +180,10 @@ def suggest(
 ) -> None:  # fmt: skip
     """Choose the rows of FILE that are most worth labelling next.
 
-    They are those that MODEL, a classifier, is least sure of, and unlike each other; with a model without labels, such
-    as korbert-mini-embed, they stand for the whole file. The CSV file has their line and text, the guess of MODEL with
-    its probability, and an empty column `label`: fill it in, and give the file to `korbert finetune --train`, which
-    leaves out the rows without a label.
+    Half of them are those that MODEL, a classifier, is least sure of, and unlike each other; half are drawn at random.
+    With a model without labels, such as korbert-mini-embed, they stand for the whole file. The CSV file has their line
+    and text, the guess of MODEL with its probability, and an empty column `label`: fill it in, and give the file to
+    `korbert finetune --train`, which leaves out the rows without a label.
 
     \b
     Example:
