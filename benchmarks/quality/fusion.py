@@ -22,6 +22,7 @@ from benchmarks.quality.ranking import recall_at, reciprocal_rank
 from benchmarks.quality.vectors import SEARCHES
 from korbert.search import Index
 from korbert.search.database import reading
+from korbert.search.owners import read_owners
 from korbert.search.words import read_texts, word_scores
 
 Scores = NDArray[Any]
@@ -38,12 +39,16 @@ def scores_of(model: Any, queries: list[str], texts: list[str]) -> tuple[Scores,
         asked = index.model.pool_encoded([encoding for encoding, _ in read], settings)
         with reading(index.folder) as database:
             numbers, vectors = zip(*database.execute("SELECT number, vector FROM vectors ORDER BY number"), strict=True)
-            words = np.stack([word_scores(database, terms) for _, terms in read])
+            owners = read_owners(database)
+            words = np.stack([word_scores(database, terms, owners) for _, terms in read])
         both = np.full((len(queries), len(texts)), -1.0, np.float32)
         for row, hits in enumerate(index.search(queries, 100, "both")):
             both[row, [int(hit.id) for hit in hits]] = [hit.score for hit in hits]
     rows = np.frombuffer(b"".join(vectors), np.float32).reshape(len(numbers), -1)
-    return words[:, list(numbers)], asked @ rows.T, both
+    # Of a text of several passages, the best one.
+    starts = np.flatnonzero(np.diff(owners.texts[list(numbers)], prepend=-1))
+    words, cosines = (np.maximum.reduceat(own, starts, axis=1) for own in (words[:, list(numbers)], asked @ rows.T))
+    return words, cosines, both
 
 
 def by_ranks(scores: Scores, only: float) -> Scores:

@@ -22,6 +22,7 @@ import numpy as np
 from benchmarks import record
 from korbert.search import database as store
 from korbert.search.nearest import VectorCache, select_best
+from korbert.search.owners import read_owners
 from korbert.search.texts import delete, insert
 from korbert.search.words import word_scores
 
@@ -35,18 +36,23 @@ class Korbert:
 
     def add(self, start: int, terms: list[list[str]], vectors: Any) -> None:
         with store.writing(self.folder) as database:
-            texts = ((str(start + row), "{}", " ".join(own)) for row, own in enumerate(terms))
-            insert(database, [(*text, own, vector) for text, own, vector in zip(texts, terms, vectors, strict=True)])
+            rows = []
+            for number, (own, vector) in enumerate(zip(terms, vectors, strict=True), start):
+                text = " ".join(own)
+                rows.append((str(number), "{}", text, own, [(0, len(text), 0, len(own))], [vector]))
+            insert(database, rows)
 
     def words(self, terms: list[str]) -> Sequence[int]:
         with store.reading(self.folder) as database:
-            scores = word_scores(database, terms)
+            scores = word_scores(database, terms, read_owners(database))
             numbers = np.flatnonzero(scores)
             return [number - 1 for number, _ in select_best(numbers, scores[numbers], 10)]
 
     def nearest(self, vector: Any) -> Sequence[int]:
         with store.reading(self.folder) as database:
-            return [number - 1 for number, _ in self.cache.read(database).nearest(database, vector, 10)]
+            codes = self.cache.read(database)
+            found = codes.query(vector).best(database, read_owners(database), codes.numbers, 10)
+            return [number - 1 for number, _ in found]
 
     def remove(self, rows: list[int]) -> None:
         with store.writing(self.folder) as database:

@@ -21,6 +21,7 @@ from psutil import Process
 from benchmarks import record
 from korbert.search import database as store
 from korbert.search.nearest import VectorCache, select_best
+from korbert.search.owners import read_owners
 from korbert.search.texts import insert
 from korbert.vectors.encoder import to_unit_length
 
@@ -50,7 +51,10 @@ def main() -> None:
         store.create(given.folder, {})
         for number, part in enumerate(made(given.texts, given.size, given.cosine)):
             with store.writing(given.folder) as database:
-                insert(database, [(f"{number}-{row}", "{}", "", [], vector) for row, vector in enumerate(part)])
+                insert(
+                    database,
+                    [(f"{number}-{row}", "{}", "", [], [(0, 0, 0, 0)], [vector]) for row, vector in enumerate(part)],
+                )
 
     def memory() -> int:
         return round(Process().memory_info().rss / 1e6)
@@ -71,7 +75,7 @@ def main() -> None:
         query = to_unit_length(near + np.float32(0.7 * given.size**-0.5) * rng.standard_normal(given.size, np.float32))
         start = np.array([time.perf_counter(), time.process_time()])
         with store.reading(given.folder) as database:
-            found = codes.nearest(database, query, TOP)
+            found = codes.query(query).best(database, read_owners(database), codes.numbers, TOP)
         middle = np.array([time.perf_counter(), time.process_time()])
         expected = select_best(codes.numbers, whole @ query, TOP)
         times[turn] = *(middle - start), *(np.array([time.perf_counter(), time.process_time()]) - middle)

@@ -126,11 +126,12 @@ def open_table(
     form: Form = "auto",
     fits: Callable[[Columns], bool] = lambda columns: True,
     files: Sequence[File] | None = None,
+    longest: int = LONGEST,
 ) -> Table:
     """Opens a file, a folder saved by `datasets`, or one of brat, as a table. Reads only its beginning.
 
     fits: whether columns hold what is wanted: see labelling_tools.with_usual_names. files: those of a folder of brat;
-    None: all.
+    None: all. longest: characters of a quoted field of CSV.
     Raises CorpusError for a missing file, any other folder, an unknown format, and a file not in its format;
     SettingsError for an unknown `form`.
     """
@@ -138,7 +139,7 @@ def open_table(
         if files is not None and path not in files:
             of_brat = list(files)
         return labelling_tools.read_standoff(of_brat)
-    return labelling_tools.with_usual_names(open_plain(path, form), fits)
+    return labelling_tools.with_usual_names(open_plain(path, form, longest=longest), fits)
 
 
 def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LONGEST) -> Table:

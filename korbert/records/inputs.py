@@ -16,7 +16,7 @@ from korbert.records.detection import Form, Format, detect_format, open_table
 from korbert.records.encodings import utf8
 from korbert.records.jsons import object_of, parse_line
 from korbert.records.labelling_tools import is_export
-from korbert.records.lines import TOO_LONG, Line, batches
+from korbert.records.lines import LONGEST, Line, batches
 from korbert.records.table import Columns, Fault, Table, beginning, head_of
 
 Source: TypeAlias = "IO[bytes] | File"
@@ -26,16 +26,20 @@ Guess: TypeAlias = Callable[[Sequence[str]], Format]
 
 @dataclass(frozen=True)
 class Lines:
-    """Plain lines of text or JSON lines, in UTF-8 (see encodings.utf8), to be read once. encoding: of their file."""
+    """Plain lines of text or JSON lines, in UTF-8 (see encodings.utf8), to be read once.
+
+    encoding: of their file. longest: bytes of a line.
+    """
 
     batches: Iterator[list[Line]]
     form: Format
     encoding: str
+    longest: int = LONGEST
 
     def value(self, line: Line) -> Any:
         """The fields of a line, or its fault; of a plain one, its text."""
         if self.form == "jsonl" and line.cut:
-            return Fault("too_long", TOO_LONG)
+            return Fault("too_long", Message("is longer than {longest:,} bytes", longest=self.longest))
         try:
             text = line.text
         except UnicodeDecodeError as error:
@@ -55,12 +59,13 @@ class Lines:
 
 @contextmanager
 def open_records(
-    source: Source, name: str, form: Format, guess: Guess, fits: Callable[[Columns], bool]
+    source: Source, name: str, form: Format, guess: Guess, fits: Callable[[Columns], bool], longest: int = LONGEST
 ) -> Iterator[Lines | Table]:
     """Opens plain lines of text and JSON lines as Lines, anything else as a table.
 
     name: for messages; its ending tells the format, if nothing else does. fits: as for open_table. A pipe whose format
-    needs the whole file is first copied to a temporary file. Raises CorpusError as open_table does.
+    needs the whole file is first copied to a temporary file. longest: bytes of a line, and characters of a quoted field
+    of CSV. Raises CorpusError as open_table does.
     """
     if hasattr(source, "is_dir"):
         path = cast(Path, source)
@@ -78,12 +83,12 @@ def open_records(
     encoding, lines = beginning(head)
     if found == "lines" or (found == "jsonl" and not is_export(lines)):
         with open_bytes(path) if path else nullcontext(pipe) as file, utf8(file, encoding, Path(name)) as text:
-            yield Lines(batches(text), found, encoding)
+            yield Lines(batches(text, longest), found, encoding, longest)
     elif path is None:
-        with temporary_copy(pipe, name) as copy, open_records(copy, name, form, guess, fits) as opened:
+        with temporary_copy(pipe, name) as copy, open_records(copy, name, form, guess, fits, longest) as opened:
             yield opened
     elif head.strip():
-        yield open_table(path, found, fits)
+        yield open_table(path, found, fits, longest=longest)
     else:
         yield Lines(iter(()), found, "")
 

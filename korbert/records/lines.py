@@ -6,10 +6,7 @@ from collections.abc import Callable, Iterator
 from io import BufferedReader
 from typing import IO, NamedTuple
 
-from korbert.messages import Message
-
 LONGEST = 1 << 20  # bytes of a line
-TOO_LONG = Message("is longer than {longest:,} bytes", longest=LONGEST)
 _BATCH_LINES = 8_192
 _BATCH_BYTES = 1 << 20
 _CHUNK = 1 << 16
@@ -35,8 +32,9 @@ class Line(NamedTuple):
         return codecs.getincrementaldecoder("utf-8")().decode(self.data)
 
 
-def batches(file: IO[bytes]) -> Iterator[list[Line]]:
-    """All lines, in batches; the first one without a byte-order mark. Of a longer line, the rest is skipped.
+def batches(file: IO[bytes], longest: int = LONGEST) -> Iterator[list[Line]]:
+    """All lines, in batches; the first one without a byte-order mark. Of a line of more bytes than `longest`, the rest
+    is skipped.
 
     From a pipe, a batch is what has arrived, so that a slow writer gets answers.
     """
@@ -49,9 +47,9 @@ def batches(file: IO[bytes]) -> Iterator[list[Line]]:
     while chunk := read(_CHUNK):
         *whole, rest = chunk.split(b"\n")
         for part in whole:
-            if held or len(part) > LONGEST:
-                skipped += max(0, len(held) + len(part) - LONGEST)
-                part = bytes(held + part[: LONGEST - len(held)])
+            if held or len(part) > longest:
+                skipped += max(0, len(held) + len(part) - longest)
+                part = bytes(held + part[: longest - len(held)])
                 held.clear()
             batch.append(_line(number, part, skipped))
             size += len(part)
@@ -61,8 +59,8 @@ def batches(file: IO[bytes]) -> Iterator[list[Line]]:
                 yield batch
                 batch = []
                 size = 0
-        skipped += max(0, len(held) + len(rest) - LONGEST)
-        held += rest[: LONGEST - len(held)]
+        skipped += max(0, len(held) + len(rest) - longest)
+        held += rest[: longest - len(held)]
         if batch and not _more_is_there(file):
             yield batch
             batch = []

@@ -1,8 +1,9 @@
 """Search among texts: by BM25 of morphemes, by vectors of any model, or by both.
 
-index.py is the interface, `Index`. database.py opens the SQLite file, and texts.py writes it. words.py ranks by words,
-nearest.py by vectors; hits.py is what a search returns, with the weights that join both rankings; filters.py has
-conditions on fields; evaluation.py needs queries with known answers.
+index.py is the interface, `Index`. database.py opens the SQLite file, and texts.py writes it. cutting.py cuts a long
+text into passages, and owners.py knows which text a passage is of. words.py ranks by words, nearest.py by vectors;
+hits.py is what a search returns, with the weights that join both rankings; filters.py has conditions on fields;
+evaluation.py needs queries with known answers.
 """
 
 import lazy_loader

@@ -2,9 +2,10 @@
 
 table       one row for
 meta        each fact about the index: model, settings, identity, version (counts the changes), numbers of rows
-texts       each text: its number and id; the document that it is of, from begin to end; fields (JSON), terms (JSON)
-vectors     each text: its vector, float32
-postings    each term and 65,536 numbers of texts: see words.py
+texts       each text: its number and id; fields (JSON), terms (JSON, packed by zlib)
+passages    each passage: its number; the text that it is of, from begin to end (characters), from first to last (terms)
+vectors     each passage: its vector, float32
+postings    each term and 65,536 numbers of passages: see words.py
 
 The last column of each row is a checksum of the others, which is compared whenever the row is read. `verify` finds
 lost rows when an index is opened, and `check` reads all.
@@ -30,20 +31,23 @@ from korbert.names import is_litter
 from korbert.system import JsonObject
 
 FILE = "index.sqlite"
-FORMAT = 3  # the user_version of the file
+FORMAT = 4  # the user_version of the file
 _APPLICATION = 0x6B6F7262  # "korb", the application_id of the file
 _EARLIER = "index.json"  # the record of format 1, which had files of its own
 _ANEW = Message("make it anew in a new folder, with `korbert index MODEL CORPUS --output FOLDER`")
 _WAIT_S = 60.0  # for another writer, which holds the lock for a second or so at a time
 _QUICK_BYTES = 256 * 2**20  # larger files take SQLite more than half a second to check
 _FACTS = (  # in meta
-    "model", "settings", "size", "identity", "version", "texts", "length", "keys", "fields", "numbered",
+    "model", "settings", "size", "identity", "version", "texts", "passages", "owners", "length", "keys", "fields",
+    "numbered",
 )  # fmt: skip
 _TABLES = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE texts (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, document TEXT NOT NULL,"
-    ' "begin" INTEGER NOT NULL, "end" INTEGER NOT NULL, fields TEXT NOT NULL, terms TEXT NOT NULL, text TEXT NOT NULL,'
-    " checksum INTEGER NOT NULL)",
+    "CREATE TABLE texts (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, fields TEXT NOT NULL,"
+    " terms BLOB NOT NULL, text TEXT NOT NULL, checksum INTEGER NOT NULL)",
+    'CREATE TABLE passages (number INTEGER PRIMARY KEY AUTOINCREMENT, text INTEGER NOT NULL, "begin" INTEGER NOT NULL,'
+    ' "end" INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, checksum INTEGER NOT NULL)',
+    "CREATE INDEX passages_of ON passages (text)",
     "CREATE TABLE vectors (number INTEGER PRIMARY KEY, vector BLOB NOT NULL, checksum INTEGER NOT NULL)",
     "CREATE TABLE postings (term TEXT NOT NULL, bucket INTEGER NOT NULL, entries BLOB NOT NULL,"
     " checksum INTEGER NOT NULL, UNIQUE (term, bucket))",
@@ -105,7 +109,7 @@ def create(folder: Path, meta: JsonObject) -> None:
         if not _has_schema(database):
             for statement in _TABLES:
                 database.execute(statement)
-            numbers = {"version": 0, "texts": 0, "length": 0, "keys": 0, "numbered": 0}
+            numbers = dict.fromkeys(("version", "texts", "passages", "owners", "length", "keys", "numbered"), 0)
             write_meta(database, identity=token_hex(16), fields=[], **meta, **numbers)
         database.execute("COMMIT")
 
@@ -124,7 +128,7 @@ def reading(folder: Path) -> Iterator[sqlite3.Connection]:
 def writing(folder: Path) -> Iterator[sqlite3.Connection]:
     """A connection whose changes are committed at the end, or not at all. Waits for another writer, up to a minute."""
     with _connection(folder, "rw") as database:
-        database.execute("PRAGMA cache_size = -262144")  # 256 MiB: a commit of 4,096 texts
+        database.execute("PRAGMA cache_size = -262144")  # 256 MiB: a commit of 4,096 passages
         database.execute("BEGIN IMMEDIATE")
         yield database
         add_to_meta(database, version=1)
@@ -159,12 +163,12 @@ def verify(database: sqlite3.Connection) -> None:
     for key in _FACTS:
         read_meta(database, key)
     pages, page_bytes = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
-    tables = ["texts"]
+    tables = {"texts": "texts", "passages": "passages"}
     if pages * page_bytes <= _QUICK_BYTES:
         _verify_pages(database, "quick_check")
-        tables.append("vectors")
-    written = read_meta(database, "texts")
-    for table in tables:
+        tables["vectors"] = "passages"
+    for table, key in tables.items():
+        written = read_meta(database, key)
         (rows,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()
         if rows != written:
             raise Damage(
@@ -181,7 +185,7 @@ def check(folder: Path) -> int:
     with reading(folder) as database:
         _verify_pages(database, "integrity_check")
         verify(database)
-        for table in ("meta", "texts", "vectors", "postings"):
+        for table in ("meta", "texts", "passages", "vectors", "postings"):
             for row in database.execute(f"SELECT * FROM {table}"):
                 checked_row(f"a row of {table}", *row)
         return int(read_meta(database, "texts"))

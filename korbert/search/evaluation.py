@@ -91,4 +91,4 @@ def hard_negatives(
             own = searched.passages[searched.own[number]]
             right = {own, *(searched.passages[fit] for fit in searched.fits.get(number, ()))}
             limit = next((most * hit.score for hit in hits if hit.text == own), float("-inf"))
-            yield [hit.text for hit in hits if hit.text not in right and hit.score <= limit][:count]
+            yield [hit.passage for hit in hits if hit.text not in right and hit.score <= limit][:count]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from korbert.system import JsonObject
 
-Ranking = list[tuple[int, float]]  # numbers of texts and their scores, best first
+Ranking = list[tuple[int, float]]  # numbers of passages, one of a text, and their scores, best first
 
 # Weight of cosines, added to BM25, for models whose validation chose none. Vectors that tell texts apart badly have
 # cosines that differ little, and so leave the order of the words nearly as it is. The weight was chosen on half of the
@@ -13,10 +13,14 @@ Ranking = list[tuple[int, float]]  # numbers of texts and their scores, best fir
 # vectors that were not trained for search. Reciprocal rank fusion, which counts each way alike, loses up to 35 points:
 # see "Search" in benchmarks/RESULTS.md.
 USUAL_WEIGHT = 2.0
+# The best of n cosines rises with n by itself: that many standard deviations of the query's cosines x ln n. Without
+# this, recall at 1 of court decisions by vectors is 5 points lower.
+CHANCE = 0.3
 # Weight of shared_letters, for texts of 100 terms (korbert.tasks.retrieval.weight_among).
 LETTERS_WEIGHT = 0.3
-# Shared letters count in indexes whose texts have fewer terms on average; longer texts share some with any query.
-SHORT_TERMS = 100
+# Of passages with that many terms on average, letters_found counts instead.
+LONG_TERMS = 50
+FOUND_WEIGHT = 0.75
 
 _LETTERS_AT_MOST = 2_000
 
@@ -30,6 +34,12 @@ def shared_letters(query: str, texts: Iterable[str]) -> list[float]:
     return [2 * len(asked & own) / max(len(asked) + len(own), 1) for own in map(_letter_pairs, texts)]
 
 
+def letters_found(query: str, texts: Iterable[str]) -> list[float]:
+    """The share of the letter pairs of the query that are in each text, spaces left out: 0 to 1."""
+    asked = _letter_pairs(query)
+    return [len(asked & own) / max(len(asked), 1) for own in map(_letter_pairs, texts)]
+
+
 def _letter_pairs(text: str) -> set[str]:
     letters = "".join(text[:_LETTERS_AT_MOST].split())
     return {letters[at : at + 2] for at in range(len(letters) - 1)}
@@ -37,15 +47,31 @@ def _letter_pairs(text: str) -> set[str]:
 
 @dataclass(frozen=True)
 class Hit:
-    """A search result. score: the sort key: BM25 of words, the cosine of vectors, the fused score of both; with a
-    reranker, of the first 50 hits that of `rerank_hits`. Ranks begin at 1; None where a way did not find the text or
-    was not used. fields: as they were added."""
+    """A search result: a text, and the passage of it that answers best.
+
+    begin, end: the passage is these characters of the text, all of a text that the model reads at once. score: the sort
+    key: BM25 of words, the cosine of vectors (of several passages, less what the best of so many has by chance), the
+    fused score of both; with a reranker, of the first 50 hits that of `rerank_hits`. Ranks begin at 1; None where a way
+    did not find the text or was not used. fields: as they were added.
+    """
 
     id: str
     text: str
+    passage: str
+    begin: int
+    end: int
     score: float
     rank_vectors: int | None
     rank_words: int | None
     score_vectors: float | None
     score_words: float | None
     fields: JsonObject = field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the passage is the whole text."""
+        return self.passage == self.text
+
+    def as_json(self) -> JsonObject:
+        """Its fields, without a text of which the passage is a part."""
+        return {name: value for name, value in vars(self).items() if name != "text" or self.is_whole}

@@ -1,7 +1,7 @@
 """A search index of texts: by words, by vectors, or by both."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -19,10 +19,31 @@ from korbert.messages import Message, argument
 from korbert.model import Model
 from korbert.search import database as store
 from korbert.search.filters import numbers_where
-from korbert.search.hits import LETTERS_WEIGHT, SHORT_TERMS, USUAL_WEIGHT, Hit, Ranking, shared_letters
-from korbert.search.nearest import VectorCache, cosines, select_best
-from korbert.search.texts import Fields, all_texts, delete, insert, read_stored, replace_fields, rows_of, text_of
-from korbert.search.words import read_texts, word_scores
+from korbert.search.hits import (
+    CHANCE,
+    FOUND_WEIGHT,
+    LETTERS_WEIGHT,
+    LONG_TERMS,
+    USUAL_WEIGHT,
+    Hit,
+    Ranking,
+    letters_found,
+    shared_letters,
+)
+from korbert.search.nearest import VectorCache, select_best
+from korbert.search.owners import Owners, read_owners
+from korbert.search.texts import (
+    Fields,
+    all_texts,
+    delete,
+    insert,
+    passage_of,
+    read_stored,
+    replace_fields,
+    rows_of,
+    text_of,
+)
+from korbert.search.words import read_passages, read_texts, word_scores
 from korbert.system import cores
 from korbert.tasks.kinds.embedding import Embedding
 from korbert.tasks.kinds.rerank import Rerank
@@ -32,6 +53,7 @@ from korbert.vectors import SearchWay, VectorArgs, VectorSettings
 
 _DEPTH = 100  # at least this many ranks of each ranking are fused
 _RERANKED = _REORDERED = 50  # hits that a reranker reads; that shared letters reorder
+_CHARS_AT_ONCE = 2**20  # of texts that are added; their passages and encodings take some hundred MB
 
 
 @dataclass
@@ -81,6 +103,7 @@ class Index:
         self._size: int = facts["size"]
         self._identity: str = facts["identity"]
         self._cache = VectorCache(self._size)
+        self._owners: Owners | None = None
         self.way, self.why = default_way(self.model) if self._size else ("words", Message("the index has no vectors"))
 
     @contextmanager
@@ -164,9 +187,10 @@ class Index:
                 yield row.id, row.text
 
     def add(self, texts: Iterable[str | tuple[str, str] | tuple[str, str, Fields] | Mapping[str, object]]) -> Added:
-        """Adds texts, 4,096 at a time; what was added before an error stays.
+        """Adds texts, some thousand at a time; what was added before an error stays.
 
-        A text replaces the one with the same id, unless text and fields are equal.
+        A text replaces the one with the same id, unless text and fields are equal. One that the model cannot read at
+        once is cut into passages at ends of sentences.
 
         Args:
             texts: Strings, which get the next free numbers as ids; (id, text) or (id, text, fields); dicts, whose keys
@@ -179,7 +203,7 @@ class Index:
         added = Added()
         ids: set[str] = set()
         left = rows_of(texts)
-        while part := list(islice(left, TEXTS_AT_ONCE)):
+        while part := list(_part_of(left)):
             numbers = iter(self._free_numbers(sum(id is None for id, *_ in part)))
             rows = [(next(numbers) if id is None else id, text, fields) for id, text, fields in part]
             for id, *_ in rows:
@@ -216,12 +240,17 @@ class Index:
             there = read_stored(database, (id for id, _, _ in texts))
         new = {id: text for id, text, _ in texts if id not in there or there[id].text != text}
         workers = cores() if len(new) > MANY_TEXTS else 0
-        read = list(read_texts(self.model.tokenizer, list(new.values()), self.model.max_length, workers))
-        vectors = np.zeros((len(read), 0), np.float32)
+        read = list(read_passages(self.model.tokenizer, list(new.values()), self.model.max_length, workers))
+        encodings = [encoding for own in read for encoding in own.encodings]
+        vectors = np.zeros((len(encodings), 0), np.float32)
         if self._size:
             settings = self.settings.model_copy(update={"side": "passage"})
-            vectors = self.model.pool_encoded([encoding for encoding, _ in read], settings)
-        made = {id: (terms, vector) for id, (_, terms), vector in zip(new, read, vectors, strict=True)}
+            vectors = self.model.pool_encoded(encodings, settings)
+        left = iter(vectors)
+        made = {
+            id: (own.terms, own.passages, list(islice(left, len(own.passages))))
+            for id, own in zip(new, read, strict=True)
+        }
         again = []
         gone = []
         rows = []
@@ -259,15 +288,15 @@ class Index:
         where: str | None = None,
         reranker: Model | None = None,
     ) -> list[list[Hit]]:
-        """For each text, the `top` most similar texts of the index, best first.
+        """For each text, the `top` most similar texts of the index, best first, each with its most similar passage.
 
         Args:
             texts: A text to search for, or several.
             top: Hits of each.
             way: By BM25 of words, by cosine of vectors, or by both; None: that of default_way.
             where: Only among texts whose fields meet this condition, as in "kind = '민사'"; see filters.py.
-            reranker: A model of kind "rerank", which reads each of the first 50 hits together with the text. They are
-                sorted by its score plus the weighted search score (see reranked); the others follow unchanged.
+            reranker: A model of kind "rerank", which reads each of the first 50 hits' passages together with the text.
+                They are sorted by its score plus the weighted search score (see reranked); the others follow unchanged.
 
         Raises:
             SettingsError: The texts are not strings, or way or condition are not valid.
@@ -288,14 +317,15 @@ class Index:
                 raise SettingsError(
                     "way {way!r}: this index has only words: search by words, or make one with vectors", way=way
                 )
-            among = None if where is None else numbers_where(database, where)
+            owners = self._owners = read_owners(database, self._owners)
+            among = None if where is None else owners.passages(numbers_where(database, where))
             vectors = np.zeros((len(read), 0), np.float32)
             if way != "words":
                 settings = self.settings.model_copy(update={"side": "query"})
                 vectors = self.model.pool_encoded([encoding for encoding, _ in read], settings)
             depth = max(top, _RERANKED) if reranker else top
             results = [
-                self._search(database, way, query, terms, vector, depth, among)
+                self._search(database, way, query, terms, vector, depth, owners, among)
                 for query, (_, terms), vector in zip(queries, read, vectors, strict=True)
             ]
         if reranker:
@@ -315,47 +345,85 @@ class Index:
         terms: list[str],
         vector: NDArray[np.float32],
         top: int,
+        owners: Owners,
         among: NDArray[np.int64] | None,
     ) -> list[Hit]:
-        """The best texts for a query with its terms and vector. among: numbers of texts; None: all."""
+        """The best texts for a query with its terms and vector. among: numbers of passages; None: all."""
         depth = max(_DEPTH, top) if way == "both" else top
         by_words: Ranking = []
         by_vectors: Ranking = []
         if way != "vectors":
-            words = word_scores(database, terms)
+            words = word_scores(database, terms, owners)
             numbers = np.flatnonzero(words > 0) if among is None else among[words[among] > 0]
-            by_words = select_best(numbers, words[numbers], depth)
+            by_words = select_best(*owners.best(numbers, words[numbers]), depth)
         if way != "words":
-            by_vectors = self._cache.read(database).nearest(database, vector, depth, among)
+            codes = self._cache.read(database)
+            asked = codes.query(vector)
+            chance = CHANCE * asked.deviation * owners.spread
+            every = codes.numbers if among is None else among
+            by_vectors = asked.best(database, owners, every, depth, lambda cosines: cosines - chance[every])
         ranking = by_words or by_vectors
         letters = 0.0  # the weight of shared letters
         if way == "both":
-            candidates = np.array(sorted({number for number, _ in by_words + by_vectors}), np.int64)
-            weight, letters = self._weights(database)
-            scores = fuse_scores(words[candidates], cosines(database, candidates, vector), weight)
+            found = owners.texts[np.array([number for number, _ in by_words + by_vectors], np.int64)]
+            candidates = owners.passages(np.unique(found))
+            weight, letters, shared_by = self._weights(database)
             count = max(top, _REORDERED) if letters else top
-            ranking = select_best(candidates, scores, count)
+
+            def fused(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
+                return fuse_scores(words[candidates], cosines - chance[candidates], weight)
+
+            ranking = asked.best(database, owners, candidates, count, fused, weight)
         cosine_of, bm25_of = (
-            {number: (rank, score) for rank, (number, score) in enumerate(own, 1)} for own in (by_vectors, by_words)
+            {int(owners.texts[number]): (rank, score) for rank, (number, score) in enumerate(own, 1)}
+            for own in (by_vectors, by_words)
         )
         hits: list[Hit] = []
         for number, score in ranking:
-            row = text_of(database, number)
-            rank_vectors, cosine = cosine_of.get(number, (None, None))
-            rank_words, bm25 = bm25_of.get(number, (None, None))
-            hits.append(Hit(row.id, row.text, score, rank_vectors, rank_words, cosine, bm25, json.loads(row.fields)))
+            own = passage_of(database, number)
+            row = text_of(database, own.text)
+            rank_vectors, cosine = cosine_of.get(own.text, (None, None))
+            rank_words, bm25 = bm25_of.get(own.text, (None, None))
+            hits.append(
+                Hit(
+                    id=row.id,
+                    text=row.text,
+                    passage=row.text[own.begin : own.end],
+                    begin=own.begin,
+                    end=own.end,
+                    score=score,
+                    rank_vectors=rank_vectors,
+                    rank_words=rank_words,
+                    score_vectors=cosine,
+                    score_words=bm25,
+                    fields=json.loads(row.fields),
+                )
+            )
         if letters:
-            shared = shared_letters(query, (hit.text for hit in hits[:_REORDERED]))
+            shared = shared_by(query, (hit.passage for hit in hits[:_REORDERED]))
             hits = _resort(hits, [hit.score + letters * one for hit, one in zip(hits, shared, strict=False)])
         return hits[:top]
 
-    def _weights(self, database: Connection) -> tuple[float, float]:
-        """Weights of cosines and of shared letters, added to BM25, by the mean length of the texts."""
+    def _weights(self, database: Connection) -> tuple[float, float, Callable[[str, Iterable[str]], list[float]]]:
+        """Weights of cosines and of shared letters, added to BM25, and the score of these, by the mean length of the
+        passages."""
         if not isinstance(self.model.kind, Embedding) or not self.model.kind.cosine_weight:
-            return USUAL_WEIGHT, 0.0
-        terms = store.read_meta(database, "length") / max(store.read_meta(database, "texts"), 1)
-        letters = weight_among(terms, LETTERS_WEIGHT) if terms < SHORT_TERMS else 0.0
-        return weight_among(terms, self.model.kind.cosine_weight), letters
+            return USUAL_WEIGHT, 0.0, shared_letters
+        terms = store.read_meta(database, "length") / max(store.read_meta(database, "passages"), 1)
+        weight = weight_among(terms, self.model.kind.cosine_weight)
+        if terms < LONG_TERMS:
+            return weight, weight_among(terms, LETTERS_WEIGHT), shared_letters
+        return weight, FOUND_WEIGHT, letters_found
+
+
+def _part_of(rows: Iterator[tuple[str | None, str, str]]) -> Iterator[tuple[str | None, str, str]]:
+    """The first rows, whose texts are added together."""
+    chars = 0
+    for row in islice(rows, TEXTS_AT_ONCE):
+        yield row
+        chars += len(row[1])
+        if chars >= _CHARS_AT_ONCE:
+            return
 
 
 def model_of(folder: str | Path) -> str:
@@ -405,7 +473,7 @@ def rerank_hits(reranker: Model, queries: Sequence[str], results: Sequence[list[
     search score as a share of the best hit's.
     """
     kind = rerank_kind(reranker)
-    pairs = [(query, hit.text) for query, hits in zip(queries, results, strict=True) for hit in hits[:_RERANKED]]
+    pairs = [(query, hit.passage) for query, hits in zip(queries, results, strict=True) for hit in hits[:_RERANKED]]
     scores = iter(reranker.predict(pairs))
     again = []
     for hits in results:

@@ -7,7 +7,7 @@ vectors of 256 numbers, some hundreds. Codes are of differences from a mean, as 
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import Lock
 
@@ -20,6 +20,7 @@ from korbert.messages import Message
 from korbert.modeling import int8_products
 from korbert.search.database import Damage, checked_row, read_meta
 from korbert.search.hits import Ranking
+from korbert.search.owners import Owners
 
 _ROWS_AT_ONCE = 4_096
 _SAMPLE = 1_000  # vectors whose mean is subtracted
@@ -29,12 +30,12 @@ _ROUNDING = 2.0**-8  # of bfloat16, relative
 
 @dataclass(frozen=True)
 class VectorCodes:
-    """Codes of the vectors of all texts at one version of the index. A vector is mean + code x scale, or nearly.
+    """Codes of the vectors of all passages at one version of the index. A vector is mean + code x scale, or nearly.
 
     identity: of the index, which another one in its place does not have.
     numbers: (N,) int64, rising. mean: (D,). codes: (N, D rounded up to 32) int8. scales: (N,) bfloat16. products: (N,)
     float32, of vector and mean. error: the largest distance of a vector from what its code says. length: the largest
-    distance from the mean.
+    distance from the mean. sample: (up to 1,000, D) float32, whole vectors at equal distances.
     """
 
     identity: str
@@ -46,33 +47,60 @@ class VectorCodes:
     products: Tensor
     error: float
     length: float
+    sample: NDArray[np.float32]
 
-    def nearest(
+    def query(self, vector: NDArray[np.float32]) -> "QueryCosines":
+        """The cosines of a query and all passages. vector: (D,), of length 1."""
+        if not len(self.numbers):
+            return QueryCosines(vector, np.zeros(1, np.float32), 0.0, 0.0)
+        query = torch.zeros(1, self.codes.shape[1])
+        query[0, : len(vector)] = torch.from_numpy(vector) - self.mean
+        rounded = query.bfloat16()
+        centred = int8_products(rounded, self.codes, self.scales)[0]  # (N,) bfloat16
+        # What a cosine may be off by, at most: the error of its code, of the rounded query, of the rounded sum.
+        error = self.error * float(rounded.norm()) + self.length * float((query - rounded).norm())
+        error += _ROUNDING * float(centred.abs().max()) + 1e-5
+        estimates = np.zeros(self.numbers[-1] + 1, np.float32)
+        estimates[self.numbers] = (self.products + centred).numpy()
+        deviation = float((self.sample @ vector).std())
+        return QueryCosines(vector, estimates, error, deviation)
+
+
+@dataclass(frozen=True)
+class QueryCosines:
+    """The cosines of a query and all passages.
+
+    vector: (D,). estimates: (1 + largest number,), the cosines, less what is the same for all, up to `error`.
+    deviation: their standard deviation.
+    """
+
+    vector: NDArray[np.float32]
+    estimates: NDArray[np.float32]
+    error: float
+    deviation: float
+
+    def best(
         self,
         database: sqlite3.Connection,
-        vector: NDArray[np.float32],
+        owners: Owners,
+        numbers: NDArray[np.int64],
         top: int,
-        among: NDArray[np.int64] | None = None,
+        score: Callable[[NDArray[np.float32]], NDArray[np.float32]] = lambda cosines: cosines,
+        slope: float = 1.0,
     ) -> Ranking:
-        """The `top` texts with the largest cosines, and these; ties by number. vector: (D,), of length 1.
+        """The best passage of each of the `top` texts with the best ones, and their scores; ties by number.
 
-        among: numbers of texts, rising; None: all.
+        numbers: of passages, rising. score: their cosines (N,) -> their scores (N,), `slope` times the cosine and
+        whatever else.
         """
-        numbers = self.numbers if among is None else among
-        if len(numbers) > top:
-            query = torch.zeros(1, self.codes.shape[1])
-            query[0, : len(vector)] = torch.from_numpy(vector) - self.mean
-            rounded = query.bfloat16()
-            centred = int8_products(rounded, self.codes, self.scales)[0]  # (N,) bfloat16
-            approximate = self.products + centred  # the cosines, less what is the same for all
-            if among is not None:
-                approximate = approximate[torch.from_numpy(np.searchsorted(self.numbers, among))]
-            # What a cosine may be off by, at most: the error of its code, of the rounded query, of the rounded sum.
-            error = self.error * float(rounded.norm()) + self.length * float((query - rounded).norm())
-            error += _ROUNDING * float(centred.abs().max()) + 1e-5
-            threshold = approximate.topk(top).values[-1] - 2 * error
-            numbers = numbers[(approximate >= threshold).numpy()]
-        return select_best(numbers, cosines(database, numbers, vector), top)
+        estimates = self.estimates[numbers]
+        rows = np.arange(len(numbers))
+        _, best = owners.best(numbers, score(estimates))
+        if len(best) > top:
+            threshold = np.partition(best, -top)[-top] - 2 * slope * self.error - 1e-6
+            rows = np.flatnonzero(score(estimates) >= threshold)
+        estimates[rows] = cosines(database, numbers[rows], self.vector)
+        return select_best(*owners.best(numbers[rows], score(estimates)[rows]), top)
 
 
 class VectorCache:
@@ -83,7 +111,7 @@ class VectorCache:
         self._lock = Lock()
 
     def read(self, database: sqlite3.Connection) -> VectorCodes:
-        """The vectors of the texts in the database."""
+        """The vectors of the passages in the database."""
         with self._lock:
             kept = self._kept
             identity = read_meta(database, "identity")
@@ -92,14 +120,15 @@ class VectorCache:
                 return kept
             if kept.identity != identity or kept.version > version:  # another index, or an earlier copy of this one
                 kept = _without_texts(torch.zeros_like(kept.mean))
-            # All numbers are in the small index of ids, too.
-            numbers = np.array([number for (number,) in database.execute("SELECT number FROM texts")], np.int64)
+            # All numbers are in the small index of texts, too.
+            numbers = np.array([number for (number,) in database.execute("SELECT number FROM passages")], np.int64)
             numbers.sort()
-            if len(numbers) != read_meta(database, "texts"):
-                raise Damage(Message("texts are missing"))
+            if len(numbers) != read_meta(database, "passages"):
+                raise Damage(Message("passages are missing"))
+            step = len(numbers) // _SAMPLE + 1
+            sample = np.concatenate([kept.sample[:0], *_read(database, numbers[::step])])
             if len(numbers) > 2 * len(kept.numbers):  # the mean, too, is another one
-                sample = _read(database, numbers[:: -(-len(numbers) // _SAMPLE)])
-                kept = _without_texts(torch.from_numpy(np.concatenate(list(sample)).mean(axis=0)))
+                kept = _without_texts(torch.from_numpy(sample.mean(axis=0)))
             is_known = np.isin(numbers, kept.numbers, assume_unique=True)
             known = torch.from_numpy(np.searchsorted(kept.numbers, numbers[is_known]))
             codes, scales, products = (
@@ -125,28 +154,30 @@ class VectorCache:
                     error = max(error, float((centred - whole * scale).norm(dim=1).max()))
                     length = max(length, float(centred.norm(dim=1).max()))
                     row = rows.stop
-            self._kept = VectorCodes(identity, version, numbers, kept.mean, codes, scales, products, error, length)
+            self._kept = VectorCodes(
+                identity, version, numbers, kept.mean, codes, scales, products, error, length, sample
+            )
             return self._kept
 
 
 def _without_texts(mean: Tensor) -> VectorCodes:
     codes = torch.zeros((0, -(-len(mean) // _BLOCK) * _BLOCK), dtype=torch.int8)
-    return VectorCodes(
-        "", -1, np.zeros(0, np.int64), mean, codes, torch.zeros(0, dtype=torch.bfloat16), torch.zeros(0), 0.0, 0.0
-    )
+    sample = np.zeros((0, len(mean)), np.float32)
+    scales = torch.zeros(0, dtype=torch.bfloat16)
+    return VectorCodes("", -1, np.zeros(0, np.int64), mean, codes, scales, torch.zeros(0), 0.0, 0.0, sample)
 
 
 def cosines(
     database: sqlite3.Connection, numbers: NDArray[np.int64], vector: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """The exact cosines, (N,), of the texts with these rising numbers."""
+    """The exact cosines, (N,), of the passages with these rising numbers."""
     query = vector.astype(np.float64)  # sums are rounded at the end, so that equal vectors have equal cosines
     parts = [part @ query for part in _read(database, numbers)]
     return np.concatenate([np.zeros(0), *parts]).astype(np.float32)
 
 
 def _read(database: sqlite3.Connection, numbers: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
-    """The vectors of the texts with these rising numbers, some thousand at a time."""
+    """The vectors of the passages with these rising numbers, some thousand at a time."""
     select = "SELECT * FROM vectors WHERE number IN (SELECT value FROM json_each(?)) ORDER BY number"
     return _parts(database.execute(select, (json.dumps(numbers.tolist()),)), numbers)
 

@@ -1,7 +1,8 @@
-"""The texts of an index in its database: with their fields, terms and vectors, all of them or none."""
+"""The texts of an index in its database: with their fields, terms, passages and vectors, all of them or none."""
 
 import json
 import math
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sqlite3 import Connection
 from types import MappingProxyType
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message
 from korbert.records import list_rows
-from korbert.search.database import Damage, checked_row, checksum, read_meta
+from korbert.search.database import Damage, add_to_meta, checked_row, checksum, read_meta
 from korbert.search.words import add_postings, remove_postings
 from korbert.tasks.files import ROLES, column_for
 
@@ -25,17 +26,25 @@ _TAKEN = Message(
 
 
 class StoredText(NamedTuple):
-    """A row of the table of texts. document: the id of the document that the text is the characters begin to end of:
-    so far itself, from 0 to its length. fields, terms: as JSON."""
+    """A row of the table of texts. fields: as JSON. terms: JSON, packed."""
 
     number: int
     id: str
-    document: str
+    fields: str
+    terms: bytes
+    text: str
+
+
+class StoredPassage(NamedTuple):
+    """A row of the table of passages: of the text with this number, its characters from begin to end, and its terms
+    from first to last."""
+
+    number: int
+    text: int
     begin: int
     end: int
-    fields: str
-    terms: str
-    text: str
+    first: int
+    last: int
 
 
 def is_utf8(text: str) -> bool:
@@ -90,7 +99,7 @@ def json_of(fields: Fields = MappingProxyType({})) -> str:
 
 def read_stored(database: Connection, ids: Iterable[str]) -> dict[str, StoredText]:
     """Those of the ids that are in the index, with their texts."""
-    select = 'SELECT number, document, "begin", "end", fields, terms, text, checksum FROM texts WHERE id = ?'
+    select = "SELECT number, fields, terms, text, checksum FROM texts WHERE id = ?"
     found = {}
     for id in ids:
         if row := database.execute(select, (id,)).fetchone():
@@ -106,6 +115,14 @@ def text_of(database: Connection, number: int) -> StoredText:
     return StoredText(*checked_row(f"text {number}", *row))
 
 
+def passage_of(database: Connection, number: int) -> StoredPassage:
+    """The passage with a number. Damage if there is none."""
+    row = database.execute("SELECT * FROM passages WHERE number = ?", (number,)).fetchone()
+    if row is None:
+        raise Damage(Message("passage {number} is missing", number=number))
+    return StoredPassage(*checked_row(f"passage {number}", *row))
+
+
 def all_texts(
     database: Connection, condition: str = "NULL", values: Sequence[object] = ()
 ) -> Iterator[tuple[StoredText, object]]:
@@ -118,17 +135,30 @@ def all_texts(
         raise Damage(Message("{left:,} texts are missing", left=left))
 
 
-def insert(database: Connection, rows: list[tuple[str, str, str, list[str], NDArray[np.float32]]]) -> None:
-    """Inserts id, fields, text, terms and vector of each text."""
-    (last,) = database.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'texts'").fetchone()
+def insert(
+    database: Connection,
+    rows: Sequence[tuple[str, str, str, list[str], Sequence[tuple[int, int, int, int]], Sequence[NDArray[np.float32]]]],
+) -> None:
+    """Inserts id, fields, text, terms, passages (begin, end, first, last) and their vectors (P, D) of each text."""
+    last, last_text = (
+        database.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()[0]
+        for table in ("passages", "texts")
+    )
     indexed = []
-    for number, (id, fields, text, terms, vector) in enumerate(rows, last + 1):
-        row = number, id, id, 0, len(text), fields, json.dumps(terms, ensure_ascii=False), text
-        database.execute("INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (*row, checksum(*row)))
-        own = number, vector.tobytes()
-        database.execute("INSERT INTO vectors VALUES (?, ?, ?)", (*own, checksum(*own)))
-        indexed.append((number, terms))
+    owners = 0
+    for number, (id, fields, text, terms, passages, vectors) in enumerate(rows, last_text + 1):
+        row = number, id, fields, zlib.compress(json.dumps(terms, ensure_ascii=False).encode(), 1), text
+        database.execute("INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?)", (*row, checksum(*row)))
+        for place, vector in zip(passages, vectors, strict=True):
+            last += 1
+            own = StoredPassage(last, number, *place)
+            database.execute("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?)", (*own, checksum(*own)))
+            packed = last, vector.tobytes()
+            database.execute("INSERT INTO vectors VALUES (?, ?, ?)", (*packed, checksum(*packed)))
+            indexed.append((last, terms[own.first : own.last]))
+            owners += last * number
     add_postings(database, indexed)
+    add_to_meta(database, texts=len(rows), owners=owners)
 
 
 def replace_fields(database: Connection, text: StoredText, fields: str) -> None:
@@ -138,7 +168,16 @@ def replace_fields(database: Connection, text: StoredText, fields: str) -> None:
 
 
 def delete(database: Connection, numbers: list[int]) -> None:
-    """Removes texts with their terms and vectors."""
-    remove_postings(database, {number: json.loads(text_of(database, number).terms) for number in numbers})
-    for table in ("texts", "vectors"):
-        database.executemany(f"DELETE FROM {table} WHERE number = ?", ((number,) for number in numbers))
+    """Removes texts with their terms, passages and vectors."""
+    terms = {}
+    owners = 0
+    for number in numbers:
+        of_text = json.loads(zlib.decompress(text_of(database, number).terms))
+        for row in database.execute("SELECT * FROM passages WHERE text = ?", (number,)):
+            own = StoredPassage(*checked_row(f"passage {row[0]}", *row))
+            terms[own.number] = of_text[own.first : own.last]
+            owners += own.number * number
+    remove_postings(database, terms)
+    add_to_meta(database, texts=-len(numbers), owners=-owners)
+    for table, gone in (("texts", numbers), ("passages", terms), ("vectors", terms)):
+        database.executemany(f"DELETE FROM {table} WHERE number = ?", ((number,) for number in gone))

@@ -1,21 +1,36 @@
 """The search by words: the terms of texts, which are their morphemes, and BM25 over postings in the index's database.
 
-A posting says how often a term is in a text, and how many terms that text has. Those of a term are 8 bytes each, in a
-blob for every 65,536 numbers of texts: a query reads a few blobs, compares their checksums, and numpy adds up the
+A posting says how often a term is in a passage, and how many terms that has. Those of a term are 8 bytes each, in a
+blob for every 65,536 numbers of passages: a query reads a few blobs, compares their checksums, and numpy adds up the
 scores. (FTS5 of SQLite visits every text with any term of the query one by one: see "Engines of an index" in
 benchmarks/RESULTS.md.)
 """
 
 import sqlite3
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from korbert.messages import Message
+from korbert.search.cutting import PASSAGE_PIECES, cut, sentences_of
 from korbert.search.database import Damage, add_to_meta, checked_row, checksum, read_meta
-from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer, assemble
+from korbert.search.owners import Owners
+from korbert.tokenization import (
+    EOJEOL,
+    MORPHEME,
+    SENTENCE,
+    AnyTokenizer,
+    Encoding,
+    Pieces,
+    Tokenizer,
+    assemble,
+    span_of,
+)
 
 _LEFT_OUT = ("J", "E", "S")  # particles, endings, symbols: they are in nearly every text
 _K1 = 1.2  # Robertson and Zaragoza 2009, 3.2; _B, too
@@ -24,44 +39,95 @@ _BUCKET = 65_536
 _POSTING = np.dtype([("offset", "<u2"), ("count", "<u2"), ("length", "<u4")])
 
 
+class IndexedText(NamedTuple):
+    """What an index holds of a text, but its vectors. passages: begin and end (characters), first and last term + 1 of
+    each. encodings: of each passage."""
+
+    terms: list[str]
+    passages: list[tuple[int, int, int, int]]
+    encodings: list[Encoding]
+
+
 def read_texts(
     tokenizer: AnyTokenizer, texts: Sequence[str], max_length: int, workers: int = 0
 ) -> Iterator[tuple[Encoding, list[str]]]:
     """The encoding of each text, truncated to max_length, and the terms of the whole text; our tokenizer gets both from
     one analysis."""
+    for pieces, forms, tags, *_ in _analyze(tokenizer, texts, workers):
+        yield assemble(pieces, None, tokenizer.frame, max_length), [term for _, term in _terms_of(forms, tags)]
+
+
+def read_passages(
+    tokenizer: AnyTokenizer, texts: Sequence[str], max_length: int, workers: int = 0
+) -> Iterator[IndexedText]:
+    """The terms and passages of each text; a text that max_length does not truncate is one passage."""
+    room = max_length - 2
+    level = EOJEOL if isinstance(tokenizer, Tokenizer) else MORPHEME  # others know no morphemes: it begins a word
+    for text, own in zip(texts, _analyze(tokenizer, texts, workers), strict=True):
+        pieces, forms, tags, begins, sentences = own
+        kept = _terms_of(forms, tags)
+        terms = [term for _, term in kept]
+        if len(pieces) <= room:
+            encoding = assemble(pieces, None, tokenizer.frame, max_length)
+            yield IndexedText(terms, [(0, len(text), 0, len(terms))], [encoding])
+            continue
+        maybe = [number for number in sentences if begins[number]]
+        starts = sentences_of(text, pieces, [begins[one] for one in maybe], [tags[one - 1] for one in maybe])
+        at_terms = [begins[number] for number, _ in kept]
+        passages = []
+        encodings = []
+        for first, last in cut(starts, pieces.boundaries, level, min(PASSAGE_PIECES, room)):
+            begin, end = span_of(pieces.spans, first, last - 1)
+            passages.append((begin, end, bisect_left(at_terms, first), bisect_left(at_terms, last)))
+            encodings.append(assemble(pieces[first:last], None, tokenizer.frame))
+        yield IndexedText(terms, passages, encodings)
+
+
+def _analyze(
+    tokenizer: AnyTokenizer, texts: Sequence[str], workers: int
+) -> Iterator[tuple[Pieces, Sequence[str], Sequence[str], Sequence[int], Sequence[int]]]:
+    """The pieces of each text; forms and tags of its morphemes, and the piece at which each begins; the numbers of the
+    morphemes with which sentences begin, by Kiwi."""
     pieces = tokenizer.pieces_of_many(texts, workers=workers)
     if isinstance(tokenizer, Tokenizer):
         for own in pieces:
             forms: dict[int, str] = {}  # of each morpheme, from its pieces
-            for piece, number in zip(own.pieces, own.morphemes, strict=True):
+            begins: dict[int, int] = {}
+            for at, (piece, number) in enumerate(zip(own.pieces, own.morphemes, strict=True)):
                 forms[number] = forms.get(number, "") + piece.removeprefix("▁")
-            tags = dict(zip(own.morphemes, own.tags, strict=True))
-            yield assemble(own, None, tokenizer.frame, max_length), terms_of_tags(forms.values(), tags.values())
+                begins.setdefault(number, at)
+            tags = [own.tags[at] for at in begins.values()]
+            sentences = [number for number, at in enumerate(begins.values()) if own.boundaries[at] == SENTENCE]
+            yield own, list(forms.values()), tags, list(begins.values()), sentences
     else:
         for own, analysis in zip(pieces, tokenizer.analyzer.analyze_many(texts, workers=workers), strict=True):
-            yield assemble(own, None, tokenizer.frame, max_length), terms_of_tags(analysis.forms, analysis.tags)
+            starts = [start for start, _ in own.spans]
+            places = [max(bisect_right(starts, start) - 1, 0) for start in analysis.starts]
+            pairs = enumerate(pairwise([-1, *analysis.sentences]))
+            sentences = [number for number, (before, sentence) in pairs if before != sentence]
+            yield own, analysis.forms, analysis.tags, places, sentences
 
 
-def terms_of_tags(forms: Iterable[str], tags: Iterable[str]) -> list[str]:
-    """The search terms of a text by its morphemes: 학교/NNG 에/JKB 가/VV ᆫ다/EF -> 학교/N, 가/V.
+def _terms_of(forms: Iterable[str], tags: Iterable[str]) -> list[tuple[int, str]]:
+    """The search terms of a text by its morphemes, each with the number of its morpheme: 학교/NNG 에/JKB 가/VV ᆫ다/EF ->
+    0 학교/N, 2 가/V.
 
     Letters and numbers are terms, other symbols are not. In a text without terms, all morphemes are. Recall at 1,
     compared with all forms as terms: 90.6 (89.8) for questions of KorQuAD and their paragraphs, 76.8 (71.8) for
     paraphrases of KLUE-STS, 65.4 (66.8) for question pairs.
     """
     kinds = [tag if tag in ("SL", "SH", "SN") else tag[:1] for tag in tags]
-    pairs = list(zip(forms, kinds, strict=True))
-    kept = [f"{form}/{kind}" for form, kind in pairs if kind not in _LEFT_OUT]
-    return kept or [f"{form}/{kind}" for form, kind in pairs]
+    numbered = [(number, f"{form}/{kind}") for number, (form, kind) in enumerate(zip(forms, kinds, strict=True))]
+    return [one for one, kind in zip(numbered, kinds, strict=True) if kind not in _LEFT_OUT] or numbered
 
 
-def add_postings(database: sqlite3.Connection, texts: Iterable[tuple[int, Sequence[str]]]) -> None:
-    """Adds the terms of texts, by the texts' numbers."""
+def add_postings(database: sqlite3.Connection, passages: Iterable[tuple[int, Sequence[str]]]) -> None:
+    """Adds the terms of passages, by the passages' numbers."""
     places = defaultdict[tuple[str, int], list[int]](list)  # of the postings of a term in a bucket
     postings = list[tuple[int, int, int]]()
     added = 0
     length = 0
-    for number, terms in texts:
+    for number, terms in passages:
         bucket, offset = divmod(number, _BUCKET)
         for term, count in Counter(terms).items():
             places[term, bucket].append(len(postings))
@@ -70,14 +136,14 @@ def add_postings(database: sqlite3.Connection, texts: Iterable[tuple[int, Sequen
         length += len(terms)
     entries = np.array(postings, _POSTING)
     _change(database, places, lambda key, before: before + entries[places[key]].tobytes())
-    add_to_meta(database, texts=added, length=length)
+    add_to_meta(database, passages=added, length=length)
 
 
-def remove_postings(database: sqlite3.Connection, texts: Mapping[int, Sequence[str]]) -> None:
-    """Removes the terms of texts, by the texts' numbers."""
+def remove_postings(database: sqlite3.Connection, passages: Mapping[int, Sequence[str]]) -> None:
+    """Removes the terms of passages, by the passages' numbers."""
     gone = defaultdict[int, NDArray[np.bool_]](lambda: np.zeros(_BUCKET, bool))  # offsets, by bucket
     keys = set[tuple[str, int]]()
-    for number, terms in texts.items():
+    for number, terms in passages.items():
         bucket, offset = divmod(number, _BUCKET)
         gone[bucket][offset] = True
         keys |= {(term, bucket) for term in terms}
@@ -87,7 +153,7 @@ def remove_postings(database: sqlite3.Connection, texts: Mapping[int, Sequence[s
         return bytes(entries[~gone[key[1]][entries["offset"]]].tobytes())
 
     _change(database, keys, left)
-    add_to_meta(database, texts=-len(texts), length=-sum(map(len, texts.values())))
+    add_to_meta(database, passages=-len(passages), length=-sum(map(len, passages.values())))
 
 
 def _change(
@@ -113,23 +179,46 @@ def _change(
     add_to_meta(database, keys=sum_of_keys)
 
 
-def word_scores(database: sqlite3.Connection, terms: Sequence[str]) -> NDArray[np.float32]:
-    """The BM25 score of each text for these terms, with Lucene's idf: (1 + largest number,), 0 without any of them."""
-    (highest,) = database.execute("SELECT coalesce(max(number), -1) FROM texts").fetchone()
-    scores = np.zeros(highest + 1, np.float32)
+def word_scores(database: sqlite3.Connection, terms: Sequence[str], owners: Owners) -> NDArray[np.float32]:
+    """The score of each passage for these terms: (1 + largest number,), 0 without any of them.
+
+    It is the mean of the passage's BM25 and of its text's, which are the same for a text that is one passage.
+    """
+    scores = np.zeros(len(owners.texts), np.float32)
+    of_texts = np.zeros(len(owners.lengths), np.float32)
+    passages = read_meta(database, "passages")
     texts = read_meta(database, "texts")
-    mean = read_meta(database, "length") / max(texts, 1)
+    mean = read_meta(database, "length") / max(passages, 1)
+    mean_of_texts = read_meta(database, "length") / max(texts, 1)
     for term, times in Counter(terms).items():
-        select = "SELECT bucket, entries, checksum FROM postings WHERE term = ?"
+        select = "SELECT bucket, entries, checksum FROM postings WHERE term = ? ORDER BY bucket"
         rows = [checked_row(f"term {term!r:.60}", term, *row) for row in database.execute(select, (term,))]
-        entries = [np.frombuffer(blob, _POSTING) for *_, blob in rows]
-        document_frequency = sum(map(len, entries))
-        idf = np.log1p((texts - document_frequency + 0.5) / (document_frequency + 0.5))
-        for (_, bucket, _), own in zip(rows, entries, strict=True):
-            numbers = bucket * _BUCKET + own["offset"].astype(np.int64)
-            if numbers.max(initial=0) > highest:
-                raise Damage(Message("text {number} is missing", number=numbers.max()))
-            counts = own["count"].astype(np.float32)
-            weights = times * idf * counts / (counts + _K1 * (1 - _B + _B * own["length"] / mean))
-            scores[numbers] += weights  # a number is there once
-    return scores
+        if not rows:
+            continue
+        buckets = [(bucket, np.frombuffer(blob, _POSTING)) for _, bucket, blob in rows]
+        numbers = np.concatenate([bucket * _BUCKET + own["offset"].astype(np.int64) for bucket, own in buckets])
+        if numbers.max() >= len(scores):
+            raise Damage(Message("passage {number} is missing", number=numbers.max()))
+        entries = np.concatenate([own for _, own in buckets])
+        counts = entries["count"].astype(np.float32)
+        scores[numbers] += _bm25(times, passages, counts, entries["length"], mean)  # a number is there once
+        if not owners.is_single:
+            with_term = owners.texts[numbers]
+            starts = np.flatnonzero(np.diff(with_term, prepend=-1))
+            with_term = with_term[starts]
+            counts = np.add.reduceat(counts, starts)
+            of_texts[with_term] += _bm25(times, texts, counts, owners.lengths[with_term], mean_of_texts)
+    if owners.is_single:
+        return scores
+    return np.asarray((scores + of_texts[owners.texts]) / 2, np.float32)
+
+
+def _bm25(
+    times: int, texts: int, counts: NDArray[np.float32], lengths: NDArray[np.integer], mean: float
+) -> NDArray[np.float64]:
+    """What a term adds to the score of each text that has it, with Lucene's idf.
+
+    times: it is in the query. texts: in all. counts: in each text, (N,). lengths: terms of each, (N,); mean: of all.
+    """
+    idf = np.log1p((texts - len(counts) + 0.5) / (len(counts) + 0.5))
+    return np.asarray(times * idf * counts / (counts + _K1 * (1 - _B + _B * lengths / mean)))

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -25,7 +24,8 @@ from korbert.vectors import SearchWay, Side, Unit
 
 T = TypeVar("T")
 
-_SHOWN = 120  # characters of a found text
+_SHOWN = 120  # characters of a found passage
+_LONGEST = 1 << 26  # bytes of a document to index
 _PATH = options.PathType()
 _PLACE = options.PlaceType()
 _way = partial(click.option, "--way", type=click.Choice(get_args(SearchWay)))
@@ -150,7 +150,9 @@ def _pairs(
 def _records_of(file: Path, name: str, form: Format, text: str | None, *, is_alone: bool) -> Iterator[JsonObject]:
     """The records of a file. Of several files, one that cannot be read is a record with an error."""
     try:
-        yield from chain.from_iterable(inference.embedding.text_records(file, name, form, text, fields=True))
+        yield from chain.from_iterable(
+            inference.embedding.text_records(file, name, form, text, fields=True, longest=_LONGEST)
+        )
     except (CorpusError, SettingsError) as error:
         if is_alone:
             raise
@@ -299,8 +301,8 @@ def similar(
 
     INDEX is a folder made by `korbert index`, which names its model; a CORPUS, as there, needs a MODEL, and is indexed
     for this call only. Texts are arguments, or lines of --input or standard input. Each output line shows rank, score,
-    cosine similarity, BM25, id and beginning of the text; - if a ranking did not return it. --json has all of the text,
-    and its columns.
+    cosine similarity, BM25, id and beginning of the text; - if a ranking did not return it. Of a text longer than the
+    model reads, it is a passage, with ID:BEGIN-END in characters. --json has the whole passage, and all columns.
     """
     left = list(places)
     if model is None and (Path(left[0]) / FILE).is_file():
@@ -330,7 +332,7 @@ def similar(
                 continue
             hits = made.search(query, top, way, where, reranker)[0]
             if as_json:
-                click.echo(inference.lines.as_json({"text": query, "hits": list(map(asdict, hits))}))
+                click.echo(inference.lines.as_json({"text": query, "hits": [hit.as_json() for hit in hits]}))
                 continue
             if len(texts) != 1:
                 say(query)
@@ -339,9 +341,10 @@ def similar(
             for rank, hit in enumerate(hits, 1):
                 cosine = "     -" if hit.score_vectors is None else f"{hit.score_vectors:6.3f}"
                 bm25 = "     -" if hit.score_words is None else f"{hit.score_words:6.2f}"
-                line = " ".join(hit.text.split())
+                line = " ".join(hit.passage.split())
+                place = hit.id if hit.is_whole else f"{hit.id}:{hit.begin}-{hit.end}"
                 line = line if len(line) <= _SHOWN else f"{line[:_SHOWN]} .."
-                say(f"{rank:3}  {hit.score:.4f}  {cosine}  {bm25}  {hit.id}  {line}")
+                say(f"{rank:3}  {hit.score:.4f}  {cosine}  {bm25}  {place}  {line}")
     failed.end()
 
 

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from korbert.corpus.readers import find_files
 from korbert.errors import SettingsError
 from korbert.model import Model
-from korbert.pipelines.inference.input_records import ID_NAMES, TEXT_NAMES, InputResult, records
+from korbert.pipelines.inference.input_records import ID_NAMES, MAX_CHARS, TEXT_NAMES, InputResult, records
 from korbert.pipelines.inference.predicting import string
-from korbert.records import Format, Source, form_of, holds_records
+from korbert.records import LONGEST, Format, Source, form_of, holds_records
 from korbert.search.texts import is_utf8, json_of
 from korbert.system import Advance, claim, content_digest, intact, remove, write_atomically, write_bytes_atomically
 from korbert.tasks.files import ROLES, Role, column_for
@@ -77,17 +77,18 @@ def holds_texts(folder: Path) -> bool:
 
 def text_records(
     file: Source, name: str, form: Format = "auto", text: str | None = None, *,
-    fields: bool = False, role: Literal["text", "query"] = "text",
+    fields: bool = False, role: Literal["text", "query"] = "text", longest: int | None = None,
 ) -> Iterator[list[InputResult]]:  # fmt: skip
     """Yields {"line", "id" if any, role} or {"line", "error"} for each record of a file; "cut" marks truncated texts.
 
     Yields batches; from a pipe, the records that have arrived. text: column or key of the text; None: the first usual
-    name that is present. fields: add "fields", all else that the record has.
+    name that is present. fields: add "fields", all else that the record has. longest: bytes of a line and characters of
+    a text; None: as usual.
     """
     names = (text,) if text else _NAMES[role]
     read = Role(role, names, string)
-    for batch in records(file, name, form, [read], every_column=fields):
-        results = [record.result([read]) for record in batch]
+    for batch in records(file, name, form, [read], every_column=fields, longest=longest or LONGEST):
+        results = [record.result([read], longest=longest or MAX_CHARS) for record in batch]
         if fields:
             for record, result in zip(batch, results, strict=True):
                 own = (*ID_NAMES, column_for(read.names, tuple(record.fields)))

@@ -10,6 +10,7 @@ from typing import Any, Self
 from korbert.errors import SettingsError
 from korbert.messages import Message, argument
 from korbert.records import (
+    LONGEST,
     UNDECODABLE,
     Columns,
     Fault,
@@ -66,11 +67,13 @@ class Record:
             value = {**value, "text": " ".join(map(str, tokens))}
         return cls(line, value, cut)
 
-    def result(self, roles: Sequence[Role], series: Given | None = None, ids: tuple[str, ...] = ()) -> InputResult:
+    def result(
+        self, roles: Sequence[Role], series: Given | None = None, ids: tuple[str, ...] = (), longest: int = MAX_CHARS
+    ) -> InputResult:
         """Its result without a prediction: line and id, and the values of the roles or an error.
 
-        roles, series: as in row_of. ids: names of the id's field, if it is none of ID_NAMES. A text of more than
-        MAX_CHARS is "cut".
+        roles, series: as in row_of. ids: names of the id's field, if it is none of ID_NAMES. A text of more
+        characters than `longest` is "cut".
         """
         result: InputResult = {"line": self.line}
         present = tuple(self.fields)
@@ -87,8 +90,8 @@ class Record:
             result |= row_of(self.fields, roles, series)
         except ValueError as error:
             return {**result, "error": str(error)}
-        if "text" in result and (self.cut or len(result["text"]) > MAX_CHARS):
-            result["text"] = result["text"][:MAX_CHARS]
+        if "text" in result and (self.cut or len(result["text"]) > longest):
+            result["text"] = result["text"][:longest]
             result["cut"] = True
         return result
 
@@ -99,13 +102,14 @@ def option_of(role: str) -> str:
 
 
 def records(
-    source: Source, name: str, form: Format, roles: Sequence[Role], *, every_column: bool = False
-) -> Iterator[list[Record]]:
+    source: Source, name: str, form: Format, roles: Sequence[Role], *,
+    every_column: bool = False, longest: int = LONGEST,
+) -> Iterator[list[Record]]:  # fmt: skip
     """Yields the records of a source in batches; from a pipe of lines or JSON lines, those that have arrived.
 
     name: of the source, for messages and its ending. form: "auto" goes by the ending, or else by content, where text
     is plain lines unless the first one names the columns or begins with JSON.
-    every_column: of a table, too, not only those of `roles` and the id.
+    every_column: of a table, too, not only those of `roles` and the id. longest: bytes of a line.
     Raises SettingsError, listing the columns, if a table or the first records of a file of JSON lines lack one of
     the roles; CorpusError for a faulty file.
     """
@@ -125,7 +129,7 @@ def records(
             return "tsv" if "\t" in first else "csv"
         return "lines" if alone and not first.startswith("{") else "jsonl"
 
-    with open_records(source, name, form, guess, fits) as opened:
+    with open_records(source, name, form, guess, fits, longest) as opened:
         if isinstance(opened, Table):
             for note in opened.notes:
                 _logger.info(Message("{file}: {note}", file=name, note=note))

@@ -102,7 +102,8 @@ def search_operation(index: Index, limits: Limits) -> Operation:
         return TokenizedItem(len(text) // CHARS_A_PIECE + 2, item)
 
     def forward(rows: Sequence[tuple[str, tuple[int, str | None, str | None]]]) -> list[JsonObject]:
-        return [{"hits": hits} for hits in _by_settings(rows, lambda texts, asked: index.search(texts, *asked))]
+        found = _by_settings(rows, lambda texts, asked: index.search(texts, *asked))
+        return [{"hits": [hit.as_json() for hit in hits]} for hits in found]
 
     return Operation(_each(row), forward)
 

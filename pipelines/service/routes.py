@@ -161,7 +161,7 @@ async def embeddings(body: schemas.EmbeddingsRequest, request: Request) -> schem
     )
 
 
-@_asked.post("/similar")
+@_asked.post("/similar", response_model_exclude_unset=True)
 async def similar(body: schemas.SimilarRequest, request: Request) -> schemas.SimilarResponse:
     """The texts of the index that are most similar to each text."""
     items = [(text, (body.top, body.way, body.where)) for text in _as_list(body.input)]

@@ -5,7 +5,6 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, JsonValue, Tag, field_validator
 from pydantic_core import PydanticCustomError
 
-from korbert.search import Hit
 from korbert.vectors import PoolingName, Side
 
 T = TypeVar("T")
@@ -195,8 +194,22 @@ class AnswerResponse(ModelResponse[Reading]):
     pass
 
 
+class FoundText(BaseModel):
+    id: str
+    text: str = Field("", description="only if the passage is the whole text")
+    passage: str = Field(description="the passage of the text that answers best")
+    begin: int = Field(description="of the passage, in code points of the text")
+    end: int
+    score: float
+    rank_vectors: int | None
+    rank_words: int | None
+    score_vectors: float | None
+    score_words: float | None
+    fields: dict[str, Any]
+
+
 class Hits(BaseModel):
-    hits: list[Hit]
+    hits: list[FoundText]
 
 
 class SimilarResponse(BaseModel):

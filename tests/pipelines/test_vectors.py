@@ -189,6 +189,21 @@ def test_an_index_is_made_added_to_and_searched(model, tmp_path, command):
     assert "more.jsonl:2" in [hit["id"] for hit in found[1]["hits"]]
 
 
+def test_a_long_document_is_found_by_a_passage(model, tmp_path, command):
+    """Also one of more bytes than a line of other commands may have."""
+    corpus = tmp_path / "long.jsonl"
+    long = "영화가 정말 재미있다. " * 9 + " " * 2**20 + "카드를 잃어버렸어요. " * 9
+    rows = [{"id": "long", "text": long}, {"id": "short", "text": "내일 비가 온다"}]
+    corpus.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert "2 texts" in command("index", model, corpus, "--output", tmp_path / "index").out
+    for place in (corpus, tmp_path / "index"):
+        hits = json.loads(command("similar", model, place, "카드", "내일", "--json").out.splitlines()[0])["hits"]
+        assert "text" not in hits[0]
+        assert hits[0]["passage"] == long[hits[0]["begin"] : hits[0]["end"]]
+    assert f"long:{hits[0]['begin']}-{hits[0]['end']}" in command("similar", model, tmp_path / "index", "카드").out
+    assert "line 1: is longer than 1,048,576 bytes" in command("embed", model, corpus, code=1).err
+
+
 def test_columns_are_kept_and_searched_by(model, tmp_path, command):
     table = tmp_path / "corpus.csv"
     lines = tmp_path / "more.jsonl"

@@ -54,6 +54,8 @@ def answers(folder, model):
         ("DELETE FROM postings WHERE term = '대출/N'", "the index of terms is not as it was written"),
         ("DELETE FROM texts WHERE number = 5", "4 rows of texts, 5 were written"),
         ("DELETE FROM vectors WHERE number = 5", "4 rows of vectors, 5 were written"),
+        ("DELETE FROM passages WHERE number = 5", "4 rows of passages, 5 were written"),
+        ("UPDATE passages SET text = 2 WHERE number = 1", "passage 1 is not as it was written"),
         ("UPDATE meta SET value = 9 WHERE key = 'length'", "length is not as it was written"),
         ("DELETE FROM meta WHERE key = 'identity'", "identity is missing"),
         ("ALTER TABLE texts RENAME COLUMN fields TO more", "its tables are not as they were made"),
@@ -125,8 +127,8 @@ FORMAT_2 = [f"CREATE TABLE {name} (a)" for name in ("meta", "texts", "fields", "
     [
         (["CREATE TABLE photos (a)"], "is a database of another program: name a new folder"),
         (["PRAGMA user_version = 3", "CREATE TABLE texts (a)"], "is a database of another program: name a new folder"),
-        (FORMAT_2, "is an index of format 2, this version reads 3: make it anew in a new folder, with `korbert index"),
-        (["PRAGMA application_id = 1802465890", "PRAGMA user_version = 4", *FORMAT_2], "is an index of format 4"),
+        (FORMAT_2, "is an index of format 2, this version reads 4: make it anew in a new folder, with `korbert index"),
+        (["PRAGMA application_id = 1802465890", "PRAGMA user_version = 3", *FORMAT_2], "is an index of format 3"),
     ],
 )
 def test_a_database_of_somebody_else_is_refused_and_not_touched(encoder, tmp_path, statements, said):

@@ -19,7 +19,7 @@ def test_figures_are_those_of_the_definitions():
     def search(queries, top, way, reranker):
         """Texts by made scores: those of a query are a row."""
         rows = scores[list(map(int, queries))]
-        return [[Hit(str(text), "", 0, 1, 1, 0, 0) for text in np.argsort(-row)[:top]] for row in rows]
+        return [[Hit(str(text), "", "", 0, 0, 0, 1, 1, 0, 0) for text in np.argsort(-row)[:top]] for row in rows]
 
     found = evaluate(SimpleNamespace(search=search), list(map(str, range(300))), ids, ["words"])
     ((figures, firsts),) = found.values()

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import zlib
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import get_args
@@ -27,8 +28,9 @@ from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.model import Model
 from korbert.modeling import EmbeddingModel, PretrainingModel, save_model
 from korbert.search import Added, Index, database, index, nearest, words
-from korbert.search.hits import shared_letters
-from korbert.search.words import read_texts, terms_of_tags
+from korbert.search.hits import letters_found, shared_letters
+from korbert.search.words import read_texts
+from korbert.tasks.retrieval import fuse_scores
 from korbert.vectors.names import SearchWay
 
 TEXTS = ["대출을 신청하고 싶어요", "신용 대출 신청은 어떻게 하나요?", "카드를 잃어버렸어요", "영화가 정말 재미있다"]
@@ -60,24 +62,32 @@ def test_by_vectors_as_scikit_learn_finds_them(filled, encoder):
         assert ranks == [(rank, None, None) for rank in (1, 2, 3)]
 
 
-def test_by_words_as_the_formula_ranks_them(filled, encoder):
-    """BM25 by hand: Robertson and Zaragoza 2009, equation 3.15, with the idf of Lucene."""
-    analyze = encoder.tokenizer.analyzer.analyze_many
-    texts, queries = ([terms_of_tags(one.forms, one.tags) for one in analyze(all_)] for all_ in (TEXTS, QUERIES))
-    mean = sum(map(len, texts)) / len(texts)
-    for query, hits in zip(queries, filled.search(QUERIES, way="words"), strict=True):
-        scores = Counter[str]()
-        for term in query:
-            having = sum(term in own for own in texts)
-            idf = math.log(1 + (len(texts) - having + 0.5) / (having + 0.5))
-            for number, own in enumerate(texts):
-                if frequency := own.count(term):
-                    scores[f"t{number}"] += idf * frequency / (frequency + 1.2 * (0.25 + 0.75 * len(own) / mean))
-        expected = sorted(scores.items(), key=lambda one: (-one[1], one[0]))
-        assert [hit.id for hit in hits] == [id for id, _ in expected]
-        assert [hit.score for hit in hits] == pytest.approx([score for _, score in expected], rel=1e-4)
-    assert filled.search("대출", way="words")[0][0].rank_words == 1
-    assert filled.search("없는말이다", way="words") == [[]]
+@pytest.mark.parametrize("had_a_long_text", [False, True])
+def test_texts_of_one_passage_score_as_the_formulas_say(filled, encoder, had_a_long_text):
+    """To the bit: BM25 by hand (Robertson and Zaragoza 2009, equation 3.15, with the idf of Lucene), and both ways."""
+    if had_a_long_text:  # numbers of passages and of texts are no longer the same
+        filled.add([("long", "카드를 잃어버렸어요. " * 99)])
+        filled.remove(["long", "t0"])
+        filled.add(PAIRS[:1])
+    ids, texts = zip(*filled, strict=True)
+    terms = [own for _, own in read_texts(encoder.tokenizer, texts, 32)]
+    lengths = np.array([len(own) for own in terms], np.uint32)
+    with database.reading(filled.folder) as file:
+        blobs = [blob for (blob,) in file.execute("SELECT vector FROM vectors ORDER BY number")]
+    vectors = np.frombuffer(b"".join(blobs), np.float32).reshape(len(texts), -1).astype(np.float64)
+    for query in QUERIES:
+        ((encoding, asked),) = read_texts(encoder.tokenizer, [query], 32)
+        words = np.zeros(len(texts), np.float32)
+        for term, times in Counter(asked).items():
+            counts = np.array([own.count(term) for own in terms], np.float32)
+            having = np.count_nonzero(counts)
+            idf = np.log1p((len(texts) - having + 0.5) / (having + 0.5))
+            words += times * idf * counts / (counts + 1.2 * (1 - 0.75 + 0.75 * lengths / (lengths.sum() / len(texts))))
+        cosines = vectors @ encoder.pool_encoded([encoding], filled.settings)[0].astype(np.float64)
+        for way, scores in (("words", words), ("both", fuse_scores(words, cosines.astype(np.float32), 2))):
+            expected = [(ids[row], scores[row]) for row in np.argsort(-scores, kind="stable")]
+            found = [(hit.id, hit.score) for hit in filled.search(query, 9, way)[0]]
+            assert found == [one for one in expected if way == "both" or one[1] > 0]
 
 
 def test_both_ways_are_fused_by_their_scores(filled):
@@ -95,6 +105,11 @@ def test_both_ways_are_fused_by_their_scores(filled):
 
 
 NUMBERS = st.sets(st.integers(0, len(TEXTS) - 1), min_size=1, max_size=4)
+MIXED = [
+    *PAIRS[:6],
+    ("long", "대출을 신청하고 싶어요. 영화를 보았다. " * 9),
+    ("longer", "카드와 내일의 비. 배우가 온다. " * 20),
+]
 
 
 @given(steps=st.lists(st.tuples(st.booleans(), NUMBERS), max_size=6), bucket=st.integers(1, 5))
@@ -108,7 +123,7 @@ def test_a_changed_index_finds_what_a_new_one_of_the_same_texts_finds(encoder, t
         changed = Index.create(tmp_path_factory.mktemp("steps") / "index", encoder)
         reader = Index.load(changed.folder, encoder)
         for is_adding, numbers in steps:
-            pairs = [PAIRS[number] for number in sorted(numbers)]
+            pairs = [MIXED[number] for number in sorted(numbers)]
             if is_adding:
                 added = changed.add(pairs)
                 assert added.new == len(pairs) - sum(id in there for id, _ in pairs)
@@ -127,9 +142,10 @@ def test_a_changed_index_finds_what_a_new_one_of_the_same_texts_finds(encoder, t
             assert shown(changed.search(QUERIES, 3, way)) == shown(reader.search(QUERIES, 3, way)) == expected
         with sqlite3.connect(changed.folder / database.FILE) as file:
             ((entries,),) = file.execute("SELECT coalesce(sum(length(entries)), 0) FROM postings")
-            terms = [json.loads(own) for (own,) in file.execute("SELECT terms FROM texts")]
+            select = "SELECT terms, first, last FROM texts JOIN passages ON passages.text = texts.number"
+            terms = [json.loads(zlib.decompress(own))[first:last] for own, first, last in file.execute(select)]
             assert entries == 8 * sum(len(set(own)) for own in terms)
-            numbers = [file.execute(f"SELECT number FROM {of} ORDER BY 1").fetchall() for of in ("vectors", "texts")]
+            numbers = [file.execute(f"SELECT number FROM {of} ORDER BY 1").fetchall() for of in ("vectors", "passages")]
             assert numbers[0] == numbers[1]
         file.close()
 
@@ -367,7 +383,9 @@ def test_queries_and_passages_stand_behind_their_prompts(encoder, tmp_path):
     index = Index.create(tmp_path / "prompted.index", prompted)
     index.add((text, text) for text in texts)
     assert [hit.id for hit in index.search("카드", 9, "words")[0]] == ["카드를 잃어버렸어요"]
-    cosines = {hit.id: hit.score for hit in index.search("카드", 9, "vectors")[0]}
+    hits = index.search("카드", 9, "vectors")[0]
+    cosines = {hit.id: hit.score for hit in hits if hit.passage == hit.text}  # max_length is small
+    assert len(cosines) > 4
     for text, cosine in cosines.items():
         assert cosine == pytest.approx(plain.similarity("질문: 카드", "카드: " + text), abs=1e-5)
     with pytest.raises(ArtifactError, match="is an index of another model"):
@@ -414,8 +432,8 @@ def test_shared_letters_are_dices_coefficient(texts):
     assert shared_letters(texts[0], texts[1:]) == [pytest.approx(1 - dice(*pairs.astype(bool)))]
 
 
-def test_only_short_texts_are_reordered_by_shared_letters(encoder, tmp_path):
-    """Among texts of less than 100 terms on average; the first 50 only, so that all others keep their places."""
+def test_the_first_texts_are_reordered_by_shared_letters(encoder, tmp_path, monkeypatch):
+    """The first 50 only, so that all others keep their places. Of long texts, by the share of the query's pairs."""
     save_model(
         tmp_path / "model",
         EmbeddingModel(encoder.network.config),
@@ -429,12 +447,13 @@ def test_only_short_texts_are_reordered_by_shared_letters(encoder, tmp_path):
     assert few == all_of_them[:5]
     assert few[0] == "7"
     assert sorted(all_of_them) == sorted(map(str, range(60)))
-    made.add([("long", "학교 " * 9_000)])
+    monkeypatch.setattr(index, "LONG_TERMS", 1)
     hit = made.search("카드를 7번", 1)[0][0]
     best = made.search("카드를 7번", 1, "words")[0][0].score
     terms = [len(own) for _, own in read_texts(model.tokenizer, [text for _, text in made], 99)]
     expected = hit.score_words / best + 0.01 * (100 / np.mean(terms)) ** 0.5 * hit.score_vectors
-    assert hit.score == pytest.approx(expected, rel=1e-4)
+    letters = 0.75 * letters_found("카드를 7번", [hit.text])[0]
+    assert hit.score == pytest.approx(expected + letters, rel=1e-4)
 
 
 def test_an_index_without_vectors(encoder, filled, tmp_path):
@@ -494,15 +513,15 @@ def test_a_writer_waits_for_another_and_then_says_so(filled, monkeypatch):
 
 def test_a_text_that_another_writer_changes_meanwhile(filled, encoder, monkeypatch):
     """The text is known when `add` looks, and so not analysed, but no longer when it writes."""
-    other, read_texts = Index.load(filled.folder, encoder), index.read_texts
+    other, read_passages = Index.load(filled.folder, encoder), index.read_passages
 
     def overtaken(*given):
-        monkeypatch.setattr(index, "read_texts", read_texts)
+        monkeypatch.setattr(index, "read_passages", read_passages)
         other.add([("t0", "눈이 온다")])
         other.remove(["t1"])
-        return read_texts(*given)
+        return read_passages(*given)
 
-    monkeypatch.setattr(index, "read_texts", overtaken)
+    monkeypatch.setattr(index, "read_passages", overtaken)
     added = filled.add(PAIRS)
     assert added == Added(new=1, replaced=1, unchanged=len(PAIRS) - 2)
     assert sorted(filled) == PAIRS

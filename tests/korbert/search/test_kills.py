@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from korbert.search import database
+from korbert.search.owners import read_owners
 from korbert.search.words import word_scores
 
 SIZE, TEXTS = 64, 40
@@ -30,11 +31,12 @@ def write(first):
     for number in range(first, first + 100_000):
         ids = [f"{{number}}-{{text}}" for text in range({TEXTS})]
         vector = np.full({SIZE}, number, np.float32)
+        places = [(0, 1, 0, 2), (1, 2, 1, 3)]
         with database.writing(folder) as file:
             if number % 3 == 0:  # the one before goes
                 rows = read_stored(file, [f"{{number - 1}}-{{text}}" for text in range({TEXTS})])
                 delete(file, [row[0] for row in rows.values()])
-            insert(file, [(id, "{{}}", id, ["all", f"t{{number}}", id], vector) for id in ids])
+            insert(file, [(id, "{{}}", id, ["all", f"t{{number}}", id], places, [vector, vector]) for id in ids])
         os.write(1, f"{{number}}\\n".encode())  # a line is whole or absent, where print may write it in two
 
 folder = Path(sys.argv[1])
@@ -79,13 +81,18 @@ def check(folder, last):
         last = max(last, int(rows[-1][1].partition("-")[0]))
         expected = [number for number in range(last + 1) if number % 3 != 2 or number == last]
         assert [id for _, id in rows] == [f"{number}-{text}" for number in expected for text in range(TEXTS)]
+        passages = file.execute("SELECT number, text FROM passages ORDER BY number").fetchall()
+        assert [text for _, text in passages] == [number for number, _ in rows for _ in range(2)]
         vectors = file.execute("SELECT number, vector FROM vectors ORDER BY number").fetchall()
-        for (number, id), (own, vector) in zip(rows, vectors, strict=True):
-            assert (own, set(np.frombuffer(vector, np.float32))) == (number, {int(id.partition("-")[0])})
-        assert np.flatnonzero(word_scores(file, ["all"])).tolist() == [number for number, _ in rows]
+        ids = dict(rows)
+        for (number, text), (own, vector) in zip(passages, vectors, strict=True):
+            assert (own, set(np.frombuffer(vector, np.float32))) == (number, {int(ids[text].partition("-")[0])})
+        owners = read_owners(file)
+        assert np.flatnonzero(word_scores(file, ["all"], owners)).tolist() == [number for number, _ in passages]
         for number in {*expected[-3:], last - 1}:
-            assert np.count_nonzero(word_scores(file, [f"t{number}"])) == TEXTS * (number in expected)
-        assert (database.read_meta(file, "texts"), database.read_meta(file, "length")) == (len(rows), 3 * len(rows))
+            of_term = word_scores(file, [f"t{number}"], owners)
+            assert np.count_nonzero(of_term) == 2 * TEXTS * (number in expected)
+        assert (database.read_meta(file, "texts"), database.read_meta(file, "length")) == (len(rows), 4 * len(rows))
     with closing(sqlite3.connect(folder / database.FILE)) as file:
         assert file.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     return last

@@ -18,7 +18,7 @@ class Service:
         self.token = ""
         self.status = "ready"
         self.kind = "pretraining"
-        self.hit = {"id": "b1", "text": "비슷한 <b>문장</b>", "score": 0.03, "rank_vectors": 1, "rank_words": None,
+        self.hit = {"id": "b1", "passage": "비슷한 <b>문장</b>", "score": 0.03, "rank_vectors": 1, "rank_words": None,
                     "score_vectors": 0.9, "score_words": None, "fields": {}}  # fmt: skip
         self.asked: list[tuple[str, Any]] = []
         self.filler = filler
@@ -203,7 +203,7 @@ MARKED = {  # query -> the words that are marked in the passage
 
 
 def test_a_hit_has_a_title_and_a_snippet_with_the_words_of_the_query_marked(window, service):
-    service.hit |= {"text": PASSAGE, "fields": {"제목": "보험금"}}
+    service.hit |= {"passage": PASSAGE, "fields": {"제목": "보험금"}}
     one = window()
     for query, marked in MARKED.items():
         tab = one.tab

@@ -21,7 +21,9 @@ class Searcher:
     """Finds its two texts, the second one first where words are asked for."""
 
     def search(self, texts, top=10, way="both", where=None):
-        hits = [Hit(f"q{rank}", text, 1 / rank, rank, None, 0.5, None) for rank, text in ((1, "가"), (2, "나"))]
+        hits = [
+            Hit(f"q{rank}", text, text, 0, 1, 1 / rank, rank, None, 0.5, None) for rank, text in ((1, "가"), (2, "나"))
+        ]
         return [(hits[::-1] if way == "words" else hits)[:top] for _ in texts]
 
 

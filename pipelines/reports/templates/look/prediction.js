@@ -176,7 +176,7 @@ function hitsOf(hits, query) {
     : fact(name, decimal(value, places) + (rank ? ` (${t("rank {rank}", { rank })})` : "")));
   const list = hits.map((hit) => {
     const title = ["title", "제목", "name"].map((name) => hit.fields?.[name]).find((one) => typeof one === "string");
-    return el("li", {}, el("h3", { text: title || hit.id }), el("p", {}, ...snippetOf(hit.text, query)), el("dl", {},
+    return el("li", {}, el("h3", { text: title || hit.id }), el("p", {}, ...snippetOf(hit.passage, query)), el("dl", {},
       figure(t("score"), hit.score, 3),
       figure(t("vectors"), hit.score_vectors, 3, hit.rank_vectors),
       figure(t("words"), hit.score_words, 2, hit.rank_words),
