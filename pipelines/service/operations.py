@@ -192,9 +192,10 @@ def predict_operation(model: Model, kind: Kind, limits: Limits) -> Operation:
     return Operation(_each(row), partial(_results, model))
 
 
-def rows_of(model: Model, content: bytes, name: str) -> list[JsonObject]:
-    """The rows of a file as `korbert predict` reads them. name: of the file. Refusal 413 for too many."""
-    batches = read_lines(model, io.BytesIO(content), name)
+def rows_of(model: Model, content: bytes, name: str, text: str | None) -> list[JsonObject]:
+    """The rows of a file as `korbert predict` reads them. name: of the file. text: column of the text; None: a usual
+    one. Refusal 413 for too many."""
+    batches = read_lines(model, io.BytesIO(content), name, columns={"text": [text]} if text else None)
     rows = list(islice(chain.from_iterable(batches), _MOST_ROWS + 1))
     if len(rows) > _MOST_ROWS:
         raise Refusal(

@@ -198,7 +198,7 @@ async def rows(body: schemas.RowsRequest, request: Request) -> schemas.RowsRespo
     served = _service(request).model(body.model, "predict")
     try:
         content = base64.b64decode(body.content, validate=True)
-        read = await asyncio.to_thread(rows_of, served.model, content, body.name)
+        read = await asyncio.to_thread(rows_of, served.model, content, body.name, body.text)
     except ValueError:
         raise Refusal(422, Message("content: is not base64"), "content") from None
     except KorbertError as error:

@@ -88,6 +88,7 @@ class PredictRequest(Body, json_schema_extra={"examples": [{"input": "정말 좋
 class RowsRequest(Body, json_schema_extra={"examples": [{"name": "a.csv", "content": "dGV4dArsoJXrp5Ag7KKL64ukCg=="}]}):
     name: str = Field("rows.csv", max_length=200, description="of the file: its ending tells the format")
     content: str = Field(description="the file in base64, up to 1,000 rows")
+    text: str | None = Field(None, description="column of the text; default: text, 문장, ..")
 
 
 class AnswerRequest(

@@ -122,7 +122,8 @@ async function labelFile(file) {
   try {
     const bytes = new Uint8Array(await file.arrayBuffer());
     const content = btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
-    const { data } = await ask("rows", { name: file.name, content });
+    const column = $("column").value.trim();
+    const { data } = await ask("rows", { name: file.name, content, ...(column ? { text: column } : {}) });
     for (let at = 0; at < data.length; at += AT_ONCE) {
       $("about").textContent = t("{count} of {all} rows", { count: at, all: data.length });
       const good = data.slice(at, at + AT_ONCE).filter((row) => !row.error);
@@ -296,7 +297,9 @@ async function start() {
       $("ask").requestSubmit();
     });
   }
-  $("file").addEventListener("change", () => $("file").files[0] && labelFile($("file").files[0]));
+  for (const field of [$("file"), $("column")]) {
+    field.addEventListener("change", () => $("file").files[0] && labelFile($("file").files[0]));
+  }
   addEventListener("dragover", (event) => event.preventDefault());
   addEventListener("drop", (event) => {
     event.preventDefault();
