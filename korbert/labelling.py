@@ -135,7 +135,7 @@ def suggest(model: Model | str | Path, texts: Iterable[str], count: int = 50) ->
 
         >>> texts = ["환불해 주세요", "환불이요", "배송 언제 와요"]
         >>> [one.text for one in korbert.suggest("korbert-mini-embed", texts, 2)]
-        ['환불이요', '배송 언제 와요']
+        ['환불해 주세요', '배송 언제 와요']
 
     With a classifier: half of them are chosen, the other half are drawn at random, as a model that learns hard texts
     alone misjudges the rest. Those chosen are unsure, the two most probable labels being near each other, and typical,
