@@ -27,17 +27,9 @@ from korbert.training import Batch, outputs
 from korbert.vectors.encoder import to_unit_length
 
 _FRAMES = (
-    *(
-        "{}",
-        "이 글은 {}이다",
-        "{}에 관한 글",
-        "이 글은 {}에 대한 글이다",
-        "{}에 대한 이야기",
-        "이것은 {}이다.",
-        "분류: {}",
-        "주제: {}",
-    ),
-)
+    "{}", "이 글은 {}이다", "{}에 관한 글", "이 글은 {}에 대한 글이다", "{}에 대한 이야기", "이것은 {}이다.",
+    "분류: {}", "주제: {}",
+)  # fmt: skip
 _MAX_LENGTH = 128  # pieces of a window of a text
 _ROUNDS = 3
 _INPUTS = ("input_ids", "attention_mask", "boundaries", "texts")  # of LinearModel.text_vectors
@@ -145,7 +137,7 @@ def suggest(model: Model | str | Path, texts: Iterable[str], count: int = 50) ->
 
     Args:
         model: A classifier of single texts, or, if there are no labels yet, any model with vectors.
-        texts: Those without labels. Empty ones are left out.
+        texts: Those without labels. Empty ones are left out, and those that stand there before.
         count: Suggestions, or as many as there are texts.
 
     Returns:
@@ -157,27 +149,31 @@ def suggest(model: Model | str | Path, texts: Iterable[str], count: int = 50) ->
     if count < 1:
         raise SettingsError("{option} {count}: take at least 1", option=argument("rows"), count=count)
     chosen = model if isinstance(model, Model) else load(model)
+    predicts = "predict" in chosen.can
+    if predicts and not (isinstance(chosen.kind, Classification) and not chosen.kind.pair):
+        raise SettingsError("{name}: is no classifier of single texts, whose doubts could be asked", name=chosen.name)
     listed = as_texts(texts, "texts")[0]
-    places = np.array([place for place, text in enumerate(listed) if text.strip()], np.int64)
+    first = {text: place for place, text in reversed([*enumerate(listed)]) if text.strip()}
+    every = np.array(sorted(first.values()), np.int64)
     guesses: dict[int, Label | Labels] = {}
-    if "predict" in chosen.can:
-        found = chosen.predict([listed[place] for place in places])
-        guesses = dict(zip(places.tolist(), found, strict=True))
+    if predicts:
+        found = chosen.predict([listed[place] for place in every])
+        guesses = dict(zip(every.tolist(), found, strict=True))
         order = np.argsort([_margin(guess) for guess in found], kind="stable")
     else:
-        order = np.random.default_rng(0).permutation(len(places))
-    places = places[order[:_MOST_TEXTS]]
+        order = np.random.default_rng(0).permutation(len(every))
+    places = every[order[:_MOST_TEXTS]]
     if len(places) > count:
         vectors = chosen.embed([listed[place] for place in places])
         vectors = to_unit_length(vectors - vectors.mean(axis=0))
         typical = -_nearest(vectors, min(_OTHERS, len(places) - 1))[0].mean(axis=1)
-        if guesses:
-            rows = _least_sure(vectors, typical, math.ceil(count / 2))
-            left = np.setdiff1d(np.arange(len(places)), rows)
-            rows += np.random.default_rng(0).choice(left, count - len(rows), replace=False).tolist()
+        if predicts:
+            places = places[_least_sure(vectors, typical, math.ceil(count / 2))]
+            left = np.setdiff1d(every, places)
+            others = np.random.default_rng(0).choice(left, count - len(places), replace=False)
+            places = np.concatenate([places, others])
         else:
-            rows = _of_clusters(vectors, count, typical)
-        places = places[rows]
+            places = places[_of_clusters(vectors, count, typical)]
     return [_suggestion(place, listed[place], guesses.get(place)) for place in sorted(places.tolist())]
 
 

@@ -3,6 +3,8 @@ import pytest
 
 import korbert
 from korbert.errors import SettingsError
+from korbert.model import Model
+from korbert.tasks.kinds.regression import Regression
 
 REFUNDS = ["환불해 주세요", "돈을 돌려받고 싶어요", "환불 신청했어요", "반품하고 환불받을게요", "결제한 돈 돌려주세요"]
 DELIVERIES = ["배송이 언제 오나요", "택배가 아직 안 왔어요", "배송지를 바꿔 주세요", "언제 도착해요?", "배달이 늦네요"]
@@ -64,12 +66,17 @@ def test_suggestions_without_a_classifier_are_unlike_each_other(embedder):
     assert [one.place for one in every] == list(range(10))  # but the empty one
 
 
-def test_suggestions_are_what_a_classifier_is_least_sure_of(classifier):
+def test_suggestions_are_what_a_classifier_is_least_sure_of(classifier, embedder):
     clear = [f"{text} {number}번" for text in (*REFUNDS, *DELIVERIES) for number in range(8)]
     found = korbert.suggest(classifier, [*clear, "안녕하세요", "", "감사합니다", "네", "뭐라고요?"], 4)
     probabilities = [max(one.probabilities.values()) for one in classifier.predict(clear)]
     assert len({one.place for one in found}) == 4
     assert all(one.labels == [classifier.predict(one.text).label] for one in found)
     assert sum(one.probability < np.median(probabilities) for one in found) >= 2  # the others are drawn at random
+    assert [one.place for one in korbert.suggest(classifier, [TEXTS[0], *TEXTS], 100)] == [0, *range(2, 11)]
+    kind = Regression(metrics=("rmse",), max_length=8, mean=0.0, deviation=1.0)
+    numbers = Model(embedder.network, embedder.tokenizer, kind)
+    with pytest.raises(SettingsError, match="no classifier of single texts"):
+        korbert.suggest(numbers, TEXTS)
     with pytest.raises(SettingsError, match="take at least 1"):
         korbert.suggest(classifier, TEXTS, 0)
