@@ -160,7 +160,10 @@ def _leave_failed(error: BaseException, command: str) -> int:
 
 GROUPS = {  # in the order of use
     "From raw text": ("new", "plan", "run", *STAGES, "tasks", "status", "report"),
-    "Tasks": ("label", "suggest", "finetune", "evaluate", "predict", "compare", "questions", "submit", "score"),
+    "Tasks": (
+        *("label", "suggest", "check", "finetune", "evaluate"),
+        *("predict", "compare", "questions", "submit", "score"),
+    ),
     "Models": ("models", "serve", "fill", "export", "import", "pack"),
     "Search": ("embed", "index", "similar", "search-eval", "pairs", "negatives", "distill"),
     "Inside a model": ("tokenize", "look", "layers"),

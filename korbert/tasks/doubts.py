@@ -27,30 +27,35 @@ def doubts(task: Kind, parts: Mapping[str, TaskRows]) -> Iterator[Message]:
     places: dict[str, list[Place]] = {}
     for row, place in zip(train, train.places, strict=True) if hasattr(task, "labels") else ():
         labels = row["label"] if isinstance(row["label"], list) else [row["label"]]
-        found.setdefault(_words(task, row), {}).setdefault(", ".join(sorted(labels)), place)
+        found.setdefault(words_of(task, row), {}).setdefault(", ".join(sorted(labels)), place)
         for label in labels:
             places.setdefault(label, []).append(place)
-    forms = {label: _forms(label) for label in places}
-    # From the most frequent label to the rarest, so that the second of each pair may be a slip of the first.
-    for common, rare in combinations(sorted(places, key=lambda label: -len(places[label])), 2):
-        own = len(places[rare])
-        other = len(places[common])
-        is_near = own <= _RARE * other and not set(forms[rare]).isdisjoint(forms[common])
-        if is_near or forms[rare][0] == forms[common][0]:
-            yield Message(
-                "label '{rare}' (rows: {own:,}) may be a slip of '{common}' (rows: {other:,}): {places}",
-                rare=rare, own=own, common=common, other=other, places=_first(places[rare]),
-            )  # fmt: skip
+    counts = {label: len(own) for label, own in places.items()}
+    for rare, common in slips(counts):
+        yield Message(
+            "label '{rare}' (rows: {own:,}) may be a slip of '{common}' (rows: {other:,}): {places}",
+            rare=rare, own=counts[rare], common=common, other=counts[common], places=first_of(places[rare]),
+        )  # fmt: skip
     if contrary := [by_label for by_label in found.values() if len(by_label) > 1]:
-        shown = _first([", ".join(f"{label!r} ({place})" for label, place in one.items()) for one in contrary])
+        shown = first_of([", ".join(f"{label!r} ({place})" for label, place in one.items()) for one in contrary])
         yield Message("texts with different labels: {count:,}: {places}", count=len(contrary), places=shown)
     for name in ("valid", "test"):
         if name in parts and (seen := seen_in(task, parts[name], train)):
-            first = _first([parts[name].places[number] for number in seen])
+            first = first_of([parts[name].places[number] for number in seen])
             yield Message(
                 "{part} rows with the texts of a training row: {seen:,} of {rows:,}: {places}",
                 part=PART_NAMES[name], seen=len(seen), rows=len(parts[name]), places=first,
             )  # fmt: skip
+
+
+def slips(counts: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """Labels that may be slips, each with the label that may be meant. counts: label -> its rows."""
+    forms = {label: _forms(label) for label in counts}
+    # From the most frequent label to the rarest, so that the second of each pair may be a slip of the first.
+    for common, rare in combinations(sorted(counts, key=lambda label: -counts[label]), 2):
+        is_near = counts[rare] <= _RARE * counts[common] and not set(forms[rare]).isdisjoint(forms[common])
+        if is_near or forms[rare][0] == forms[common][0]:
+            yield rare, common
 
 
 def _forms(label: str) -> list[str]:
@@ -69,14 +74,16 @@ def seen_in(task: Kind, rows: Iterable[TaskRow], others: Iterable[TaskRow]) -> l
 
     Negatives do not count: a query and its passage are known from training, whichever negatives they had there.
     """
-    seen = {_words(task, row) for row in others}
-    return [number for number, row in enumerate(rows) if _words(task, row) in seen]
+    seen = {words_of(task, row) for row in others}
+    return [number for number, row in enumerate(rows) if words_of(task, row) in seen]
 
 
-def _words(task: Kind, row: TaskRow) -> tuple[str, ...]:
+def words_of(task: Kind, row: TaskRow) -> tuple[str, ...]:
+    """The texts of a row by which it is the same as another: with single spaces, and without negatives."""
     return tuple(" ".join(text.split()) for text in task.texts({**row, "negatives": None}))
 
 
-def _first(found: Sequence[object]) -> str:
+def first_of(found: Sequence[object]) -> str:
+    """The first three of them, in words."""
     more = ["..."] if len(found) > _SHOWN else []
     return "; ".join([*map(str, found[:_SHOWN]), *more])

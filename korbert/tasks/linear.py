@@ -199,6 +199,25 @@ def exceeds(gains: _Floats) -> bool:
     return bool(gains.mean() > _ERRORS * gains.std() / np.sqrt(len(gains)))
 
 
+def held_out(
+    inputs: LinearInputs, choice: FoldChoice, targets: NDArray[Any], num_outputs: int, texts: Sequence[str]
+) -> _Floats:
+    """The outputs of all rows, (N, C), each by a model of other rows that is as `choose` chose from some of them.
+
+    inputs: with the vectors of the chosen encoder. The rest as `choose` takes it.
+    """
+    if len(choice.rows) == len(targets):
+        return choice.scores
+    scores = {column: np.zeros((len(targets), num_outputs)) for column in choice.trials}
+    for train, test in _folds(targets, texts):
+        for column, trial in choice.trials.items():
+            words = Words(inputs.rows(train).terms) if column == "words" else None
+            model = _models(_matrix(inputs.rows(train), words), targets[train], num_outputs)
+            weights, bias = model.fit(trial.c)
+            scores[column][test] = trial.scale * (_matrix(inputs.rows(test), words) @ weights.T + bias)
+    return sum_of_scores(scores, choice.share)
+
+
 def fit(
     inputs: LinearInputs, targets: NDArray[Any], num_outputs: int, column: Column, c: float, reader: LinearModel
 ) -> LinearModel:

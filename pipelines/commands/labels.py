@@ -18,7 +18,7 @@ from korbert.messages import Message, language
 from korbert.pipelines import artifacts, inference
 from korbert.pipelines.commands import options
 from korbert.records import Format, excel
-from korbert.system import JsonObject, check_output, say, track, write_bytes_atomically
+from korbert.system import JsonObject, check_output, check_outside, say, track, write_bytes_atomically
 from korbert.tasks.files import ROLES, read_rows
 
 _MOST_TEXTS = 10_000  # that a classifier without labels learns from
@@ -143,6 +143,7 @@ def label(
         check_output(output, model, file.file)
     if save:
         artifacts.store.check_place(save, "--save")
+        check_outside(save, model, file.file)
     descriptions = {}
     for one in describe:
         name, colon, sentence = one.partition(":")

@@ -42,6 +42,9 @@ _SETTINGS = (
     *("set", "kind", "several", "validation_share", "epochs", "minutes", "learning_rates", "features", "scratch"),
 )
 _rates = partial(click.option, "--learning-rate", "learning_rates", type=float, multiple=True)
+_kind = click.option("--kind", type=click.Choice([*KINDS, *ALIASES]), metavar="|".join(KINDS),
+                     help="Kind of task.  [default: inferred from the columns]")  # fmt: skip
+_several = click.option("--several", is_flag=True, help="Multi-label: a text has any number of labels.")
 _learning = options.together(  # model, data and settings of the commands that train
     options.model,
     click.option("--train", type=_PLACE, help="Training file: CSV, TSV, JSON lines, Parquet, CoNLL, .."),
@@ -55,14 +58,13 @@ _learning = options.together(  # model, data and settings of the commands that t
     click.option("--data", type=_FILE, envvar="KORBERT_DATA", show_envvar=True,
                  help="Folder with the files of --task."),
     click.option("--output", type=options.Output(), required=True, help="Folder to write."),
-    click.option("--kind", type=click.Choice([*KINDS, *ALIASES]), metavar="|".join(KINDS),
-                 help="Kind of task.  [default: inferred from the columns]"),
+    _kind,
     options.columns,
     click.option("--group", metavar="NAME",
                  help="Column of a customer, thread, ..: whole groups of rows are held out."),
     click.option("--time", metavar="NAME", help="Column of a date or number: the latest rows are held out."),
     options.form,
-    click.option("--several", is_flag=True, help="Multi-label: a text has any number of labels."),
+    _several,
     click.option("--epochs", type=click.IntRange(min=1),
                  help="Epochs; the best is kept.  [default: 3, or up to 20 to reach 200 steps; "
                  "20 with --features]"),
@@ -303,6 +305,59 @@ def evaluate(
 
 
 @click.command()
+@click.argument("file", type=_PLACE)
+@click.option("--test", type=_PLACE, help="Test file: rows of FILE with its texts are found.")
+@click.option("--model", type=_FILE, default=Path("korbert-mini"), shell_complete=options.model_names,
+              help="Model whose vectors the labels are compared by.")  # fmt: skip
+@_kind
+@options.columns
+@options.form
+@_several
+@click.option("--html", type=options.Output(), help="Write an HTML page: what was found, and doubtful labels.")
+@click.option("--output", type=options.Output(), help="Write a CSV file: the rows with findings, most doubtful first.")
+@options.on_models
+def check(
+    file: Path, test: Path | None, model: Path, kind: str | None, form: Form, several: bool, html: Path | None,
+    output: Path | None, device: str, **columns: Any,
+) -> None:  # fmt: skip
+    """Find what may be wrong in a labelled FILE.
+
+    Labels that a model of the other rows finds unlikely; names of labels that may be slips; texts that stand there
+    twice, or with other labels, or in the test file, too; rows that are left out, and texts that are cut; labels of few
+    rows; personal data. FILE stays as it is.
+
+    \b
+    Example:
+      korbert check my.csv --text 문장 --label 감정 --output found.csv --html found.html
+    """
+    if output:
+        check_output(output, model, file, test)
+    if html:
+        check_output(html, model, file, test, may_overwrite=reports.drawing.is_page)
+    task = recipes.one_task.SingleTask(
+        model=model,
+        output=Path("check"),
+        files={"train": file} | ({"test": test} if test else {}),
+        settings={name: value for name, value in (("kind", kind), ("several", several)) if value},
+        columns=options.by_role(columns),
+        form=form,
+        rungs=("words", "vectors"),
+    )
+    pipeline = _pipeline(task, {"workers": None, "device": device}, is_artifact=False)
+    (stage,) = pipeline.stages()
+    section, inputs = pipeline.recipe.section(stage.name), pipeline.inputs(stage)
+    found = experiments.checking.check(section, inputs, pipeline.runtime.data, korbert.load(model, device))
+    for line in found.facts:
+        say(line)
+    if output:
+        write_bytes_atomically(output, experiments.checking.as_csv(found.rows))
+        say(Message("{output}: {count:,} rows with findings", output=output, count=len(found.rows)), err=True)
+    if html:
+        reports.checking.write_page(html, str(file), found)
+        say(Message("page: {path}", path=html), err=True)
+
+
+@click.command()
 @click.argument("corpus")
 @click.option("--output", type=options.Output(), required=True, help="File to write: .json, in KorQuAD format.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after the first N questions.")
@@ -378,4 +433,4 @@ def pairs(corpus: Path, output: Path, title: str, text: str | None) -> None:
     failed.end()
 
 
-COMMANDS = [questions, pairs, finetune, distill, evaluate, layers]
+COMMANDS = [questions, pairs, check, finetune, distill, evaluate, layers]

@@ -1,3 +1,4 @@
+from . import checking as checking
 from . import compare_pretraining as compare_pretraining
 from . import compare_tasks as compare_tasks
 from . import evaluating as evaluating

@@ -5,6 +5,7 @@ from . import summary as summary
 from .artifacts import stage_page as stage_page
 from .artifacts import task_scores as task_scores
 from .artifacts.stage_page import render as render
+from .pages import checking as checking
 from .pages import compare as compare
 from .pages import layers as layers
 from .pages import noise as noise

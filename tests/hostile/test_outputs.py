@@ -40,7 +40,8 @@ FEED = {  # parameter that is read -> what to give, until a command accepts it
     "folders": ["tuned again"],
     "teacher": ["mood"],
     "train": ["t.csv"],
-    "file": ["t.csv"],
+    "file": ["t.csv", "t.parquet"],
+    "labels": ["가,나"],
     "texts": ["t.txt"],
     "corpus": ["docs.jsonl", "data/wiki.jsonl"],
     "input": ["t.txt", "t.parquet", "data/valid.json"],
@@ -48,7 +49,10 @@ FEED = {  # parameter that is read -> what to give, until a command accepts it
     "queries": ["queries.jsonl"],
     "text": ["글"],
 }
-READ = {"data", "valid", "test", "tokenizer", "dataset", "bundle", "predictions", "remove", "index", "base", "rerank"}
+READ = {
+    *("data", "valid", "test", "tokenizer", "dataset", "bundle", "predictions", "remove", "index", "base", "rerank"),
+    "labelled",
+}
 QUICKLY = {  # option -> its value where a command has it
     "epochs": 1, "features": "last", "workers": 1, "device": "cpu", "seconds": 0, "last": "clean", "seeds": 1,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Pages of commands: comparisons, layers, noise, search, previews, and the index of a recipe."""
+"""Pages of commands: checks, comparisons, layers, noise, search, previews, and the index of a recipe."""
 
 import lazy_loader
 

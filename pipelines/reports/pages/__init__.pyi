@@ -1,3 +1,4 @@
+from . import checking as checking
 from . import compare as compare
 from . import layers as layers
 from . import noise as noise
