@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,7 +12,6 @@ from scipy.special import softmax
 from scipy.stats import rankdata
 from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
-from torch import Tensor
 from torch.nn import functional as F
 
 from korbert.embedder import as_texts
@@ -21,9 +20,9 @@ from korbert.messages import argument
 from korbert.model import Model, load
 from korbert.modeling import LinearModel
 from korbert.tasks.kinds.classification import Classification, Label, Labels
+from korbert.tasks.kinds.texts import text_vectors
 from korbert.tasks.linear import LinearInputs, fit
 from korbert.tasks.terms import Terms
-from korbert.training import Batch, outputs
 from korbert.vectors.encoder import to_unit_length
 
 _FRAMES = (
@@ -32,7 +31,6 @@ _FRAMES = (
 )  # fmt: skip
 _MAX_LENGTH = 128  # pieces of a window of a text
 _ROUNDS = 3
-_INPUTS = ("input_ids", "attention_mask", "boundaries", "texts")  # of LinearModel.text_vectors
 _LEARNED_SHARE = 0.5  # of the texts of each label: those whose best two scores differ most
 _FEWEST = 4  # texts of a label that are learned from, if it has so many
 _NEIGHBOURS = 10
@@ -263,10 +261,5 @@ def _clearest(rows: NDArray[np.int64], margins: NDArray[np.float32]) -> NDArray[
 
 def _text_vectors(model: Model, texts: Sequence[str]) -> NDArray[np.float32]:
     """The vectors of texts, read to their ends, (N, D). model: a linear one."""
-
-    def vectors_of(network: Any, batch: Batch) -> Tensor:
-        vectors: Tensor = network.text_vectors(*(batch[name] for name in _INPUTS))
-        return vectors
-
     batches = model.prepare_rows([{"text": text} for text in texts])
-    return np.concatenate([outputs(model.fast_network, one.examples, vectors_of, **model.scoring) for one in batches])
+    return np.concatenate([text_vectors(model.fast_network, one.examples, **model.scoring) for one in batches])

@@ -25,7 +25,7 @@ from korbert.system import cores
 from korbert.tasks.files import ROLES, TaskRow, read_rows, rename_labels
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.classification import Classification
-from korbert.tasks.kinds.texts import LinearExamples
+from korbert.tasks.kinds.texts import LinearExamples, text_vectors
 from korbert.tasks.linear import (
     CS,
     Column,
@@ -40,7 +40,6 @@ from korbert.tasks.linear import (
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.splits import limit, split_by_texts
 from korbert.tokenization import AnyTokenizer
-from korbert.training import Batch, outputs
 
 HELD_OUT = 0.05  # of the reviews, as in recipe `long`
 VECTOR_ROWS = 30_000
@@ -69,11 +68,9 @@ def inputs_of(reader: LinearModel, examples: LinearExamples, *, with_vectors: bo
     if not with_vectors:
         return LinearInputs(examples.terms, np.empty((len(examples), 0), np.float32))
 
-    def vectors_of(model: torch.nn.Module, batch: Batch) -> torch.Tensor:
-        read = reader.text_vectors(*(batch[name] for name in ("input_ids", "attention_mask", "boundaries", "texts")))
-        return reader.row_vectors(read)
-
-    return LinearInputs(examples.terms, outputs(reader, examples, vectors_of, device=torch.device("cpu")))
+    texts = torch.from_numpy(text_vectors(reader, examples, device=torch.device("cpu")))
+    with torch.inference_mode():
+        return LinearInputs(examples.terms, reader.row_vectors(texts).numpy())
 
 
 def scores_of(model: LinearModel, inputs: LinearInputs) -> _Scores:

@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.special import softmax
-from torch import Tensor, nn
 
 from korbert.corpus.cleaning.personal import spans
 from korbert.messages import Message
@@ -30,13 +29,12 @@ from korbert.tasks.files import Place, TaskRow
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.kind import Kind
 from korbert.tasks.kinds.sections import TaskSection
-from korbert.tasks.kinds.texts import LinearExamples
+from korbert.tasks.kinds.texts import LinearExamples, text_vectors
 from korbert.tasks.linear import LinearInputs, choose, held_out, scale_on
-from korbert.training import Batch, Scoring, outputs
+from korbert.training import Scoring
 
 _FEW_ROWS = 10  # of a label, below which there is too little to learn it from
 _MOST_DOUBTFUL = 0.1  # of the rows
-_INPUTS = ("input_ids", "attention_mask", "boundaries", "texts")  # of LinearModel.text_vectors
 PERSONAL = {
     "email": Message("e-mail addresses"),
     "resident_number": Message("resident numbers"),
@@ -177,16 +175,12 @@ def _inputs(model: Model, task: Kind, rows: Sequence[TaskRow]) -> tuple[LinearIn
     cut = 0
     inputs = []
 
-    def vectors_of(network: nn.Module, batch: Batch) -> Tensor:
-        vectors: Tensor = network.text_vectors(*(batch[name] for name in _INPUTS))  # type: ignore[operator]
-        return vectors
-
     with track("vectors", total=len(rows), unit="rows") as advance:
         how: Scoring = {**reader.scoring, "advance": advance}
         for prepared in reader.prepare_rows(rows):
             cut += prepared.examples.cut
             if is_compared and isinstance(prepared.examples, LinearExamples):
-                vectors = outputs(reader.fast_network, prepared.examples, vectors_of, **how)
+                vectors = text_vectors(reader.fast_network, prepared.examples, **how)
                 inputs.append(LinearInputs(prepared.examples.terms, vectors))
     if not inputs:
         return None, cut

@@ -7,17 +7,15 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from korbert.modeling import LinearModel
 from korbert.pipelines.experiments.preparing import PreparedTask
 from korbert.system import track
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.kind import Prepared
-from korbert.tasks.kinds.texts import LinearExamples, TextKind
+from korbert.tasks.kinds.texts import LinearExamples, TextKind, text_vectors
 from korbert.tasks.linear import ROWS_OF_USUAL, LinearInputs
 from korbert.tasks.terms import Terms
-from korbert.training import Batch, outputs
 
 
 def inputs_of(
@@ -28,11 +26,6 @@ def inputs_of(
     sets_center: of the reader, by the training rows. Models that were trained to compare texts need none.
     """
 
-    def texts_of(model: nn.Module, batch: Batch) -> Tensor:
-        names = ("input_ids", "attention_mask", "boundaries", "texts")
-        vectors: Tensor = reader.text_vectors(*(batch[name] for name in names))
-        return vectors
-
     inputs = {}
     for part in parts:
         examples = ready.parts[part].examples
@@ -41,7 +34,7 @@ def inputs_of(
             inputs[part] = LinearInputs(examples.terms, np.empty((len(examples), 0), np.float32))
             continue
         with track(f"vectors of {part}", total=len(examples), unit="rows") as advance:
-            texts = torch.from_numpy(outputs(reader.eval(), examples, texts_of, device=ready.device, advance=advance))
+            texts = torch.from_numpy(text_vectors(reader.eval(), examples, device=ready.device, advance=advance))
         if part == "train" and sets_center:
             reader.center.copy_(texts.view(len(texts) * reader.num_texts, -1).mean(dim=0))
         with torch.inference_mode():

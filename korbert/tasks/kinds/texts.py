@@ -3,12 +3,13 @@
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import Field
+from torch import Tensor
 
 from korbert.messages import Message
 from korbert.records import is_empty
@@ -20,7 +21,7 @@ from korbert.tasks.passages import Passage, join_segments
 from korbert.tasks.splits import Splits
 from korbert.tasks.terms import Terms, terms_of
 from korbert.tokenization import AnyTokenizer, truncated_lengths
-from korbert.training import Examples, positions_of
+from korbert.training import Batch, Examples, Scoring, outputs, positions_of
 
 NO_TEXT = Message("the text is empty")
 """Why a row gets no label."""
@@ -181,6 +182,20 @@ class LinearExamples(Groups):
         batch["counts"] = torch.from_numpy(terms.counts)
         batch["rows"] = torch.from_numpy(np.repeat(np.arange(len(rows)), np.diff(terms.offsets)))
         return batch
+
+
+def text_vectors(network: Any, examples: Examples, **how: Unpack[Scoring]) -> NDArray[np.float32]:
+    """The vectors of the texts of rows, as LinearModel.text_vectors has them, (N, num_texts x D).
+
+    network: a LinearModel, or a copy of one in 8 bits. how: as in `outputs`.
+    """
+
+    def of_batch(model: Any, batch: Batch) -> Tensor:
+        names = ("input_ids", "attention_mask", "boundaries", "texts")
+        vectors: Tensor = model.text_vectors(*(batch[name] for name in names))
+        return vectors
+
+    return outputs(network, examples, of_batch, **how)
 
 
 class TextKind(Kind, frozen=True):
