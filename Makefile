@@ -1,7 +1,8 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
-PYTEST := $(BIN)/pytest -q -n 2 --dist loadfile
+# A worker that dies ends the run: with another in its place, the run may wait for ever.
+PYTEST := $(BIN)/pytest -q -n 2 --dist loadfile --max-worker-restart 0
 
 .PHONY: constraints demo docs lint messages release results test test-all types wheel
 
