@@ -76,7 +76,7 @@ class _Graph:
             return hidden
         assert isinstance(layer, nn.Linear)
         weight = layer.weight[rows]
-        if self.bits == 8:
+        if self.bits <= 8:
             product = self._product_in_8_bits(hidden, weight)
         else:
             product = self.op("MatMul", hidden, self.constant(weight.T))
@@ -93,7 +93,8 @@ class _Graph:
             rounded = self.op("QuantizeLinear", pieces, scales, zeros, axis=0)
             self._rounded[hidden] = rounded, self.op("Unsqueeze", scales, self.constant([1]))
         rounded, scales = self._rounded[hidden]
-        own = weight.detach().abs().amax(dim=1).clamp(min=_SMALLEST) / 127  # (O,)
+        most = 2 ** (self.bits - 1) - 1
+        own = weight.detach().abs().amax(dim=1).clamp(min=_SMALLEST) / most  # (O,)
         integers = self.constant((weight.detach() / own[:, None]).round().to(torch.int8).T)
         parts = (rounded, integers, self.constant(1.0), self.constant(own), zero)
         product = self.op("MatMulIntegerToFloat", *parts, domain=_OF_RUNTIME)
@@ -116,6 +117,7 @@ def graph_of(encoder: Encoder, bits: int = 32, *, vectors_given: bool = False) -
     Inputs are (B, T) int64: input_ids, attention_mask, and token_type_ids and boundaries if the encoder needs them.
     The output `hidden` is (B, T, D) float32; vectors at padding positions are undefined.
     bits: 8 quantizes matrix products: weights now, with a scale per output, and inputs at run time, with one per piece.
+    7 leaves a bit of the weights free, for processors without VNNI, on which sums of two products overflow 16 bits.
     vectors_given: leaves the table of piece embeddings out; a further input `vectors`, (B, T, E) float32, has the rows.
     """
     config = encoder.config
@@ -243,7 +245,8 @@ def quantize(model: Network) -> Network:
     not depend on the other rows. SettingsError if the packages are not installed.
     """
     encoder: Any = model.encoder
-    graph = graph_of(encoder, 8, vectors_given=True)
+    bits = 8 if torch.cpu.get_capabilities().get("avx512_vnni") else 7
+    graph = graph_of(encoder, bits, vectors_given=True)
     eight = OnnxEncoder(encoder.config, graph, "precision int8", embeddings=encoder.token_weight)
     shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     return copy.deepcopy(model, {**shared, id(encoder): eight})
