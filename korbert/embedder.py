@@ -17,7 +17,7 @@ from korbert.errors import SettingsError
 from korbert.modeling import EmbeddingModel, LinearModel, Network, OnnxEncoder, digest_of, quantizable, quantize
 from korbert.system import EXTRAS, cores, package
 from korbert.tasks.passages import MANY_TEXTS
-from korbert.tokenization import AnyTokenizer, Encoding, with_prompt
+from korbert.tokenization import AnyTokenizer, Encoding, encode_beginnings, with_prompt
 from korbert.training import (
     Batch,
     Examples,
@@ -196,7 +196,7 @@ class Embedder:
         for start in range(0, max(1, len(listed)), TEXTS_AT_ONCE):
             part = listed[start : start + TEXTS_AT_ONCE]
             workers = cores() if len(part) > MANY_TEXTS else 0
-            encodings = self.tokenizer.encode_batch(part, max_length=self.max_length, workers=workers)
+            encodings = encode_beginnings(self.tokenizer, part, self.max_length, workers=workers)
             parts.append(self.pool_encoded(encodings, settings, batch_size))
         vectors = np.concatenate(parts)
         return vectors[0] if single else vectors
