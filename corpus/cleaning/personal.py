@@ -92,6 +92,11 @@ def mask(texts: Iterable[str], settings: PersonalSettings) -> tuple[list[str], C
     return list(in_joined_batches(texts, _BATCH_CHARS, masked)), counts
 
 
+def without_personal_data(texts: Iterable[str]) -> tuple[list[str], Counter[str]]:
+    """As `mask`, with all kinds of personal data."""
+    return mask(texts, PersonalSettings())
+
+
 def spans(text: str) -> list[tuple[int, int, str]]:
     """(start, end, kind) of all personal data, in order, without overlaps."""
     folded = text.translate(_WIDE) if _WIDE_CHAR.search(text) else text

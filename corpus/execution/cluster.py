@@ -49,10 +49,11 @@ _ACTOR: Any = ray.remote(num_cpus=1)(_Worker)
 
 
 class Actors:
-    """A pool of actors of one core each, with as many threads, each waiting for one unit at a time."""
+    """A pool of actors of one core each, with as many threads, each waiting for one unit at a time. gpus: of each."""
 
-    def __init__(self, workers: int, initializer: Callable[[], None] | None) -> None:
+    def __init__(self, workers: int, initializer: Callable[[], None] | None, gpus: int = 0) -> None:
         self._initializer = initializer
+        self._kind = _ACTOR.options(num_gpus=gpus)
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="actors")
         self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()  # idle actors; None: the pool is stopped
         self._actors: set[Any] = set()
@@ -97,7 +98,7 @@ class Actors:
     def _start(self) -> None:
         """Starts an actor, and waits until it is ready."""
         while self._stopped is None:
-            actor = _ACTOR.remote()
+            actor = self._kind.remote()
             self._actors.add(actor)
             try:
                 ray.get(actor.start.remote(self._initializer))
@@ -125,7 +126,9 @@ class Actors:
 
 
 @contextmanager
-def actors(address: str | None, workers: int, initializer: Callable[[], None] | None) -> Iterator[Actors]:
+def actors(
+    address: str | None, workers: int, initializer: Callable[[], None] | None, gpus: int = 0
+) -> Iterator[Actors]:
     """Actors of the cluster at the address, or in RAY_ADDRESS, or of one that is started here and stays up."""
     address = address or os.environ.get("RAY_ADDRESS")
     if not ray.is_initialized():
@@ -149,7 +152,7 @@ def actors(address: str | None, workers: int, initializer: Callable[[], None] | 
             ) from error
         finally:
             services.resolve_ip_for_localhost = resolve
-    pool = Actors(workers, initializer)
+    pool = Actors(workers, initializer, gpus)
     try:
         yield pool
     finally:

@@ -39,19 +39,20 @@ class Workers:
     """What runs work units: `count` processes of this machine, or actors of a Ray cluster. The output is the same.
 
     address: of the cluster; None: that in RAY_ADDRESS, or one that is started on this machine. All machines of a
-    cluster must share the output folder.
+    cluster must share the output folder. gpus: of each actor.
     """
 
     count: int
     runner: Literal["native", "ray"] = "native"
     address: str | None = None
+    gpus: int = 0
 
     def pool(self, initializer: Callable[[], None] | None) -> AbstractContextManager[Pool]:
         """Started workers, each prepared by the initializer."""
         if self.runner == "ray":
             from korbert.corpus.execution.cluster import actors
 
-            return actors(self.address, self.count, initializer)
+            return actors(self.address, self.count, initializer, self.gpus)
         from korbert.corpus.execution.processes import processes
 
         return processes(self.count, initializer)

@@ -1,4 +1,5 @@
 from .arrow import rows_in as rows_in
+from .arrow import table_of as table_of
 from .compression import PACKED as PACKED
 from .compression import File as File
 from .compression import open_bytes as open_bytes
@@ -23,6 +24,7 @@ from .encodings import encoding_in as encoding_in
 from .encodings import utf8 as utf8
 from .given import list_rows as list_rows
 from .given import write_rows as write_rows
+from .inputs import Lines as Lines
 from .inputs import Source as Source
 from .inputs import open_records as open_records
 from .inputs import temporary_copy as temporary_copy

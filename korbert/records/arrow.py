@@ -98,17 +98,31 @@ def read_batches(paths: Sequence[File], form: str) -> Table:
     Reads only the columns asked for, _BATCH_ROWS rows at a time. form: for messages, too.
     """
     with _open_batches(paths[0], form) as (schema, _):
-        names: Mapping[str, list[str]] = {}
-        with suppress(KeyError, ValueError, TypeError, AttributeError):
-            features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
-            inner = {column: feature.get("feature", feature) for column, feature in features.items()}  # of lists, too
-            names = {column: own["names"] for column, own in inner.items() if own.get("_type") == "ClassLabel"}
+        pass
 
-    def held(wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        columns = list(dict.fromkeys(_held(column, schema) for column in wanted))
+    def held(columns: list[str]) -> Iterator[pa.RecordBatch]:
         for path in paths:
             with _open_batches(path, form) as (_, batches):
                 yield from batches(columns)
+
+    return _table(schema, form, held)
+
+
+def table_of(rows: pa.Table) -> Table:
+    """A table of Arrow in memory as one of records."""
+    return _table(rows.schema, "Arrow", lambda columns: rows.select(columns).to_batches(_BATCH_ROWS))
+
+
+def _table(schema: pa.Schema, form: str, batches: Callable[[list[str]], Iterable[pa.RecordBatch]]) -> Table:
+    """batches: those of some columns of the schema."""
+    names: Mapping[str, list[str]] = {}
+    with suppress(KeyError, ValueError, TypeError, AttributeError):
+        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+        inner = {column: feature.get("feature", feature) for column, feature in features.items()}  # of lists, too
+        names = {column: own["names"] for column, own in inner.items() if own.get("_type") == "ClassLabel"}
+
+    def held(wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        yield from batches(list(dict.fromkeys(_held(column, schema) for column in wanted)))
 
     def read(wanted: Sequence[str]) -> Records:
         return enumerate(chain.from_iterable(rows_in(batch, wanted, names) for batch in held(wanted)), 1)

@@ -6,14 +6,16 @@ import random
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
 import korbert
 from korbert import training
+from korbert.errors import SettingsError
 from korbert.messages import Message, language
 from korbert.pipelines import artifacts, inference
 from korbert.pipelines.commands import options
@@ -33,15 +35,17 @@ _written = options.together(
 
 @click.command()
 @options.model
-@click.argument("input", type=options.InputType(), default="-")
+@click.argument("input", type=options.CorpusType(), default="-")
 @options.columns
 @options.format_
 @_written
+@options.corpus
 @click.option("--threshold", type=click.FloatRange(0, 1), metavar="P",
               help="Leave out labels and spans that are less probable.  [default: 0.5 for several labels]")  # fmt: skip
 @click.option("--why", is_flag=True, help="Labels: add the morphemes that contribute most.")
 @click.option("--abstain", type=float, metavar="PERCENT",
               help="Labels and spans: give none with a probability below this.")  # fmt: skip
+@options.mask_personal
 @options.device
 @options.precision
 @options.accept_kiwi
@@ -49,7 +53,7 @@ _written = options.together(
 def predict(
     model: Path, input: options.Input, form: Format, as_csv: bool, output: Path | None, top: int | None,
     threshold: float | None, why: bool, abstain: float | None, device: str, precision: "training.InferencePrecision",
-    **columns: Any,
+    mask_personal: bool, workers: int | None, runner: Literal["native", "ray"], address: str | None, **columns: Any,
 ) -> None:  # fmt: skip
     """Run MODEL on the texts of INPUT; write JSON lines, CSV or a workbook of Excel.
 
@@ -59,14 +63,35 @@ def predict(
     or keys are those of the training file, unless options name others (--label names none that is read). Each result
     has its line number, and the record's id if there is one. A line that cannot be read yields {"line": .., "error":
     ..}; the other lines are still processed, and the exit code is 1.
+
+    INPUT may also be a folder or a glob, in quotes: then --output is a folder of Parquet parts, --workers processes
+    each load MODEL, and a row has the columns of its record, its file and line, and the columns of --csv. An
+    interrupted run resumes.
+
+    \b
+    Example:
+      korbert predict models/mood 'reviews/*.parquet' --output labelled --workers 8
     """
+    spread: JsonObject = {"workers": workers, "runner": runner, "address": address}
+    if input.corpus:
+        if as_csv:
+            raise SettingsError("--csv: is for one file: leave it out, and parts are Parquet")
+        make = partial(
+            inference.parts.RecordPredictor.of, columns=options.by_role(columns | {"label": None}), abstain=abstain,
+            mask_personal=mask_personal, why=why, top=top, threshold=threshold,
+        )  # fmt: skip
+        options.write_corpus(model, make, input, output, form, device=device, precision=precision, **spread)
+        return
+    options.refuse_workers(input, spread)
     if output:
         check_output(output, model, input.file)
     loaded = options.load_for_batches(model, device, precision)
     if abstain is not None:
         loaded = loaded.abstaining(abstain)
     by_role = options.by_role(columns | {"label": None})
-    results = inference.predicting.predict_lines(loaded, input.file, input.name, form=form, columns=by_role, why=why)
+    results = inference.predicting.predict_lines(
+        loaded, input.file, input.name, form=form, columns=by_role, why=why, mask_personal=mask_personal
+    )
     _write(loaded, input, form, results, as_csv=as_csv, output=output, top=top, threshold=threshold)
 
 

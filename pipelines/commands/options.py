@@ -3,11 +3,11 @@
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TextIO, cast, get_args
 
 import click
 from click.shell_completion import CompletionItem
@@ -15,11 +15,11 @@ from click.shell_completion import CompletionItem
 from korbert.errors import PartlyFailed, SettingsError
 from korbert.folders import models_in_the_box
 from korbert.messages import VARIABLE as LANG
-from korbert.messages import Message, in_language, join_messages
+from korbert.messages import Message, argument, in_language, join_messages
 from korbert.names import did_you_mean, on_disk
 from korbert.pipelines import inference, recipes
 from korbert.records import FORMATS, FORMS, Format, Sheet
-from korbert.system import JsonObject, Messages, is_secondary_rank, printable, say, shorten
+from korbert.system import JsonObject, Messages, check_folder, cores, is_secondary_rank, printable, say, shorten
 from korbert.vectors import Mix, PoolingName
 
 if TYPE_CHECKING:
@@ -85,10 +85,11 @@ class Failed:
 
 @dataclass(frozen=True)
 class Input:
-    """A file to read: its name for messages, and the pipe, path or address."""
+    """A file to read: its name for messages, and the pipe, path or address. corpus: several files, by their names."""
 
     name: str
     file: Any
+    corpus: Mapping[str, Any] = field(default_factory=dict)
 
 
 class PathType(click.Path):
@@ -137,6 +138,83 @@ class InputType(click.ParamType[Input]):
             )
             self.fail(in_language(message), parameter, context)
         return Input(value, place)
+
+
+class CorpusType(InputType):
+    """As InputType; or a folder of files of texts, or a glob, which together are a corpus."""
+
+    def convert(self, value: str | Input, parameter: _Parameter, context: _Context) -> Input:
+        if isinstance(value, Input) or value == "-":
+            return super().convert(value, parameter, context)
+        place = on_disk(Path(value))
+        corpus: Mapping[str, Any] = {}
+        if place.is_dir():
+            corpus = files_of(place)
+        elif not place.exists():
+            corpus = inference.embedding.globbed_files(value)
+        return Input(value, place, corpus) if corpus else super().convert(value, parameter, context)
+
+
+def files_of(folder: Path) -> dict[str, Path]:
+    """The files of texts and tables below a folder, by their names; says on standard error what is not read."""
+    files = inference.embedding.text_files(folder)
+    if files:
+        others = [name for name in inference.embedding.visible_files(folder) if name not in files]
+        read = Message("{corpus}: {count:,} files of texts and tables", corpus=folder, count=len(files))
+        if others:
+            unread = Message("not read: {count:,}, such as {name}", count=len(others), name=others[0])
+            read = join_messages((read, unread))
+        say(read, err=True)
+    return files
+
+
+def write_corpus(
+    model: Path, make: "Callable[[Model], Any]", input: Input, output: Path | None, form: Format, *, device: str,
+    precision: "InferencePrecision", workers: int | None, runner: Literal["native", "ray"], address: str | None,
+) -> None:  # fmt: skip
+    """Writes the results of a model for the files of an input, and says what was written.
+
+    make: of the model, a processor of inference/parts.py. SettingsError without an output, for one that is there, and
+    for one among what is read; PartlyFailed if rows have errors.
+    """
+    from korbert.corpus.execution.workers import Workers
+
+    if output is None:
+        raise SettingsError("{input}: is several files: name a folder for the results with --output", input=input.name)
+    check_folder(output, model, input.file)
+    loaded = load_for_batches(model, device, precision)
+    load = partial(_processor, make, model, device, loaded.precision)
+    on_cards = device == "cuda"
+    count = workers or (1 if on_cards and runner == "native" else cores())
+    counts = inference.parts.write_parts(
+        make(loaded), load, input.corpus, output,
+        form=form, workers=Workers(count, runner, address, gpus=int(on_cards and runner == "ray")),
+    )  # fmt: skip
+    written = Message("{output}: {rows:,} rows", output=output, rows=counts["rows"])
+    if counts["resumed"]:
+        written = Message("{written}, {count:,} of them from an earlier run", written=written, count=counts["resumed"])
+    say(written, err=True)
+    if counts["failed"]:
+        raise PartlyFailed(
+            "{output}: {failed:,} of {rows:,} rows have an error: it is in their column `error`",
+            output=output, failed=counts["failed"], rows=counts["rows"],
+        )  # fmt: skip
+
+
+def _processor(make: "Callable[[Model], Any]", model: Path, device: str, precision: "InferencePrecision") -> "Any":
+    """What a worker process makes of the model, with the precision that was chosen once."""
+    import korbert
+
+    return make(korbert.load(model, device, precision))
+
+
+def refuse_workers(input: Input, given: JsonObject) -> None:
+    """SettingsError for options that only several files take."""
+    if named := [name for name, value in given.items() if value not in (None, 1, "native")]:  # one process is one
+        raise SettingsError(
+            "{option}: is for a folder or a glob, and {input} is one file: leave it out",
+            option=argument(named[0]), input=input.name,
+        )  # fmt: skip
 
 
 def texts_of(arguments: tuple[str, ...], given: Input | None) -> Iterable[tuple[str, str]]:
@@ -269,7 +347,7 @@ place = together(
 corpus = together(
     workers,
     click.option("--runner", type=click.Choice(["native", "ray"]), default="native",
-                 help="Run the corpus stages on this machine or on a Ray cluster."),
+                 help="Run these processes on this machine or on a Ray cluster."),
     click.option("--address", help="Ray cluster address.  [default: RAY_ADDRESS, or a cluster started here]"),
 )  # fmt: skip
 work = together(
@@ -277,6 +355,10 @@ work = together(
     click.option("--dry-run", is_flag=True, help="Show what would run, and stop."),
 )
 
+mask_personal = click.option(
+    "--mask-personal", is_flag=True,
+    help="Replace e-mail addresses, phone, account and other numbers of persons in the texts by tags, as clean does.",
+)  # fmt: skip
 columns = together(
     click.option("--text", metavar="NAME", help="Column of the text.  [default: text, sentence, 문장, ..]"),
     click.option("--pair", metavar="NAME", help="Column of the second text of a pair."),

@@ -40,6 +40,7 @@ _FILE = options.PathType()
 _PLACE = options.PlaceType()
 _SETTINGS = (
     *("set", "kind", "several", "validation_share", "epochs", "minutes", "learning_rates", "features", "scratch"),
+    "mask_personal",
 )
 _rates = partial(click.option, "--learning-rate", "learning_rates", type=float, multiple=True)
 _kind = click.option("--kind", type=click.Choice([*KINDS, *ALIASES]), metavar="|".join(KINDS),
@@ -90,6 +91,7 @@ _learning = options.together(  # model, data and settings of the commands that t
     type=click.FloatRange(0, min_open=True),
     help="Time for all of it: as many epochs as fit, none if need be.",
 )
+@options.mask_personal
 @click.option("--quick", is_flag=True, help="Labels: a linear model of words and vectors, in seconds; spans: a CRF.")
 @click.option(
     "--only",

@@ -7,14 +7,14 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import click
 
 import korbert
 from korbert import search
 from korbert.errors import CorpusError, SettingsError
-from korbert.messages import Message, argument, join_messages
+from korbert.messages import Message, argument
 from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options
 from korbert.records import Form, Format, is_empty
@@ -36,8 +36,10 @@ _rerank = click.option(
 
 @click.command()
 @options.model
-@click.argument("input", type=options.InputType(), default="-")
-@click.option("--output", type=options.Output(), help="Write a .npy or .parquet file; an interrupted run resumes.")
+@click.argument("input", type=options.CorpusType(), default="-")
+@click.option("--output", type=options.Output(), help="Write a .npy or .parquet file, or of several files a folder of "
+              "Parquet parts; an interrupted run resumes.")  # fmt: skip
+@options.corpus
 @options.vectors
 @click.option("--raw", is_flag=True, help="Leave vectors as they are pooled, not scaled to unit length.")
 @click.option(
@@ -50,7 +52,7 @@ _rerank = click.option(
 @options.on_models
 def embed(
     model: Path, input: options.Input, output: Path | None, text: str | None, form: Format, device: str,
-    parts: Unit | None, **given: Any,
+    parts: Unit | None, workers: int | None, runner: Literal["native", "ray"], address: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Compute the vectors of the texts of INPUT, each of unit length.
 
@@ -58,9 +60,19 @@ def embed(
     ..}, or a row of a table (.csv, .tsv, .parquet). Without --output, each text yields a JSON line of {"line": ..,
     "vector": ..}. A .npy file has one row per record; a .parquet file has line, id, error and vector. A record that
     cannot be read is reported, its row is NaN or null, and the exit code is 1.
+
+    INPUT may also be a folder or a glob, in quotes: then --output is a folder, --workers processes each load MODEL, and
+    a row has the columns of its record, its file and line, and the vector.
+
+    \b
+    Example:
+      korbert embed korbert-mini-embed 'corpus/*.jsonl.gz' --output vectors --workers 8
     """
     files = inference.embedding
-    if output is not None:
+    spread: JsonObject = {"workers": workers, "runner": runner, "address": address}
+    if not input.corpus:
+        options.refuse_workers(input, spread)
+    if not input.corpus and output is not None:
         files.check_ending(output)
         check_output(output, model, input.file)
     if parts:
@@ -72,6 +84,10 @@ def embed(
                     option=argument(name),
                     parts=argument("parts"),
                 )
+    if input.corpus:
+        make = partial(inference.parts.RecordEmbedder.of, column=text, asked=options.asked_for(given))
+        options.write_corpus(model, make, input, output, form, device=device, precision=given["precision"], **spread)
+        return
     embedding = files.TextEmbedder(
         options.load_for_batches(model, device, given["precision"]), options.asked_for(given)
     )
@@ -116,14 +132,7 @@ def _pairs(
     """
     seen: dict[str, int] = {}
     blank = 0
-    if files := inference.embedding.text_files(corpus):
-        others = [name for name in inference.embedding.visible_files(corpus) if name not in files]
-        read = Message("{corpus}: {count:,} files of texts and tables", corpus=corpus, count=len(files))
-        if others:
-            read = join_messages(
-                (read, Message("not read: {count:,}, such as {name}", count=len(others), name=others[0]))
-            )
-        say(read, err=True)
+    files = options.files_of(corpus)
     for name, file in (files or {corpus.name: corpus}).items():
         line = number = 0  # the number of a record on its line: a list of JSON may be one line
         for record in _records_of(file, name, form, text, is_alone=file is corpus):

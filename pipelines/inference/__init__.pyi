@@ -1,6 +1,7 @@
 from . import embedding as embedding
 from . import input_records as input_records
 from . import lines as lines
+from . import parts as parts
 from . import predicting as predicting
 from . import questions as questions
 from . import teachers as teachers

@@ -8,7 +8,7 @@ the file and detects damage. Once all parts exist, the output is written in one 
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from korbert.corpus.readers import find_files
 from korbert.errors import SettingsError
 from korbert.model import Model
-from korbert.pipelines.inference.input_records import ID_NAMES, MAX_CHARS, TEXT_NAMES, InputResult, records
-from korbert.pipelines.inference.predicting import string
-from korbert.records import LONGEST, Format, Source, form_of, holds_records
+from korbert.pipelines.inference.input_records import ID_NAMES, MAX_CHARS, TEXT_NAMES, InputResult, Record, records
+from korbert.pipelines.inference.predicting import list_array, string
+from korbert.records import LONGEST, File, Format, Source, form_of, holds_records
 from korbert.search.texts import is_utf8, json_of
 from korbert.system import Advance, claim, content_digest, intact, remove, write_atomically, write_bytes_atomically
 from korbert.tasks.files import ROLES, Role, column_for
@@ -33,6 +33,7 @@ from korbert.vectors import VectorArgs
 
 _NAMES = {"text": TEXT_NAMES, "query": ("query", *ROLES["question"].names)}
 _TEXT_FILES = (".txt", ".md")
+SURROGATE = "has a lone surrogate, which no file can hold"
 PART_ROWS = 4_096  # an interrupted run loses at most one part
 _PART = re.compile(  # names in OUTPUT.partial; the axes are of a teacher's cut
     r"part-\d{6,}-[0-9a-f]{32}-[0-9a-f]{16}\.parquet|axes-[0-9a-f]{32}\.npy"
@@ -70,6 +71,11 @@ def visible_files(folder: Path) -> dict[str, Path]:
     return {path.relative_to(folder).as_posix(): path for path in files}
 
 
+def globbed_files(pattern: str) -> dict[str, File]:
+    """The files that a glob matches, by their names; none if it is not one."""
+    return {str(path): path for path in find_files(pattern, Path())} if set(pattern) & set("*?[") else {}
+
+
 def holds_texts(folder: Path) -> bool:
     """Whether a folder can be read as a corpus: it holds records or text files."""
     return holds_records(folder) or bool(text_files(folder))
@@ -85,19 +91,30 @@ def text_records(
     name that is present. fields: add "fields", all else that the record has. longest: bytes of a line and characters of
     a text; None: as usual.
     """
-    names = (text,) if text else _NAMES[role]
-    read = Role(role, names, string)
+    read = text_role(text, role)
     for batch in records(file, name, form, [read], every_column=fields, longest=longest or LONGEST):
-        results = [record.result([read], longest=longest or MAX_CHARS) for record in batch]
-        if fields:
-            for record, result in zip(batch, results, strict=True):
-                own = (*ID_NAMES, column_for(read.names, tuple(record.fields)))
-                result["fields"] = {key: value for key, value in record.fields.items() if key not in own}
-        for place, one in enumerate(results):
-            strings = (str(one.get("id", "")), one.get(role, ""), json_of(one.get("fields", {})))
-            if not all(map(is_utf8, strings)):
-                results[place] = {"line": one["line"], "error": "has a lone surrogate, which no file can hold"}
-        yield results
+        yield text_rows(batch, read, fields=fields, longest=longest or MAX_CHARS)
+
+
+def text_role(column: str | None = None, role: Literal["text", "query"] = "text") -> Role:
+    """What is read of a record. column: its name; None: the first usual one that is present."""
+    return Role(role, (column,) if column else _NAMES[role], string)
+
+
+def text_rows(
+    batch: Sequence[Record], read: Role, *, fields: bool = False, longest: int = MAX_CHARS
+) -> list[InputResult]:
+    """The rows of records, as text_records has them."""
+    results = [record.result([read], longest=longest) for record in batch]
+    if fields:
+        for record, result in zip(batch, results, strict=True):
+            own = (*ID_NAMES, column_for(read.names, tuple(record.fields)))
+            result["fields"] = {key: value for key, value in record.fields.items() if key not in own}
+    for place, one in enumerate(results):
+        strings = (str(one.get("id", "")), one.get(read.name, ""), json_of(one.get("fields", {})))
+        if not all(map(is_utf8, strings)):
+            results[place] = {"line": one["line"], "error": SURROGATE}
+    return results
 
 
 def check_ending(output: Path) -> None:
@@ -165,17 +182,15 @@ def write_vectors(
 def _table(embedding: Vectorizer, rows: list[InputResult], schema: pa.Schema) -> memoryview:
     """The bytes of a part."""
     there = np.array(["text" in row for row in rows])
-    # Rows with an error have zeros, which the mask makes null.
-    vectors = np.zeros((len(rows), schema.field("vector").type.list_size), np.float32)
+    vectors = np.zeros((0, schema.field("vector").type.list_size), np.float32)
     if there.any():
-        vectors[there] = embedding([row["text"] for row in rows if "text" in row])
-    flat = pa.array(vectors.reshape(-1))  # several hundred times faster than from a list of rows
+        vectors = embedding([row["text"] for row in rows if "text" in row])
     columns: dict[str, Any] = {
         "line": [row["line"] for row in rows],
         "id": [str(row["id"]) if "id" in row else None for row in rows],
         "error": [row.get("error") for row in rows],
         "text": [row.get("text") for row in rows],
-        "vector": pa.FixedSizeListArray.from_arrays(flat, type=schema.field("vector").type, mask=pa.array(~there)),
+        "vector": list_array(vectors, there),
     }
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({name: columns[name] for name in schema.names}, schema=schema), sink, compression="zstd")

@@ -3,8 +3,9 @@
 import difflib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Self
 
 from korbert.errors import SettingsError
@@ -15,6 +16,8 @@ from korbert.records import (
     Columns,
     Fault,
     Format,
+    Line,
+    Lines,
     Source,
     Table,
     cell_of,
@@ -107,9 +110,25 @@ def records(
 ) -> Iterator[list[Record]]:  # fmt: skip
     """Yields the records of a source in batches; from a pipe of lines or JSON lines, those that have arrived.
 
+    every_column: of a table, too, not only those of `roles` and the id. Otherwise as `opened_for`.
+    """
+    with opened_for(roles, source, name, form, longest) as opened:
+        if isinstance(opened, Lines):
+            yield from (records_of_lines(opened, lines, roles) for lines in opened.batches)
+            return
+        rows = records_of_table(opened, name, roles, every_column=every_column)
+        while batch := list(islice(rows, _BATCH_ROWS)):
+            yield batch
+
+
+@contextmanager
+def opened_for(
+    roles: Sequence[Role], source: Source, name: str, form: Format, longest: int = LONGEST
+) -> Iterator[Lines | Table]:
+    """Opens a source whose records have the roles.
+
     name: of the source, for messages and its ending. form: "auto" goes by the ending, or else by content, where text
-    is plain lines unless the first one names the columns or begins with JSON.
-    every_column: of a table, too, not only those of `roles` and the id. longest: bytes of a line.
+    is plain lines unless the first one names the columns or begins with JSON. longest: bytes of a line.
     Raises SettingsError, listing the columns, if a table or the first records of a file of JSON lines lack one of
     the roles; CorpusError for a faulty file.
     """
@@ -133,27 +152,25 @@ def records(
         if isinstance(opened, Table):
             for note in opened.notes:
                 _logger.info(Message("{file}: {note}", file=name, note=note))
-            rows = _of_table(opened, name, roles, every_column)
-            while batch := list(islice(rows, _BATCH_ROWS)):
-                yield batch
-            return
-        if opened.form == "lines" and (missing(roles, ("text",)) or not alone):
+        elif opened.form == "lines" and (missing(roles, ("text",)) or not alone):
             raise SettingsError(
                 "{name}: plain lines have no {names}: give a table or JSON lines, and name its {option}",
                 name=name,
                 names=", ".join(role.names[0] for role in roles if role.required),
                 option=argument("form"),
             )
-        batches = (
-            [Record.of(line.number, opened.value(line), roles, line.cut) for line in lines] for lines in opened.batches
-        )
-        if opened.form == "jsonl" and hasattr(source, "is_dir"):  # from a pipe, each record has its own error
-            first = next(batches, [])
-            if columns := dict.fromkeys(column for record in first for column in record.fields):
+        elif opened.form == "jsonl" and hasattr(source, "is_dir"):  # from a pipe, each record has its own error
+            first = next(opened.batches, [])
+            present = (record.fields for record in records_of_lines(opened, first, roles))
+            if columns := dict.fromkeys(chain.from_iterable(present)):
                 _check_columns(name, roles, tuple(columns))
-            if first:
-                yield first
-        yield from batches
+            opened = replace(opened, batches=chain(filter(None, (first,)), opened.batches))
+        yield opened
+
+
+def records_of_lines(opened: Lines, lines: Sequence[Line], roles: Sequence[Role]) -> list[Record]:
+    """The records of some lines."""
+    return [Record.of(line.number, opened.value(line), roles, line.cut) for line in lines]
 
 
 def _is_text(roles: Sequence[Role]) -> bool:
@@ -161,7 +178,10 @@ def _is_text(roles: Sequence[Role]) -> bool:
     return {role.name for role in roles if role.required} == {"text"}
 
 
-def _of_table(table: Table, name: str, roles: Sequence[Role], every_column: bool) -> Iterator[Record]:
+def records_of_table(
+    table: Table, name: str, roles: Sequence[Role], *, every_column: bool = False, before: int = 0
+) -> Iterator[Record]:
+    """The records of a table, which must have the roles. before: number of records of the file before its first one."""
     may_be_lines = _is_text(roles) and table.delimited is not None
     header = ""
     if may_be_lines:
@@ -171,7 +191,7 @@ def _of_table(table: Table, name: str, roles: Sequence[Role], every_column: bool
     named = [column_for((one,), table.columns) for role in roles for one in role.names]  # several may hold a list
     more = table.columns if every_column else [*ID_NAMES, *(["tokens"] if "text" not in table.columns else [])]
     wanted = list(dict.fromkeys(filter(None, [*named, *(one for one in more if one in table.columns)])))
-    for number, (place, value) in enumerate(table.records(wanted), 1):
+    for number, (place, value) in enumerate(table.records(wanted), before + 1):
         if isinstance(value, Fault) and not table.objects:
             value = value._replace(what=f"{value.what} ({table.unit} {place} of the file)")
         record = Record.of(number, value, roles)

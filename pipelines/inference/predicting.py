@@ -8,23 +8,84 @@
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, asdict, fields, is_dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
+from korbert import corpus
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message, argument
 from korbert.model import Model
-from korbert.pipelines.inference.input_records import InputResult, option_of, records
+from korbert.pipelines.inference.input_records import InputResult, Record, option_of, records
 from korbert.records import Format, Source, open_plain, type_name
 from korbert.system import JsonObject, write_atomically
 from korbert.tasks.files import ROLES, Role, text_or_empty
 from korbert.tasks.kinds.texts import NO_TEXT
+
+_TEXTS = ("text", "pair", "question", "context")
+
+
+@dataclass(frozen=True)
+class RecordReader:
+    """The roles that a model reads, with the names of their columns.
+
+    known: role -> the columns that hold it, as given by the user or known of the training file. ids: of the id.
+    mask_personal: whether personal data in texts is replaced by tags.
+    """
+
+    roles: Sequence[Role]
+    known: Mapping[str, tuple[str, ...]]
+    ids: tuple[str, ...] = ()
+    mask_personal: bool = False
+
+    @classmethod
+    def of(
+        cls, model: Model, columns: Mapping[str, Sequence[str]] | None = None, *, mask_personal: bool = False
+    ) -> Self:
+        """columns: role -> its columns or keys; for others, those that the model was trained on, else the first usual
+        name that is present; "id": the one that results have as id. SettingsError for a role that the model does not
+        read.
+        """
+        roles = roles_of(model)
+        columns = dict(columns or {})
+        ids = tuple(columns.pop("id", ()))
+        own = [role.name for role in roles]
+        if unread := [role for role in columns if role not in own]:
+            raise SettingsError(
+                "{option_of}: this model reads {read}: use {hint}",
+                option_of=option_of(unread[0]),
+                read=" and ".join(f"`{role}`" for role in sorted(own)),
+                hint=" and ".join(map(option_of, own)),
+            )
+        known = {role: tuple(names) for role, names in {**model.columns, **columns}.items()}
+        # A column that the user names is the only one looked for: a usual name could be another's.
+        usual = {role.name: () if role.name in columns else role.names for role in roles}
+        roles = [replace(role, names=known.get(role.name, ()) + usual[role.name]) for role in roles]
+        return cls(roles, known, ids, mask_personal)
+
+    @property
+    def wanted(self) -> list[Role]:
+        """What to read of a file."""
+        return [*self.roles, Role("id", self.ids)] if self.ids else [*self.roles]
+
+    def rows(self, batch: Sequence[Record]) -> list[InputResult]:
+        """A row of each record: {"line", "id" if any, "text" or "question", ...}, or {"line", "error"}; "cut" marks a
+        truncated text.
+        """
+        rows = [record.result(self.roles, self.known, self.ids) for record in batch]
+        for role in _TEXTS if self.mask_personal else ():
+            own = [row for row in rows if row.get(role)]
+            texts, _ = corpus.without_personal_data(row[role] for row in own)
+            for row, text in zip(own, texts, strict=True):
+                row[role] = text
+        return rows
 
 
 def read_lines(
@@ -34,32 +95,15 @@ def read_lines(
     *,
     form: Format = "auto",
     columns: Mapping[str, Sequence[str]] | None = None,
+    mask_personal: bool = False,
 ) -> Iterator[list[InputResult]]:
-    """Yields batches of rows, one per record, in order: {"line", "id" if any, "text" or "question", ...}.
+    """Yields batches of rows, one per record, in order, as RecordReader.rows has them.
 
-    A record that cannot be read gives {"line", "error"}; "cut" marks a truncated text. name, form: as in
-    input_records.py. columns: role -> its columns or keys; for others, those that the model was trained on, else the
-    first usual name that is present; "id": the one that results have as id. Raises SettingsError if a table has no such
-    column or the model reads no such role.
+    name, form: as in input_records.py. columns, mask_personal: as in RecordReader. Raises SettingsError if a table has
+    no such column.
     """
-    roles = roles_of(model)
-    columns = dict(columns or {})
-    ids = tuple(columns.pop("id", ()))
-    own = [role.name for role in roles]
-    if unread := [role for role in columns if role not in own]:
-        raise SettingsError(
-            "{option_of}: this model reads {read}: use {hint}",
-            option_of=option_of(unread[0]),
-            read=" and ".join(f"`{role}`" for role in sorted(own)),
-            hint=" and ".join(map(option_of, own)),
-        )
-    known = {role: tuple(names) for role, names in {**model.columns, **columns}.items()}
-    # A column that the user names is the only one looked for: a usual name could be another's.
-    usual = {role.name: () if role.name in columns else role.names for role in roles}
-    roles = [replace(role, names=known.get(role.name, ()) + usual[role.name]) for role in roles]
-    wanted = [*roles, Role("id", ids)] if ids else roles
-    for batch in records(file, name, form, wanted):
-        yield [record.result(roles, known, ids) for record in batch]
+    reading = RecordReader.of(model, columns, mask_personal=mask_personal)
+    yield from map(reading.rows, records(file, name, form, reading.wanted))
 
 
 def predict_lines(
@@ -70,23 +114,29 @@ def predict_lines(
     form: Format = "auto",
     columns: Mapping[str, Sequence[str]] | None = None,
     why: bool = False,
+    mask_personal: bool = False,
 ) -> Iterator[list[InputResult]]:
-    """As read_lines, with the prediction of each record that could be read. why: as in Model.predict.
+    """As read_lines, with predictions. why, ModelError: as in `add_predictions`."""
+    for rows in read_lines(model, file, name, form=form, columns=columns, mask_personal=mask_personal):
+        add_predictions(model, rows, why=why)
+        yield rows
+
+
+def add_predictions(model: Model, rows: Sequence[InputResult], *, why: bool = False) -> None:
+    """Adds its prediction to each row without an error. why: as in Model.predict.
 
     ModelError if the model's scores are NaN or it is not fine-tuned on a task.
     """
-    for results in read_lines(model, file, name, form=form, columns=columns):
-        good = [result for result in results if "error" not in result]
-        if model.task.operation == "embed":
-            predictions = [{"vector": vector.tolist()} for vector in model.embed([row["text"] for row in good])]
-        else:
-            predictions = [json_of(found) for found in model.results_of(good, why=why)]
-        for result, prediction in zip(good, predictions, strict=True):
-            result.pop("context", None)  # which may be long
-            result.update(prediction)
-            if getattr(model.network, "knows_usual", False):  # a column of a table, whatever the first row has
-                result.setdefault("unlike", None)
-        yield results
+    good = [row for row in rows if "error" not in row]
+    if model.task.operation == "embed":
+        predictions = [{"vector": vector.tolist()} for vector in model.embed([row["text"] for row in good])]
+    else:
+        predictions = [json_of(found) for found in model.results_of(good, why=why)]
+    for row, prediction in zip(good, predictions, strict=True):
+        row.pop("context", None)  # which may be long
+        row.update(prediction)
+        if getattr(model.network, "knows_usual", False):  # a column of a table, whatever the first row has
+            row.setdefault("unlike", None)
 
 
 def roles_of(model: Model) -> list[Role]:
@@ -186,19 +236,43 @@ def write_parquet(
             output=output,
             option=argument("output"),
         )
-    read = {"line", "id", "cut", *(role.name for role in roles_of(model))}
-    found = map(_cells, chain.from_iterable(batches))
-    rows = [{name: cell for name, cell in row.items() if name not in read} for row in found]
-    if not rows:
+    results = [*chain.from_iterable(batches)]
+    if not results:
         raise CorpusError("{file}: holds no row, so there is nothing to write: give a file with rows", file=file)
     whole = pa.Table.from_batches(table.batches(table.columns))
-    for name in sorted(dict.fromkeys(chain.from_iterable(rows)), key="error".__eq__):
-        column = name
-        cells = [row.get(name) for row in rows]
-        while column in whole.column_names:
-            column = f"predicted_{column}"
-        whole = whole.append_column(column, pa.array(cells, pa.string() if name == "error" else None))
+    whole = with_predictions(whole, results, {"line", "id", *(role.name for role in roles_of(model))})
     write_atomically(output, lambda file: pq.write_table(whole, file, compression="zstd"))
+
+
+def with_predictions(table: pa.Table, results: Sequence[InputResult], left_out: Collection[str]) -> pa.Table:
+    """A table with the results of its rows as further columns: the cells of as_csv, without those left out and `cut`.
+
+    A result whose name a column has already gets `predicted_` before it. Vectors become lists of numbers.
+    """
+    vectors = [result.get("vector") for result in results]
+    hidden = {*left_out, "cut", "vector"}
+    rows = [_cells({name: cell for name, cell in row.items() if name not in hidden}) for row in results]
+    columns = {}
+    for name in sorted(dict.fromkeys(chain.from_iterable(rows)), key="error".__eq__):
+        cells = [row.get(name) for row in rows]
+        columns[name] = pa.array(cells, pa.string() if name == "error" else None)
+    there = np.array([vector is not None for vector in vectors])
+    if there.any():
+        columns["vector"] = list_array(np.array([vector for vector in vectors if vector is not None]), there)
+    for name, column in columns.items():
+        while name in table.column_names:
+            name = f"predicted_{name}"
+        table = table.append_column(name, column)
+    return table
+
+
+def list_array(vectors: NDArray[np.float32], there: NDArray[np.bool_]) -> pa.Array:
+    """Vectors (N, D) as a column of Arrow: a list of D numbers where there is one, N in all; else null."""
+    width = vectors.shape[1]
+    rows = np.zeros((len(there), width), np.float32)
+    rows[there] = vectors
+    flat = pa.array(rows.reshape(-1))  # several hundred times faster than from a list of rows
+    return pa.FixedSizeListArray.from_arrays(flat, width, mask=pa.array(~there))
 
 
 def _cells(result: InputResult) -> InputResult:

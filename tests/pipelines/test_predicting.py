@@ -124,6 +124,14 @@ def test_a_faulty_record_names_its_place_in_the_file(classifier):
     assert "(line 3 of the file)" in errors(found)[2]
 
 
+def test_personal_data_is_masked(classifier):
+    lines = '{"text": "메일은 hong@example.com 으로"}\n{"text": "010-1234-5678로 전화 주세요"}\n{"text": "좋다"}'
+    found = results(classifier, lines, form="jsonl", mask_personal=True)
+    assert [one["text"] for one in found] == ["메일은 <이메일> 으로", "<전화번호>로 전화 주세요", "좋다"]
+    expected = classifier.predict("메일은 <이메일> 으로").probabilities
+    assert found[0]["probabilities"] == pytest.approx(expected, abs=1e-5)
+
+
 def test_why_there_is_no_label_stands_in_a_table(folders, tmp_path, command):
     path = tmp_path / "a.txt"
     path.write_text("\n좋다\n", encoding="utf-8")

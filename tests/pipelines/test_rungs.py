@@ -56,6 +56,18 @@ def test_the_model_is_right_and_in_use_as_any_other(quick, tmp_path):
     assert again.probabilities == pytest.approx(first.probabilities, abs=1e-6)
 
 
+def test_personal_data_is_masked_before_it_is_learned(tmp_path):
+    rows = [(f"{text} 010-1234-56{number:02}", label) for number, (text, label) in enumerate(ROWS)]
+    result = korbert.finetune("korbert-mini", rows, only="words", output=tmp_path / "masked", mask_personal=True)
+    (line,) = [line for line in said(result) if line["template"].startswith("personal data is masked")]
+    assert line["values"]["count"] == len(ROWS)
+    shown = [row["text"] for row in json_lines(result.folder / "predictions.jsonl")]
+    assert shown
+    assert all(text.endswith("<전화번호>") for text in shown)
+    with pytest.raises(SettingsError, match="mask_personal"):
+        korbert.finetune("korbert-mini", [{"tokens": ["가"], "tags": ["O"]}] * 4, mask_personal=True)
+
+
 def test_vectors_are_those_of_one_of_two_encoders(quick):
     (line,) = [line for line in said(quick) if line["template"].startswith("vectors are those of")]
     alone = korbert.load(line["values"]["name"]).embed(POSITIVE, pooling="mean")

@@ -173,6 +173,11 @@ class TextSection(TaskSection, frozen=True, extra="forbid"):
 
     pooling: _Pooling = "mean"
     spacing_noise: _SpacingNoise = 0.0
+    mask_personal: bool = Field(
+        False,
+        description="replace e-mail addresses, phone numbers and the like by tags, as clean does",
+        exclude_if=not_,
+    )
     rungs: tuple[Literal["words", "vectors", "encoder"], ...] = Field(
         ("encoder",),
         description='["encoder"]: tune the encoder with a new head; ["words", "vectors"]: a linear model on TF-IDF '

@@ -1,0 +1,190 @@
+"""`korbert embed` and `predict` on folders: against one process, on Ray, and killed in between.
+
+    python -m benchmarks.speed.corpora --data data turns --count 200000     ways in turn: texts a second
+    python -m benchmarks.speed.corpora --data data killed --bytes 1e9       killed twice and resumed: memory, rows
+
+turns: the reviews of NSMC in four files, by one process, as a file of the same texts; by two processes; and by two
+workers on a Ray cluster. Each is a command of its own, and its model is loaded within. Rows of the ways are compared.
+killed: texts of ten court decisions each (some 80 kB, of which a vector reads the beginning), again and again with
+other ids until they have that many bytes, as JSON lines and Parquet. The memory is that of all processes of the
+command, shared pages counted once, every five seconds.
+"""
+
+import argparse
+import io
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import count, islice
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import zstandard
+
+from benchmarks import record
+
+WAYS = {"one process": [], "two processes": ["--workers", "2"], "Ray": ["--workers", "2", "--runner", "ray"]}
+MODELS = {"embed": "korbert-mini-embed", "predict": "korbert-mini-nsmc"}
+SAMPLED = 5.0  # seconds between looks at the memory
+
+
+def reviews(data: Path, number: int) -> list[str]:
+    """The first texts of NSMC."""
+    lines = [
+        line.split("\t")[1]
+        for name in ("ratings_train.txt", "ratings_test.txt")
+        for line in (data / "nsmc" / name).read_text("utf-8").split("\n")[1:-1]
+    ]
+    return lines[:number]
+
+
+def decisions(data: Path) -> Iterator[dict[str, str]]:
+    """Ten court decisions as one text, again and again, each time with other ids."""
+    with (data / "law" / "decisions.jsonl.zst").open("rb") as packed:
+        file = io.TextIOWrapper(zstandard.ZstdDecompressor().stream_reader(packed), "utf-8")
+        rows = [json.loads(line) for line in file]
+    for turn in count():
+        for first in range(0, len(rows), 10):
+            some = rows[first : first + 10]
+            yield {"id": f"{turn}-{some[0]['id']}", "text": "\n".join(row["text"] for row in some)}
+
+
+def korbert(*words: object) -> float:
+    """Seconds of a command."""
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "korbert", *map(str, words)], check=True, capture_output=True)
+    return time.perf_counter() - began
+
+
+def rows_of(place: Path) -> pa.Table:
+    paths = sorted(place.glob("*.parquet")) if place.is_dir() else [place]
+    return pa.concat_tables(map(pq.read_table, paths))
+
+
+def turns(options: argparse.Namespace) -> None:
+    texts = reviews(options.data, options.count)
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = Path(folder, "corpus")
+        corpus.mkdir()
+        lines = [json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts]
+        for number in range(4):
+            some = lines[number * len(lines) // 4 : (number + 1) * len(lines) // 4]
+            (corpus / f"{number}.jsonl").write_text("".join(some), "utf-8")
+        whole = Path(folder, "whole.parquet")
+        pq.write_table(pa.table({"text": texts}), whole)
+        for command in options.commands:
+            seconds: dict[str, list[float]] = {way: [] for way in options.ways}
+            made = {}
+            for turn in range(options.rounds):
+                for way in options.ways:
+                    made[way] = Path(folder, f"{command} {way} {turn}")
+                    source: Path = corpus
+                    if way == "one process":
+                        source, made[way] = whole, made[way].with_suffix(".parquet")
+                    asked = [command, MODELS[command], source, "--output", made[way], *WAYS[way]]
+                    seconds[way].append(korbert(*asked, "--precision", "fp32"))
+            for way, own in seconds.items():
+                ratio = statistics.median(a / b for a, b in zip(seconds[options.ways[0]], own, strict=True))
+                speed = len(texts) / statistics.median(own)
+                rows.append([command, way, f"{speed:,.0f}", f"{ratio:.2f}"])
+                print(*rows[-1], flush=True)
+            others = [rows_of(made[way]).select(["text"]) for way in options.ways if way != "one process"]
+            assert all(len(other) == len(texts) for other in others)
+            if {"two processes", "Ray"} <= made.keys():
+                assert rows_of(made["two processes"]).equals(rows_of(made["Ray"]))
+    columns = ["command", "way", "texts a second", "times the first"]
+    record.write(options.record, "corpora", [record.table("A folder in parts", columns, rows)])
+
+
+def memory_of(process: int) -> int:
+    """Bytes of a process and those that it has started, shared pages counted once."""
+    total = 0
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            group = int((path / "stat").read_text().rpartition(")")[2].split()[2])
+            if group == process:
+                lines = (path / "smaps_rollup").read_text().splitlines()
+                total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+        except OSError:  # it has just ended
+            continue
+    return total
+
+
+def killed(options: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        corpus = Path(folder, "corpus")
+        corpus.mkdir()
+        rows = decisions(options.data)
+        size = number = files = 0
+        while size < options.bytes:
+            some = list(islice(rows, 400))
+            size += sum(len(row["text"].encode()) for row in some)
+            number += len(some)
+            if files % 2:
+                pq.write_table(pa.Table.from_pylist(some), corpus / f"{files:03}.parquet")
+            else:
+                lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in some)
+                (corpus / f"{files:03}.jsonl").write_text("".join(lines), "utf-8")
+            files += 1
+        print(f"{number:,} texts, {size:,} bytes, {files} files", flush=True)
+        output = Path(folder, "vectors")
+        asked = [sys.executable, "-m", "korbert", "embed", MODELS["embed"], str(corpus), "--output", str(output)]
+        seconds = []
+        peaks: list[int] = []
+        for ends in (*options.ends, None):
+            began = time.perf_counter()
+            running = subprocess.Popen([*asked, "--workers", "2"], start_new_session=True)
+            used = []
+            while running.poll() is None and (ends is None or time.perf_counter() - began < ends):
+                time.sleep(SAMPLED)
+                used.append(memory_of(running.pid))
+            if ends is not None:
+                os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
+            seconds.append(time.perf_counter() - began)
+            peaks += used
+            kept = sum(pq.read_metadata(path).num_rows for path in output.with_name("vectors.partial").glob("part-*"))
+            print(f"{seconds[-1]:.0f} s, {kept:,} rows kept, at most {max(used) / 1e9:.2f} GB", flush=True)
+        made = rows_of(output).select(["id", "vector"])
+        assert len(made) == number
+        assert len(set(made["id"].to_pylist())) == number
+        assert made["vector"].null_count == 0
+        third = len(peaks) // 3
+        early, late = (max(some) / 1e9 for some in (peaks[third : 2 * third], peaks[2 * third :]))
+        speed = size / sum(seconds)
+        cells = [f"{size / 1e9:.2f}", f"{number:,}", f"{sum(seconds) / 60:.0f}", f"{early:.2f}", f"{late:.2f}"]
+        print(*cells, f"{speed / 1e3:.0f} kB/s")
+    columns = ["GB of text", "rows", "minutes", "GB of memory, second third", "last third"]
+    record.write(options.record, "corpora-killed", [record.table("Killed twice and resumed", columns, [cells])])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    record.add_option(parser)
+    commands = parser.add_subparsers(required=True)
+    one = commands.add_parser("turns")
+    one.add_argument("--count", type=int, default=200_000)
+    one.add_argument("--rounds", type=int, default=1)
+    one.add_argument("--commands", nargs="+", choices=MODELS, default=["embed"])
+    one.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    one.set_defaults(run=turns)
+    two = commands.add_parser("killed")
+    two.add_argument("--bytes", type=float, default=1e9)
+    two.add_argument("--ends", nargs="*", type=float, default=[300, 420], help="seconds until each kill")
+    two.add_argument("--folder", type=Path, help="where the corpus and its vectors are put")
+    two.set_defaults(run=killed)
+    options = parser.parse_args()
+    options.run(options)
+
+
+if __name__ == "__main__":
+    main()

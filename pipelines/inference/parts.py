@@ -1,0 +1,351 @@
+"""Predictions and vectors for a corpus: a folder of files in, a folder of Parquet parts out.
+
+1. The files are cut in order, into units of whole records: the same ones, whoever processes them.
+2. Worker processes, or actors of a Ray cluster, load the model once. From each unit they write a part to
+   OUTPUT.partial/, whose name holds a digest of the model, its settings and the records: later runs find it by that.
+3. Parts that lack columns of others get them, and the folder gets its name.
+"""
+
+import hashlib
+import json
+import logging
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any, Protocol, Self, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+
+from korbert.corpus.documents import group_by_size
+from korbert.corpus.execution.workers import Lost, Outcome, Workers, run_units
+from korbert.errors import CorpusError
+from korbert.messages import Message
+from korbert.model import Model
+from korbert.modeling import digest_of
+from korbert.pipelines.inference import embedding, predicting
+from korbert.pipelines.inference.input_records import (
+    InputResult,
+    Record,
+    opened_for,
+    records_of_lines,
+    records_of_table,
+)
+from korbert.records import File, Format, Line, Lines, table_of
+from korbert.search.texts import is_utf8, json_of
+from korbert.system import MARK, claim, track, write_atomically
+from korbert.tasks.files import Role
+from korbert.vectors import VectorArgs
+
+_VERSION = 1  # raise it when the same records give other parts
+_PART_BYTES = 1 << 21  # of text
+_PART = re.compile(r"part-\d{6,}-[0-9a-f]{32}\.parquet")
+_FAILED = b"korbert.failed"  # in the metadata of a part: number of its rows with an error
+_ENDED = "ended its worker process: too long, or too little memory"
+
+_logger = logging.getLogger(__name__)
+
+
+class RecordProcessor(Protocol):
+    """A loaded model and what is asked of it. roles: of a record. digest: of all that determines its results."""
+
+    @property
+    def roles(self) -> Sequence[Role]: ...
+    @property
+    def digest(self) -> str: ...
+    def __call__(self, records: Sequence[Record]) -> list[InputResult]: ...
+
+
+@dataclass(frozen=True)
+class RecordPredictor:
+    """Predicts for records, as `korbert predict` does for lines. top, threshold: as in predicting.select_labels."""
+
+    model: Model
+    reading: predicting.RecordReader
+    asked: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls, model: Model, columns: Mapping[str, Sequence[str]], abstain: float | None, mask_personal: bool,
+        **asked: Any,
+    ) -> Self:  # fmt: skip
+        """asked: why, top and threshold."""
+        if abstain is not None:
+            model = model.abstaining(abstain)
+        return cls(model, predicting.RecordReader.of(model, columns, mask_personal=mask_personal), asked)
+
+    @property
+    def roles(self) -> Sequence[Role]:
+        return self.reading.wanted
+
+    @property
+    def digest(self) -> str:
+        names = {role.name: role.names for role in self.roles}
+        facts: list[Any] = [self.model.digest, self.model.precision, self.model.task.task(), names, dict(self.asked)]
+        facts.append(self.reading.mask_personal)
+        return digest_of(json.dumps(facts, sort_keys=True).encode(), self.model.network.state_dict())
+
+    def __call__(self, records: Sequence[Record]) -> list[InputResult]:
+        rows = self.reading.rows(records)
+        predicting.add_predictions(self.model, rows, why=self.asked["why"])
+        return [predicting.select_labels(row, self.asked["top"], self.asked["threshold"]) for row in rows]
+
+
+@dataclass(frozen=True)
+class RecordEmbedder:
+    """Vectors of the texts of records, as `korbert embed` has them. role: what is read of a record."""
+
+    embedder: embedding.TextEmbedder
+    role: Role
+
+    @classmethod
+    def of(cls, model: Model, column: str | None, asked: VectorArgs) -> Self:
+        """column: of the text; None: the first usual one. asked: as in Model.embed."""
+        return cls(embedding.TextEmbedder(model, asked), embedding.text_role(column))
+
+    @property
+    def roles(self) -> Sequence[Role]:
+        return [self.role]
+
+    @property
+    def digest(self) -> str:
+        digest = self.embedder.digest()
+        digest.update(json.dumps(self.role.names).encode())
+        return digest.hexdigest()
+
+    def __call__(self, records: Sequence[Record]) -> list[InputResult]:
+        rows = embedding.text_rows(records, self.role)
+        good = [row for row in rows if "text" in row]
+        vectors = self.embedder([row["text"] for row in good])
+        for row, vector in zip(good, vectors, strict=True):
+            row["vector"] = vector
+        return rows
+
+
+@dataclass(frozen=True)
+class RecordSlice:
+    """Some records of a file, in order.
+
+    rows: lines; or records that have been read; or those of Parquet and Arrow, with all columns and types. before: the
+    number of records of a table before them. part: file to write; None: the result is returned.
+    """
+
+    file: str
+    rows: Sequence[Line] | Sequence[Record] | pa.Table
+    before: int = 0
+    form: Format = "auto"
+    encoding: str = ""
+    part: Path | None = None
+
+    def records(self, roles: Sequence[Role]) -> list[Record]:
+        """The records, each with all its fields; those of a table of Arrow with what the roles need."""
+        if isinstance(self.rows, pa.Table):
+            return list(records_of_table(table_of(self.rows), self.file, roles, before=self.before))
+        if self.form == "auto":
+            return list(cast(Sequence[Record], self.rows))
+        lines = Lines(iter(()), self.form, self.encoding)
+        return records_of_lines(lines, cast(Sequence[Line], self.rows), roles)
+
+    def halves(self) -> "tuple[RecordSlice, RecordSlice] | None":
+        """Two units whose results are returned; None for a single record."""
+        if len(self.rows) < 2:
+            return None
+        middle = len(self.rows) // 2
+        first = replace(self, rows=self.rows[:middle], part=None)
+        return first, replace(self, rows=self.rows[middle:], part=None, before=self.before + middle)
+
+    def digest(self, processor: str) -> str:
+        """Of the records, their place, and what is done with them."""
+        digest = hashlib.sha256(f"{_VERSION} {pa.__version__} {processor} {self.before}\n{self.file}\n".encode())
+        if isinstance(self.rows, pa.Table):
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, self.rows.schema) as stream:
+                stream.write_table(self.rows)
+            digest.update(memoryview(sink.getvalue()))
+        else:
+            for row in self.rows:
+                if isinstance(row, Line):
+                    digest.update(f"\n{row.number} {row.size} ".encode() + row.data)
+                else:
+                    digest.update(repr(row).encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()[:32]
+
+
+def units_of(files: Mapping[str, File], form: Format, roles: Sequence[Role]) -> Iterator[RecordSlice]:
+    """The records of the files in order. CorpusError, SettingsError: as records() raises them."""
+    for name, path in files.items():
+        with opened_for(roles, path, name, form) as opened:
+            if isinstance(opened, Lines):
+                lines = chain.from_iterable(opened.batches)
+                for some in group_by_size(lines, _PART_BYTES, lambda line: len(line.data) + 1):
+                    yield RecordSlice(name, some, form=opened.form, encoding=opened.encoding)
+            elif opened.batches:
+                before = 0
+                for batches in group_by_size(opened.batches(opened.columns), _PART_BYTES, lambda batch: batch.nbytes):
+                    table = pa.Table.from_batches(batches)
+                    yield RecordSlice(name, table, before)
+                    before += len(table)
+            else:
+                records = records_of_table(opened, name, roles, every_column=True)
+                for group in group_by_size(records, _PART_BYTES, lambda record: len(repr(record.fields))):
+                    yield RecordSlice(name, group)
+
+
+def write_parts(
+    processor: RecordProcessor, load: Callable[[], RecordProcessor], files: Mapping[str, File], output: Path, *,
+    form: Format, workers: Workers,
+) -> Counter[str]:  # fmt: skip
+    """Writes `output`/part-NUMBER-DIGEST.parquet, in the order of the records; returns what was counted.
+
+    A row has the columns of its record, of which those of other files than Parquet and Arrow are texts, then `file`,
+    `line` and the results: a `vector`, or the columns of `korbert predict --csv`; a record that cannot be read has its
+    `error`. load: makes the same processor in each worker. The counts are `rows`, `failed`, and `resumed`: rows of an
+    earlier run. CorpusError for files without a record.
+    """
+    roles = list(processor.roles)
+    digest = processor.digest
+    folder = claim(output.with_name(f"{output.name}.partial"), _is_part)
+    finished = {path.stem.rpartition("-")[2]: path for path in folder.glob("part-*.parquet")}
+    names: list[str] = []
+    counts: Counter[str] = Counter()
+    with track(output.name, None, "rows") as advance:
+
+        def count(part: Path) -> None:
+            rows, failed = _counts(part)
+            counts.update(rows=rows, failed=failed)
+            advance(rows)
+
+        def pending() -> Iterator[RecordSlice]:
+            for number, unit in enumerate(units_of(files, form, roles)):
+                key = unit.digest(digest)
+                part = folder / f"part-{number:06}-{key}.parquet"
+                names.append(part.name)
+                if key in finished:
+                    finished[key].rename(part)
+                    count(part)
+                    counts["resumed"] += _counts(part)[0]
+                else:
+                    yield replace(unit, part=part)
+
+        for outcome in run_units(
+            _process, pending(), workers=workers, split=RecordSlice.halves, initializer=partial(_start, load)
+        ):
+            part = outcome.unit.part
+            assert part is not None
+            if outcome.halved:
+                _write(part, _joined(outcome, roles))
+            count(part)
+    if not counts["rows"]:
+        raise CorpusError("{output}: the files hold no record: give others", output=output)
+    for path in folder.glob("part-*.parquet"):
+        if path.name not in names:
+            path.unlink()
+    _complete_columns([folder / name for name in names])
+    if output.exists():  # an empty folder
+        output.rmdir()
+    folder.rename(output)
+    (output / MARK).unlink()
+    return counts
+
+
+_processor: RecordProcessor | None = None  # one in each worker process
+
+
+def _start(load: Callable[[], RecordProcessor]) -> None:
+    """Loads the model. One thread, as the workers are the parallelism, and as sums depend on the number of threads."""
+    global _processor
+    torch.set_num_threads(1)
+    _processor = load()
+
+
+def _process(unit: RecordSlice) -> pa.Table | None:
+    """Writes the part of a unit; without one, returns its rows."""
+    assert _processor is not None
+    records = unit.records(_processor.roles)
+    if not isinstance(unit.rows, pa.Table):
+        records = [record if is_utf8(json_of(record.fields)) else _without_fields(record) for record in records]
+    table = _table_of(unit, records, _processor(records), _processor.roles)
+    if unit.part is None:
+        return table
+    _write(unit.part, table)
+    return None
+
+
+def _without_fields(record: Record) -> Record:
+    return Record(record.line, error=embedding.SURROGATE)
+
+
+def _table_of(
+    unit: RecordSlice, records: Sequence[Record], results: Sequence[InputResult], roles: Sequence[Role]
+) -> pa.Table:
+    """The columns of the records, their places and their results."""
+    if isinstance(unit.rows, pa.Table):
+        table = unit.rows
+    else:
+        names = dict.fromkeys(chain.from_iterable(record.fields for record in records))
+        cells = {name: [_text(record.fields.get(name)) for record in records] for name in names}
+        table = pa.table({name: pa.array(column, pa.string()) for name, column in cells.items()})
+    places = [{"file": unit.file, "line": record.line} for record in records]
+    rows = [place | result for place, result in zip(places, results, strict=True)]
+    table = predicting.with_predictions(table, rows, {"id", *(role.name for role in roles)})
+    failed = sum("error" in result for result in results)
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), _FAILED: str(failed)})
+
+
+def _text(cell: object) -> str | None:
+    """A cell as a text: what is none, as JSON."""
+    return cell if cell is None or isinstance(cell, str) else json.dumps(cell, ensure_ascii=False, default=str)
+
+
+def _joined(outcome: Outcome[RecordSlice, pa.Table | None], roles: Sequence[Role]) -> pa.Table:
+    """The rows of a unit that was halved. A record that ended its worker has that as its error."""
+    tables: list[pa.Table] = []
+    for piece in outcome.pieces:
+        if isinstance(piece, Lost):
+            (record,) = piece.unit.records(roles)
+            tables.append(_table_of(piece.unit, [record], [{"line": record.line, "error": _ENDED}], roles))
+        else:
+            tables.append(piece)
+    failed = sum(int(table.schema.metadata[_FAILED]) for table in tables)
+    whole = pa.concat_tables(tables, promote_options="permissive")
+    return whole.replace_schema_metadata({**whole.schema.metadata, _FAILED: str(failed)})
+
+
+def _write(part: Path, table: pa.Table) -> None:
+    write_atomically(part, lambda file: pq.write_table(table, file, compression="zstd"))
+
+
+def _counts(part: Path) -> tuple[int, int]:
+    """The rows of a part, and how many have an error."""
+    metadata = pq.read_metadata(part)
+    return metadata.num_rows, int(metadata.metadata[_FAILED])
+
+
+def _complete_columns(parts: Sequence[Path]) -> None:
+    """Writes parts anew whose columns differ from those of all parts together: the first file tells readers them.
+
+    Parts whose columns cannot be of one type, as of different tables of Parquet, stay as they are.
+    """
+    schemas = {part: pq.read_schema(part) for part in parts}
+    try:
+        whole = pa.unify_schemas(list(schemas.values()), promote_options="permissive")
+    except pa.ArrowException as error:
+        _logger.warning(Message("parts have columns of different types, and stay so: {error}", error=error))
+        return
+    for part, schema in schemas.items():
+        if schema != whole:
+            table = pq.read_table(part)
+            columns = [
+                table[field.name].cast(field.type) if field.name in schema.names else pa.nulls(len(table), field.type)
+                for field in whole
+            ]
+            _write(part, pa.table(columns, schema=whole.with_metadata(schema.metadata)))
+
+
+def _is_part(name: str) -> bool:
+    return _PART.fullmatch(name) is not None
