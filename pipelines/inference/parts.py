@@ -182,18 +182,26 @@ def units_of(files: Mapping[str, File], form: Format, roles: Sequence[Role]) -> 
         with opened_for(roles, path, name, form) as opened:
             if isinstance(opened, Lines):
                 lines = chain.from_iterable(opened.batches)
-                for some in group_by_size(lines, _PART_BYTES, lambda line: len(line.data) + 1):
-                    yield RecordSlice(name, some, form=opened.form, encoding=opened.encoding)
+                for own in group_by_size(lines, _PART_BYTES, lambda line: len(line.data) + 1):
+                    yield RecordSlice(name, own, form=opened.form, encoding=opened.encoding)
             elif opened.batches:
                 before = 0
-                for batches in group_by_size(opened.batches(opened.columns), _PART_BYTES, lambda batch: batch.nbytes):
-                    table = pa.Table.from_batches(batches)
+                batches = chain.from_iterable(map(_sliced, opened.batches(opened.columns)))
+                for some in group_by_size(batches, _PART_BYTES, lambda batch: batch.nbytes):
+                    table = pa.Table.from_batches(some)
                     yield RecordSlice(name, table, before)
                     before += len(table)
             else:
                 records = records_of_table(opened, name, roles, every_column=True)
                 for group in group_by_size(records, _PART_BYTES, lambda record: len(repr(record.fields))):
                     yield RecordSlice(name, group)
+
+
+def _sliced(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Its rows, in slices of about the bytes of a part: a batch of books may have a hundred times as many."""
+    rows = max(1, batch.num_rows * _PART_BYTES // max(1, batch.nbytes))
+    for first in range(0, batch.num_rows, rows):
+        yield batch.slice(first, rows)
 
 
 def write_parts(

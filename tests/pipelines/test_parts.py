@@ -194,6 +194,14 @@ def test_what_cannot_be_done_is_said(corpus, command, models, arguments, message
     assert not (corpus.parent / "o").exists()
 
 
+def test_long_rows_of_parquet_are_parts_of_their_own(here, command, models, small_parts):
+    pd.DataFrame({"text": ["가나다 " * 300, "라", "마 " * 2000, *"바사아"]}).to_parquet("a.parquet")
+    command("embed", models / "pretrained", "*.parquet", "--output", "o")
+    counts = [pq.read_metadata(path).num_rows for path in sorted((here / "o").iterdir())]
+    assert counts == [1, 2, 3]  # a part ends as soon as it has 3,000 bytes
+    assert list(read(here / "o").line) == [1, 2, 3, 4, 5, 6]
+
+
 def test_files_of_somebody_else_stay(corpus, command, models):
     theirs = corpus.parent / "o.partial"
     theirs.mkdir()

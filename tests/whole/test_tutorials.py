@@ -17,6 +17,7 @@ from tests.test_readme import ROOT, blocks, parts_of
 PAGES = [
     "docs/tutorials/labelling.md", "docs/tutorials/classifier.md", "docs/tutorials/documents.md",
     "docs/tutorials/entities.md", "docs/how-to/slots.md",
+    pytest.param("docs/how-to/topics.md", marks=pytest.mark.filterwarnings("ignore")),  # those of UMAP
 ]  # fmt: skip
 
 
