@@ -38,7 +38,7 @@ from korbert.pipelines.inference.input_records import (
 )
 from korbert.records import File, Format, Line, Lines, table_of
 from korbert.search.texts import is_utf8, json_of
-from korbert.system import MARK, claim, track, write_atomically
+from korbert.system import MARK, claim, remove, track, write_atomically
 from korbert.tasks.files import Role
 from korbert.vectors import VectorArgs
 
@@ -223,10 +223,11 @@ def write_parts(
     counts: Counter[str] = Counter()
     with track(output.name, None, "rows") as advance:
 
-        def count(part: Path) -> None:
+        def count(part: Path) -> int:
             rows, failed = _counts(part)
             counts.update(rows=rows, failed=failed)
             advance(rows)
+            return rows
 
         def pending() -> Iterator[RecordSlice]:
             for number, unit in enumerate(units_of(files, form, roles)):
@@ -235,8 +236,7 @@ def write_parts(
                 names.append(part.name)
                 if key in finished:
                     finished[key].rename(part)
-                    count(part)
-                    counts["resumed"] += _counts(part)[0]
+                    counts["resumed"] += count(part)
                 else:
                     yield replace(unit, part=part)
 
@@ -249,9 +249,11 @@ def write_parts(
                 _write(part, _joined(outcome, roles))
             count(part)
     if not counts["rows"]:
+        remove(folder)
         raise CorpusError("{output}: the files hold no record: give others", output=output)
-    for path in folder.glob("part-*.parquet"):
-        if path.name not in names:
+    wanted = {MARK, *names}
+    for path in folder.iterdir():  # parts of other files or settings, and what a killed process was writing
+        if path.name not in wanted:
             path.unlink()
     _complete_columns([folder / name for name in names])
     if output.exists():  # an empty folder

@@ -127,6 +127,7 @@ def test_an_interrupted_run_resumes(corpus, command, models, small_parts):
     kept = sorted((corpus.parent / "vectors.partial").glob("part-*"))
     assert len(kept) > 5
     assert not (corpus.parent / "vectors").exists()
+    (kept[0].parent / ".korbert-0123456789abcdef").touch()  # as a killed process leaves it
     (corpus / "d.parquet").rename(corpus / "0.bin")
     (corpus / "0.csv").write_text("text\n새 글\n", encoding="utf-8")  # before the others, whose parts get other numbers
     resumed = sum(pq.read_metadata(path).num_rows for path in kept)
@@ -192,6 +193,7 @@ def test_what_cannot_be_done_is_said(corpus, command, models, arguments, message
     (corpus.parent / "empty" / "a.jsonl").touch()
     assert message in command("predict", models / "mood", *arguments, code=2).err
     assert not (corpus.parent / "o").exists()
+    assert not (corpus.parent / "o.partial").exists()
 
 
 def test_long_rows_of_parquet_are_parts_of_their_own(here, command, models, small_parts):
