@@ -5,9 +5,9 @@
 
 turns: the reviews of NSMC in four files, by one process, as a file of the same texts; by two processes; and by two
 workers on a Ray cluster. Each is a command of its own, and its model is loaded within. Rows of the ways are compared.
-killed: texts of ten court decisions each (some 80 kB, of which a vector reads the beginning), again and again with
-other ids until they have that many bytes, as JSON lines and Parquet. The memory is that of all processes of the
-command, shared pages counted once, every five seconds.
+killed: texts of ten court decisions each, of which a vector reads the beginning, again and again with other ids until
+they have that many bytes, as JSON lines and Parquet. The memory is that of all processes of the command, shared pages
+counted once, every five seconds.
 """
 
 import argparse
@@ -154,7 +154,8 @@ def killed(options: argparse.Namespace) -> None:
             running.wait()
             seconds.append(time.perf_counter() - began)
             peaks.append(max(used) / 1e9)
-            kept = sum(pq.read_metadata(path).num_rows for path in output.with_name("vectors.partial").glob("part-*"))
+            place = output.with_name("vectors.partial") if ends is not None else output
+            kept = sum(pq.read_metadata(path).num_rows for path in place.glob("part-*"))
             print(f"{seconds[-1]:.0f} s, {kept:,} rows kept, at most {peaks[-1]:.2f} GB", flush=True)
         made = rows_of(output).select(["id", "vector"])
         assert len(made) == number

@@ -150,8 +150,9 @@ class CorpusType(InputType):
         corpus: Mapping[str, Any] = {}
         if place.is_dir():
             corpus = files_of(place)
-        elif not place.exists():
-            corpus = inference.embedding.globbed_files(value)
+        elif not place.exists() and (found := inference.embedding.globbed_files(value)):
+            corpus = inference.embedding.with_usual_endings(found) or found
+            _say_read(value, corpus, found)
         return Input(value, place, corpus) if corpus else super().convert(value, parameter, context)
 
 
@@ -159,13 +160,18 @@ def files_of(folder: Path) -> dict[str, Path]:
     """The files of texts and tables below a folder, by their names; says on standard error what is not read."""
     files = inference.embedding.text_files(folder)
     if files:
-        others = [name for name in inference.embedding.visible_files(folder) if name not in files]
-        read = Message("{corpus}: {count:,} files of texts and tables", corpus=folder, count=len(files))
-        if others:
-            unread = Message("not read: {count:,}, such as {name}", count=len(others), name=others[0])
-            read = join_messages((read, unread))
-        say(read, err=True)
+        _say_read(folder, files, inference.embedding.visible_files(folder))
     return files
+
+
+def _say_read(corpus: object, files: Mapping[str, Any], found: Iterable[str]) -> None:
+    """Says how many files are read, and which one of those that were found is not."""
+    others = [name for name in found if name not in files]
+    read = Message("{corpus}: {count:,} files of texts and tables", corpus=corpus, count=len(files))
+    if others:
+        unread = Message("not read: {count:,}, such as {name}", count=len(others), name=others[0])
+        read = join_messages((read, unread))
+    say(read, err=True)
 
 
 def write_corpus(
@@ -181,14 +187,19 @@ def write_corpus(
 
     if output is None:
         raise SettingsError("{input}: is several files: name a folder for the results with --output", input=input.name)
+    if address is not None and runner != "ray":
+        raise click.UsageError(Message("--address names a Ray cluster: add --runner ray"))
     check_folder(output, model, input.file)
     loaded = load_for_batches(model, device, precision)
-    load = partial(_processor, make, model, device, loaded.precision)
-    on_cards = device == "cuda"
-    count = workers or (1 if on_cards and runner == "native" else cores())
+    device = loaded.device.type
+    place = model.absolute() if model.exists() else model  # actors of a cluster work in other folders
+    load = partial(_processor, make, place, device, loaded.precision)
+    count = workers or (1 if device == "cuda" and runner == "native" else cores())
+    partly = output.with_name(f"{output.name}.partial").absolute()  # which a glob may match after an interruption
     counts = inference.parts.write_parts(
-        make(loaded), load, input.corpus, output,
-        form=form, workers=Workers(count, runner, address, gpus=int(on_cards and runner == "ray")),
+        make(loaded), load, {name: path for name, path in input.corpus.items() if partly not in _above(path)},
+        output.absolute(), form=form,
+        workers=Workers(count, runner, address, gpus=int(device == "cuda" and runner == "ray")),
     )  # fmt: skip
     written = Message("{output}: {rows:,} rows", output=output, rows=counts["rows"])
     if counts["resumed"]:
@@ -199,6 +210,11 @@ def write_corpus(
             "{output}: {failed:,} of {rows:,} rows have an error: it is in their column `error`",
             output=output, failed=counts["failed"], rows=counts["rows"],
         )  # fmt: skip
+
+
+def _above(path: Any) -> Iterable[Path]:
+    """The folders that a local file is in."""
+    return path.absolute().parents if isinstance(path, Path) else ()
 
 
 def _processor(make: "Callable[[Model], Any]", model: Path, device: str, precision: "InferencePrecision") -> "Any":

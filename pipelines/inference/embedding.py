@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Literal, Protocol, cast
+from typing import IO, Any, Literal, Protocol, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,8 @@ from korbert.tasks.files import ROLES, Role, column_for
 from korbert.vectors import VectorArgs
 
 _NAMES = {"text": TEXT_NAMES, "query": ("query", *ROLES["question"].names)}
+F = TypeVar("F", bound=File)
+
 _TEXT_FILES = (".txt", ".md")
 SURROGATE = "has a lone surrogate, which no file can hold"
 PART_ROWS = 4_096  # an interrupted run loses at most one part
@@ -61,8 +63,7 @@ def text_files(folder: Path) -> dict[str, Path]:
     records."""
     if not folder.is_dir() or holds_records(folder):
         return {}
-    files = visible_files(folder)
-    return {name: path for name, path in files.items() if path.suffix in _TEXT_FILES or form_of(b"", name) != "auto"}
+    return with_usual_endings(visible_files(folder))
 
 
 def visible_files(folder: Path) -> dict[str, Path]:
@@ -72,8 +73,17 @@ def visible_files(folder: Path) -> dict[str, Path]:
 
 
 def globbed_files(pattern: str) -> dict[str, File]:
-    """The files that a glob matches, by their names; none if it is not one."""
-    return {str(path): path for path in find_files(pattern, Path())} if set(pattern) & set("*?[") else {}
+    """The files that a glob matches, by their names; none if it is not one. Of an address, ? begins a query."""
+    if not set(pattern) & set("*[" if "://" in pattern else "*?["):
+        return {}
+    return {str(path): path for path in find_files(pattern, Path())}
+
+
+def with_usual_endings(files: Mapping[str, F]) -> dict[str, F]:
+    """The files whose names say that they hold texts or a table."""
+    return {
+        name: path for name, path in files.items() if path.suffix in _TEXT_FILES or form_of(b"", path.name) != "auto"
+    }
 
 
 def holds_texts(folder: Path) -> bool:

@@ -11,7 +11,7 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -24,7 +24,7 @@ import torch
 
 from korbert.corpus.documents import group_by_size
 from korbert.corpus.execution.workers import Lost, Outcome, Workers, run_units
-from korbert.errors import CorpusError
+from korbert.errors import CorpusError, ModelError
 from korbert.messages import Message
 from korbert.model import Model
 from korbert.modeling import digest_of
@@ -46,7 +46,11 @@ _VERSION = 1  # raise it when the same records give other parts
 _PART_BYTES = 1 << 21  # of text
 _PART = re.compile(r"part-\d{6,}-[0-9a-f]{32}\.parquet")
 _FAILED = b"korbert.failed"  # in the metadata of a part: number of its rows with an error
-_ENDED = "ended its worker process: too long, or too little memory"
+_ENDED = "ended its worker process: the text is too long, or there is too little memory"
+_RESULTS = frozenset(  # names of columns that results may have
+    {"file", "line", "error", "vector", "label", "labels", "probability", "probabilities", "prediction", "choice"}
+    | {"answer", "start", "end", "score", "no_answer_score", "spans", "slots", "reasons", "unlike"}
+)
 
 _logger = logging.getLogger(__name__)
 
@@ -161,12 +165,10 @@ class RecordSlice:
 
     def digest(self, processor: str) -> str:
         """Of the records, their place, and what is done with them."""
-        digest = hashlib.sha256(f"{_VERSION} {pa.__version__} {processor} {self.before}\n{self.file}\n".encode())
+        read = f"{self.before} {self.form} {self.encoding}"
+        digest = hashlib.sha256(f"{_VERSION} {pa.__version__} {processor} {read}\n{self.file}\n".encode())
         if isinstance(self.rows, pa.Table):
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, self.rows.schema) as stream:
-                stream.write_table(self.rows)
-            digest.update(memoryview(sink.getvalue()))
+            digest.update(memoryview(_stream_of(self.rows)))
         else:
             for row in self.rows:
                 if isinstance(row, Line):
@@ -188,13 +190,21 @@ def units_of(files: Mapping[str, File], form: Format, roles: Sequence[Role]) -> 
                 before = 0
                 batches = chain.from_iterable(map(_sliced, opened.batches(opened.columns)))
                 for some in group_by_size(batches, _PART_BYTES, lambda batch: batch.nbytes):
-                    table = pa.Table.from_batches(some)
+                    # By a stream, or else all of a batch would travel with its slice.
+                    table = pa.ipc.open_stream(_stream_of(pa.Table.from_batches(some))).read_all()
                     yield RecordSlice(name, table, before)
                     before += len(table)
             else:
                 records = records_of_table(opened, name, roles, every_column=True)
                 for group in group_by_size(records, _PART_BYTES, lambda record: len(repr(record.fields))):
                     yield RecordSlice(name, group)
+
+
+def _stream_of(table: pa.Table) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return sink.getvalue()
 
 
 def _sliced(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -212,8 +222,9 @@ def write_parts(
 
     A row has the columns of its record, of which those of other files than Parquet and Arrow are texts, then `file`,
     `line` and the results: a `vector`, or the columns of `korbert predict --csv`; a record that cannot be read has its
-    `error`. load: makes the same processor in each worker. The counts are `rows`, `failed`, and `resumed`: rows of an
-    earlier run. CorpusError for files without a record.
+    `error`. A column of the records with such a name gets `input_` before it. load: makes the same processor in each
+    worker. The counts are `rows`, `failed`, and `resumed`: rows of an earlier run. CorpusError for files without a
+    record.
     """
     roles = list(processor.roles)
     digest = processor.digest
@@ -240,14 +251,23 @@ def write_parts(
                 else:
                     yield replace(unit, part=part)
 
-        for outcome in run_units(
-            _process, pending(), workers=workers, split=RecordSlice.halves, initializer=partial(_start, load)
-        ):
-            part = outcome.unit.part
-            assert part is not None
-            if outcome.halved:
-                _write(part, _joined(outcome, roles))
-            count(part)
+        try:
+            for outcome in run_units(
+                _process,
+                pending(),
+                workers=workers,
+                split=RecordSlice.halves,
+                initializer=partial(_start, load, digest),
+            ):
+                part = outcome.unit.part
+                assert part is not None
+                if outcome.halved:
+                    _write(part, _joined(outcome, roles))
+                count(part)
+        except BaseException:
+            if not any(folder.glob("part-*")):
+                remove(folder)
+            raise
     if not counts["rows"]:
         remove(folder)
         raise CorpusError("{output}: the files hold no record: give others", output=output)
@@ -266,11 +286,16 @@ def write_parts(
 _processor: RecordProcessor | None = None  # one in each worker process
 
 
-def _start(load: Callable[[], RecordProcessor]) -> None:
-    """Loads the model. One thread, as the workers are the parallelism, and as sums depend on the number of threads."""
+def _start(load: Callable[[], RecordProcessor], digest: str) -> None:
+    """Loads the model. One thread, as the workers are the parallelism, and as sums depend on the number of threads.
+
+    ModelError if it is not the one of this digest, as on a machine with another copy.
+    """
     global _processor
     torch.set_num_threads(1)
     _processor = load()
+    if _processor.digest != digest:
+        raise ModelError("a worker has another model under this name: put the same one on all machines")
 
 
 def _process(unit: RecordSlice) -> pa.Table | None:
@@ -300,6 +325,7 @@ def _table_of(
         names = dict.fromkeys(chain.from_iterable(record.fields for record in records))
         cells = {name: [_text(record.fields.get(name)) for record in records] for name in names}
         table = pa.table({name: pa.array(column, pa.string()) for name, column in cells.items()})
+    table = table.rename_columns([f"input_{name}" if name in _RESULTS else name for name in table.column_names])
     places = [{"file": unit.file, "line": record.line} for record in records]
     rows = [place | result for place, result in zip(places, results, strict=True)]
     table = predicting.with_predictions(table, rows, {"id", *(role.name for role in roles)})
@@ -322,7 +348,7 @@ def _joined(outcome: Outcome[RecordSlice, pa.Table | None], roles: Sequence[Role
         else:
             tables.append(piece)
     failed = sum(int(table.schema.metadata[_FAILED]) for table in tables)
-    whole = pa.concat_tables(tables, promote_options="permissive")
+    whole = pa.concat_tables(tables, promote_options="default")
     return whole.replace_schema_metadata({**whole.schema.metadata, _FAILED: str(failed)})
 
 
@@ -339,11 +365,14 @@ def _counts(part: Path) -> tuple[int, int]:
 def _complete_columns(parts: Sequence[Path]) -> None:
     """Writes parts anew whose columns differ from those of all parts together: the first file tells readers them.
 
-    Parts whose columns cannot be of one type, as of different tables of Parquet, stay as they are.
+    Parts whose columns are of different types, as those of different tables of Parquet, stay as they are; only strings
+    become large strings, if some are.
     """
     schemas = {part: pq.read_schema(part) for part in parts}
+    fields = list(chain.from_iterable(schemas.values()))
+    large = {field.name for field in fields if pa.types.is_large_string(field.type)}
     try:
-        whole = pa.unify_schemas(list(schemas.values()), promote_options="permissive")
+        whole = pa.unify_schemas([_with_large(schema, large) for schema in schemas.values()])
     except pa.ArrowException as error:
         _logger.warning(Message("parts have columns of different types, and stay so: {error}", error=error))
         return
@@ -355,6 +384,13 @@ def _complete_columns(parts: Sequence[Path]) -> None:
                 for field in whole
             ]
             _write(part, pa.table(columns, schema=whole.with_metadata(schema.metadata)))
+
+
+def _with_large(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
+    """The schema with large strings instead of strings in those columns."""
+    is_small = [field.name in names and pa.types.is_string(field.type) for field in schema]
+    pairs = zip(schema, is_small, strict=True)
+    return pa.schema([field.with_type(pa.large_string()) if small else field for field, small in pairs])
 
 
 def _is_part(name: str) -> bool:

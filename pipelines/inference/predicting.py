@@ -27,9 +27,7 @@ from korbert.pipelines.inference.input_records import InputResult, Record, optio
 from korbert.records import Format, Source, open_plain, type_name
 from korbert.system import JsonObject, write_atomically
 from korbert.tasks.files import ROLES, Role, text_or_empty
-from korbert.tasks.kinds.texts import NO_TEXT
-
-_TEXTS = ("text", "pair", "question", "context")
+from korbert.tasks.kinds.texts import NO_TEXT, TextKind
 
 
 @dataclass(frozen=True)
@@ -54,6 +52,10 @@ class RecordReader:
         read.
         """
         roles = roles_of(model)
+        if mask_personal and not isinstance(model.kind, TextKind):  # spans would be those of the masked text
+            raise SettingsError(
+                "{option}: is for models of labels and numbers: leave it out", option=argument("mask_personal")
+            )
         columns = dict(columns or {})
         ids = tuple(columns.pop("id", ()))
         own = [role.name for role in roles]
@@ -80,7 +82,7 @@ class RecordReader:
         truncated text.
         """
         rows = [record.result(self.roles, self.known, self.ids) for record in batch]
-        for role in _TEXTS if self.mask_personal else ():
+        for role in ("text", "pair") if self.mask_personal else ():
             own = [row for row in rows if row.get(role)]
             texts, _ = corpus.without_personal_data(row[role] for row in own)
             for row, text in zip(own, texts, strict=True):

@@ -96,8 +96,8 @@ def test_rows_have_their_columns_and_predictions(corpus, command, models, texts,
     assert good.later.dropna().tolist() == ['[1, {"가": null}]']
     table = found[found.file.eq("b.parquet")]
     assert list(table.stars) == list(range(100))
-    assert set(table.error) == {"mine"}
-    assert table.predicted_error.isna().all()
+    assert set(table.input_error) == {"mine"}
+    assert table.error.isna().all()
 
 
 @pytest.mark.slow
@@ -181,6 +181,7 @@ def test_a_record_that_ends_its_worker_is_an_error(here, texts, ending, real_wor
         (["corpus", "--output", "o", "--csv"], "--csv: is for one file"),
         (["corpus/c.csv", "--workers", "2"], "--workers: is for a folder or a glob, and corpus/c.csv is one file"),
         (["corpus/c.csv", "--runner", "ray"], "--runner: is for a folder"),
+        (["corpus", "--output", "o", "--address", "here:1"], "--address names a Ray cluster: add --runner ray"),
         (["corpus", "--output", "corpus/o"], "corpus/o: lies in corpus, which is read"),
         (["corpus", "--output", "corpus"], "corpus: already exists: name a new folder"),
         (["no/*.jsonl", "--output", "o"], "'no/*.jsonl': no such file"),
@@ -211,6 +212,41 @@ def test_files_of_somebody_else_stay(corpus, command, models):
     asked = ("embed", models / "pretrained", corpus, "--output", "o")
     assert "holds mine.txt, not korbert's" in command(*asked, code=2).err
     assert (theirs / "mine.txt").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_column_named_like_a_result_is_the_input_of_every_part(here, command, models, small_parts):
+    rows = [{"text": "좋다 " * 40, **({"label": "내 것"} if number > 60 else {})} for number in range(90)]
+    (here / "a.jsonl").write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
+    command("predict", models / "mood", "*.jsonl", "--output", "o")
+    found = read(here / "o")
+    assert set(found.label) <= {"부정", "긍정"}
+    assert found.input_label.notna().sum() == 29
+
+
+def test_a_glob_does_not_read_what_an_interrupted_run_has_written(here, command, models):
+    pd.DataFrame({"text": ["가"]}).to_parquet("a.parquet")
+    (here / "b.parquet").write_bytes(b"PAR1 not whole")
+    asked = ("embed", models / "pretrained", "**/*.parquet", "--output", "o", "--workers", 1)
+    command(*asked, code=2)
+    assert len(list((here / "o.partial").glob("part-*"))) == 1
+    (here / "b.parquet").unlink()
+    (here / "picture.png").write_bytes(b"\x89PNG")
+    assert "1 of them from an earlier run" in command(*asked).err
+    said = command("embed", models / "pretrained", "[ap]*.p[an]*", "--output", "again").err
+    assert "1 files of texts and tables; not read: 1, such as picture.png" in said
+
+
+def test_another_form_is_other_work(here, command, models, monkeypatch):
+    (here / "a.txt").write_text('{"text": "가"}\n', encoding="utf-8")
+    file = {"a.txt": here / "a.txt"}
+    digests = {one.digest("") for form in ("lines", "jsonl") for one in parts.units_of(file, form, [text_role()])}
+    assert len(digests) == 2
+
+
+def test_personal_data_of_spans_is_not_masked(here, command, untrained_reader):
+    (here / "a.jsonl").write_text('{"question": "언제?", "context": "어제"}\n', encoding="utf-8")
+    asked = ("predict", untrained_reader, "a.jsonl", "--mask-personal")
+    assert "--mask-personal: is for models of labels and numbers" in command(*asked, code=2).err
 
 
 def test_columns_of_different_types_stay_as_they_are(here, command, models, caplog):
