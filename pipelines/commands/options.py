@@ -167,7 +167,10 @@ def files_of(folder: Path) -> dict[str, Path]:
 def _say_read(corpus: object, files: Mapping[str, Any], found: Iterable[str]) -> None:
     """Says how many files are read, and which one of those that were found is not."""
     others = [name for name in found if name not in files]
-    read = Message("{corpus}: {count:,} files of texts and tables", corpus=corpus, count=len(files))
+    read = Message(
+        "{corpus}: {count:,} file of texts or a table", "{corpus}: {count:,} files of texts and tables",
+        corpus=corpus, count=len(files),
+    )  # fmt: skip
     if others:
         unread = Message("not read: {count:,}, such as {name}", count=len(others), name=others[0])
         read = join_messages((read, unread))

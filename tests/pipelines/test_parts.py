@@ -233,7 +233,7 @@ def test_a_glob_does_not_read_what_an_interrupted_run_has_written(here, command,
     (here / "picture.png").write_bytes(b"\x89PNG")
     assert "1 of them from an earlier run" in command(*asked).err
     said = command("embed", models / "pretrained", "[ap]*.p[an]*", "--output", "again").err
-    assert "1 files of texts and tables; not read: 1, such as picture.png" in said
+    assert "1 file of texts or a table; not read: 1, such as picture.png" in said
 
 
 def test_another_form_is_other_work(here, command, models, monkeypatch):
