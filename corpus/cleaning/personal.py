@@ -10,7 +10,8 @@ import re
 from bisect import bisect
 from calendar import monthrange
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from korbert.corpus.cleaning.normalize import APART, in_joined_batches
 from korbert.corpus.corpus_settings import PersonalSettings
@@ -92,9 +93,16 @@ def mask(texts: Iterable[str], settings: PersonalSettings) -> tuple[list[str], C
     return list(in_joined_batches(texts, _BATCH_CHARS, masked)), counts
 
 
-def without_personal_data(texts: Iterable[str]) -> tuple[list[str], Counter[str]]:
-    """As `mask`, with all kinds of personal data."""
-    return mask(texts, PersonalSettings())
+def mask_rows(rows: Iterable[dict[str, Any]], names: Sequence[str]) -> Counter[str]:
+    """Masks all kinds of personal data in the texts of rows, in place; returns the number of masks by kind.
+
+    names: keys of the texts, which a row may lack.
+    """
+    places = [(row, name) for row in rows for name in names if row.get(name)]
+    texts, counts = mask((row[name] for row, name in places), PersonalSettings())
+    for (row, name), text in zip(places, texts, strict=True):
+        row[name] = text
+    return counts
 
 
 def spans(text: str) -> list[tuple[int, int, str]]:

@@ -5,8 +5,7 @@ A model is a whole encoder with its head, or a head on the vectors of a frozen e
 
 import logging
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import ne
@@ -15,7 +14,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from korbert.corpus.cleaning.personal import MASKS, without_personal_data
+from korbert.corpus.cleaning.personal import MASKS, mask_rows
 from korbert.errors import SettingsError
 from korbert.messages import Message
 from korbert.modeling import EncoderConfig, FeatureModel, Network, chosen_layers, init_encoder_from, load_model
@@ -322,24 +321,14 @@ def _tables(
         asked = {role: column for role, column in settings.columns.items() if role in own}
         tables[name] = read_rows(inputs.files[name], roles, form=settings.form, columns=asked)
     if getattr(settings, "mask_personal", False):
-        notes.append(_without_personal_data(tables.values()))
+        masked = mask_rows(chain.from_iterable(tables.values()), ("text", "pair"))
+        notes.append(
+            Message("personal data is masked, such as {tag}: {count:,}", tag=MASKS["email"], count=masked.total())
+        )
     if getattr(settings, "split_by_article", False):
         tables["train"], tables["test"] = split_by_article(tables["train"])
         notes.append(_SPLIT_NOTE)
     return tables, notes, settings
-
-
-def _without_personal_data(tables: Iterable[TaskRows]) -> Message:
-    """Masks personal data in the texts of rows, and says how much there was."""
-    counts: Counter[str] = Counter()
-    for rows in tables:
-        for role in ("text", "pair"):
-            own = [row for row in rows if row.get(role)]
-            texts, masked = without_personal_data(row[role] for row in own)
-            counts += masked
-            for row, text in zip(own, texts, strict=True):
-                row[role] = text
-    return Message("personal data is masked, such as {tag}: {count:,}", tag=MASKS["email"], count=counts.total())
 
 
 def check_columns(settings: TaskSection, train: File) -> None:

@@ -271,6 +271,12 @@ def write_parts(
     if not counts["rows"]:
         remove(folder)
         raise CorpusError("{output}: the files hold no record: give others", output=output)
+    _finish(folder, names, output)
+    return counts
+
+
+def _finish(folder: Path, names: Sequence[str], output: Path) -> None:
+    """Gives the folder of the finished parts of these names its own name."""
     wanted = {MARK, *names}
     for path in folder.iterdir():  # parts of other files or settings, and what a killed process was writing
         if path.name not in wanted:
@@ -280,7 +286,6 @@ def write_parts(
         output.rmdir()
     folder.rename(output)
     (output / MARK).unlink()
-    return counts
 
 
 _processor: RecordProcessor | None = None  # one in each worker process
@@ -303,16 +308,13 @@ def _process(unit: RecordSlice) -> pa.Table | None:
     assert _processor is not None
     records = unit.records(_processor.roles)
     if not isinstance(unit.rows, pa.Table):
-        records = [record if is_utf8(json_of(record.fields)) else _without_fields(record) for record in records]
+        surrogate = embedding.SURROGATE
+        records = [one if is_utf8(json_of(one.fields)) else Record(one.line, error=surrogate) for one in records]
     table = _table_of(unit, records, _processor(records), _processor.roles)
     if unit.part is None:
         return table
     _write(unit.part, table)
     return None
-
-
-def _without_fields(record: Record) -> Record:
-    return Record(record.line, error=embedding.SURROGATE)
 
 
 def _table_of(

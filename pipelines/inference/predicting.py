@@ -82,11 +82,8 @@ class RecordReader:
         truncated text.
         """
         rows = [record.result(self.roles, self.known, self.ids) for record in batch]
-        for role in ("text", "pair") if self.mask_personal else ():
-            own = [row for row in rows if row.get(role)]
-            texts, _ = corpus.without_personal_data(row[role] for row in own)
-            for row, text in zip(own, texts, strict=True):
-                row[role] = text
+        if self.mask_personal:
+            corpus.mask_rows(rows, ("text", "pair"))
         return rows
 
 
