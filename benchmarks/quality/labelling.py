@@ -6,13 +6,12 @@
 The sets are those of one label per text of `own_files.py`. `names`: a model learns from 5,000 texts (of decisions
 300) without their labels, and from the names below, written down before any score was seen; "described": with a
 sentence on each label, too. `rows`: 200 rows are labelled, 50 at a time, as `suggest` proposes them: first without a
-classifier, then with the one fitted on the rows so far. `korbert.finetune` with `quick` learns them, and 200 rows drawn
-at random from the same pool of 3,000.
+classifier, then with the one fitted on the rows so far. `korbert.finetune` with `quick` learns them, and as many rows
+drawn at random from the same pool of 3,000.
 """
 
 import argparse
 import random
-import statistics
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, f1_score
 
 import korbert
@@ -88,35 +88,42 @@ def fitted(rows: Sequence[Example]) -> Any:
     return korbert.finetune("korbert-mini", labelled, quick=True, baselines=False).model
 
 
-def suggested(pool: Sequence[Example]) -> list[Example]:
-    """The rows that are labelled in all rounds."""
+def suggested(pool: Sequence[Example], test: Sequence[Example]) -> NDArray[np.float64]:
+    """(ROUNDS, 3) scores of the classifier after each round."""
     left = list(pool)
     rows: list[Example] = []
     model: Any = "korbert-mini-embed"
+    curve = []
     for _ in range(ROUNDS):
         places = {one.place for one in korbert.suggest(model, [one.text for one in left], STEP)}
         rows += [left[place] for place in places]
         left = [one for place, one in enumerate(left) if place not in places]
-        if len({one.label for one in rows}) > 1:
-            model = fitted(rows)
-    return rows
+        model = fitted(rows)
+        curve.append(scored(model, test))
+    return np.array(curve)
 
 
-def by_rows(name: str, split: Split, seeds: int) -> list[str]:
-    gains: list[Any] = []
-    plain: list[Any] = []
+def drawn(pool: Sequence[Example], test: Sequence[Example]) -> NDArray[np.float64]:
+    """(ROUNDS, 3) scores of classifiers of as many rows of the pool as `suggested` has after each round."""
+    return np.array([scored(fitted(pool[: STEP * rounds]), test) for rounds in range(1, ROUNDS + 1)])
+
+
+def by_rows(name: str, split: Split, seeds: int) -> list[list[str]]:
+    """The learning curves: a row for each number of labels."""
+    curves = []
     for seed in range(seeds):
         pool = random.Random(seed).sample(list(split.train), min(POOL, len(split.train)))
-        at_random = np.array(scored(fitted(pool[: STEP * ROUNDS]), split.test))
-        ours = np.array(scored(fitted(suggested(pool)), split.test))
-        plain.append(at_random)
-        gains.append(ours - at_random)
-    row = [name, str(seeds)]
-    for metric in range(2):
-        own = [float(gain[metric]) for gain in gains]
-        spread = statistics.stdev(own) / len(own) ** 0.5 if len(own) > 1 else 0.0
-        row += [f"{np.mean(plain, axis=0)[metric]:.1f}", f"{statistics.mean(own):+.1f} ± {spread:.1f}"]
-    return row
+        curves.append((drawn(pool, split.test), suggested(pool, split.test)))
+    plain, ours = (np.stack(side) for side in zip(*curves, strict=True))
+    table = []
+    for place in range(ROUNDS):
+        row = [name, str(STEP * (place + 1)), str(seeds)]
+        for metric in range(2):
+            gains = (ours - plain)[:, place, metric]
+            spread = float(gains.std(ddof=1)) / seeds**0.5 if seeds > 1 else 0.0
+            row += [f"{plain[:, place, metric].mean():.1f}", f"{gains.mean():+.1f} ± {spread:.1f}"]
+        table.append(row)
+    return table
 
 
 def main() -> None:
@@ -131,13 +138,15 @@ def main() -> None:
         measures = ("accuracy", "macro F1", "ECE", "seconds")
         columns = ["set", "test rows", "majority", *measures, *(f"described: {measure}" for measure in measures)]
     else:
-        columns = ["set", "seeds", "accuracy, random", "suggested", "macro F1, random", "suggested"]
+        columns = ["set", "labels", "seeds", "accuracy, random", "suggested", "macro F1, random", "suggested"]
     print(f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}")
     rows = []
     for name in asked.sets:
         split = split_of(name, asked.data)
-        rows.append(by_names(name, split) if asked.what == "names" else by_rows(name, split, asked.seeds))
-        print(f"| {' | '.join(rows[-1])} |", flush=True)
+        found = [by_names(name, split)] if asked.what == "names" else by_rows(name, split, asked.seeds)
+        for row in found:
+            print(f"| {' | '.join(row)} |", flush=True)
+        rows += found
     record.write(asked.record, f"labelling-{asked.what}", [record.table("Labels where there are none", columns, rows)])
 
 
