@@ -79,7 +79,8 @@ def finetune(
             layers of it.
         only: Labels, spans: one part of the model alone, "words" (of labels), "vectors" or "encoder"; None: all.
         **settings: Columns by role (text, pair, label, score, question, ..: a name, or several), and any setting of a
-            recipe's task: epochs, learning_rates, features, several, validation_share, ..
+            recipe's task: epochs, learning_rates, features, several, validation_share, .. `teachers` are models or
+            their folders, `unlabelled` a file of texts or a list of rows.
 
     Raises:
         SettingsError: An unknown setting, or an invalid value in a row.
@@ -92,7 +93,8 @@ def finetune(
     # Each process would make a temporary folder of its own.
     if output is None and world().size > 1:
         raise SettingsError("finetune: the processes of torchrun need one folder: give output=FOLDER")
-    parts = {"train": train, "valid": valid, "test": test, "warm_up": settings.pop("warm_up", None)}
+    parts = {"train": train, "valid": valid, "test": test}
+    parts |= {part: settings.pop(part, None) for part in ("warm_up", "unlabelled")}
     columns = _columns({role: settings.pop(role) for role in settings.keys() & ROLES.keys()})
     named = {"kind": kind, "set": task, "seeds": range(seeds) if isinstance(seeds, int) else seeds}
     settings |= {name: value for name, value in named.items() if value is not None}
@@ -103,11 +105,10 @@ def finetune(
         if output is None:
             output = Path(tempfile.mkdtemp(prefix="korbert-"), "finetuned")
             cleanup.callback(remove, claim(output.parent))
-        if isinstance(model, Model) and model.folder and model_folder(model.folder).exists():
-            model = model.folder
-        elif isinstance(model, Model):  # in no folder, or in one that has gone
-            model.save(aside / "model")
-            model = aside / "model"
+        model = _folder_of(model, aside / "model")
+        if teachers := settings.get("teachers"):
+            places = ((teacher, aside / f"teacher-{number}") for number, teacher in enumerate(teachers, 1))
+            settings["teachers"] = [str(_folder_of(*place)) for place in places]
         folder = _named_folder(output, "output")
         rows_folder = aside if task is None else None  # its name is random, so paths in the recipe are relative to it
         single = recipes.one_task.SingleTask(
@@ -259,6 +260,16 @@ def compare(*sides: Finetuned | Run | str | Path, model: str | Sequence[str] = (
     models = [model] if isinstance(model, str) else list(model)
     shown, details = reports.compare.compare_artifacts(folders, models)
     return Comparison([side.name for side in shown.sides], details, shown)
+
+
+def _folder_of(model: Model | str | Path, aside: Path) -> str | Path:
+    """The folder of a model; `aside`, where it is saved, if it is in none, or in one that has gone."""
+    if not isinstance(model, Model):
+        return model
+    if model.folder and model_folder(model.folder).exists():
+        return model.folder
+    model.save(aside)
+    return aside
 
 
 def _columns(names_of: Mapping[str, str | Sequence[str]]) -> dict[str, list[str]]:

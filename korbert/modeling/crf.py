@@ -86,18 +86,19 @@ class CrfModel(LayerReader):
 
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, *others: object,
-        targets: Tensor | None = None, **named: object,
+        targets: Tensor | None = None, shares: Tensor | None = None, **named: object,
     ) -> Tensor:  # fmt: skip
         """The score of each tag of each piece, (B, T, C). Arguments as Encoder.forward.
 
         targets: (B, T) tags; with them, returns the sum of the loss over the batch. A row of pieces with a tag of 0 or
-        more is a sequence; pieces with a tag below 0 are left out.
+        more is a sequence; pieces with a tag below 0 are left out. shares: (B, T, C) as in `loss`.
         """
         scores = self.classifier(self.vectors(input_ids, attention_mask, *others, **named))
         if targets is None:
             return scores
         used = targets >= 0
-        return self.loss(scores[used], targets[used], used.sum(dim=1).tolist())
+        own = None if shares is None else shares[used]
+        return self.loss(scores[used], targets[used], used.sum(dim=1).tolist(), own)
 
     def vectors(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, *others: object, **named: object
@@ -106,10 +107,12 @@ class CrfModel(LayerReader):
         layers = self.standardized(input_ids, attention_mask, *others, only=self.layers, **named)
         return torch.cat(list(layers), dim=-1)
 
-    def loss(self, scores: Tensor, targets: Tensor, lengths: Sequence[int]) -> Tensor:
+    def loss(self, scores: Tensor, targets: Tensor, lengths: Sequence[int], shares: Tensor | None = None) -> Tensor:
         """The negative log likelihood of the tags, summed over all sequences, in nats.
 
         scores: (U, C), those of the units of all sequences, one after the other. targets: (U,). lengths: of each.
+        shares: (U, C), the probability that each tag is right, instead of targets: the expected loss, where the tags of
+        neighbours are right or wrong independently.
         """
         steps = Steps.of(lengths)
         if not steps.sizes:
@@ -121,9 +124,14 @@ class CrfModel(LayerReader):
         previous = np.concatenate(
             [np.arange(size) + at for at, size in zip(steps.starts, others, strict=False)] or [[]]
         )
-        before = targets[torch.from_numpy(previous.astype(np.int64)).to(scores.device)]
-        gold = scores.gather(1, targets[:, None]).sum()
-        gold = gold + transitions[before, targets[first:]].sum() + starts[targets[:first]].sum()
+        before = torch.from_numpy(previous.astype(np.int64)).to(scores.device)
+        if shares is None:
+            gold = scores.gather(1, targets[:, None]).sum()
+            gold = gold + transitions[targets[before], targets[first:]].sum() + starts[targets[:first]].sum()
+        else:
+            shares = shares.double()[order]
+            pairs = shares[before].T @ shares[first:]
+            gold = (scores * shares).sum() + (transitions * pairs).sum() + (starts * shares[:first]).sum()
         total: Tensor = _LogPartition.apply(scores, transitions, starts, steps)  # type: ignore[no-untyped-call]
         return total - gold
 
@@ -138,13 +146,23 @@ class CrfModel(LayerReader):
         probabilities = np.empty(len(scores))
         if not steps.sizes:
             return path, probabilities
-        here = torch.from_numpy(np.asarray(scores, np.float64)[steps.order])
+        here = np.asarray(scores, np.float64)[steps.order]
         transitions, starts = (bounded.cpu() for bounded in self._bounded())
-        marginals, _, _ = _sums(here, transitions, starts, steps)
-        own = viterbi(here.numpy(), self._legal(transitions, self.follows), self._legal(starts, self.first), steps)
+        own = viterbi(here, self._legal(transitions, self.follows), self._legal(starts, self.first), steps)
         path[steps.order] = own
-        probabilities[steps.order] = marginals.numpy()[np.arange(len(own)), own]
+        probabilities[steps.order] = self.marginals(scores, lengths)[steps.order, own]
         return path, probabilities
+
+    @torch.no_grad()
+    def marginals(self, scores: NDArray[np.floating[Any]], lengths: Sequence[int]) -> NDArray[np.float64]:
+        """The probability of each tag of each unit, (U, C). scores, lengths: as in `loss`."""
+        steps = Steps.of(lengths)
+        shares = np.empty(np.shape(scores))
+        if steps.sizes:
+            here = torch.from_numpy(np.asarray(scores, np.float64)[steps.order])
+            transitions, starts = (bounded.cpu() for bounded in self._bounded())
+            shares[steps.order] = _sums(here, transitions, starts, steps)[0].numpy()
+        return shares
 
     def _bounded(self) -> tuple[Tensor, Tensor]:
         """Scores of pairs and of first tags, with illegal ones barred."""

@@ -67,5 +67,7 @@ class Messages(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         if isinstance(record.msg, Message):
             record = copy(record)
-            record.msg = in_language(record.msg).replace("%", "%%")
+            record.msg = in_language(record.msg)
+            if record.args:  # of a line that is formatted
+                record.msg = record.msg.replace("%", "%%")
         return printable(super().format(record))

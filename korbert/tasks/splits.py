@@ -14,16 +14,17 @@ from korbert.tasks.files import TaskRow, TaskRows
 
 @dataclass(frozen=True)
 class Splits:
-    """test, warm_up, folds: None if there are none. read: what was read and dropped, one line each. notes: caveats.
+    """test, warm_up, unlabelled, folds: None if there are none. read: what was read and dropped, one line each.
 
-    doubts: what looks wrong in the files, one line each. splits_train: whether the validation rows come from the
-    training file. folds: rows of training and validation, to score by models that had not learned them.
+    notes: caveats. doubts: what looks wrong in the files, one line each. splits_train: whether the validation rows come
+    from the training file. folds: rows of training and validation, to score by models that had not learned them.
     """
 
     train: TaskRows
     valid: TaskRows
     test: TaskRows | None
     warm_up: TaskRows | None = None
+    unlabelled: TaskRows | None = None
     read: tuple[Message, ...] = ()
     notes: tuple[Message, ...] = ()
     doubts: tuple[Message, ...] = ()

@@ -89,6 +89,13 @@ class Examples:
             batch[name] = torch.from_numpy(column)
         return batch
 
+    def pad_columns(self, flat: NDArray[np.floating[Any]], rows: NDArray[np.int64]) -> torch.Tensor:
+        """Numbers of all pieces, (P, C), as those of some rows, (B, T, C) float32; zeros at padding."""
+        lengths = self.lengths[rows]
+        padded = np.zeros((len(rows), lengths.max(), flat.shape[1]), np.float32)
+        padded[np.arange(lengths.max()) < lengths[:, None]] = flat[positions_of(self.offsets, rows)]
+        return torch.from_numpy(padded)
+
 
 def positions_of(offsets: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Positions of the entries of some rows in a flat array, row by row. offsets: as in Examples."""

@@ -91,6 +91,15 @@ _learning = options.together(  # model, data and settings of the commands that t
     type=click.FloatRange(0, min_open=True),
     help="Time for all of it: as many epochs as fit, none if need be.",
 )
+@click.option(
+    "--teacher",
+    "teachers",
+    type=_FILE,
+    multiple=True,
+    shell_complete=options.model_names,
+    help="Model of the same task, ours or of transformers, whose probabilities the encoder learns, too; repeatable.",
+)
+@click.option("--unlabelled", type=_PLACE, help="Texts without labels, to learn from the teachers.")
 @options.mask_personal
 @click.option("--quick", is_flag=True, help="Labels: a linear model of words and vectors, in seconds; spans: a CRF.")
 @click.option(
@@ -176,18 +185,26 @@ def _single_task(given: JsonObject, rungs: Sequence[str] = ()) -> "recipes.one_t
     if given["set"] and given["data"] is None:
         raise click.UsageError(Message("--task needs --data: the folder with the files of the set"))
     settings = {name: given[name] for name in _SETTINGS if given.get(name)}
+    if given.get("teachers"):
+        settings["teachers"] = list(given["teachers"])
     if given["seeds"]:
         settings["seeds"] = list(range(given["seeds"]))
     return recipes.one_task.SingleTask(
         model=given["model"],
         output=given["output"],
-        files={part: given[part] for part in ("train", "valid", "test") if given["train"] and given[part]},
+        files=_files(given),
         settings=settings,
         columns=options.by_role(given),
         form=given["form"],
         changes=given["changes"],
         rungs=rungs,
     )
+
+
+def _files(given: JsonObject) -> JsonObject:
+    """Part -> its file, of the options of `_learning`."""
+    parts = ["unlabelled", *(("train", "valid", "test") if given["train"] else ())]
+    return {part: given[part] for part in parts if given.get(part)}
 
 
 def _pipeline(task: "recipes.one_task.SingleTask", given: JsonObject, *, is_artifact: bool = True) -> "runs.Pipeline":

@@ -223,7 +223,7 @@ class _Rungs:
             of_train = [inputs["train"] for inputs in learned]
             choice = choose(of_train, targets["train"], task.num_outputs, fold_groups(task, ready), columns, advance)
         reader, inputs = readers[choice.encoder], learned[choice.encoder]
-        others = [name for name in ready.parts if name not in inputs]
+        others = [name for name in ready.parts if name not in inputs and name != "taught"]
         rungs = cls(ready, task, reader, inputs | inputs_of(ready, reader, others), targets, choice)
         rungs.ready.say(*_choice_lines(choice, list(starts)))
         return rungs
@@ -345,12 +345,12 @@ class _Rungs:
             return model
 
         epochs = ready.settings.epochs or (_TUNING_EPOCHS,)
-        train = ready.parts["train"]
-        assert isinstance(train.examples, LinearExamples)
+        lessons = ready.lessons
+        assert isinstance(lessons.examples, LinearExamples)
         shorter = replace(
             ready,
             settings=ready.settings.model_copy(update={"epochs": epochs}),
-            parts={**ready.parts, "train": replace(train, examples=train.examples.shortened(_TUNING_WINDOWS))},
+            parts={**ready.parts, "taught": replace(lessons, examples=lessons.examples.shortened(_TUNING_WINDOWS))},
         )
         shorter = within_minutes(shorter, build)
         if not shorter.settings.epochs:
@@ -375,7 +375,7 @@ class _Rungs:
 
     def may_gain_by_tuning(self) -> bool:
         """Whether there are rows enough, and held-out ones that the linear model gets wrong; says so if not."""
-        count = sum(map(len, self.targets.values()))
+        count = len(self.ready.lessons.rows) + len(self.targets["valid"])
         right = merits_of(self.choice.scores, self.targets["train"][self.choice.rows]).mean()
         least = _PAIR_ROWS if self.task.reads_pairs else _TUNING_ROWS
         if count < least:

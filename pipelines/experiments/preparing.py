@@ -11,7 +11,9 @@ from itertools import chain
 from operator import ne
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from korbert.corpus.cleaning.personal import MASKS, mask_rows
@@ -19,6 +21,7 @@ from korbert.errors import SettingsError
 from korbert.messages import Message
 from korbert.modeling import EncoderConfig, FeatureModel, Network, chosen_layers, init_encoder_from, load_model
 from korbert.pipelines.artifacts import Runtime, StageInputs
+from korbert.pipelines.experiments.teaching import mean_shares, new_texts, read_unlabelled
 from korbert.records import File, open_table
 from korbert.system import JsonObject, broadcast, claim, is_intact, package, require_rows
 from korbert.tasks.doubts import doubts
@@ -34,7 +37,7 @@ from korbert.tasks.files import (
 )
 from korbert.tasks.finetuning import EncodedTexts, KeptVectors, keep_layers, keep_vectors
 from korbert.tasks.kinds import KINDS
-from korbert.tasks.kinds.kind import Kind, Prepared, TaskPrediction
+from korbert.tasks.kinds.kind import Kind, Prepared, TaskPrediction, TaughtKind
 from korbert.tasks.kinds.sections import TaskSection
 from korbert.tasks.noise import wrong_spaces
 from korbert.tasks.sets import known_set
@@ -61,8 +64,9 @@ class PreparedTask:
 
     rows: the parts of the files, as baselines read them. start: the model that provides the encoder. embedders: others
     whose vectors are tried, by name. parts: the rows as examples, by name; in those to train on, spaces are wrong where
-    `spacing_noise` says so. said: lines about the rows read. vectors: the folder that caches encoder vectors. output:
-    the folder to write to. started: when, in seconds of time.monotonic.
+    `spacing_noise` says so; "taught": those to train on and those without a label, of which teachers say `shares`.
+    said: lines about the rows read. vectors: the folder that caches encoder vectors. output: the folder to write to.
+    started: when, in seconds of time.monotonic.
     """
 
     settings: TaskSection
@@ -79,6 +83,12 @@ class PreparedTask:
     output: Path
     runtime: Runtime
     started: float
+    shares: NDArray[np.float32] | None = None
+
+    @property
+    def lessons(self) -> Prepared:
+        """The examples that the encoder is trained on."""
+        return self.parts.get("taught", self.parts["train"])
 
     @property
     def scored(self) -> Prepared:
@@ -103,7 +113,8 @@ class PreparedTask:
     def with_kind(self, task: Kind) -> "PreparedTask":
         """The same rows as examples of another task."""
         by_part = {name: part.rows for name, part in self.parts.items()}
-        return replace(self, task=task, parts=_examples_of(task, by_part, self.encoded, self.tokenizer))
+        parts = _examples_of(task, by_part, self.encoded, self.tokenizer)
+        return replace(self, task=task, parts=_with_teachers(task, parts, self.shares))
 
     def with_chosen_thresholds(self, model: nn.Module) -> tuple[Kind, list[TaskPrediction]]:
         """The task with the settings that validation chose for a trained model, and its predictions of these rows."""
@@ -135,8 +146,11 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
                 number=sum(map(ne, rows.train, by_part["train"])), rows=len(changes),
             )
         )  # fmt: skip
+    teachers = getattr(settings, "teachers", ())
+    if teachers:
+        by_part["taught"] = [*by_part["train"], *(rows.unlabelled or ())]
     # Each text is analysed once, however many rows and parts have it; with wrong spaces it is another one.
-    read = chain(*rows.by_name().values(), by_part["train"])
+    read = chain(*rows.by_name().values(), *by_part.values())
     texts = list(dict.fromkeys(text for row in read for text in task.texts(row)))
     for line in said:
         _logger.info(line)
@@ -147,7 +161,13 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
         broadcast(lambda: claim(folder, is_whole=is_intact))
     encoded = EncodedTexts(folder, texts, tokenizer)
     encoded.make(runtime.workers, "analyze")
-    parts = _examples_of(task, by_part, encoded, tokenizer)
+    parts: Mapping[str, Prepared] = _examples_of(task, by_part, encoded, tokenizer)
+    shares = None
+    if teachers:
+        folders = [inputs.folder(f"teacher_{number}", "config.json") for number in range(1, len(teachers) + 1)]
+        assert isinstance(task, TaughtKind)
+        shares = mean_shares(task, parts["taught"], folders, folder, device)
+        parts = _with_teachers(task, parts, shares)
     examples = [part.examples for part in parts.values()]
     if truncated := sum(own.cut for own in examples):
         share = truncated / sum(len(own.offsets) - 1 for own in examples)
@@ -173,6 +193,7 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
         output,
         runtime,
         started,
+        shares,
     )
 
 
@@ -185,6 +206,16 @@ def _examples_of(
         name: task.prepare(own, [[passages[text] for text in task.texts(row)] for row in own], tokenizer)
         for name, own in rows.items()
     }
+
+
+def _with_teachers(
+    task: Kind, parts: Mapping[str, Prepared], shares: NDArray[np.float32] | None
+) -> Mapping[str, Prepared]:
+    """The parts, with what teachers say as targets."""
+    if shares is None:
+        return parts
+    assert isinstance(task, TaughtKind)
+    return {**parts, "taught": task.taught(parts["taught"], shares, len(parts["train"].rows))}
 
 
 def _model_to_start_from(settings: TaskSection, inputs: StageInputs) -> tuple[Network, AnyTokenizer]:
@@ -242,10 +273,10 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
     for metric in task.metrics:
         task.score(metric)  # raises for metrics that the kind does not have
     if hasattr(task, "labels"):
-        for name in tables.keys() - {"train"}:
+        for name in tables.keys() - {"train", "unlabelled"}:
             refuse_unseen_labels(tables[name], task.labels)
     # A kind may learn from rows that it cannot score, such as texts with their vectors.
-    checks = {"train": task.check_training_row, "warm_up": task.check_training_row}
+    checks = {"train": task.check_training_row, "warm_up": task.check_training_row, "unlabelled": task.texts}
     parts = {name: drop_unusable(rows, checks.get(name, task.target)) for name, rows in tables.items()}
 
     def relative(text: str) -> str:
@@ -273,7 +304,11 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
         notes += scored_lines("test" if "test" in parts else "valid", len(parts.get("test") or valid))
     read = tuple(line.map_texts(relative) for rows in parts.values() for line in rows.summary())
     others = parts.get("test"), parts.get("warm_up")
-    return task, Splits(train, valid, *others, read, tuple(notes), doubted, splits_train)
+    unlabelled = parts.get("unlabelled")
+    if unlabelled is not None:
+        unlabelled = new_texts(unlabelled, task, chain(train, valid, parts.get("test") or ()))
+        notes.append(Message("{count:,} texts without a label are learned from the teachers", count=len(unlabelled)))
+    return task, Splits(train, valid, *others, unlabelled, read, tuple(notes), doubted, splits_train)
 
 
 def _held_out(train: TaskRows, settings: TaskSection, task: Kind) -> tuple[TaskRows, TaskRows, Message]:
@@ -320,6 +355,8 @@ def _tables(
         own = {role.name for role in roles} | (settings.columns.keys() if name == "train" else set())
         asked = {role: column for role, column in settings.columns.items() if role in own}
         tables[name] = read_rows(inputs.files[name], roles, form=settings.form, columns=asked)
+    if "unlabelled" in inputs.files:
+        tables["unlabelled"] = read_unlabelled(inputs.files["unlabelled"], kind.roles, settings.columns)
     if getattr(settings, "mask_personal", False):
         masked = mask_rows(chain.from_iterable(tables.values()), ("text", "pair"))
         notes.append(

@@ -190,7 +190,7 @@ class _Tuning(Search):
 def _tuned(ready: PreparedTask, task: TokenClassification, start: CrfModel) -> list[tuple[CrfModel, JsonObject]]:
     """The tuned model of each seed; none, if validation rows get worse by tuning."""
     settings = ready.settings
-    rows = len(ready.parts["train"].examples)
+    rows = len(ready.lessons.examples)
     fields = type(settings).model_fields
     changed: JsonObject = {}
     if settings.batch_size == fields["batch_size"].default:

@@ -49,7 +49,11 @@ class SingleTask:
         Raises SettingsError for a setting, and CorpusError for a training file that this kind of task cannot have.
         """
         check_outside(self.output, Path(self.model), model_folder(self.model))  # raises for a misspelt name, too
-        section: dict[str, Any] = {"init": lasting(self.model).removeprefix(f"{self.relative_to}/"), **self.settings}
+        section: dict[str, Any] = {"init": self._named(self.model), **self.settings}
+        if teachers := section.get("teachers"):
+            for teacher in teachers:
+                check_outside(self.output, Path(teacher), model_folder(teacher))
+            section["teachers"] = list(map(self._named, teachers))
         columns = dict(self.columns)
         train = self.files.get("train")
         line = ""
@@ -57,16 +61,16 @@ class SingleTask:
             if "kind" not in section:
                 line = self._infer(section, columns)
             section["form"] = self.form
-            for part, file in self.files.items():
-                section[part] = str(file)
-                if isinstance(file, Path):  # not an address
-                    if not file.exists():
-                        raise SettingsError("{path}: no such file: check its name and folder", path=file)
-                    section[part] = glob.escape(str(file.absolute()).removeprefix(f"{self.relative_to}/"))
             entry = KINDS.get(ALIASES.get(section["kind"], section["kind"]))
             role = entry.kind_class.label_role if entry else "label"  # an unknown kind is refused with other settings
             if role != "label" and (label := columns.pop("label", None)):
                 columns.setdefault(role, label)
+        for part, file in self.files.items():
+            section[part] = str(file)
+            if isinstance(file, Path):  # not an address
+                if not file.exists():
+                    raise SettingsError("{path}: no such file: check its name and folder", path=file)
+                section[part] = glob.escape(str(file.absolute()).removeprefix(f"{self.relative_to}/"))
         if columns:
             section["columns"] = columns
         section |= self._rungs(section)
@@ -77,6 +81,10 @@ class SingleTask:
         if train and not line:  # the kind was named, which the columns may not fit
             experiments.preparing.check_columns(recipe.section(f"tasks.{name}"), train)
         return recipe, line
+
+    def _named(self, model: str | Path) -> str:
+        """A model as the recipe names it."""
+        return lasting(model).removeprefix(f"{self.relative_to}/")
 
     def _infer(self, section: JsonObject, columns: dict[str, Sequence[str]]) -> Message:
         """Adds the kind of task, and the columns of its roles, to what was asked for. Returns a line that says so."""

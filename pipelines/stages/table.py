@@ -119,6 +119,7 @@ def task_stage(
 
     def folders(settings: "TaskSection") -> Mapping[str, tuple[str, Finder]]:
         named = {"init": settings.init if _starts_from_another(settings) else "", "embedder": _embedder(settings)}
+        named |= {f"teacher_{number}": name for number, name in enumerate(getattr(settings, "teachers", ()), 1)}
         return {role: (name, model_folder) for role, name in named.items() if name}
 
     return Stage(

@@ -51,7 +51,7 @@ FEED = {  # parameter that is read -> what to give, until a command accepts it
 }
 READ = {
     *("data", "valid", "test", "tokenizer", "dataset", "bundle", "predictions", "remove", "index", "base", "rerank"),
-    "labelled",
+    *("labelled", "teachers", "unlabelled"),
 }
 QUICKLY = {  # option -> its value where a command has it
     "epochs": 1, "features": "last", "workers": 1, "device": "cpu", "seconds": 0, "last": "clean", "seeds": 1,

@@ -195,7 +195,10 @@ class Classification(TextKind, frozen=True):
         return Head(len(self.labels), self.pooling)
 
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        """In nats per row: cross-entropy; with several labels, binary cross-entropy summed over the labels."""
+        """In nats per row: cross-entropy; with several labels, binary cross-entropy summed over the labels.
+
+        Targets are labels, or their probabilities.
+        """
         scores = model(**model_inputs(batch)).float()  # (B, C)
         weights = None
         if self.weights is not None and not self.has_rungs:  # whose scores are balanced when they have been learned
@@ -236,6 +239,9 @@ class Classification(TextKind, frozen=True):
         if self.several:
             scores -= np.log1p(-shares.clip(None, 1 - 1e-12))
         return scores
+
+    def shares_of(self, predictions: Sequence[TaskPrediction]) -> NDArray[np.float32]:
+        return np.array([list(prediction["probabilities"].values()) for prediction in predictions], np.float32)
 
     def result(self, prediction: TaskPrediction) -> Label | Labels:
         return Labels(**prediction) if self.several else Label(**prediction)

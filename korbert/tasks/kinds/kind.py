@@ -54,6 +54,23 @@ class Baseline(NamedTuple):
     predictions: list[TaskPrediction]
 
 
+class Said(NamedTuple):
+    """What a model says of rows, unit by unit: of whole texts, of their words or pieces, or of windows' pieces.
+
+    values: (K, C) float32, probabilities of labels, or numbers. starts: (K,) int32, the first character of each unit in
+    its text; 0 if it is none of a text. units: (N,) int32, the number of units of each row.
+    """
+
+    values: NDArray[np.float32]
+    starts: NDArray[np.int32]
+    units: NDArray[np.int32]
+
+    @classmethod
+    def joined(cls, parts: Sequence["Said"]) -> "Said":
+        """What is said of the rows of all parts."""
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
+
+
 class Head(NamedTuple):
     """The output of a head on a frozen encoder: scores for a row, or for each piece if there is no pooling.
 
@@ -290,6 +307,25 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     def task(self) -> JsonObject:
         """The fields saved with the model, as JSON values."""
         return {"kind": self.name, **self.model_dump(mode="json")}
+
+
+class TaughtKind(Kind, ABC, frozen=True):
+    """A kind of task whose encoder may learn what other models of the task say (knowledge distillation)."""
+
+    @abstractmethod
+    def said(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> Said:
+        """What a model of this task says of rows."""
+
+    @abstractmethod
+    def heard(self, said: Said, teacher: Any, prepared: Prepared) -> NDArray[np.float32]:
+        """What a model of the task `teacher` says of the rows, for the targets of their examples, label by label.
+
+        (N, C), or (P, C) if each piece has a target; zeros where nothing is said. ValueError if it does not fit.
+        """
+
+    @abstractmethod
+    def taught(self, prepared: Prepared, shares: NDArray[np.float32], labelled: int) -> Prepared:
+        """Rows whose targets are what is heard; of the first `labelled` ones, the mean of that and their labels."""
 
 
 def checked_precision(precision: float) -> float:

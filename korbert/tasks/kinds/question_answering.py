@@ -1,6 +1,7 @@
 """Extractive question answering on texts of any length; a question may have no answer."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
@@ -14,7 +15,7 @@ from korbert.messages import Message
 from korbert.modeling import AnyConfig, QuestionAnsweringModel
 from korbert.system import JsonObject
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows
-from korbert.tasks.kinds.kind import Baseline, Kind, Morphemes, Prepared, TaskPrediction, score_named
+from korbert.tasks.kinds.kind import Baseline, Morphemes, Prepared, Said, TaskPrediction, TaughtKind, score_named
 from korbert.tasks.kinds.sections import QuestionAnsweringSection
 from korbert.tasks.metrics.misses import explain_misses
 from korbert.tasks.metrics.question_answering import KLUE_MRC, KORQUAD, answer_scores, best_threshold
@@ -39,7 +40,7 @@ _NOT_CHOSEN = 1e30  # a threshold by which every question is answered
 _NOTHING = Answer("", 0, 0, 0.0)  # in a context of white space
 
 
-class QuestionAnswering(WindowSettings, Kind, frozen=True):
+class QuestionAnswering(WindowSettings, TaughtKind, frozen=True):
     """Questions on contexts.
 
     A target is the list of gold answers, {"text", "start"}, empty for none. A prediction is {"answer", "start", "end",
@@ -120,6 +121,35 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
 
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         return reading_loss(model, batch)
+
+    def said(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> Said:
+        """Of each piece of a window, how probable it is that the answer begins and ends there."""
+        examples = prepared.examples
+        assert isinstance(examples, WindowExamples)
+        scores = outputs(model, examples, ends, batch_size=64, **how).reshape(len(examples), -1, 2)
+        present = np.arange(scores.shape[1]) < examples.lengths[:, None]
+        counts = np.zeros(len(prepared.rows), np.int32)
+        np.add.at(counts, [window.index for window in examples.windows], examples.lengths.astype(np.int32))
+        return Said(np.exp(scores[present]), np.zeros(int(counts.sum()), np.int32), counts)
+
+    def heard(self, said: Said, teacher: Any, prepared: Prepared) -> NDArray[np.float32]:
+        """The windows have to be those of the teacher."""
+        counts = np.zeros(len(prepared.rows), np.int64)
+        np.add.at(counts, [window.index for window in prepared.examples.windows], prepared.examples.lengths)  # type: ignore[attr-defined]
+        if not np.array_equal(counts, said.units):
+            raise ValueError(
+                Message("reads other pieces or windows: its tokenizer, max_length and stride have to be the same")
+            )
+        return said.values
+
+    def taught(self, prepared: Prepared, shares: NDArray[np.float32], labelled: int) -> Prepared:
+        examples = prepared.examples
+        assert isinstance(examples, WindowExamples)
+        own = np.zeros_like(shares)
+        own[examples.offsets[:-1, None] + examples.labels, [0, 1]] = 1
+        ours = np.repeat([window.index < labelled for window in examples.windows], examples.lengths)
+        targets = np.where(ours[:, None], (shares + own) / 2, shares).astype(np.float16)
+        return replace(prepared, examples=replace(examples, shares=targets))
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
         predictions: list[TaskPrediction] = []  # the best answers, whatever the threshold

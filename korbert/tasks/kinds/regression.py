@@ -88,6 +88,9 @@ class Regression(TextKind, frozen=True):
     def outputs_of(self, predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
         return np.array(predictions, dtype=np.float64)[:, None]
 
+    def shares_of(self, predictions: Sequence[TaskPrediction]) -> NDArray[np.float32]:
+        return np.array(predictions, np.float32)[:, None]
+
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ClassificationModel:
         model = ClassificationModel(config, 1, self.pooling, generator=generator, problem_type="regression")
         nn.init.constant_(model.classifier.bias, self.mean)

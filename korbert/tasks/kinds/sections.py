@@ -148,7 +148,7 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
                     rungs=asked, names=", ".join(given),
                 )
             )  # fmt: skip
-        given = self._changed(_OF_TRAINING) + ["seeds"] * (len(self.seeds) > 1)
+        given = self._changed((*_OF_TRAINING, "teachers")) + ["seeds"] * (len(self.seeds) > 1)
         if "encoder" not in rungs and given:
             raise ValueError(
                 Message(
@@ -168,7 +168,32 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
         return {name: value for name in names if (value := getattr(self, name))}
 
 
-class TextSection(TaskSection, frozen=True, extra="forbid"):
+class TaughtSection(TaskSection, frozen=True, extra="forbid"):
+    """A task whose encoder may learn from other models, too (knowledge distillation, Hinton et al. 2015)."""
+
+    teachers: tuple[str, ...] = Field(
+        (),
+        description="models of the same task whose mean probabilities the encoder learns beside the labels: each "
+        "target is the mean of both; []: none",
+        exclude_if=not_,
+    )
+    unlabelled: str = Field(
+        "", description='texts without labels, of which it learns what the teachers say; "": none', exclude_if=not_
+    )
+
+    @model_validator(mode="after")
+    def _teachers_fit(self) -> Self:
+        if self.unlabelled and not self.teachers:
+            raise ValueError(Message("unlabelled: only teachers can say what to learn from it: give teachers, too"))
+        if self.teachers and self.features is not None:
+            raise ValueError(Message("teachers: a head on a frozen encoder has none: leave features out"))
+        return self
+
+    def patterns(self) -> dict[str, str]:
+        return super().patterns() | ({"unlabelled": self.unlabelled} if self.unlabelled else {})
+
+
+class TextSection(TaughtSection, frozen=True, extra="forbid"):
     """What is predicted for a whole text or a pair of texts."""
 
     pooling: _Pooling = "mean"
@@ -220,7 +245,7 @@ class MultipleChoiceSection(TaskSection, frozen=True, extra="forbid"):
     label_names: Mapping[str, str] = Field({}, description=_LABEL_NAMES)
 
 
-class TokenClassificationSection(TaskSection, frozen=True, extra="forbid"):
+class TokenClassificationSection(TaughtSection, frozen=True, extra="forbid"):
     """Labels of spans or words."""
 
     kind: Literal["token-classification"] = "token-classification"
@@ -240,7 +265,7 @@ class TokenClassificationSection(TaskSection, frozen=True, extra="forbid"):
         return self
 
 
-class QuestionAnsweringSection(WindowSettings, TaskSection, frozen=True, extra="forbid"):
+class QuestionAnsweringSection(WindowSettings, TaughtSection, frozen=True, extra="forbid"):
     """Answers to questions, extracted from texts."""
 
     kind: Literal["question-answering"] = "question-answering"

@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
 from korbert.messages import Message
 from korbert.records import is_empty
 from korbert.tasks.baselines.features import TextPairs, Texts
 from korbert.tasks.files import TaskRow
-from korbert.tasks.kinds.kind import Kind, Morphemes, Prepared, TaskPrediction
+from korbert.tasks.kinds.kind import Morphemes, Prepared, Said, TaskPrediction, TaughtKind
 from korbert.tasks.metrics.statistics import RunArray
 from korbert.tasks.passages import Passage, join_segments
 from korbert.tasks.splits import Splits
@@ -198,7 +198,7 @@ def text_vectors(network: Any, examples: Examples, **how: Unpack[Scoring]) -> ND
     return outputs(network, examples, of_batch, **how)
 
 
-class TextKind(Kind, frozen=True):
+class TextKind(TaughtKind, frozen=True):
     """What is predicted for a whole text or a pair: labels, or a number.
 
     Its model may be a linear one on words and vectors. rungs: what the model is made of, as in ClassificationSection.
@@ -231,6 +231,29 @@ class TextKind(Kind, frozen=True):
     @abstractmethod
     def outputs_of(self, predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:
         """Outputs that give these predictions: the inverse of `predictions_of`."""
+
+    @abstractmethod
+    def shares_of(self, predictions: Sequence[TaskPrediction]) -> NDArray[np.float32]:
+        """The probabilities of the labels, (N, C), or numbers, (N, 1)."""
+
+    def said(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> Said:
+        shares = self.shares_of(self.predict(model, prepared, **how))
+        return Said(shares, np.zeros(len(shares), np.int32), np.ones(len(shares), np.int32))
+
+    def heard(self, said: Said, teacher: Any, prepared: Prepared) -> NDArray[np.float32]:
+        labels = getattr(self, "labels", None)
+        return said.values if labels is None else said.values[:, [teacher.labels.index(label) for label in labels]]
+
+    def taught(self, prepared: Prepared, shares: NDArray[np.float32], labelled: int) -> Prepared:
+        examples = prepared.examples
+        own = examples.labels[:labelled]
+        if own.ndim == 1:
+            own = np.eye(shares.shape[1], dtype=np.float32)[own] if shares.shape[1] > 1 else own[:, None]
+        targets = shares.copy()
+        targets[:labelled] = (targets[:labelled] + own) / 2
+        if shares.shape[1] == 1:  # numbers
+            targets = targets[:, 0]
+        return replace(prepared, examples=replace(examples, labels=targets))
 
     def prepare(
         self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer

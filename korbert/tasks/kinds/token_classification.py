@@ -19,10 +19,11 @@ from korbert.tasks.files import ROLES, LabelledSpan, Role, TaskRow, TaskRows
 from korbert.tasks.kinds.kind import (
     Baseline,
     Head,
-    Kind,
     Morphemes,
     Prepared,
+    Said,
     TaskPrediction,
+    TaughtKind,
     checked_precision,
     score_named,
 )
@@ -33,6 +34,7 @@ from korbert.tasks.noise import SPACINGS, map_spans
 from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Splits
 from korbert.tasks.token_classification import (
+    IGNORED,
     TaggedExamples,
     TaggedSpan,
     UnitTags,
@@ -50,6 +52,7 @@ from korbert.tasks.token_classification import (
     tagged_spans,
     tagged_words,
     tagging_loss,
+    unit_starts,
     units_of,
     word_tags,
     write_bio,
@@ -59,7 +62,7 @@ from korbert.tokenization.pieces import Span
 from korbert.training import Batch, Scoring
 
 
-class TokenClassification(Kind, frozen=True):
+class TokenClassification(TaughtKind, frozen=True):
     """Labels of spans of characters, or of words.
 
     tags: of pieces; BIO tags for spans. units: what is labelled. For characters, targets and predictions are lists of
@@ -247,10 +250,10 @@ class TokenClassification(Kind, frozen=True):
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         return tagging_loss(model, batch, in_sequence=self.has_rungs)
 
-    def _tagged(
+    def _scored(
         self, model: nn.Module, prepared: Prepared, *, as_characters: bool = False, **how: Unpack[Scoring]
-    ) -> Iterator[tuple[list[Span] | None, Passage, UnitTags]]:
-        """Words, pieces, and the tags of the units of each row.
+    ) -> list[tuple[list[Span] | None, Passage, NDArray[np.float32]]]:
+        """Words, pieces, and the scores of the units of each row, (U, C) as in piece_scores.
 
         as_characters: the units are those of characters; there are no words then.
         """
@@ -259,8 +262,15 @@ class TokenClassification(Kind, frozen=True):
         scores = piece_scores(model, examples, len(self.tags), in_sequence=self.has_rungs, **how)
         words = [None if as_characters else self._text_and_words(row)[1] for row in prepared.rows]
         texts = [passage for (passage,) in prepared.passages]
-        rows = list(zip(words, texts, by_text(scores, examples.windows), strict=True))
-        units = [own[units_of(own_words, passage)] for own_words, passage, own in rows]
+        rows = zip(words, texts, by_text(scores, examples.windows), strict=True)
+        return [(words, passage, own[units_of(words, passage)]) for words, passage, own in rows]
+
+    def _tagged(
+        self, model: nn.Module, prepared: Prepared, *, as_characters: bool = False, **how: Unpack[Scoring]
+    ) -> Iterator[tuple[list[Span] | None, Passage, UnitTags]]:
+        """Words, pieces, and the tags of the units of each row. as_characters: as in `_scored`."""
+        rows = self._scored(model, prepared, as_characters=as_characters, **how)
+        units = [own for *_, own in rows]
         if isinstance(model, CrfModel):
             lengths = list(map(len, units))
             ends = np.cumsum(lengths)[:-1]
@@ -272,6 +282,59 @@ class TokenClassification(Kind, frozen=True):
             if self.abstains_below:
                 tags = sure_spans(tags, self.tags, self.abstains_below / 100)
             yield own_words, passage, tags
+
+    def said(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> Said:
+        rows = self._scored(model, prepared, **how)
+        counts = np.array([len(own) for *_, own in rows], np.int32)
+        scores = np.concatenate([np.empty((0, len(self.tags)), np.float32), *(own for *_, own in rows)])
+        shares = model.marginals(scores, counts.tolist()) if isinstance(model, CrfModel) else np.exp(scores)
+        starts = [unit_starts(words, passage) for words, passage, _ in rows]
+        return Said(shares.astype(np.float32), np.concatenate([np.empty(0, np.int32), *starts]), counts)
+
+    def heard(self, said: Said, teacher: Any, prepared: Prepared) -> NDArray[np.float32]:
+        """A unit hears what is said of the one that has its first character; within it, what begins continues."""
+        values = said.values[:, [teacher.tags.index(tag) for tag in self.tags]]
+        inside = values @ self._continued
+        ends = np.cumsum(said.units)
+        dense = []  # of all pieces of each text
+        for row, (passage,), first, last in zip(prepared.rows, prepared.passages, ends - said.units, ends, strict=True):
+            words = self._text_and_words(row)[1]
+            own = np.zeros((len(passage.ids), len(self.tags)), np.float32)
+            if last > first:
+                starts = unit_starts(words, passage)
+                places = first + np.searchsorted(said.starts[first:last], starts, side="right") - 1
+                places = places.clip(first)
+                begins = said.starts[places] == starts
+                own[units_of(words, passage)] = np.where(begins[:, None], values[places], inside[places])
+            dense.append(own)
+        examples = prepared.examples
+        assert isinstance(examples, TaggedExamples)
+        shares = np.zeros((len(examples.labels), len(self.tags)), np.float32)
+        for number, (text, start, _, low, high) in enumerate(examples.windows):
+            at = int(examples.offsets[number]) + 1 - start
+            shares[at + low : at + high] = dense[text][low:high]
+        return shares
+
+    @property
+    def _continued(self) -> NDArray[np.float32]:
+        """(C, C): which tag each becomes where a span does not begin: B-X becomes I-X."""
+        places = list(range(len(self.tags)))
+        if is_bio(self.tags):
+            inside = {f"B-{tag[2:]}": number for number, tag in enumerate(self.tags) if tag.startswith("I-")}
+            places = [inside.get(tag, number) for number, tag in enumerate(self.tags)]
+        return np.eye(len(self.tags), dtype=np.float32)[places]
+
+    def taught(self, prepared: Prepared, shares: NDArray[np.float32], labelled: int) -> Prepared:
+        examples = prepared.examples
+        assert isinstance(examples, TaggedExamples)
+        ours = np.repeat([window.text < labelled for window in examples.windows], np.diff(examples.offsets))
+        is_said = np.asarray(shares.any(axis=1))
+        has_label = ours & (examples.labels != IGNORED)
+        labels = np.where(is_said & ~ours, shares.argmax(axis=1), examples.labels)
+        targets = shares.copy()
+        own = np.eye(len(self.tags), dtype=np.float32)[examples.labels[has_label]]
+        targets[has_label] = np.where(is_said[has_label, None], (targets[has_label] + own) / 2, own)
+        return replace(prepared, examples=replace(examples, labels=labels, shares=targets.astype(np.float16)))
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
         predictions: list[TaskPrediction] = []

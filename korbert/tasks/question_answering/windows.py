@@ -65,12 +65,14 @@ class WindowExamples(Examples):
     """Windows as training examples. labels: (N, 2) int64, the answer's first and last piece in the row, or 0, [CLS].
 
     separator: whether an answer may also be the [SEP] after the question, for something that no piece of the context
-    says.
+    says. shares: (offsets[-1], 2), how probable it is that the answer begins and ends at each piece, if that is
+    learned; None: the labels are.
     """
 
     seconds: NDArray[np.int64] = None  # type: ignore[assignment]
     windows: Sequence[Window] = ()
     separator: bool = False
+    shares: NDArray[np.floating[Any]] | None = None
 
     @classmethod
     def of(cls, windows: Sequence[Window], tokenizer: AnyTokenizer, settings: WindowSettings) -> Self:
@@ -89,7 +91,8 @@ class WindowExamples(Examples):
 
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]:
         """As Examples.batch; but for labels, start_positions and end_positions: (B,) int64, the answer's first and last
-        piece; and choices: (B, T) bool, True on [CLS] and on pieces of the context.
+        piece; choices: (B, T) bool, True on [CLS] and on pieces of the context; and if the examples have them, shares:
+        (B, T, 2) float32, zeros at padding.
         """
         batch = super().batch(rows)
         start, end = batch.pop("labels").unbind(1)
@@ -97,7 +100,8 @@ class WindowExamples(Examples):
         last = torch.tensor(batch["lengths"])[:, None] - 1  # [SEP]
         other = torch.from_numpy(self.seconds[rows, None] - 1) if self.separator else 0
         choices = (positions == 0) | (positions == other) | (batch["token_type_ids"].bool() & (positions < last))
-        return {**batch, "start_positions": start, "end_positions": end, "choices": choices}
+        targets = {} if self.shares is None else {"shares": self.pad_columns(self.shares, rows)}
+        return {**batch, **targets, "start_positions": start, "end_positions": end, "choices": choices}
 
     def scored(self, scores: NDArray[np.floating]) -> Iterator[Scored]:
         """scores: (N, 2 T), log probabilities of each piece as start and end, interleaved."""
@@ -110,8 +114,14 @@ class WindowExamples(Examples):
 def reading_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
     """`loss`, the mean of `start_loss` and `end_loss`: cross-entropies over a window's choices, mean of windows."""
     start, end = choice_logits(model, batch)
-    start_loss = F.cross_entropy(start, batch["start_positions"])
-    end_loss = F.cross_entropy(end, batch["end_positions"])
+    if "shares" in batch:
+        start_loss, end_loss = (
+            -(scores.log_softmax(dim=-1).masked_fill(~batch["choices"], 0.0) * shares).sum(dim=-1).mean()
+            for scores, shares in zip((start, end), batch["shares"].unbind(-1), strict=True)
+        )
+    else:
+        start_loss = F.cross_entropy(start, batch["start_positions"])
+        end_loss = F.cross_entropy(end, batch["end_positions"])
     return {"loss": (start_loss + end_loss) / 2, "start_loss": start_loss, "end_loss": end_loss}
 
 

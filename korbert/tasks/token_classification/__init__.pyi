@@ -2,6 +2,7 @@ from .bio import bio_labels as bio_labels
 from .bio import is_bio as is_bio
 from .bio import read_bio as read_bio
 from .bio import write_bio as write_bio
+from .examples import IGNORED as IGNORED
 from .examples import TaggedExamples as TaggedExamples
 from .examples import by_text as by_text
 from .examples import encode_tags as encode_tags
@@ -20,4 +21,5 @@ from .tagger import tagged_spans as tagged_spans
 from .tagger import tagged_words as tagged_words
 from .tagger import tagging_loss as tagging_loss
 from .tagger import transitions as transitions
+from .tagger import unit_starts as unit_starts
 from .tagger import units_of as units_of

@@ -64,10 +64,12 @@ def cut_windows(count: int, *, max_length: int, stride: int, text: int = 0) -> l
 class TaggedExamples(Examples):
     """Examples with one label per piece: `labels` is (offsets[-1],) int64, like input_ids; IGNORED for no loss.
 
-    windows: the part of a text that each row holds.
+    windows: the part of a text that each row holds. shares: (offsets[-1], C), of each piece with a label, how probable
+    the labels are, if that is learned; None: the label alone.
     """
 
     windows: Sequence[TextWindow] = ()
+    shares: NDArray[np.floating[Any]] | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -80,9 +82,12 @@ class TaggedExamples(Examples):
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]:
         """The given rows, padded: input_ids, attention_mask, boundaries, labels (B, T) int64; IGNORED at padding.
 
-        lengths: as in Examples.batch. targets_per_row: (), over all examples, for tagging_loss.
+        lengths: as in Examples.batch. targets_per_row: (), over all examples, for tagging_loss. shares: (B, T, C)
+        float32, zeros at padding, if the examples have them.
         """
         batch = self.pad_rows(rows, {"input_ids": self.pad_id, "boundaries": 0, "labels": IGNORED})
+        if self.shares is not None:
+            batch["shares"] = self.pad_columns(self.shares, rows)
         return {**batch, "targets_per_row": torch.tensor(self.targets_per_row)}
 
 

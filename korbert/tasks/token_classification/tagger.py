@@ -36,12 +36,16 @@ class TaggedSpan:
 def tagging_loss(model: nn.Module, batch: Batch, *, in_sequence: bool = False) -> dict[str, Tensor]:
     """{"loss": in nats per target piece}: cross-entropy, or in_sequence, the loss of a CrfModel.
 
+    Targets are labels, or the shares of all of them.
     batch: from TaggedExamples.batch.
     It is the sum over the batch, divided by its number of rows times the mean number of targets per row over all
     examples: every piece has the same weight in any batch, and processes that share a batch get the same update.
     """
     if in_sequence:
-        sums = model(**model_inputs(batch), targets=batch["labels"]).float()
+        sums = model(**model_inputs(batch), targets=batch["labels"], shares=batch.get("shares")).float()
+    elif "shares" in batch:
+        used = batch["labels"] != IGNORED
+        sums = F.cross_entropy(model(**model_inputs(batch)).float()[used], batch["shares"][used], reduction="sum")
     else:
         sums = F.cross_entropy(
             model(**model_inputs(batch)).float().flatten(0, 1),
@@ -104,6 +108,14 @@ def units_of(words: Sequence[Span] | None, passage: Passage) -> NDArray[np.int64
         return owners(passage.spans)[0]
     pieces = np.array(first_pieces(words, passage), dtype=np.int64)
     return pieces[pieces >= 0]
+
+
+def unit_starts(words: Sequence[Span] | None, passage: Passage) -> NDArray[np.int32]:
+    """The first character of each of these pieces in the text; of words, that of the word."""
+    if words is None:
+        return owners(passage.spans)[1][:, 0].astype(np.int32)
+    pieces = np.array(first_pieces(words, passage), dtype=np.int64)
+    return np.array([start for start, _ in words], np.int32)[pieces >= 0]
 
 
 class UnitTags(NamedTuple):

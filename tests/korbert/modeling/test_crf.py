@@ -56,6 +56,26 @@ def test_the_loss_and_its_gradient_are_those_of_an_enumeration(model):
         assert torch.allclose(one, other)
 
 
+def test_the_loss_of_shares_is_the_expected_one(model):
+    generator = torch.Generator().manual_seed(4)
+    scores = torch.randn(sum(LENGTHS), 3, dtype=torch.float64, generator=generator)
+    shares = torch.rand(sum(LENGTHS), 3, dtype=torch.float64, generator=generator).softmax(dim=1)
+    expected = 0.0
+    at = 0
+    for length in filter(None, LENGTHS):
+        every, sums = sequences(model, scores[at : at + length])
+        for tags, score in zip(every, sums, strict=True):
+            share = torch.stack([shares[at + place, tag] for place, tag in enumerate(tags)]).prod()
+            expected = expected + share * (sums.logsumexp(0) - score)
+        at += length
+    targets = torch.zeros(sum(LENGTHS), dtype=torch.int64)
+    assert model.loss(scores, targets, LENGTHS, shares).item() == pytest.approx(expected.item())
+    certain = torch.nn.functional.one_hot(targets, 3)
+    assert model.loss(scores, targets, LENGTHS, certain).item() == pytest.approx(
+        model.loss(scores, targets, LENGTHS).item()
+    )
+
+
 def test_the_path_is_the_best_legal_one_and_its_probabilities_are_marginals(model):
     rng = np.random.default_rng(3)
     scores = 2 * rng.normal(size=(sum(LENGTHS), 3))

@@ -1,0 +1,214 @@
+"""What an encoder learns from other models of its task: `finetune --teacher`, and texts without labels."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import log_softmax, softmax
+
+import korbert
+from korbert.errors import KorbertError, ModelError, SettingsError
+from korbert.modeling import QuestionAnsweringModel
+from korbert.pipelines.experiments import teaching
+from korbert.tasks.kinds.classification import Classification
+from korbert.tasks.kinds.question_answering import QuestionAnswering
+from korbert.tasks.kinds.regression import Regression
+from korbert.tasks.kinds.token_classification import TokenClassification
+from korbert.tasks.passages import encode_passages
+from korbert.training import choose_device
+from tests.pipelines.test_rungs import ROWS, TEST
+from tests.pipelines.test_tagging import ROWS as SENTENCES
+
+TEXTS = ["재미있고 따뜻한 영화", "지루한 이야기", "아까운 시간", "훌륭한 배우"]
+FAST = {"baselines": False, "epochs": 1, "learning_rates": 1e-4}
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def teacher(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("teacher") / "mood"
+    return korbert.finetune("korbert-mini", ROWS, quick=True, baselines=False, output=folder)
+
+
+def prepared_by(kind, tokenizer, rows):
+    texts = list(dict.fromkeys(text for row in rows for text in kind.texts(row)))
+    passages = dict(zip(texts, encode_passages(tokenizer, texts), strict=True))
+    return kind.prepare(rows, [[passages[text] for text in kind.texts(row)] for row in rows], tokenizer)
+
+
+def test_targets_are_the_mean_of_labels_and_teachers_and_the_loss_is_that_of_scipy(tiny_tokenizer, tiny_config):
+    kind = Classification(metrics=("accuracy",), max_length=32, labels=("부정", "긍정", "중립"))
+    rows = [{"text": text, "label": label} for text, label in zip(TEXTS, ["긍정", "부정", None, None], strict=True)]
+    shares = softmax(np.random.default_rng(0).normal(size=(4, 3)), axis=1).astype(np.float32)
+    taught = kind.taught(prepared_by(kind, tiny_tokenizer, rows), shares, labelled=2)
+    expected = shares.copy()
+    expected[0, 1] += 1
+    expected[1, 0] += 1
+    expected[:2] /= 2
+    assert taught.examples.labels == pytest.approx(expected)
+    model = kind.model(tiny_config(num_hidden_layers=1), torch.Generator().manual_seed(0)).eval()
+    batch = taught.examples.batch(np.arange(4))
+    logits = model(batch["input_ids"], batch["attention_mask"], boundaries=batch["boundaries"]).detach().numpy()
+    loss = -(expected * log_softmax(logits, axis=1)).sum(axis=1).mean()
+    assert kind.loss(model, batch)["loss"].item() == pytest.approx(float(loss), rel=1e-5)
+
+
+def test_several_labels_and_numbers_are_means_too(tiny_tokenizer):
+    kind = Classification(metrics=("micro_f1",), max_length=32, labels=("가", "나"), several=True)
+    rows = [{"text": "영화", "label": ["나"]}, {"text": "시간", "label": None}]
+    shares = np.array([[0.5, 0.5], [0.25, 1.0]], np.float32)
+    examples = kind.taught(prepared_by(kind, tiny_tokenizer, rows), shares, labelled=1).examples
+    assert examples.labels.tolist() == [[0.25, 0.75], [0.25, 1.0]]
+    number = Regression(metrics=("pearson",), max_length=32, mean=2.0, deviation=1.0)
+    rows = [{"text": "영화", "score": 3.0}, {"text": "시간", "score": None}]
+    said = np.array([[4.0], [1.5]], np.float32)
+    examples = number.taught(prepared_by(number, tiny_tokenizer, rows), said, labelled=1).examples
+    assert examples.labels.tolist() == [3.5, 1.5]
+
+
+def test_labels_are_heard_by_their_names(teacher):
+    model = teacher.model
+    task = model.task.model_copy(update={"labels": model.task.labels[::-1]})
+    (prepared,) = model.prepare_rows([{"text": text} for text in TEXTS])
+    said = model.task.said(model.network, prepared, device=CPU)
+    predicted = [model.predict(text).probabilities for text in TEXTS]
+    assert task.heard(said, model.task, prepared) == pytest.approx(
+        np.array([[own[label] for label in task.labels] for own in predicted]), abs=1e-5
+    )
+
+
+def test_tags_are_heard_where_units_begin_and_continue_within_them(tiny_tokenizer):
+    kind = TokenClassification(
+        metrics=("entity_f1",), max_length=16, stride=2, units="characters", tags=("O", "B-PS", "I-PS")
+    )
+    rows = [{"text": "세종대왕이 한글을 만들었다"}, {"text": ""}]
+    prepared = prepared_by(kind, tiny_tokenizer, rows)
+    starts, units = zip(*((own, len(own)) for own in map(starts_of, prepared.passages)), strict=True)
+    values = softmax(np.random.default_rng(1).normal(size=(sum(units), 3)), axis=1).astype(np.float32)
+    own = kind.heard(teaching.Said(values, np.concatenate(starts), np.array(units, np.int32)), kind, prepared)
+    assert own[own.any(axis=1)] == pytest.approx(values)
+    # The whole sentence as one unit: it begins with B, and goes on inside.
+    whole = teaching.Said(np.array([[0.1, 0.7, 0.2]], np.float32), np.zeros(1, np.int32), np.array([1, 0], np.int32))
+    heard = kind.heard(whole, kind, prepared)
+    heard = heard[heard.any(axis=1)]
+    assert heard[0] == pytest.approx([0.1, 0.7, 0.2])
+    assert heard[1:] == pytest.approx(np.tile([0.1, 0.0, 0.9], (len(heard) - 1, 1)))
+    taught = kind.taught(prepared, own, labelled=0).examples
+    assert (taught.labels >= 0).sum() == sum(units)
+
+
+def starts_of(passages):
+    from korbert.tasks.token_classification import unit_starts
+
+    return unit_starts(None, passages[0])
+
+
+def test_answers_are_heard_of_the_same_windows(untrained_reader, tiny_tokenizer, tiny_config):
+    kind = QuestionAnswering(metrics=("f1",), max_length=40, stride=8, max_query_pieces=8)
+    rows = [
+        {"question": "수도는?", "context": "대한민국의 수도는 서울이다. " * 4, "answers": [("서울", 10)]},
+        {"question": "어디에 갔나?", "context": "나는 어제 학교에 갔다", "answers": None},
+    ]
+    prepared = prepared_by(kind, tiny_tokenizer, rows)
+    other = QuestionAnsweringModel(tiny_config(num_hidden_layers=1), torch.Generator().manual_seed(1)).eval()
+    said = kind.said(korbert.load(untrained_reader, "cpu").network, prepared, device=CPU)
+    taught = kind.taught(prepared, kind.heard(said, kind, prepared), labelled=1)
+    shares = taught.examples.shares.astype(np.float64)
+    for first, last in zip(taught.examples.offsets, taught.examples.offsets[1:], strict=False):
+        assert shares[first:last].sum(axis=0) == pytest.approx([1, 1], abs=2e-3)
+    batch = taught.examples.batch(np.arange(len(taught.examples)))
+    plain = prepared.examples.batch(np.arange(len(prepared.examples)))
+    names = ("input_ids", "attention_mask", "token_type_ids", "boundaries")
+    losses = []
+    for logits, column in zip(other(**{name: batch[name] for name in names}), (0, 1), strict=True):
+        logits = np.where(plain["choices"], logits.detach().numpy(), -1e30)
+        own = batch["shares"][..., column].numpy()
+        losses.append(-(own * np.where(plain["choices"], log_softmax(logits, axis=1), 0)).sum(axis=1).mean())
+    assert kind.loss(other, batch)["loss"].item() == pytest.approx(np.mean(losses), rel=1e-4)
+    shorter = prepared_by(kind.model_copy(update={"stride": 4}), tiny_tokenizer, rows)
+    with pytest.raises(ValueError, match="stride"):
+        kind.heard(said, kind, shorter)
+
+
+def test_two_teachers_and_a_file_of_texts(teacher, tmp_path, monkeypatch):
+    texts = tmp_path / "more.txt"
+    texts.write_text("\n".join([*TEXTS, TEXTS[0], ROWS[0][0], TEST[0][0], ""]), encoding="utf-8")
+    asked = {"teachers": [teacher.model, teacher.folder], "unlabelled": str(texts), "only": "encoder", **FAST}
+    output = tmp_path / "out"
+    counted = []
+    before = teaching._Ours.said
+
+    def said(self, rows):
+        counted.append(len(rows))
+        return before(self, rows)
+
+    def fails(*given, **named):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(teaching._Ours, "said", said)
+    with monkeypatch.context() as broken:
+        broken.setattr("korbert.pipelines.experiments.search.finetune", fails)
+        with pytest.raises(KeyboardInterrupt):
+            korbert.finetune("korbert-mini", ROWS, test=TEST, output=output, **asked)
+    assert counted == [len(ROWS) - 1 + len(TEXTS)]  # the same teacher twice is asked once; a row is held out
+    result = korbert.finetune("korbert-mini", ROWS, test=TEST, output=output, **asked)
+    assert len(counted) == 1  # what is computed stays
+    scores = json.loads((result.folder / "scores.json").read_text("utf-8"))
+    assert scores["counts"]["taught"] == counted[0]
+    (line,) = [line for line in scores["said"] if "learned from the teachers" in line["template"]]
+    assert line["values"] == {"count": len(TEXTS)}
+    assert korbert.load(output).predict("정말 재미있는 영화").label in "좋싫"
+
+
+def test_a_tagger_learns_from_a_tagger(tmp_path):
+    first = korbert.finetune("korbert-mini", SENTENCES, quick=True, embedder="", baselines=False)
+    texts = [{"text": "강감찬은 인천에서 9번 만났다"}, {"text": "김구는 평양에서 만났다"}]
+    for only in ("encoder", None):
+        made = korbert.finetune(
+            "korbert-mini", SENTENCES, teachers=[first.model], unlabelled=texts, only=only, embedder="", **FAST
+        )
+        scores = json.loads((made.folder / "scores.json").read_text("utf-8"))
+        assert scores["counts"]["taught"] == scores["counts"]["train"] + 2
+
+
+def test_a_classifier_of_transformers_teaches(tmp_path, tiny_tokenizer):
+    transformers = pytest.importorskip("transformers")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *sorted({c for text in TEXTS for c in text if c != " "})]
+    words += [f"##{word}" for word in words[5:]]
+    (tmp_path / "vocab.txt").write_text("\n".join(words), encoding="utf-8")
+    tokenizer = transformers.BertTokenizerFast(str(tmp_path / "vocab.txt"), do_lower_case=False)
+    config = transformers.BertConfig(
+        vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+        num_labels=2,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = transformers.BertForSequenceClassification(config).eval()
+    for part in (model, tokenizer):
+        part.save_pretrained(tmp_path / "bert")
+    names = {"0": "싫", "1": "좋"}
+    task = Classification(metrics=("accuracy",), max_length=32, labels=("좋", "싫"), label_names=names)
+    found = teaching.teacher_of(tmp_path / "bert", task, choose_device("cpu"))
+    pipe = transformers.pipeline("text-classification", model=model, tokenizer=tokenizer, top_k=None)
+    expected = [
+        [own["score"] for own in sorted(one, key=lambda own: own["label"], reverse=True)]
+        for own in [pipe(TEXTS)]
+        for one in own
+    ]
+    assert found.said([{"text": text} for text in TEXTS]).values == pytest.approx(np.array(expected), abs=1e-5)
+    with pytest.raises(ModelError, match="has the labels 0, 1, and the files"):
+        teaching.teacher_of(tmp_path / "bert", task.model_copy(update={"label_names": {}}), choose_device("cpu"))
+
+
+@pytest.mark.parametrize(("asked", "error", "fault"), [
+    ({"teachers": ["korbert-mini-nsmc"]}, ModelError, "nsmc: has the labels 부정, 긍정, and the files 싫, 좋"),
+    ({"teachers": ["korbert-mini-ner"]}, ModelError, "is of kind token-classification, and cannot teach one of kind"),
+    ({"teachers": ["korbert-mini"]}, ModelError, "is of kind fill"),
+    ({"teachers": ["korbert-mini-nsmc"], "quick": True}, SettingsError, "leave learning_rates, epochs, teachers out"),
+    ({"teachers": ["korbert-mini-nsmc"], "features": "last"}, KorbertError, "features"),
+    ({"unlabelled": [{"text": "영화"}]}, SettingsError, "give teachers, too"),
+    ({"teachers": ["korbert-mini-nsmc"], "unlabelled": [{"본문": ""}]}, KorbertError, "no text can be used"),
+])  # fmt: skip
+def test_what_does_not_fit_is_refused(asked, error, fault):
+    with pytest.raises(error, match=fault):
+        korbert.finetune("korbert-mini", ROWS, **{"only": None, **FAST, **asked})
