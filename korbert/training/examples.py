@@ -89,6 +89,10 @@ class Examples:
             batch[name] = torch.from_numpy(column)
         return batch
 
+    def order(self, batch_size: int, generator: np.random.Generator) -> list[NDArray[np.int64]]:
+        """The row numbers of the batches of an epoch: every row once, in ceil(N / batch_size) batches."""
+        return bucket_by_length(self.lengths, batch_size, generator)
+
     def pad_columns(self, flat: NDArray[np.floating[Any]], rows: NDArray[np.int64]) -> torch.Tensor:
         """Numbers of all pieces, (P, C), as those of some rows, (B, T, C) float32; zeros at padding."""
         lengths = self.lengths[rows]
@@ -138,7 +142,7 @@ class Batches:
 
         @lru_cache(maxsize=2)
         def order(epoch: int) -> list[NDArray[np.int64]]:
-            return bucket_by_length(examples.lengths, batch_size, np.random.default_rng([_POOL_STREAM, seed, epoch]))
+            return examples.order(batch_size, np.random.default_rng([_POOL_STREAM, seed, epoch]))
 
         self._order = order
         self.steps_per_epoch = -(-len(examples) // batch_size)

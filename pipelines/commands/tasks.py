@@ -262,7 +262,9 @@ def distill(teacher: str, texts: Path, text: str | None, model: Path, output: Pa
     size = korbert.load(model, given["device"]).network.config.hidden_size
     inference.teachers.write_teacher_vectors(teacher, texts, text, vectors, size, failed, given["device"])
     files = {part: file for part, file in (("train", vectors), ("valid", given["valid"])) if file}
-    settings = {"kind": "embedding"} | {name: given[name] for name in ("epochs", "learning_rates") if given[name]}
+    settings = {"kind": "embedding", "near_batches": True} | {
+        name: given[name] for name in ("epochs", "learning_rates") if given[name]
+    }
     task = recipes.one_task.SingleTask(model, output, files, settings, changes=given["changes"])
     _train(_pipeline(task, given))
     failed.end()

@@ -22,11 +22,13 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import not_
 from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -39,7 +41,7 @@ from korbert.tasks.embedding import contrastive_loss, distillation_loss, in_chun
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows
 from korbert.tasks.kinds.kind import Baseline, Kind, Morphemes, Prepared, TaskPrediction, score_named
 from korbert.tasks.kinds.sections import EmbeddingSection
-from korbert.tasks.kinds.texts import Groups
+from korbert.tasks.kinds.texts import Groups, NearGroups
 from korbert.tasks.kinds.vector_scores import ALL_SCORES, BY_RETRIEVAL, BY_SIMILARITY, VectorScores, require_value
 from korbert.tasks.metrics.statistics import RunArray, Score, repeated
 from korbert.tasks.passages import Passage, encode_passages
@@ -74,7 +76,7 @@ class Embedding(Kind, frozen=True):
     """Text embeddings. learns: form of the training rows. sizes: leading dimensions that are trained as vectors, too.
     query_prompt, passage_prompt: what is put before the texts of pairs, and of a search. cosine_weight: of cosines,
     added to BM25 in a search by both, chosen on validation pairs for texts of 100 terms (retrieval.weight_among); 0:
-    words alone rank as well.
+    words alone rank as well. near_batches: as in EmbeddingSection.
 
     Targets and predictions depend on the rows to validate on. Scored pairs: a target is the score, a prediction the
     cosine of the two vectors. Retrieval: a target is the right passage, a prediction {"cosine": .., "rank": of the
@@ -110,6 +112,7 @@ class Embedding(Kind, frozen=True):
     query_prompt: str = ""
     passage_prompt: str = ""
     cosine_weight: float = 0.0
+    near_batches: bool = Field(False, exclude_if=not_)
 
     @classmethod
     def from_training_rows(cls, rows: TaskRows, settings: EmbeddingSection) -> Self:
@@ -159,7 +162,8 @@ class Embedding(Kind, frozen=True):
                 "frozen_layers -1: nothing would learn, vectors have no weights but the encoder's: take 0"
             )
 
-        return cls.of_settings(settings, ("spearman", "pearson"), learns=learns)
+        near_batches = settings.near_batches and learns == "vectors"
+        return cls.of_settings(settings, ("spearman", "pearson"), learns=learns, near_batches=near_batches)
 
     def validated_on(self, rows: TaskRows) -> Self:
         """By correlation with scores if there are some, else by retrieval of pairs, else by the teacher's vectors."""
@@ -220,7 +224,8 @@ class Embedding(Kind, frozen=True):
             query_prompt, passage_prompt = encode_passages(tokenizer, [self.query_prompt, self.passage_prompt])
             groups = [[query_prompt.joined(first), *map(passage_prompt.joined, others)] for first, *others in groups]
         members = [[(own,) for own in group] for group in groups]
-        return Prepared(rows, Groups.of(members, labels, tokenizer, self.max_length))
+        make = NearGroups if self.near_batches and labels.dtype == np.float32 else Groups
+        return Prepared(rows, make.of(members, labels, tokenizer, self.max_length))
 
     def prompt(self, side: Side) -> str:
         return self.query_prompt if side == "query" else self.passage_prompt

@@ -309,6 +309,11 @@ class EmbeddingSection(TaskSection, frozen=True, extra="forbid"):
     sizes: tuple[Annotated[int, Field(ge=1)], ...] = Field(
         (), description="also train these leading dimensions as vectors, so that they can be cut, as in [128, 64]"
     )
+    near_batches: bool = Field(
+        False,
+        description="of a teacher's vectors: a batch has texts that are near each other by them, as in korbert distill",
+        exclude_if=not_,
+    )
     query_prompt: str = Field("", description="before each query, in training on pairs and in search, as in '질문: '")
     passage_prompt: str = Field("", description="the same before each passage, as in '문서: '")
     chunk_pieces: int = Field(

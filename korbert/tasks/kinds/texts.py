@@ -1,7 +1,7 @@
 """Shared by several kinds: rows of pieces for one or two texts, and groups of rows."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, Unpack
 
@@ -106,6 +106,37 @@ class Groups(Examples):
         members = positions_of(self.firsts, rows)
         sizes = tuple(np.diff(self.firsts)[rows].tolist())
         return {**self.members.batch(members), "labels": torch.from_numpy(self.labels[rows]), "sizes": sizes}
+
+
+@dataclass(frozen=True)
+class NearGroups(Groups):
+    """Groups whose labels are vectors, (N, K): a batch has rows that are near each other."""
+
+    def order(self, batch_size: int, generator: np.random.Generator) -> list[NDArray[np.int64]]:
+        return near_batches(self.labels, batch_size, generator)
+
+
+def near_batches(
+    vectors: NDArray[np.floating[Any]], batch_size: int, generator: np.random.Generator
+) -> list[NDArray[np.int64]]:
+    """Batches of row numbers, covering all rows once, each of rows whose vectors are near each other.
+
+    Rows are halved along the line through two random ones of them, until a half is a batch (random projection trees,
+    Dasgupta and Freund 2008). vectors: (N, K). There are ceil(N / batch_size) batches; one may be smaller.
+    """
+
+    def parts_of(rows: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+        if len(rows) <= batch_size:
+            yield rows
+            return
+        half = -(-len(rows) // batch_size) // 2 * batch_size
+        one, other = generator.choice(rows, 2, replace=False)
+        order = np.argpartition(vectors[rows] @ (vectors[one] - vectors[other]), half)
+        yield from parts_of(rows[order[:half]])
+        yield from parts_of(rows[order[half:]])
+
+    batches = list(parts_of(np.arange(len(vectors))))
+    return [batches[at] for at in generator.permutation(len(batches))]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.special import softmax
 from scipy.stats import entropy
 
@@ -12,7 +14,9 @@ from korbert.huggingface.importing import read_folder
 from korbert.modeling.adapters.transformers_config import CLASSES, adapted_config
 from korbert.tasks.embedding import contrastive_loss, distillation_loss, in_chunks, ranking_loss
 from korbert.tasks.kinds.embedding import Embedding
+from korbert.tasks.kinds.texts import near_batches
 from korbert.tasks.passages import encode_passages
+from korbert.vectors import to_unit_length
 from tests.korbert.tiny import tiny_config
 
 
@@ -119,3 +123,23 @@ def test_two_draws_of_dropout_differ(model_type, foreign):
     with torch.no_grad():
         assert float(model.train()(ids).diff(dim=0).abs().max()) > 1e-3
         assert float(model.eval()(ids).diff(dim=0).abs().max()) < 1e-5
+
+
+@given(count=st.integers(1, 60), batch_size=st.integers(1, 9), seed=st.integers(0, 9))
+def test_batches_of_near_texts_hold_every_row_once(count, batch_size, seed):
+    vectors = np.random.default_rng(seed).normal(size=(count, 3)).round()  # with equal ones
+    batches = near_batches(vectors, batch_size, np.random.default_rng(seed))
+    assert sorted(np.concatenate(batches).tolist()) == list(range(count))
+    assert len(batches) == -(-count // batch_size)
+    assert sum(len(batch) < batch_size for batch in batches) <= 1
+
+
+def test_batches_of_near_texts_are_nearer_than_random_ones():
+    vectors = to_unit_length(np.random.default_rng(0).normal(size=(2_000, 8)).astype(np.float32))
+
+    def mean_cosine(batches):
+        return np.mean([(vectors[batch] @ vectors[batch].T).mean() for batch in batches])
+
+    near = near_batches(vectors, 50, np.random.default_rng(1))
+    apart = np.random.default_rng(1).permutation(2_000).reshape(-1, 50)
+    assert mean_cosine(near) > 0.3 > 0.05 > mean_cosine(apart)
