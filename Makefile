@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 # A worker that dies ends the run: with another in its place, the run may wait for ever.
 PYTEST := $(BIN)/pytest -q -n 2 --dist loadfile --max-worker-restart 0
 
-.PHONY: constraints demo docs lint messages release results test test-all types wheel
+.PHONY: box constraints demo docs lint messages release results test test-all types wheel
 
 # The environment of a user: torch first, so that a CPU build at hand is taken and nothing pulls in another.
 $(VENV)/ready: pyproject.toml constraints.txt
@@ -24,6 +24,10 @@ $(VENV)/ready-release: $(VENV)/ready-dev
 
 demo: $(VENV)/ready
 	$(BIN)/korbert run demo
+
+# The models of the box, from raw text and teachers: ARGS="--data DATA --work FOLDER". `make box --dry-run` prints the steps.
+box: $(VENV)/ready
+	+$(BIN)/python -m benchmarks.box.make $(if $(findstring n,$(firstword -$(MAKEFLAGS))),--dry-run) $(ARGS)
 
 test: $(VENV)/ready-dev
 	$(PYTEST)

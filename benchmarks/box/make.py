@@ -1,0 +1,126 @@
+"""Makes the models of the box from raw text and named teachers: `make box`, or
+
+    python -m benchmarks.box.make --data $KORBERT_DATA --work FOLDER [--only MODEL ..] [--set NAME=VALUE ..]
+
+The steps are those of steps.toml; `--dry-run` prints them as a table, with their commands below. A step whose product
+is there is skipped, and one that was interrupted goes on where its command does. FOLDER/box receives the models, and
+FOLDER/made.json says of each step its command, and where and when it ran.
+"""
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from benchmarks import record
+from korbert.system import write_json
+from korbert.system.processor import processor_name
+
+HERE = Path(__file__).parent
+_PROGRAMS = {"korbert": ("-m", "korbert"), "python": ()}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command and what it makes, both with names in braces. facts: as in steps.toml."""
+
+    name: str
+    makes: str
+    run: str
+    facts: Mapping[str, Any]
+
+    @property
+    def models(self) -> list[str]:
+        return str(self.facts["model"]).split(", ")
+
+    def command(self, values: Mapping[str, object]) -> list[str]:
+        """The words of its command. KeyError for a name that has no value."""
+        return [word.format_map(values) for word in shlex.split(self.run)]
+
+
+def read_steps(only: Sequence[str] = ()) -> tuple[list[Step], dict[str, Any], dict[str, str]]:
+    """The steps of some models and of the encoder that they need, all by default; the values; and the teachers."""
+    table = tomllib.loads((HERE / "steps.toml").read_text("utf-8"))
+    steps = [step for entry in table["step"] for step in _expanded(entry)]
+    if only:
+        steps = [step for step in steps if {"all", "korbert-mini", *only} & set(step.models)]
+    return steps, table["values"], table["teachers"]
+
+
+def _expanded(entry: Mapping[str, Any]) -> Iterator[Step]:
+    for item in entry.get("each", [""]):
+        yield Step(*(entry[name].replace("{item}", str(item)) for name in ("name", "makes", "run")), facts=entry)
+
+
+def table_of(steps: Sequence[Step]) -> str:
+    columns = ("model", "step", "two cores, minutes", "H200, minutes", "adds", "differs from the box")
+    lines = [f"| {' | '.join(columns)} |", "|" + " --- |" * len(columns)]
+    for step in steps:
+        facts = {name: step.facts.get(name, "") for name in ("two_cores", "h200", "adds", "differs")}
+        minutes = [
+            facts["two_cores"] or "not measured",
+            facts["h200"] or "not measured" if step.facts.get("gpu") else "-",
+        ]
+        lines.append(f"| {' | '.join([step.facts['model'], step.name, *minutes, facts['adds'], facts['differs']])} |")
+    return "\n".join(lines)
+
+
+def make(steps: Sequence[Step], values: Mapping[str, object], work: Path) -> None:
+    """Runs the steps whose product is not there. CalledProcessError if one fails."""
+    (work / "box").mkdir(parents=True, exist_ok=True)
+    for step in steps:
+        if (work / step.makes).exists():
+            print(f"{step.name}: is there", flush=True)
+            continue
+        command = step.command(values)
+        print(f"{step.name}: {shlex.join(command)}", flush=True)
+        began = time.monotonic()
+        subprocess.run([sys.executable, *_PROGRAMS[command[0]], *command[1:]], check=True)
+        made = work / "made.json"
+        known = json.loads(made.read_text("utf-8")) if made.exists() else {}
+        known[step.name] = {
+            "command": shlex.join(command), "commit": record.commit(), "processor": processor_name(),
+            "date": date.today().isoformat(), "minutes": round((time.monotonic() - began) / 60, 1),
+        }  # fmt: skip
+        write_json(made, known)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="the files of docs/data.md")
+    parser.add_argument("--work", type=Path, help="the folder of all products")
+    parser.add_argument("--only", nargs="*", default=[], metavar="MODEL", help="models to make, with what they need")
+    parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", dest="changes")
+    parser.add_argument("--dry-run", action="store_true", help="print the steps, and run nothing")
+    asked = parser.parse_args()
+    steps, values, teachers = read_steps(asked.only)
+    if unknown := set(asked.only) - {model for step in read_steps()[0] for model in step.models}:
+        parser.error(f"--only {' '.join(sorted(unknown))}: no such model")
+    changes = dict(change.split("=", 1) for change in asked.changes)
+    if unknown := changes.keys() - values.keys() - teachers.keys():
+        parser.error(f"--set {', '.join(unknown)}: there are {', '.join([*values, *teachers])}")
+    shown = {name: f"<{about}>" for name, about in teachers.items()} | {"data": "DATA", "work": "WORK", "here": HERE}
+    if asked.dry_run:
+        print(table_of(steps))
+        for step in steps:
+            print(f"\n{step.name}:\n    {' '.join(step.command({**shown, **values, **changes}))}")
+        return
+    if asked.data is None or asked.work is None:
+        parser.error("--data and --work: name both folders")
+    missing = [name for name in teachers if name not in changes and any(f"{{{name}}}" in step.run for step in steps)]
+    if missing:
+        parser.error(f"--set {missing[0]}=FOLDER: name the teacher's folder: {teachers[missing[0]]}")
+    folders = {"data": asked.data.resolve(), "work": asked.work.resolve(), "here": HERE}
+    make(steps, {**folders, **values, **changes}, asked.work.resolve())
+
+
+if __name__ == "__main__":
+    main()
