@@ -59,7 +59,15 @@ def shell_lines(page):
 
 
 COMMANDS = sorted({line for page in PAGES for line in shell_lines(page) if line.startswith("korbert ")})
-TARGETS = sorted({word for page in PAGES for line in shell_lines(page) for word in line.split()[1:] if "make" in line})
+TARGETS = sorted(
+    {
+        word
+        for page in PAGES
+        for line in shell_lines(page)
+        for word in line.split()[1:]
+        if "make" in line and word[0] != "-"
+    }
+)
 BLOCKS = [(page, number) for page in PAGES for number in range(len(blocks(page, "python")))]
 SHOWN = sorted({shown for page in PAGES for shown in _SHOWN.findall(text_of(page))})
 
