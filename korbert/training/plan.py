@@ -17,8 +17,13 @@ ScheduleKind = Literal["linear", "wsd"]
 
 
 class OptimizerSettings(BaseModel, frozen=True, extra="forbid"):
-    """AdamW and its learning rate schedule."""
+    """The optimizer and its learning rate schedule."""
 
+    kind: Literal["adamw", "muon"] = Field(
+        "adamw",
+        description="muon: orthogonal updates of the layers' matrices, as large as AdamW's, which takes all others",
+        exclude_if=lambda kind: kind == "adamw",  # records from before keep their meaning
+    )
     learning_rate: float = Field(1e-3, gt=0, description="peak learning rate, reached at the end of warmup")
     weight_decay: float = Field(0.01, ge=0, description="decoupled, times the learning rate; not of norms and biases")
     beta1: float = Field(0.9, ge=0, lt=1, description="decay rate of the gradient's first moment")

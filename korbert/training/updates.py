@@ -1,4 +1,4 @@
-"""One update: gradients accumulated over micro-batches, clipped, applied by AdamW; and the state of a checkpoint."""
+"""One update: gradients accumulated over micro-batches, clipped, applied; and the state of a checkpoint."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -180,50 +180,57 @@ class Optimizer:
     """PyTorch's fused AdamW (Loshchilov and Hutter 2019, algorithm 2), on CPU six times as fast as the plain one.
 
     It trains all parameters that need a gradient. Matrices and embeddings decay, norms and biases do not, as in
-    Google's BERT code.
+    Google's BERT code. With kind "muon", PyTorch's Muon trains the matrices of the encoder's layers (Jordan et al.
+    2024), with updates of the size of AdamW's (Liu et al. 2025, arXiv 2502.16982, 2.2), so that one rate suits both.
 
     rate_factors: parameter -> its rate as a multiple of `rate`, that of the others.
     """
 
     def __init__(self, model: nn.Module, settings: OptimizerSettings, rate_factors: Mapping[str, float]) -> None:
         self._model = model
-        groups: dict[tuple[float, bool], dict[str, Any]] = {}
+        groups: dict[tuple[bool, float, bool], dict[str, Any]] = {}
         for name, parameter in model.named_parameters():
             if not parameter.requires_grad:
                 continue
             peak = settings.learning_rate * rate_factors.get(name, 1.0)
             decay = settings.weight_decay if parameter.ndim >= 2 else 0.0
+            by_muon = settings.kind == "muon" and parameter.ndim == 2 and name.startswith("encoder.layers.")
             new = {"params": [], "lr": peak, "peak": peak, "weight_decay": decay}
-            groups.setdefault((peak, parameter.ndim >= 2), new)["params"].append(parameter)
-        self._adamw = torch.optim.AdamW(
-            list(groups.values()), betas=(settings.beta1, settings.beta2), eps=settings.epsilon, fused=True
-        )
+            groups.setdefault((by_muon, peak, parameter.ndim >= 2), new)["params"].append(parameter)
+        own, matrices = ([group for key, group in groups.items() if key[0] == side] for side in (False, True))
+        self._optimizers: list[torch.optim.Optimizer] = []
+        if own:
+            betas = (settings.beta1, settings.beta2)
+            self._optimizers.append(torch.optim.AdamW(own, betas=betas, eps=settings.epsilon, fused=True))
+        if matrices:
+            self._optimizers.append(torch.optim.Muon(matrices, adjust_lr_fn="match_rms_adamw"))
         self._peak = self.rate = settings.learning_rate
 
     def step(self, share: float) -> None:
         """Applies the gradients at that share of the peak rates, and clears them."""
         self.rate = self._peak * share
-        for group in self._adamw.param_groups:
-            group["lr"] = group["peak"] * share
-        self._adamw.step()
-        self._adamw.zero_grad(set_to_none=True)
+        for optimizer in self._optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = group["peak"] * share
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
 
     def state(self) -> dict[str, Tensor]:
         """All state tensors by `<parameter>/<key>`, for instance `encoder.final_norm.weight/exp_avg`."""
         from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict  # a second to import
 
-        by_parameter: Any = get_optimizer_state_dict(self._model, self._adamw)["state"]
+        by_parameter: Any = get_optimizer_state_dict(self._model, self._optimizers)["state"]
         return {f"{name}/{key}": value for name, own in by_parameter.items() for key, value in own.items()}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Takes over what `state` returned. AdamW puts the tensors on the device where it needs them."""
+        """Takes over what `state` returned. The optimizers put the tensors on the device where they need them."""
         from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict, set_optimizer_state_dict
 
-        own: Any = get_optimizer_state_dict(self._model, self._adamw)
+        own: Any = get_optimizer_state_dict(self._model, self._optimizers)
         for full_name, value in state.items():
             name, key = full_name.rsplit("/", 1)
             own["state"][name][key] = value
-        set_optimizer_state_dict(self._model, self._adamw, own)
+        set_optimizer_state_dict(self._model, self._optimizers, own)
 
 
 class _Objective(nn.Module):

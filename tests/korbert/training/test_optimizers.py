@@ -121,3 +121,47 @@ def test_frozen_parameters_are_in_no_group(monkeypatch):
     model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
     model[0].weight.requires_grad_(False)
     assert groups_of(monkeypatch, model, {}).keys() == {"0.bias", "1.weight", "1.bias"}
+
+
+def drawn_gradients(model, seed):
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in model.parameters():
+        parameter.grad = torch.randn(parameter.shape, generator=generator)
+
+
+def test_muon_makes_orthogonal_updates_of_layers_and_adamw_all_others():
+    model = PretrainingModel(tiny_config(), torch.Generator().manual_seed(0))
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    drawn_gradients(model, seed=1)
+    gradients = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+    Optimizer(model, OptimizerSettings(kind="muon", learning_rate=0.01, weight_decay=0.0), {}).step(1.0)
+    for name, parameter in model.named_parameters():
+        change = before[name] - parameter.detach()
+        if not name.startswith("encoder.layers.") or parameter.ndim < 2:
+            assert change.abs().max() == pytest.approx(0.01, rel=1e-2), name  # the first step of Adam is its rate
+            continue
+        left, _, right = torch.linalg.svd(gradients[name], full_matrices=False)
+        orthogonal = left @ right  # the nearest orthogonal matrix, which Muon comes near in five products
+        size = 0.01 * 0.2 * max(parameter.shape) ** 0.5
+        assert torch.cosine_similarity(change.flatten(), orthogonal.flatten(), dim=0) > 0.95, name
+        assert 0.6 < torch.linalg.svdvals(change / size).mean() < 1.2, name
+
+
+def test_a_restored_muon_makes_the_same_steps():
+    one, two = (PretrainingModel(tiny_config(), torch.Generator().manual_seed(0)) for _ in range(2))
+    first, second = (Optimizer(model, OptimizerSettings(kind="muon"), {}) for model in (one, two))
+    for seed in range(3):
+        drawn_gradients(one, seed)
+        first.step(1.0)
+    two.load_state_dict(one.state_dict())
+    second.restore({name: value.clone() for name, value in first.state().items()})
+    for model, optimizer in ((one, first), (two, second)):
+        drawn_gradients(model, seed=9)
+        optimizer.step(0.5)
+    assert same_weights(one, two)
+    assert "encoder.layers.0.attention.qkv.weight/momentum_buffer" in first.state()
+
+
+def test_records_of_adamw_are_as_before():
+    assert "kind" not in OptimizerSettings().model_dump()
+    assert TrainingPlan(1, OptimizerSettings(kind="muon"), seed=0).record()["optimizer.kind"] == "muon"
