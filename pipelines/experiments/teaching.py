@@ -65,7 +65,8 @@ def mean_shares(
 
 
 def _computed(teacher: Teacher, rows: Sequence[TaskRow], cache: Path) -> Said:
-    made_from = [sha256_of(teacher.folder / name) for name in ("config.json", "model.safetensors")]
+    files = [teacher.folder / "config.json", *sorted(teacher.folder.glob("*.safetensors"))]
+    made_from = list(map(sha256_of, files))
     parts = [rows[start : start + _PART_ROWS] for start in range(0, len(rows), _PART_ROWS)]
     names = []
     for part in parts:
