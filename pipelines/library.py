@@ -80,7 +80,7 @@ def finetune(
         only: Labels, spans: one part of the model alone, "words" (of labels), "vectors" or "encoder"; None: all.
         **settings: Columns by role (text, pair, label, score, question, ..: a name, or several), and any setting of a
             recipe's task: epochs, learning_rates, features, several, validation_share, .. `teachers` are models or
-            their folders, `unlabelled` a file of texts or a list of rows.
+            their folders, `unlabelled` a file of texts, or a list of texts or rows.
 
     Raises:
         SettingsError: An unknown setting, or an invalid value in a row.
@@ -107,6 +107,8 @@ def finetune(
             cleanup.callback(remove, claim(output.parent))
         model = _folder_of(model, aside / "model")
         if teachers := settings.get("teachers"):
+            if isinstance(teachers, Model | str | Path):
+                teachers = [teachers]
             places = ((teacher, aside / f"teacher-{number}") for number, teacher in enumerate(teachers, 1))
             settings["teachers"] = [str(_folder_of(*place)) for place in places]
         folder = _named_folder(output, "output")
@@ -292,6 +294,8 @@ def _file(rows: object, aside: Path, name: str, kind: str | None) -> Any:
         return UPath(rows)
     if isinstance(rows, str | os.PathLike):
         return on_disk(Path(rows))
+    if name == "unlabelled" and isinstance(rows, Sequence):
+        rows = [{"text": row} if isinstance(row, str) else row for row in rows]
     if kind == "embedding":
         return write_rows(rows, aside, name, _PAIRS)
     return write_rows(rows, aside, name)

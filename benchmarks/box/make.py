@@ -74,18 +74,24 @@ def table_of(steps: Sequence[Step]) -> str:
 
 
 def make(steps: Sequence[Step], values: Mapping[str, object], work: Path) -> None:
-    """Runs the steps whose product is not there. CalledProcessError if one fails."""
+    """Runs the steps whose product is not there. SystemExit for a product that another command made.
+
+    CalledProcessError if a step fails.
+    """
     (work / "box").mkdir(parents=True, exist_ok=True)
     for step in steps:
-        if (work / step.makes).exists():
-            print(f"{step.name}: is there", flush=True)
-            continue
         command = step.command(values)
+        made = work / "made.json"
+        known = json.loads(made.read_text("utf-8")) if made.exists() else {}
+        if (work / step.makes).exists():
+            before = known.get(step.name, {}).get("command", "a command that made.json does not know")
+            if step.name in known and before != shlex.join(command):
+                raise SystemExit(f"{work / step.makes}: was made by {before}: remove it, or take another --work")
+            print(f"{step.name}: is there, made by {before}", flush=True)
+            continue
         print(f"{step.name}: {shlex.join(command)}", flush=True)
         began = time.monotonic()
         subprocess.run([sys.executable, *_PROGRAMS[command[0]], *command[1:]], check=True)
-        made = work / "made.json"
-        known = json.loads(made.read_text("utf-8")) if made.exists() else {}
         known[step.name] = {
             "command": shlex.join(command), "commit": record.commit(), "processor": processor_name(),
             "date": date.today().isoformat(), "minutes": round((time.monotonic() - began) / 60, 1),

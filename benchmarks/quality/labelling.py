@@ -98,8 +98,11 @@ def suggested(pool: Sequence[Example], test: Sequence[Example]) -> NDArray[np.fl
         places = {one.place for one in korbert.suggest(model, [one.text for one in left], STEP)}
         rows += [left[place] for place in places]
         left = [one for place, one in enumerate(left) if place not in places]
-        model = fitted(rows)
-        curve.append(scored(model, test))
+        if len({one.label for one in rows}) > 1:
+            model = fitted(rows)
+            curve.append(scored(model, test))
+        else:  # nothing can be learned yet
+            curve.append((np.nan,) * 3)
     return np.array(curve)
 
 

@@ -24,14 +24,14 @@ from korbert.system import Advance, untracked
 from korbert.tasks.metrics.calibration import scale_of
 from korbert.tasks.terms import Terms
 
-CS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # inverse strengths of regularization, tried in this order
+CS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)  # inverse strengths of regularization, tried in this order
 _CS_OF_NUMBERS = (0.03, 0.1, *CS)
 _FOLDS = 5
 _FOLDS_OF_SEVERAL = 3  # a model of each label, and each fold
 _ROWS_TO_CHOOSE = 10_000  # rows on which C and words are chosen; more say nothing new
 _ERRORS = 2  # standard errors that a gain has to exceed
 EASY = 0.95  # of held-out rows right: there is little to gain, and texts of another kind may lose
-WORD_SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)  # weights of words that are tried; vectors have the rest
+WORD_SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # weights of words; vectors have the rest
 ROWS_OF_USUAL = 2_000  # by which texts unlike those of training are known
 _FEWEST_OF_USUAL = 40
 _MIN_ROWS = 2  # rows with a term, below which it gets no weight

@@ -37,6 +37,10 @@ class Terms(NamedTuple):
         offsets = np.cumsum([0, *np.diff(self.offsets)[rows]], dtype=np.int64)
         return Terms(self.ids[places], self.counts[places], offsets)
 
+    def none(self) -> "Terms":
+        """As many rows without terms."""
+        return Terms(self.ids[:0], self.counts[:0], np.zeros_like(self.offsets))
+
 
 def terms_of(rows: Sequence[Sequence[Passage]]) -> Terms:
     """The terms of rows of one or two texts each."""

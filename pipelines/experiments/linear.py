@@ -24,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from korbert.messages import Message
+from korbert.messages import Message, argument
 from korbert.modeling import EmbeddingModel, LinearModel, Network
 from korbert.pipelines.experiments.explaining import rows_like_wrong_ones, strongest_morphemes
 from korbert.pipelines.experiments.linear_inputs import (
@@ -223,7 +223,7 @@ class _Rungs:
             of_train = [inputs["train"] for inputs in learned]
             choice = choose(of_train, targets["train"], task.num_outputs, fold_groups(task, ready), columns, advance)
         reader, inputs = readers[choice.encoder], learned[choice.encoder]
-        others = [name for name in ready.parts if name not in inputs and name != "taught"]
+        others = [name for name in ready.parts if name not in inputs]
         rungs = cls(ready, task, reader, inputs | inputs_of(ready, reader, others), targets, choice)
         rungs.ready.say(*_choice_lines(choice, list(starts)))
         return rungs
@@ -334,7 +334,7 @@ class _Rungs:
 
     def tuned(self, linear: _Fitted) -> list[_Fitted]:
         """The tuned model of each seed; none, if validation rows get worse by tuning."""
-        ready = self.ready
+        ready = self.ready.taught()
         start = self.fit("vectors", ["train"])
         before = self.validated(self.scores_of_inputs(linear.of(["train"]), "valid"))
 
@@ -375,7 +375,7 @@ class _Rungs:
 
     def may_gain_by_tuning(self) -> bool:
         """Whether there are rows enough, and held-out ones that the linear model gets wrong; says so if not."""
-        count = len(self.ready.lessons.rows) + len(self.targets["valid"])
+        count = sum(map(len, self.targets.values())) + len(self.ready.unlabelled)
         right = merits_of(self.choice.scores, self.targets["train"][self.choice.rows]).mean()
         least = _PAIR_ROWS if self.task.reads_pairs else _TUNING_ROWS
         if count < least:
@@ -387,7 +387,15 @@ class _Rungs:
             self.ready.say(
                 Message("the encoder is not tuned: held-out rows are right without it ({share:.1f} %)", share=share)
             )
-        return count >= least and right < EASY
+        if (tunes := count >= least and right < EASY) or not self.ready.teachers:
+            return tunes
+        self.ready.say(
+            Message(
+                "the teachers are not asked: only a tuned encoder learns from them; {option} encoder tunes it always",
+                option=argument("only"),
+            )
+        )
+        return False
 
     def joined(self, model: LinearModel, facts: JsonObject) -> _Fitted:
         """A tuned model with words, if they helped the linear one, at the weight that validation chooses."""

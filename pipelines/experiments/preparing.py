@@ -11,9 +11,7 @@ from itertools import chain
 from operator import ne
 from pathlib import Path
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from korbert.corpus.cleaning.personal import MASKS, mask_rows
@@ -21,7 +19,7 @@ from korbert.errors import SettingsError
 from korbert.messages import Message
 from korbert.modeling import EncoderConfig, FeatureModel, Network, chosen_layers, init_encoder_from, load_model
 from korbert.pipelines.artifacts import Runtime, StageInputs
-from korbert.pipelines.experiments.teaching import mean_shares, new_texts, read_unlabelled
+from korbert.pipelines.experiments.teaching import mean_shares, new_texts, read_unlabelled, teacher_of
 from korbert.records import File, open_table
 from korbert.system import JsonObject, broadcast, claim, is_intact, package, require_rows
 from korbert.tasks.doubts import doubts
@@ -39,6 +37,7 @@ from korbert.tasks.finetuning import EncodedTexts, KeptVectors, keep_layers, kee
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.kind import Kind, Prepared, TaskPrediction, TaughtKind
 from korbert.tasks.kinds.sections import TaskSection
+from korbert.tasks.kinds.texts import TextKind
 from korbert.tasks.noise import wrong_spaces
 from korbert.tasks.sets import known_set
 from korbert.tasks.sets.loading import load
@@ -64,7 +63,7 @@ class PreparedTask:
 
     rows: the parts of the files, as baselines read them. start: the model that provides the encoder. embedders: others
     whose vectors are tried, by name. parts: the rows as examples, by name; in those to train on, spaces are wrong where
-    `spacing_noise` says so; "taught": those to train on and those without a label, of which teachers say `shares`.
+    `spacing_noise` says so. unlabelled: rows without a label, likewise. teachers: the folders of models to learn from.
     said: lines about the rows read. vectors: the folder that caches encoder vectors. output: the folder to write to.
     started: when, in seconds of time.monotonic.
     """
@@ -83,12 +82,32 @@ class PreparedTask:
     output: Path
     runtime: Runtime
     started: float
-    shares: NDArray[np.float32] | None = None
+    unlabelled: Sequence[TaskRow] = ()
+    teachers: Sequence[Path] = ()
 
     @property
     def lessons(self) -> Prepared:
         """The examples that the encoder is trained on."""
         return self.parts.get("taught", self.parts["train"])
+
+    def taught(self) -> "PreparedTask":
+        """The same with what teachers say as targets of the training rows, and of those without a label."""
+        task = self.task
+        if not self.teachers:
+            return self
+        assert isinstance(task, TaughtKind)
+        train = self.parts["train"].rows
+        rows = [*train, *self.unlabelled]
+        read = [*self.rows.train, *(self.rows.unlabelled or ())] if isinstance(task, TextKind) else rows
+        prepared = _examples_of(task, {"taught": rows}, self.encoded, self.tokenizer)["taught"]
+        shares = mean_shares(task, read, prepared, self.teachers, self.tokenizer, self.vectors, self.device)
+        self.say(
+            Message(
+                "{rows:,} rows, {more:,} of them without a label, are learned from teachers",
+                rows=len(rows), more=len(self.unlabelled),
+            )
+        )  # fmt: skip
+        return replace(self, parts={**self.parts, "taught": task.taught(prepared, shares, len(train))})
 
     @property
     def scored(self) -> Prepared:
@@ -107,14 +126,15 @@ class PreparedTask:
             _logger.info(line)
 
     def morphemes(self) -> dict[str, list[str]]:
-        """The morphemes of every text of the rows."""
-        return dict(zip(self.encoded.texts, self.encoded.morphemes(), strict=True))
+        """The morphemes of every text of the rows that have a label."""
+        own = {text for rows in self.rows.by_name().values() for row in rows for text in self.task.texts(row)}
+        pairs = zip(self.encoded.texts, self.encoded.morphemes(), strict=True)
+        return {text: forms for text, forms in pairs if text in own}
 
     def with_kind(self, task: Kind) -> "PreparedTask":
         """The same rows as examples of another task."""
         by_part = {name: part.rows for name, part in self.parts.items()}
-        parts = _examples_of(task, by_part, self.encoded, self.tokenizer)
-        return replace(self, task=task, parts=_with_teachers(task, parts, self.shares))
+        return replace(self, task=task, parts=_examples_of(task, by_part, self.encoded, self.tokenizer))
 
     def with_chosen_thresholds(self, model: nn.Module) -> tuple[Kind, list[TaskPrediction]]:
         """The task with the settings that validation chose for a trained model, and its predictions of these rows."""
@@ -132,25 +152,29 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
     device = choose_device(runtime.device)
     start, tokenizer = _model_to_start_from(settings, inputs)
     embedders = _embedders(settings, inputs, tokenizer)
+    names: Sequence[str] = getattr(settings, "teachers", ())
+    teachers = [inputs.folder(f"teacher_{number}", "config.json") for number in range(1, 1 + len(names))]
     task, rows = read_parts(settings, inputs, runtime.data)
+    for teacher in teachers:  # one that does not fit is refused before all work
+        assert isinstance(task, TaughtKind)
+        teacher_of(teacher, task, tokenizer, device)
     said = [Message("{kind}: {about}", kind=task.name, about=task.description()), *rows.read, *rows.notes]
     by_part = {name: part.rows for name, part in rows.by_name().items()}
+    unlabelled: Sequence[TaskRow] = rows.unlabelled.rows if rows.unlabelled else ()
     if share := getattr(settings, "spacing_noise", 0.0):
-        changes = [wrong_spaces(task.texts(row), share, settings.seeds[0]) for row in rows.train]
-        by_part["train"] = [
-            task.with_noise(row, change) if change else row for row, change in zip(rows.train, changes, strict=True)
-        ]
+        before = rows.train.rows, unlabelled
+        by_part["train"], unlabelled = (
+            [_with_wrong_spaces(task, row, share, settings.seeds[0]) for row in own] for own in before
+        )
+        changed = sum(map(ne, chain(*before), chain(by_part["train"], unlabelled)))
         said.append(
             Message(
                 "{number:,} of {rows:,} training rows are learned with wrong spaces",
-                number=sum(map(ne, rows.train, by_part["train"])), rows=len(changes),
+                number=changed, rows=sum(map(len, before)),
             )
         )  # fmt: skip
-    teachers = getattr(settings, "teachers", ())
-    if teachers:
-        by_part["taught"] = [*by_part["train"], *(rows.unlabelled or ())]
     # Each text is analysed once, however many rows and parts have it; with wrong spaces it is another one.
-    read = chain(*rows.by_name().values(), *by_part.values())
+    read = chain(*rows.by_name().values(), by_part["train"], unlabelled)
     texts = list(dict.fromkeys(text for row in read for text in task.texts(row)))
     for line in said:
         _logger.info(line)
@@ -161,13 +185,7 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
         broadcast(lambda: claim(folder, is_whole=is_intact))
     encoded = EncodedTexts(folder, texts, tokenizer)
     encoded.make(runtime.workers, "analyze")
-    parts: Mapping[str, Prepared] = _examples_of(task, by_part, encoded, tokenizer)
-    shares = None
-    if teachers:
-        folders = [inputs.folder(f"teacher_{number}", "config.json") for number in range(1, len(teachers) + 1)]
-        assert isinstance(task, TaughtKind)
-        shares = mean_shares(task, parts["taught"], folders, folder, device)
-        parts = _with_teachers(task, parts, shares)
+    parts = _examples_of(task, by_part, encoded, tokenizer)
     examples = [part.examples for part in parts.values()]
     if truncated := sum(own.cut for own in examples):
         share = truncated / sum(len(own.offsets) - 1 for own in examples)
@@ -193,7 +211,8 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
         output,
         runtime,
         started,
-        shares,
+        unlabelled,
+        teachers,
     )
 
 
@@ -208,14 +227,10 @@ def _examples_of(
     }
 
 
-def _with_teachers(
-    task: Kind, parts: Mapping[str, Prepared], shares: NDArray[np.float32] | None
-) -> Mapping[str, Prepared]:
-    """The parts, with what teachers say as targets."""
-    if shares is None:
-        return parts
-    assert isinstance(task, TaughtKind)
-    return {**parts, "taught": task.taught(parts["taught"], shares, len(parts["train"].rows))}
+def _with_wrong_spaces(task: Kind, row: TaskRow, share: float, seed: int) -> TaskRow:
+    """The row, or with that probability the same with wrong spaces."""
+    change = wrong_spaces(task.texts(row), share, seed)
+    return task.with_noise(row, change) if change else row
 
 
 def _model_to_start_from(settings: TaskSection, inputs: StageInputs) -> tuple[Network, AnyTokenizer]:
@@ -306,8 +321,15 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
     others = parts.get("test"), parts.get("warm_up")
     unlabelled = parts.get("unlabelled")
     if unlabelled is not None:
+        count = len(unlabelled)
         unlabelled = new_texts(unlabelled, task, chain(train, valid, parts.get("test") or ()))
-        notes.append(Message("{count:,} texts without a label are learned from the teachers", count=len(unlabelled)))
+        notes.append(
+            Message(
+                "{files}: {count:,} texts without a label; {others:,} more stand twice, or in the labelled files",
+                files=", ".join(map(str, inputs.files["unlabelled"])), count=len(unlabelled),
+                others=count - len(unlabelled),
+            )
+        )  # fmt: skip
     return task, Splits(train, valid, *others, unlabelled, read, tuple(notes), doubted, splits_train)
 
 

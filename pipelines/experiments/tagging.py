@@ -189,6 +189,7 @@ class _Tuning(Search):
 
 def _tuned(ready: PreparedTask, task: TokenClassification, start: CrfModel) -> list[tuple[CrfModel, JsonObject]]:
     """The tuned model of each seed; none, if validation rows get worse by tuning."""
+    ready = ready.taught()
     settings = ready.settings
     rows = len(ready.lessons.examples)
     fields = type(settings).model_fields

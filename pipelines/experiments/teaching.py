@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,9 +16,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from korbert.errors import CorpusError, ModelError
-from korbert.messages import Message, join_messages, reason
+from korbert.errors import ArtifactError, CorpusError, ModelError
+from korbert.messages import Message, join_messages
 from korbert.model import Model
+from korbert.names import is_litter
 from korbert.pipelines.inference.input_records import records
 from korbert.records import Fault, is_empty
 from korbert.system import broadcast, content_digest, intact, needed_for, read_object, sha256_of, track
@@ -29,6 +31,7 @@ from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.kind import Kind, Prepared, Said, TaughtKind
 from korbert.tasks.kinds.texts import TextKind
 from korbert.tasks.splits import subset
+from korbert.tokenization import AnyTokenizer
 
 _PART_ROWS = 4_096
 _BATCH_TEXTS = 32  # of a teacher of transformers
@@ -46,46 +49,44 @@ class Teacher(Protocol):
 
 
 def mean_shares(
-    task: TaughtKind, prepared: Prepared, folders: Iterable[Path], cache: Path, device: torch.device
-) -> NDArray[np.float32]:
+    task: TaughtKind, rows: Sequence[TaskRow], prepared: Prepared, folders: Sequence[Path],
+    tokenizer: AnyTokenizer, cache: Path, device: torch.device,
+) -> NDArray[np.float32]:  # fmt: skip
     """The mean of what the teachers in these folders say of rows, as TaughtKind.heard has it.
 
-    cache: the folder of the parts. ModelError if one has another task, or other labels.
+    rows: as the teachers read them. prepared: the same as the student does, with its tokenizer. cache: the folder of
+    the parts. ModelError as teacher_of.
     """
-    teachers = [teacher_of(folder, task, device) for folder in folders]
-    heard = []
-    for teacher in teachers:
-        try:
-            heard.append(task.heard(_computed(teacher, prepared.rows, cache), teacher.kind, prepared))
-        except ValueError as error:
-            raise ModelError(
-                "{folder}: {fault}: name another teacher", folder=teacher.folder, fault=reason(error)
-            ) from None
-    return sum(heard[1:], heard[0]) / np.float32(len(heard))
+    total = np.zeros((), np.float32)
+    for folder in folders:
+        teacher = teacher_of(folder, task, tokenizer, device)
+        total = total + task.heard(_computed(teacher, rows, cache), teacher.kind, prepared)
+    return np.asarray(total / np.float32(len(folders)))
 
 
 def _computed(teacher: Teacher, rows: Sequence[TaskRow], cache: Path) -> Said:
-    files = [teacher.folder / "config.json", *sorted(teacher.folder.glob("*.safetensors"))]
-    made_from = list(map(sha256_of, files))
+    files = sorted(path for path in teacher.folder.rglob("*") if path.is_file() and not is_litter(path.name))
+    made_from = [repr(teacher.kind.task()), *map(sha256_of, files)]
     parts = [rows[start : start + _PART_ROWS] for start in range(0, len(rows), _PART_ROWS)]
     names = []
     for part in parts:
         texts = json.dumps([made_from, [teacher.kind.texts(row) for row in part]], ensure_ascii=True)
         names.append(f"taught-{hashlib.sha256(texts.encode()).hexdigest()[:32]}")
 
-    def make() -> None:
-        missing = [number for number, name in enumerate(names) if intact(cache, name) is None]
-        with track("teacher", len(rows), "rows", len(rows) - sum(len(parts[number]) for number in missing)) as advance:
-            for number in missing:
-                buffer = BytesIO()
-                np.savez(buffer, **teacher.said(parts[number])._asdict())
-                data = buffer.getvalue()
-                write_bytes_atomically(cache / f"{names[number]}-{content_digest(data)}.npz", data)
-                advance(len(parts[number]))
-
-    broadcast(make)
+    # All processes run the teacher, whose batches they share; rank 0 alone looks and writes.
+    missing = broadcast(lambda: [number for number, name in enumerate(names) if intact(cache, name) is None])
+    with track("teacher", len(rows), "rows", len(rows) - sum(len(parts[number]) for number in missing)) as advance:
+        for number in missing:
+            buffer = BytesIO()
+            np.savez(buffer, **teacher.said(parts[number])._asdict())
+            data = buffer.getvalue()
+            named = cache / f"{names[number]}-{content_digest(data)}.npz"
+            broadcast(partial(write_bytes_atomically, named, data))
+            advance(len(parts[number]))
     found = []
-    for path in filter(None, (intact(cache, name) for name in names)):
+    for name in names:
+        if (path := intact(cache, name)) is None:
+            raise ArtifactError("{folder}: what a teacher said is missing: run this again", folder=cache)
         with np.load(path) as arrays:
             found.append(Said(**arrays))
     return Said.joined(found)
@@ -94,10 +95,20 @@ def _computed(teacher: Teacher, rows: Sequence[TaskRow], cache: Path) -> Said:
 # --- teachers ---
 
 
-def teacher_of(folder: Path, task: TaughtKind, device: torch.device) -> Teacher:
-    """The teacher in a folder: a model of ours, or a classifier of transformers."""
+def teacher_of(folder: Path, task: TaughtKind, tokenizer: AnyTokenizer, device: torch.device) -> Teacher:
+    """The teacher in a folder: a model of ours, or a classifier of transformers. tokenizer: of the student.
+
+    ModelError if it has another task or other labels, or cannot be loaded.
+    """
     if "korbert_format" in read_object(folder / "config.json"):
-        return _Ours(folder, task, Model.load(folder, device.type))
+        model = Model.load(folder, device.type)
+        _check_same_task(folder, model.kind, task)
+        if task.teacher_fields and model.tokenizer.digest != tokenizer.digest:
+            raise ModelError(
+                "{folder}: has another tokenizer than the model that learns: name a teacher with the same one",
+                folder=folder,
+            )
+        return _Ours(folder, model)
     if not isinstance(task, TextKind):
         raise ModelError(
             "{folder}: is a model of transformers, which can teach labels of texts and numbers alone: name one of ours",
@@ -107,11 +118,10 @@ def teacher_of(folder: Path, task: TaughtKind, device: torch.device) -> Teacher:
 
 
 class _Ours:
-    def __init__(self, folder: Path, task: TaughtKind, model: Model) -> None:
+    def __init__(self, folder: Path, model: Model) -> None:
         self.folder = folder
         self.kind: Any = model.kind
         self._model = model
-        _check_same_task(folder, self.kind, task)
 
     def said(self, rows: Sequence[TaskRow]) -> Said:
         model = self._model
@@ -127,13 +137,16 @@ def _check_same_task(folder: Path, own: Kind | None, task: TaughtKind) -> None:
         )  # fmt: skip
     for field in task.label_fields:
         _check_labels(folder, getattr(own, field), getattr(task, field))
-    for field in (*task.compared_fields, "reads_pairs"):
-        values = [getattr(kind, field) for kind in (own, task)]
-        if values[0] != values[1]:
-            raise ModelError(
-                "{folder}: {field} is {own} of this model, and {here} of the files: name a model of the same task",
-                folder=folder, field=field, own=values[0], here=values[1],
-            )  # fmt: skip
+    for field in (*task.compared_fields, *task.teacher_fields, "reads_pairs"):
+        _check_equal(folder, field, getattr(own, field), getattr(task, field))
+
+
+def _check_equal(folder: Path, field: str, own: object, here: object) -> None:
+    if own != here:
+        raise ModelError(
+            "{folder}: {field} is {own} of this model, {here} of the one that learns: name a model of the same task",
+            folder=folder, field=field, own=own, here=here,
+        )  # fmt: skip
 
 
 def _check_labels(folder: Path, own: Sequence[str], here: Sequence[str]) -> None:
@@ -165,7 +178,15 @@ class _OfTransformers:
                 folder=folder, why=reason_of(error),
             ) from None  # fmt: skip
         self._model: Any = model.to(device).eval()
-        self._columns = self._columns_of(model.config.id2label)
+        config = model.config
+        if isinstance(task, Classification):
+            _check_equal(folder, "several", config.problem_type == "multi_label_classification", task.several)
+        else:
+            _check_equal(folder, "num_labels", config.num_labels, task.num_outputs)
+        self._columns = self._columns_of(config.id2label)
+        # Positions of some models begin after the padding's.
+        positions = getattr(config, "max_position_embeddings", None) or self._tokenizer.model_max_length
+        self._longest = min(self._tokenizer.model_max_length, positions - 2)
 
     def _columns_of(self, names: Mapping[int, str]) -> list[int]:
         """Which output is that of each label of the task. names: of the outputs."""
@@ -184,8 +205,17 @@ class _OfTransformers:
         for start in range(0, len(order), _BATCH_TEXTS):
             numbers = order[start : start + _BATCH_TEXTS]
             sides = [list(side) for side in zip(*(texts[number] for number in numbers), strict=True)]
-            read = self._tokenizer(*sides, truncation=True, padding=True, return_tensors="pt").to(self._device)
-            scores[numbers] = self._model(**read).logits.float()[:, self._columns].cpu().numpy()
+            try:
+                read = self._tokenizer(
+                    *sides, truncation=True, max_length=self._longest, padding=True, return_tensors="pt"
+                )
+                logits = self._model(**read.to(self._device)).logits
+            except Exception as error:  # a tokenizer that does not fit the model
+                raise ModelError(
+                    "{folder}: its tokenizer and its model do not fit ({why}): save both again",
+                    folder=self.folder, why=reason_of(error),
+                ) from None  # fmt: skip
+            scores[numbers] = logits.float()[:, self._columns].cpu().numpy()
         shares = self.kind.shares_of(self.kind.predictions_of(scores))
         return Said(shares, np.zeros(len(rows), np.int32), np.ones(len(rows), np.int32))
 
@@ -194,20 +224,31 @@ class _OfTransformers:
 
 
 def read_unlabelled(files: Iterable[Any], roles: Sequence[Role], columns: Mapping[str, Sequence[str]]) -> TaskRows:
-    """The texts of files of any format, plain lines too. roles: of the task. columns: as in a recipe."""
-    own = [replace(role, required=role.name != "pair") for role in roles if role.name in _TEXTS]
+    """The texts of files of any format, plain lines too. roles: of the task. columns: as in a recipe; where a file
+    lacks them, usual names are looked for.
+    """
+    has_tokens = any(role.name == "tokens" for role in roles)
+    own = [
+        replace(role, required=role.name != "pair", names=(*columns.get(role.name, ()), *role.names))
+        for role in roles
+        if role.name in _TEXTS
+    ]
     result = TaskRows()
     for file in files:
         for batch in records(file, str(file), "auto", own):
             for record in batch:
-                row = record.result(own, columns)
+                row = record.result(own)
                 place = Place(str(file), "record", record.line)
                 if "error" in row:
                     result.drop(place, Fault("bad_row", row["error"]))
                 elif any(is_empty(row[role.name]) for role in own if role.required):
                     result.drop(place, Fault("no_text", Message("is empty")))
                 else:
-                    result.rows.append({role.name: row.get(role.name) for role in own})
+                    values: TaskRow = {role.name: row.get(role.name) for role in own}
+                    tokens = record.fields.get("tokens")
+                    if has_tokens and isinstance(tokens, list):  # which the task joins in its own way
+                        values = {"tokens": tokens}
+                    result.rows.append(values)
                     result.places.append(place)
     if not result.rows:
         raise CorpusError("no text can be used: {said}", said=join_messages(result.summary()))

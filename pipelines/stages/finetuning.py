@@ -101,6 +101,7 @@ def _learned(ready: PreparedTask) -> Learned:
 
 def _train(ready: PreparedTask) -> Learned:
     """Trains and scores all encoders."""
+    ready = ready.taught()
     settings = ready.settings
     builds = builds_of(ready)
     if "warm_up" in ready.parts:

@@ -10,13 +10,12 @@ from scipy.special import log_softmax, softmax
 import korbert
 from korbert.errors import KorbertError, ModelError, SettingsError
 from korbert.modeling import QuestionAnsweringModel
-from korbert.pipelines.experiments import teaching
+from korbert.pipelines.experiments import search, teaching
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.kinds.regression import Regression
 from korbert.tasks.kinds.token_classification import TokenClassification
 from korbert.tasks.passages import encode_passages
-from korbert.training import choose_device
 from tests.pipelines.test_rungs import ROWS, TEST
 from tests.pipelines.test_tagging import ROWS as SENTENCES
 
@@ -60,6 +59,9 @@ def test_several_labels_and_numbers_are_means_too(tiny_tokenizer):
     shares = np.array([[0.5, 0.5], [0.25, 1.0]], np.float32)
     examples = kind.taught(prepared_by(kind, tiny_tokenizer, rows), shares, labelled=1).examples
     assert examples.labels.tolist() == [[0.25, 0.75], [0.25, 1.0]]
+    one = Classification(metrics=("micro_f1",), max_length=32, labels=("나",), several=True)
+    examples = one.taught(prepared_by(one, tiny_tokenizer, rows), shares[:, 1:], labelled=1).examples
+    assert examples.labels.tolist() == [[0.75], [1.0]]
     number = Regression(metrics=("pearson",), max_length=32, mean=2.0, deviation=1.0)
     rows = [{"text": "영화", "score": 3.0}, {"text": "시간", "score": None}]
     said = np.array([[4.0], [1.5]], np.float32)
@@ -126,39 +128,83 @@ def test_answers_are_heard_of_the_same_windows(untrained_reader, tiny_tokenizer,
         own = batch["shares"][..., column].numpy()
         losses.append(-(own * np.where(plain["choices"], log_softmax(logits, axis=1), 0)).sum(axis=1).mean())
     assert kind.loss(other, batch)["loss"].item() == pytest.approx(np.mean(losses), rel=1e-4)
-    shorter = prepared_by(kind.model_copy(update={"stride": 4}), tiny_tokenizer, rows)
-    with pytest.raises(ValueError, match="stride"):
-        kind.heard(said, kind, shorter)
 
 
 def test_two_teachers_and_a_file_of_texts(teacher, tmp_path, monkeypatch):
-    texts = tmp_path / "more.txt"
-    texts.write_text("\n".join([*TEXTS, TEXTS[0], ROWS[0][0], TEST[0][0], ""]), encoding="utf-8")
-    asked = {"teachers": [teacher.model, teacher.folder], "unlabelled": str(texts), "only": "encoder", **FAST}
+    other = korbert.finetune("korbert-mini", ROWS, only="words", baselines=False).model
+    texts = tmp_path / "more.csv"
+    lines = [*TEXTS, TEXTS[0], ROWS[0][0], TEST[0][0]]
+    texts.write_text("본문내용,text\n" + "".join(f"{text},아무 글\n" for text in [*lines, " "]), encoding="utf-8")
+    rows = [{"본문내용": text, "label": label} for text, label in ROWS]
+    asked = {
+        "teachers": [teacher.folder, other],
+        "unlabelled": str(texts),
+        "text": "본문내용",
+        "only": "encoder",
+        **FAST,
+    }
     output = tmp_path / "out"
-    counted = []
-    before = teaching._Ours.said
+    asked_rows, targets = [], []
+    before, learned = teaching._Ours.said, search.finetune
 
     def said(self, rows):
-        counted.append(len(rows))
+        asked_rows.append([row["text"] for row in rows])
         return before(self, rows)
 
-    def fails(*given, **named):
-        raise KeyboardInterrupt
+    def noted(model, examples, *others, **named):
+        targets.append(examples.labels)
+        if len(targets) == 1:
+            raise KeyboardInterrupt
+        return learned(model, examples, *others, **named)
 
     monkeypatch.setattr(teaching._Ours, "said", said)
-    with monkeypatch.context() as broken:
-        broken.setattr("korbert.pipelines.experiments.search.finetune", fails)
-        with pytest.raises(KeyboardInterrupt):
-            korbert.finetune("korbert-mini", ROWS, test=TEST, output=output, **asked)
-    assert counted == [len(ROWS) - 1 + len(TEXTS)]  # the same teacher twice is asked once; a row is held out
-    result = korbert.finetune("korbert-mini", ROWS, test=TEST, output=output, **asked)
-    assert len(counted) == 1  # what is computed stays
-    scores = json.loads((result.folder / "scores.json").read_text("utf-8"))
-    assert scores["counts"]["taught"] == counted[0]
-    (line,) = [line for line in scores["said"] if "learned from the teachers" in line["template"]]
-    assert line["values"] == {"count": len(TEXTS)}
-    assert korbert.load(output).predict("정말 재미있는 영화").label in "좋싫"
+    monkeypatch.setattr(search, "finetune", noted)
+    with pytest.raises(KeyboardInterrupt):
+        korbert.finetune("korbert-mini", rows, output=output, **asked)
+    result = korbert.finetune("korbert-mini", rows, output=output, **asked)
+    assert len(asked_rows) == 2  # once each: what was computed stays
+    assert {*asked_rows[0][-5:]} == {*TEXTS, TEST[0][0]} - {text for text, _ in ROWS}
+    labels = result.model.task.labels
+    found = [[model.predict(text).probabilities for text in asked_rows[0]] for model in (teacher.model, other)]
+    mean = np.mean([[[one[label] for label in labels] for one in own] for own in found], axis=0)
+    own = np.eye(2)[[labels.index(dict(ROWS)[text]) for text in asked_rows[0][:-5]]]
+    mean[: len(own)] = (mean[: len(own)] + own) / 2
+    assert targets[0] == pytest.approx(mean, abs=1e-4)
+    assert np.array_equal(targets[0], targets[1])
+    said_lines = {line["template"]: line["values"] for line in json.loads((output / "scores.json").read_text())["said"]}
+    (counts,) = [values for template, values in said_lines.items() if "learned from teachers" in template]
+    assert counts == {"rows": len(asked_rows[0]), "more": 5}
+    (counts,) = [values for template, values in said_lines.items() if "more stand twice" in template]
+    assert (counts["count"], counts["others"]) == (5, 2)
+
+
+def test_what_teachers_said_is_known_by_the_order_of_their_labels(teacher, tmp_path, tiny_tokenizer):
+    task = teacher.model.task
+    rows = [{"text": text} for text in TEXTS]
+    (prepared,) = teacher.model.prepare_rows(rows)
+    folder = teacher.folder / "model"
+    first, second = (
+        teaching.mean_shares(one, rows, prepared, [folder], tiny_tokenizer, tmp_path, CPU)
+        for one in (task, task.model_copy(update={"labels": task.labels[::-1]}))
+    )
+    assert first == pytest.approx(second[:, ::-1])
+    assert len(list(tmp_path.glob("taught-*.npz"))) == 1
+
+
+def test_teachers_that_nothing_would_learn_from_are_not_asked(teacher, monkeypatch):
+    monkeypatch.setattr(teaching, "mean_shares", None)
+    result = korbert.finetune("korbert-mini", ROWS, teachers=teacher.folder, unlabelled=TEXTS, baselines=False)
+    said = json.loads((result.folder / "scores.json").read_text("utf-8"))["said"]
+    assert [line for line in said if line["template"].startswith("the teachers are not asked")]
+
+
+def test_a_tuned_encoder_learns_from_teachers_by_default(teacher):
+    rows = [(f"{text} {number}", label) for number in range(50) for text, label in ROWS]
+    rows = [(text, "좋" if number % 5 else label) for number, (text, label) in enumerate(rows)]  # not easy
+    result = korbert.finetune("korbert-mini", rows, teachers=teacher.folder, unlabelled=TEXTS, **FAST)
+    said = json.loads((result.folder / "scores.json").read_text("utf-8"))["said"]
+    assert [line["values"]["more"] for line in said if "learned from teachers" in line["template"]] == [4]
+    assert korbert.load(result.folder).predict("훌륭한 영화 3").label in ("좋", "싫")
 
 
 def test_a_tagger_learns_from_a_tagger(tmp_path):
@@ -169,7 +215,8 @@ def test_a_tagger_learns_from_a_tagger(tmp_path):
             "korbert-mini", SENTENCES, teachers=[first.model], unlabelled=texts, only=only, embedder="", **FAST
         )
         scores = json.loads((made.folder / "scores.json").read_text("utf-8"))
-        assert scores["counts"]["taught"] == scores["counts"]["train"] + 2
+        (values,) = [line["values"] for line in scores["said"] if "learned from teachers" in line["template"]]
+        assert values == {"rows": scores["counts"]["train"] + 2, "more": 2}
 
 
 def test_a_classifier_of_transformers_teaches(tmp_path, tiny_tokenizer):
@@ -188,7 +235,7 @@ def test_a_classifier_of_transformers_teaches(tmp_path, tiny_tokenizer):
         part.save_pretrained(tmp_path / "bert")
     names = {"0": "싫", "1": "좋"}
     task = Classification(metrics=("accuracy",), max_length=32, labels=("좋", "싫"), label_names=names)
-    found = teaching.teacher_of(tmp_path / "bert", task, choose_device("cpu"))
+    found = teaching.teacher_of(tmp_path / "bert", task, tiny_tokenizer, CPU)
     pipe = transformers.pipeline("text-classification", model=model, tokenizer=tokenizer, top_k=None)
     expected = [
         [own["score"] for own in sorted(one, key=lambda own: own["label"], reverse=True)]
@@ -197,7 +244,13 @@ def test_a_classifier_of_transformers_teaches(tmp_path, tiny_tokenizer):
     ]
     assert found.said([{"text": text} for text in TEXTS]).values == pytest.approx(np.array(expected), abs=1e-5)
     with pytest.raises(ModelError, match="has the labels 0, 1, and the files"):
-        teaching.teacher_of(tmp_path / "bert", task.model_copy(update={"label_names": {}}), choose_device("cpu"))
+        teaching.teacher_of(tmp_path / "bert", task.model_copy(update={"label_names": {}}), tiny_tokenizer, CPU)
+    with pytest.raises(ModelError, match="several is False of this model, True"):
+        teaching.teacher_of(tmp_path / "bert", task.model_copy(update={"several": True}), tiny_tokenizer, CPU)
+    number = Regression(metrics=("pearson",), max_length=32, mean=2.0, deviation=1.0)
+    with pytest.raises(ModelError, match="num_labels is 2 of this model, 1"):
+        teaching.teacher_of(tmp_path / "bert", number, tiny_tokenizer, CPU)
+    assert len(found.said([{"text": "영화 " * 2_000}]).values) == 1  # is cut where its positions end
 
 
 @pytest.mark.parametrize(("asked", "error", "fault"), [
@@ -206,7 +259,7 @@ def test_a_classifier_of_transformers_teaches(tmp_path, tiny_tokenizer):
     ({"teachers": ["korbert-mini"]}, ModelError, "is of kind fill"),
     ({"teachers": ["korbert-mini-nsmc"], "quick": True}, SettingsError, "leave learning_rates, epochs, teachers out"),
     ({"teachers": ["korbert-mini-nsmc"], "features": "last"}, KorbertError, "features"),
-    ({"unlabelled": [{"text": "영화"}]}, SettingsError, "give teachers, too"),
+    ({"unlabelled": ["영화"]}, SettingsError, "give teachers, too"),
     ({"teachers": ["korbert-mini-nsmc"], "unlabelled": [{"본문": ""}]}, KorbertError, "no text can be used"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused(asked, error, fault):

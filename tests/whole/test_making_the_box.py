@@ -89,4 +89,5 @@ def test_the_smallest_model_is_made_from_a_sample(tmp_path):
     assert model.network.config.num_hidden_layers == 6
     assert model.similarity("영화가 재미있다", "재미있는 영화") > model.similarity("영화가 재미있다", "법원의 판결")
     again = made(*asked, check=True).stdout.splitlines()
-    assert [line.split(": ")[1] for line in again] == ["is there"] * 8
+    assert [line.split(": ")[1].split(",")[0] for line in again] == ["is there"] * 8
+    assert "was made by" in made(*asked[:-1], "batch=16").stderr

@@ -162,8 +162,9 @@ class Embedding(Kind, frozen=True):
                 "frozen_layers -1: nothing would learn, vectors have no weights but the encoder's: take 0"
             )
 
-        near_batches = settings.near_batches and learns == "vectors"
-        return cls.of_settings(settings, ("spearman", "pearson"), learns=learns, near_batches=near_batches)
+        if settings.near_batches and learns != "vectors":
+            raise SettingsError("near_batches: is for the vectors of a teacher: leave it out")
+        return cls.of_settings(settings, ("spearman", "pearson"), learns=learns)
 
     def validated_on(self, rows: TaskRows) -> Self:
         """By correlation with scores if there are some, else by retrieval of pairs, else by the teacher's vectors."""

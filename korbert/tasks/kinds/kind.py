@@ -310,7 +310,12 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 
 
 class TaughtKind(Kind, ABC, frozen=True):
-    """A kind of task whose encoder may learn what other models of the task say (knowledge distillation)."""
+    """A kind of task whose encoder may learn what other models of the task say (knowledge distillation).
+
+    teacher_fields: those in which a teacher has to agree, which then has to have the same tokenizer, too.
+    """
+
+    teacher_fields: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def said(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> Said:
@@ -320,7 +325,7 @@ class TaughtKind(Kind, ABC, frozen=True):
     def heard(self, said: Said, teacher: Any, prepared: Prepared) -> NDArray[np.float32]:
         """What a model of the task `teacher` says of the rows, for the targets of their examples, label by label.
 
-        (N, C), or (P, C) if each piece has a target; zeros where nothing is said. ValueError if it does not fit.
+        (N, C), or (P, C) if each piece has a target; zeros where nothing is said.
         """
 
     @abstractmethod

@@ -278,13 +278,15 @@ class TextKind(TaughtKind, frozen=True):
     def taught(self, prepared: Prepared, shares: NDArray[np.float32], labelled: int) -> Prepared:
         examples = prepared.examples
         own = examples.labels[:labelled]
+        are_numbers = own.ndim == 1 and own.dtype == np.float32
         if own.ndim == 1:
-            own = np.eye(shares.shape[1], dtype=np.float32)[own] if shares.shape[1] > 1 else own[:, None]
+            own = own[:, None] if are_numbers else np.eye(shares.shape[1], dtype=np.float32)[own]
         targets = shares.copy()
         targets[:labelled] = (targets[:labelled] + own) / 2
-        if shares.shape[1] == 1:  # numbers
-            targets = targets[:, 0]
-        return replace(prepared, examples=replace(examples, labels=targets))
+        examples = replace(examples, labels=targets[:, 0] if are_numbers else targets)
+        if isinstance(examples, LinearExamples):  # words are not learned from teachers
+            examples = replace(examples, terms=examples.terms.none())
+        return replace(prepared, examples=examples)
 
     def prepare(
         self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
