@@ -194,7 +194,7 @@ def label(
 @click.option("--rows", "count", type=click.IntRange(min=1), default=50, help="Number of rows to suggest.")
 @click.option("--labelled", type=options.PathType(), help="File of an earlier round: its labelled rows come first, and "
               "are not suggested again.")  # fmt: skip
-@click.option("--output", type=options.Output(), required=True, help="CSV file to write.")
+@click.option("--output", type=options.Output(), required=True, help="CSV file to write, *.csv.")
 @options.records
 @options.device
 @options.precision
@@ -215,6 +215,8 @@ def suggest(
     Example:
       korbert suggest korbert-mini-embed inquiries.csv --rows 50 --output next.csv
     """
+    if output.suffix.lower() != ".csv":
+        raise SettingsError("--output {output}: is a CSV file: give it a name that ends in .csv", output=output)
     check_output(output, model, file.file, labelled)
     rows: list[Sequence[object]] = []
     if labelled:

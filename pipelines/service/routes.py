@@ -202,7 +202,14 @@ async def rows(body: schemas.RowsRequest, request: Request) -> schemas.RowsRespo
     except ValueError:
         raise Refusal(422, Message("content: is not base64"), "content") from None
     except KorbertError as error:
-        raise Refusal(422, Message("content: {error}", error=error.message), "content") from None
+        values = error.message.values
+        fault = Message("content: {error}", error=error.message)
+        if "lacking" in values:  # of columns, whose error names options of the command line
+            fault = Message(
+                "content: no column {values} among {columns}: name the column of the text",
+                values=values["values"], columns=values["columns"],
+            )  # fmt: skip
+        raise Refusal(422, fault, "content") from None
     return schemas.RowsResponse(model=served.name, data=read)
 
 

@@ -32,7 +32,7 @@ from tests.hostile.pipeline import READS, digests_of
 from tests.running import run_here
 
 FAST = 10  # one output in so many is not slow
-ENDINGS = ("", ".jsonl", ".json", ".npy", ".html", ".parquet")  # of an output, until one is accepted
+ENDINGS = ("", ".jsonl", ".json", ".npy", ".html", ".parquet", ".csv")  # of an output, until one is accepted
 FEED = {  # parameter that is read -> what to give, until a command accepts it
     "model": ["pretrained", "mood", "reader"],
     "recipe": ["data/tiny.toml", "data/own.toml"],

@@ -77,12 +77,12 @@ async function learn() {
   const model = able.find((one) => one.name === state.model) ?? able[0];
   service = { operations: model?.operations ?? [], kind: model?.kind, job: job.name };
   if (models.length > 1) service.model = model?.name;
-  const focused = document.activeElement?.dataset?.key;
+  const focused = focusedKey();
   $("where").textContent = "korbert";
   $("welcome").hidden = false;
   $("jobs").replaceChildren(...jobs.map(({ name, title }) => el("button", { type: "button", role: "tab", text: title,
     "data-key": `job ${name}`, "aria-selected": String(name === job.name), tabindex: name === job.name ? "0" : "-1",
-    onclick: () => take({ job: name, text: "", pair: "", query: "", model: "" }) })));
+    onclick: () => name === job.name || take({ job: name, text: "", pair: "", query: "", model: "" }) })));
   $("job").textContent = job.about;
   $("model").replaceChildren(...able.map(({ name }) =>
     el("option", { value: name, text: name, selected: name === model.name })));
@@ -155,7 +155,7 @@ function draw() {
   state.head = Math.min(state.head, (current.heads ?? 1) - 1);
   const rooms = ROOMS.filter(([, , , has]) => has(current));
   const room = rooms.find(([name]) => name === state.room) ?? rooms[0];
-  const focused = document.activeElement?.dataset?.key;
+  const focused = focusedKey();
   $("rooms").replaceChildren(...rooms.map(([name, title]) => el("button", { type: "button", role: "tab", text: title,
     id: `tab-${name}`, "data-key": `tab ${name}`, "aria-controls": "room", "aria-selected": String(name === room[0]),
     tabindex: name === room[0] ? "0" : "-1", onclick: () => change({ room: name }) })));
@@ -165,6 +165,12 @@ function draw() {
 }
 
 let wanted = null;
+
+/** The key of what has the focus; null if it has none, undefined if a drawing took it away. */
+function focusedKey() {
+  const at = document.activeElement;
+  return at && at !== document.body ? at.dataset.key ?? null : undefined;
+}
 
 /** The element that had the focus before a drawing has it again. */
 function restoreFocus(key = wanted) {
@@ -285,7 +291,8 @@ async function start() {
     event.preventDefault();
     token = $("token").value || null;
     const model = $("model").length > 1 ? $("model").value : "";
-    Object.assign(state, { text: $("text").value.trim(), pair: $("pair").value.trim(), model });
+    const job = service.job ?? "";
+    Object.assign(state, { text: $("text").value.trim(), pair: $("pair").value.trim(), model, job });
     Object.assign(state, { from: null, to: null, mask: null });
     writeAddress();
     look();

@@ -55,13 +55,19 @@ const REASONS = 4;
 function whyOf({ label, units }) {
   if (!label || !units) return [];
   const { groups, labels } = units.eojeol;
-  const sums = new Float32Array(labels.length);
-  groups.forEach((group, place) => (sums[group] += label.shares[0][place] ?? 0));
-  const found = [...sums.entries()].filter(([, sum]) => Math.abs(sum) > 0.05);
+  const sums = new Map(); // of each word, however often the text has it
+  groups.forEach((group, place) =>
+    sums.set(labels[group], (sums.get(labels[group]) ?? 0) + (label.shares[0][place] ?? 0)));
+  const found = [...sums].filter(([, sum]) => Math.abs(sum) > 0.05);
   const most = found.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1])).slice(0, REASONS);
-  const words = most.flatMap(([group, sum]) => [" ", el("span", { class: sum > 0 ? "for" : "against", lang: "ko" },
-    labels[group], el("small", { text: (sum > 0 ? "+" : "") + decimal(sum) }))]);
-  return words.length ? [el("p", { class: "why", title: t("What each word adds to the log-odds of the label.") }, t("Because of"), ...words)] : [];
+  const side = (title, way, words) => (words.length ? [title, ...words.flatMap(([word, sum]) =>
+    [" ", el("span", { class: way, lang: "ko" }, word, el("small", { text: (sum > 0 ? "+" : "") + decimal(sum) }))]), " "] : []);
+  const words = [
+    ...side(t("For it:"), "for", most.filter(([, sum]) => sum > 0)),
+    ...side(t("Against it:"), "against", most.filter(([, sum]) => sum < 0)),
+  ];
+  const title = t("What each word adds to the log-odds of the label.");
+  return words.length ? [el("p", { class: "why", title }, ...words)] : [];
 }
 
 const barsOf = (rows) => el("ol", { class: "rows" }, ...rows.slice(0, 6).map(([name, share], place) =>
