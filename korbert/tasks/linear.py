@@ -24,7 +24,7 @@ from korbert.system import Advance, untracked
 from korbert.tasks.metrics.calibration import scale_of
 from korbert.tasks.terms import Terms
 
-CS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)  # inverse strengths of regularization, tried in this order
+CS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0, 3_000.0)  # inverse strengths of regularization, in turn
 _CS_OF_NUMBERS = (0.03, 0.1, *CS)
 _FOLDS = 5
 _FOLDS_OF_SEVERAL = 3  # a model of each label, and each fold
@@ -37,6 +37,8 @@ _FEWEST_OF_USUAL = 40
 _MIN_ROWS = 2  # rows with a term, below which it gets no weight
 _ROWS_PER_TERM = 30_000  # of many rows, one in so many: rarer terms make a model large, and no better with vectors
 _TOLERANCE = 1e-3
+_ROWS_AS_COLUMNS = 2_000  # up to which the columns of a model are replaced by as many as there are rows
+_NO_VALUE = 1e-9  # of an eigenvalue, as a share of the largest one
 _MOST_ITERATIONS = 300
 _NO_VARIANCE = 1e-12
 _CERTAIN = 14.0  # log-odds of what all rows have, or none: a probability of 1e-6
@@ -316,20 +318,36 @@ class _Classifiers:
     """Logistic regression on the columns of some rows.
 
     Two labels, and several labels per row: a binary model per label, by coordinate descent in the dual (an eighth of
-    the time of L-BFGS). Otherwise one multinomial model, by L-BFGS.
+    the time of L-BFGS). Otherwise one multinomial model, by L-BFGS. For few rows with many columns, these are replaced
+    by the rows' coordinates in the space that they span, where the weights of least loss lie: the model is the same,
+    and found exactly in a hundredth of the time.
     """
 
     def __init__(self, matrix: Matrix, targets: NDArray[Any], num_labels: int) -> None:
         from sklearn.linear_model import LogisticRegression
 
-        self._matrix = matrix
+        self._matrix = self._read = matrix
         self._columns = [targets] if targets.ndim == 1 else list(targets.T.astype(np.int64))
         self._num_labels = num_labels
         self._several = targets.ndim > 1
         binary = {"solver": "liblinear", "dual": True, "max_iter": 1_000, "random_state": 0}
         multinomial = {"max_iter": _MOST_ITERATIONS, "tol": _TOLERANCE, "warm_start": True}
         is_binary = self._several or len(np.unique(targets)) == 2
+        self._span: _Floats | None = None
+        rows, columns = matrix.shape
+        if not is_binary and rows < columns and rows <= _ROWS_AS_COLUMNS:
+            self._columns_of_rows()
+            multinomial |= {"max_iter": 3_000, "tol": 1e-6}
         self._model = LogisticRegression(**(binary if is_binary else multinomial))
+
+    def _columns_of_rows(self) -> None:
+        """Replaces the matrix X by U S of its singular value decomposition; `_span`: U / S."""
+        gram = self._matrix @ self._matrix.T
+        values, vectors = np.linalg.eigh(gram.toarray() if hasattr(gram, "toarray") else gram)
+        kept = values > _NO_VALUE * values[-1]
+        lengths = np.sqrt(values[kept])
+        self._read = vectors[:, kept] * lengths
+        self._span = vectors[:, kept] / lengths
 
     def fit(self, c: float) -> tuple[_Floats, _Floats]:
         """Weights (C, K) and bias (C,): of log-odds, or of log probabilities up to a number of the row."""
@@ -345,7 +363,7 @@ class _Classifiers:
             if len(seen) > 1:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)
-                    model.fit(self._matrix, targets)
+                    model.fit(self._read, targets)
             if self._several and len(seen) == 1:  # all rows have the label, or none
                 bias[number] = _CERTAIN if seen[0] else -_CERTAIN
             elif self._several:
@@ -356,7 +374,10 @@ class _Classifiers:
                 signs = np.array([-0.5, 0.5])
                 weights[seen], bias[seen] = signs[:, None] * model.coef_, signs * model.intercept_
             else:
-                weights[seen], bias[seen] = model.coef_, model.intercept_
+                found = model.coef_
+                if self._span is not None:
+                    found = (self._matrix.T @ (self._span @ found.T)).T
+                weights[seen], bias[seen] = found, model.intercept_
         return weights, bias
 
 

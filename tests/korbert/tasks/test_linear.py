@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from korbert.modeling import EmbeddingModel, LinearModel, load_model, save_model
@@ -65,12 +66,15 @@ def test_scores_are_those_of_scikit_learn(tiny_tokenizer, start, num_labels, pai
     targets = targets_of(num_labels)
     words = fit(inputs, targets, num_labels, "words", 3.0, reader)
     vectors = fit(inputs, targets, num_labels, "vectors", 3.0, reader)
-    how = {"max_iter": 300, "tol": 1e-3} if num_labels > 2 else {"solver": "liblinear", "dual": True, "max_iter": 1_000}
+    binary = {"solver": "liblinear", "dual": True, "max_iter": 1_000}
     expected = []
     for model, matrix in ((words, Words(inputs.terms).columns(inputs.terms)), (vectors, inputs.vectors.astype(float))):
+        is_exact = matrix.shape[0] < matrix.shape[1]
+        multinomial = {"max_iter": 10_000, "tol": 1e-8} if is_exact else {"max_iter": 300, "tol": 1e-3}
+        how = multinomial if num_labels > 2 else binary
         theirs = LogisticRegression(C=3.0, random_state=0, **how).fit(matrix, targets).decision_function(matrix)
         scores = scores_of(model, examples)
-        np.testing.assert_allclose(scores[:, 1] - scores[:, 0] if num_labels == 2 else scores, theirs, atol=1e-5)
+        np.testing.assert_allclose(scores[:, 1] - scores[:, 0] if num_labels == 2 else scores, theirs, atol=1e-4)
         expected.append(scores)
     both = scores_of(vectors.with_words(words, 0.3), examples)
     np.testing.assert_allclose(both, 0.3 * expected[0] + 0.7 * expected[1], atol=1e-5)
@@ -228,3 +232,20 @@ def test_few_rows_are_enough(targets, texts):
     choice = choose([inputs], np.array(targets), 2, texts)
     assert not choice.share
     assert np.isfinite(choice.scores).all()
+
+
+@pytest.mark.parametrize("is_sparse", [True, False])
+@pytest.mark.parametrize("c", [1.0, 300.0])
+def test_few_rows_with_many_columns_have_the_model_of_scikit_learn(is_sparse, c):
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(40, 500)) * (rng.random((40, 500)) < 0.1)
+    matrix[7] = matrix[8]  # rows that span less
+    matrix[9] = 0
+    targets = np.arange(40) % 3
+    weights, bias = linear._Classifiers(sparse.csr_matrix(matrix) if is_sparse else matrix, targets, 4).fit(c)
+    model = LogisticRegression(C=c, tol=1e-8, max_iter=20_000).fit(matrix, targets)
+    assert weights[:3] == pytest.approx(model.coef_, abs=1e-2 * np.abs(model.coef_).max())
+    found = rng.normal(size=(5, 500))
+    differences = (found @ weights.T + bias)[:, :3] - model.decision_function(found)
+    assert np.ptp(differences, axis=1) == pytest.approx(0, abs=0.05)
+    assert not weights[3].any()  # a label that no row has
