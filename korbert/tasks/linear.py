@@ -24,7 +24,8 @@ from korbert.system import Advance, untracked
 from korbert.tasks.metrics.calibration import scale_of
 from korbert.tasks.terms import Terms
 
-CS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0, 3_000.0)  # inverse strengths of regularization, in turn
+CS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # inverse strengths of regularization, tried in this order
+_CS_OF_WORDS = (*CS, 300.0, 1_000.0, 3_000.0)  # words of long texts
 _CS_OF_NUMBERS = (0.03, 0.1, *CS)
 _FOLDS = 5
 _FOLDS_OF_SEVERAL = 3  # a model of each label, and each fold
@@ -252,7 +253,7 @@ def _choose_c(
         models.append(_models(_matrix(inputs.rows(train), words), targets[train], num_outputs))
         others.append(_matrix(inputs.rows(test), words))
     best = Trial(0.0, np.inf, np.empty(0))
-    for c in _CS_OF_NUMBERS if _is_numeric(targets) else CS:
+    for c in _CS_OF_NUMBERS if _is_numeric(targets) else _CS_OF_WORDS if column == "words" else CS:
         scores = np.zeros((len(inputs), num_outputs))
         for (_, test), model, matrix in zip(folds, models, others, strict=True):
             weights, bias = model.fit(c)
