@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import korbert
 from tests.korbert.tiny import json_lines as lines
+from tests.pipelines.test_rungs import ROWS
 from tests.whole.conftest import Whole, environment
 
 FAULTY = Path(__file__).with_name("faulty_rank.py")
@@ -128,6 +130,25 @@ def test_tasks_have_the_losses_of_one(whole, many):
     again = many.run("run")
     assert again.err.count("fresh, skipped") == 7
     assert again.out.count("pages: ") == 1
+
+
+@pytest.mark.slow
+def test_a_teacher_is_asked_by_both(many, tmp_path):
+    """What it says of each row is what it says to one process, and so are the losses."""
+    rows = [(f"{text} {number}", label) for number in range(8) for text, label in ROWS]
+    teacher = korbert.finetune("korbert-mini", ROWS, quick=True, baselines=False, output=tmp_path / "teacher")
+    table = "".join(f"{text},{label}\n" for text, label in rows)
+    (tmp_path / "t.csv").write_text(f"text,label\n{table}", encoding="utf-8")
+    (tmp_path / "more.txt").write_text("정말 지루하다\n음악이 참 좋다\n배우가 훌륭하다\n", encoding="utf-8")
+    asked = ["finetune", "korbert-mini", "--train", "t.csv", "--teacher", str(teacher.folder), "--only", "encoder"]
+    asked += ["--unlabelled", "more.txt", "--epochs", "1", "--set", "baselines=false", "--set", "precision=fp32"]
+    for command in (
+        many.torchrun(*asked, "--output", "two"),
+        [sys.executable, "-m", "korbert", *asked, "--output", "one"],
+    ):
+        subprocess.run(command, check=True, cwd=tmp_path, env=environment(), timeout=3 * SECONDS)
+    one, two = (next((tmp_path / name / "metrics").glob("*.jsonl")) for name in ("one", "two"))
+    same_figures(one, two)
 
 
 @pytest.mark.slow
