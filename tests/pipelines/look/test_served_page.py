@@ -158,6 +158,27 @@ def test_jobs_are_chosen_by_keyboard_and_show_the_result_first(window, service):
     assert not tab.locator(".verdict").is_visible()
 
 
+def test_a_text_is_labelled_where_it_was_entered_and_the_next_can_be_typed(window, service):
+    service.kind, service.operations = "classification", ["attention", "predict"]
+    tab = window().tab
+    tab.goto(service.address)
+    asks = tab.get_by_role("tab", name="Label a text")
+    assert asks.get_attribute("aria-selected") == "true"
+    box = tab.locator("#text")
+    box.fill(TEXT)
+    box.press("Enter")
+    tab.locator("#copy").wait_for()
+    assert asks.get_attribute("aria-selected") == "true"
+    tab.get_by_role("tab", name="Look inside").click()
+    asks.click()
+    box.fill(PAIR)
+    box.press("Enter")
+    tab.locator("#copy").wait_for()
+    assert box.evaluate("box => box === document.activeElement")
+    asks.click()  # again: what is there stays
+    assert box.input_value() == PAIR
+
+
 def test_a_file_is_labelled_and_saved(window, service, tmp_path):
     service.kind = "classification"
     tab = window().tab
