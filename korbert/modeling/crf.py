@@ -146,11 +146,12 @@ class CrfModel(LayerReader):
         probabilities = np.empty(len(scores))
         if not steps.sizes:
             return path, probabilities
-        here = np.asarray(scores, np.float64)[steps.order]
+        here = torch.from_numpy(np.asarray(scores, np.float64)[steps.order])
         transitions, starts = (bounded.cpu() for bounded in self._bounded())
-        own = viterbi(here, self._legal(transitions, self.follows), self._legal(starts, self.first), steps)
+        marginals, _, _ = _sums(here, transitions, starts, steps)
+        own = viterbi(here.numpy(), self._legal(transitions, self.follows), self._legal(starts, self.first), steps)
         path[steps.order] = own
-        probabilities[steps.order] = self.marginals(scores, lengths)[steps.order, own]
+        probabilities[steps.order] = marginals.numpy()[np.arange(len(own)), own]
         return path, probabilities
 
     @torch.no_grad()

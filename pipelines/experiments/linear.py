@@ -334,7 +334,7 @@ class _Rungs:
 
     def tuned(self, linear: _Fitted) -> list[_Fitted]:
         """The tuned model of each seed; none, if validation rows get worse by tuning."""
-        ready = self.ready.taught()
+        ready = self.ready.with_teachers()
         start = self.fit("vectors", ["train"])
         before = self.validated(self.scores_of_inputs(linear.of(["train"]), "valid"))
 
@@ -345,12 +345,12 @@ class _Rungs:
             return model
 
         epochs = ready.settings.epochs or (_TUNING_EPOCHS,)
-        lessons = ready.lessons
-        assert isinstance(lessons.examples, LinearExamples)
+        learned = ready.training
+        assert isinstance(learned.examples, LinearExamples)
         shorter = replace(
             ready,
             settings=ready.settings.model_copy(update={"epochs": epochs}),
-            parts={**ready.parts, "taught": replace(lessons, examples=lessons.examples.shortened(_TUNING_WINDOWS))},
+            parts={**ready.parts, "taught": replace(learned, examples=learned.examples.shortened(_TUNING_WINDOWS))},
         )
         shorter = within_minutes(shorter, build)
         if not shorter.settings.epochs:

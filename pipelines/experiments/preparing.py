@@ -19,7 +19,7 @@ from korbert.errors import SettingsError
 from korbert.messages import Message
 from korbert.modeling import EncoderConfig, FeatureModel, Network, chosen_layers, init_encoder_from, load_model
 from korbert.pipelines.artifacts import Runtime, StageInputs
-from korbert.pipelines.experiments.teaching import mean_shares, new_texts, read_unlabelled, teacher_of
+from korbert.pipelines.experiments.teaching import mean_soft_targets, new_texts, read_unlabelled, teacher_of
 from korbert.records import File, open_table
 from korbert.system import JsonObject, broadcast, claim, is_intact, package, require_rows
 from korbert.tasks.doubts import doubts
@@ -86,12 +86,12 @@ class PreparedTask:
     teachers: Sequence[Path] = ()
 
     @property
-    def lessons(self) -> Prepared:
+    def training(self) -> Prepared:
         """The examples that the encoder is trained on."""
         return self.parts.get("taught", self.parts["train"])
 
-    def taught(self) -> "PreparedTask":
-        """The same with what teachers say as targets of the training rows, and of those without a label."""
+    def with_teachers(self) -> "PreparedTask":
+        """The same with soft targets for the training examples, and for those without a label."""
         task = self.task
         if not self.teachers:
             return self
@@ -100,14 +100,14 @@ class PreparedTask:
         rows = [*train, *self.unlabelled]
         read = [*self.rows.train, *(self.rows.unlabelled or ())] if isinstance(task, TextKind) else rows
         prepared = _examples_of(task, {"taught": rows}, self.encoded, self.tokenizer)["taught"]
-        shares = mean_shares(task, read, prepared, self.teachers, self.tokenizer, self.vectors, self.device)
+        shares = mean_soft_targets(task, read, prepared, self.teachers, self.tokenizer, self.vectors, self.device)
         self.say(
             Message(
                 "{rows:,} rows, {more:,} of them without a label, are learned from teachers",
                 rows=len(rows), more=len(self.unlabelled),
             )
         )  # fmt: skip
-        return replace(self, parts={**self.parts, "taught": task.taught(prepared, shares, len(train))})
+        return replace(self, parts={**self.parts, "taught": task.with_soft_targets(prepared, shares, len(train))})
 
     @property
     def scored(self) -> Prepared:

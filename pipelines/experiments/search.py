@@ -71,7 +71,7 @@ def learn(ready: PreparedTask, builds: Mapping[str, Build]) -> list[ModelResult]
     settings = ready.settings
     if not settings.epochs:
         # Few rows need more epochs than 3 (Mosbach et al. 2021, 6).
-        steps_per_epoch = Batches(ready.lessons.examples, max(settings.batch_size), seed=0).steps_per_epoch
+        steps_per_epoch = Batches(ready.training.examples, max(settings.batch_size), seed=0).steps_per_epoch
         epochs = min(20, max(3, -(-200 // steps_per_epoch)))
         ready = replace(ready, settings=settings.model_copy(update={"epochs": (epochs,)}))
     ready = within_minutes(ready, *builds.values(), least=1)
@@ -99,7 +99,7 @@ def within_minutes(ready: PreparedTask, *builds: Build, least: int = 0) -> Prepa
         known = _read_record(path)
         if known is None:
             size = max(settings.batch_size)
-            train = ready.lessons.examples
+            train = ready.training.examples
             seconds = sum(seconds_per_epoch(build(0), train, ready.task.loss, size, ready.device) for build in builds)
             trainings = sum(1 for _ in settings.ways()) / len(settings.epochs) + len(settings.seeds) - 1
             known = {"epochs": max(0, int((end - time.monotonic()) / (seconds * trainings)))}
@@ -196,7 +196,7 @@ class Search:
             ready = self.ready
             model = self.build(seed)
             best = finetune(
-                model, ready.lessons.examples, ready.task.loss, self.measure, ready.settings, way,
+                model, ready.training.examples, ready.task.loss, self.measure, ready.settings, way,
                 seed=seed, work=folder, metrics=ready.output / "metrics" / f"{folder.name}.jsonl",
                 device=ready.device, description=self.name, keeps_last=self.keeps_last,
             )  # fmt: skip

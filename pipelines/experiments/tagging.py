@@ -189,9 +189,9 @@ class _Tuning(Search):
 
 def _tuned(ready: PreparedTask, task: TokenClassification, start: CrfModel) -> list[tuple[CrfModel, JsonObject]]:
     """The tuned model of each seed; none, if validation rows get worse by tuning."""
-    ready = ready.taught()
+    ready = ready.with_teachers()
     settings = ready.settings
-    rows = len(ready.lessons.examples)
+    rows = len(ready.training.examples)
     fields = type(settings).model_fields
     changed: JsonObject = {}
     if settings.batch_size == fields["batch_size"].default:

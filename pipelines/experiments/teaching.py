@@ -1,6 +1,6 @@
-"""What teachers say of the rows that an encoder learns, and texts without labels that they alone say anything of.
+"""Knowledge distillation: soft targets from teachers, for labelled rows and for texts without labels.
 
-The outputs of each teacher are computed once, in parts of some thousand rows that an interrupted run keeps.
+The outputs of each teacher are computed once, in parts of 4,096 rows, which an interrupted run keeps.
 """
 
 import hashlib
@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 from korbert.errors import ArtifactError, CorpusError, ModelError
 from korbert.messages import Message, join_messages
 from korbert.model import Model
-from korbert.names import is_litter
 from korbert.pipelines.inference.input_records import records
+from korbert.pipelines.inference.teachers import file_hashes
 from korbert.records import Fault, is_empty
-from korbert.system import broadcast, content_digest, intact, needed_for, read_object, sha256_of, track
+from korbert.system import broadcast, content_digest, intact, needed_for, read_object, track
 from korbert.system.durable import write_bytes_atomically
 from korbert.system.transformers_package import quietly, reason_of
 from korbert.tasks.doubts import words_of
 from korbert.tasks.files import Place, Role, TaskRow, TaskRows
 from korbert.tasks.kinds.classification import Classification
-from korbert.tasks.kinds.kind import Kind, Prepared, Said, TaughtKind
+from korbert.tasks.kinds.kind import Kind, Prepared, TaughtKind, TeacherOutputs
 from korbert.tasks.kinds.texts import TextKind
 from korbert.tasks.splits import subset
 from korbert.tokenization import AnyTokenizer
@@ -39,34 +39,33 @@ _TEXTS = ("text", "pair", "context", "question")  # roles that hold them
 
 
 class Teacher(Protocol):
-    """A model of the same task as that which learns from it."""
+    """A trained model of the student's task."""
 
     folder: Path
     kind: Any
 
-    def said(self, rows: Sequence[TaskRow]) -> Said:
-        """What it says of rows, with the labels of its kind."""
+    def outputs(self, rows: Sequence[TaskRow]) -> TeacherOutputs:
+        """Its outputs for rows, with the labels of its own kind."""
 
 
-def mean_shares(
+def mean_soft_targets(
     task: TaughtKind, rows: Sequence[TaskRow], prepared: Prepared, folders: Sequence[Path],
     tokenizer: AnyTokenizer, cache: Path, device: torch.device,
 ) -> NDArray[np.float32]:  # fmt: skip
-    """The mean of what the teachers in these folders say of rows, as TaughtKind.heard has it.
+    """The mean soft targets of the teachers in these folders, shaped as in TaughtKind.soft_targets.
 
-    rows: as the teachers read them. prepared: the same as the student does, with its tokenizer. cache: the folder of
-    the parts. ModelError as teacher_of.
+    rows: as the teachers read them. prepared: the same rows as the student's examples. tokenizer: the student's. cache:
+    the folder of the parts. ModelError as teacher_of.
     """
     total = np.zeros((), np.float32)
     for folder in folders:
         teacher = teacher_of(folder, task, tokenizer, device)
-        total = total + task.heard(_computed(teacher, rows, cache), teacher.kind, prepared)
+        total = total + task.soft_targets(_computed(teacher, rows, cache), teacher.kind, prepared)
     return np.asarray(total / np.float32(len(folders)))
 
 
-def _computed(teacher: Teacher, rows: Sequence[TaskRow], cache: Path) -> Said:
-    files = sorted(path for path in teacher.folder.rglob("*") if path.is_file() and not is_litter(path.name))
-    made_from = [repr(teacher.kind.task()), *map(sha256_of, files)]
+def _computed(teacher: Teacher, rows: Sequence[TaskRow], cache: Path) -> TeacherOutputs:
+    made_from = [repr(teacher.kind.task()), file_hashes(teacher.folder)]
     parts = [rows[start : start + _PART_ROWS] for start in range(0, len(rows), _PART_ROWS)]
     names = []
     for part in parts:
@@ -78,7 +77,7 @@ def _computed(teacher: Teacher, rows: Sequence[TaskRow], cache: Path) -> Said:
     with track("teacher", len(rows), "rows", len(rows) - sum(len(parts[number]) for number in missing)) as advance:
         for number in missing:
             buffer = BytesIO()
-            np.savez(buffer, **teacher.said(parts[number])._asdict())
+            np.savez(buffer, **teacher.outputs(parts[number])._asdict())
             data = buffer.getvalue()
             named = cache / f"{names[number]}-{content_digest(data)}.npz"
             broadcast(partial(write_bytes_atomically, named, data))
@@ -88,8 +87,8 @@ def _computed(teacher: Teacher, rows: Sequence[TaskRow], cache: Path) -> Said:
         if (path := intact(cache, name)) is None:
             raise ArtifactError("{folder}: what a teacher said is missing: run this again", folder=cache)
         with np.load(path) as arrays:
-            found.append(Said(**arrays))
-    return Said.joined(found)
+            found.append(TeacherOutputs(**arrays))
+    return TeacherOutputs.joined(found)
 
 
 # --- teachers ---
@@ -123,9 +122,11 @@ class _Ours:
         self.kind: Any = model.kind
         self._model = model
 
-    def said(self, rows: Sequence[TaskRow]) -> Said:
+    def outputs(self, rows: Sequence[TaskRow]) -> TeacherOutputs:
         model = self._model
-        return Said.joined([self.kind.said(model.network, part, **model.scoring) for part in model.prepare_rows(rows)])
+        return TeacherOutputs.joined(
+            [self.kind.teacher_outputs(model.network, part, **model.scoring) for part in model.prepare_rows(rows)]
+        )
 
 
 def _check_same_task(folder: Path, own: Kind | None, task: TaughtKind) -> None:
@@ -198,7 +199,7 @@ class _OfTransformers:
         return [own.index(label) for label in self.kind.labels]
 
     @torch.inference_mode()
-    def said(self, rows: Sequence[TaskRow]) -> Said:
+    def outputs(self, rows: Sequence[TaskRow]) -> TeacherOutputs:
         texts = [self.kind.texts(row) for row in rows]
         order = sorted(range(len(texts)), key=lambda number: sum(map(len, texts[number])))
         scores = np.zeros((len(texts), len(self._columns)))  # logits
@@ -217,7 +218,7 @@ class _OfTransformers:
                 ) from None  # fmt: skip
             scores[numbers] = logits.float()[:, self._columns].cpu().numpy()
         shares = self.kind.shares_of(self.kind.predictions_of(scores))
-        return Said(shares, np.zeros(len(rows), np.int32), np.ones(len(rows), np.int32))
+        return TeacherOutputs(shares, np.zeros(len(rows), np.int32), np.ones(len(rows), np.int32))
 
 
 # --- texts without labels ---

@@ -118,6 +118,12 @@ def teacher_of(place: str, device: str) -> Vectorizer:
     return _SentenceTransformer(folder, device)
 
 
+def file_hashes(folder: Path) -> list[tuple[str, str]]:
+    """Name and SHA-256 of every file of a model's folder, by name."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and not is_litter(path.name))
+    return [(str(path.relative_to(folder)), sha256_of(path)) for path in files]
+
+
 def principal_axes(vectors: _Vectors, size: int) -> _Vectors:
     """(D, size): the strongest first. Inner products along them are as near to the vectors' as that size allows."""
     wide = vectors.astype(np.float64)
@@ -158,9 +164,7 @@ class _SentenceTransformer:
         return np.asarray(self._model.encode(texts, normalize_embeddings=True, show_progress_bar=False), np.float32)
 
     def digest(self) -> "hashlib._Hash":
-        files = sorted(path for path in self.folder.rglob("*") if path.is_file() and not is_litter(path.name))
-        facts = [(str(path.relative_to(self.folder)), sha256_of(path)) for path in files]
-        return hashlib.sha256(json.dumps(facts).encode())
+        return hashlib.sha256(json.dumps(file_hashes(self.folder)).encode())
 
 
 class _SameOrigin(urllib.request.HTTPRedirectHandler):

@@ -101,7 +101,7 @@ def _learned(ready: PreparedTask) -> Learned:
 
 def _train(ready: PreparedTask) -> Learned:
     """Trains and scores all encoders."""
-    ready = ready.taught()
+    ready = ready.with_teachers()
     settings = ready.settings
     builds = builds_of(ready)
     if "warm_up" in ready.parts:

@@ -40,7 +40,7 @@ def test_targets_are_the_mean_of_labels_and_teachers_and_the_loss_is_that_of_sci
     kind = Classification(metrics=("accuracy",), max_length=32, labels=("부정", "긍정", "중립"))
     rows = [{"text": text, "label": label} for text, label in zip(TEXTS, ["긍정", "부정", None, None], strict=True)]
     shares = softmax(np.random.default_rng(0).normal(size=(4, 3)), axis=1).astype(np.float32)
-    taught = kind.taught(prepared_by(kind, tiny_tokenizer, rows), shares, labelled=2)
+    taught = kind.with_soft_targets(prepared_by(kind, tiny_tokenizer, rows), shares, labelled=2)
     expected = shares.copy()
     expected[0, 1] += 1
     expected[1, 0] += 1
@@ -57,15 +57,15 @@ def test_several_labels_and_numbers_are_means_too(tiny_tokenizer):
     kind = Classification(metrics=("micro_f1",), max_length=32, labels=("가", "나"), several=True)
     rows = [{"text": "영화", "label": ["나"]}, {"text": "시간", "label": None}]
     shares = np.array([[0.5, 0.5], [0.25, 1.0]], np.float32)
-    examples = kind.taught(prepared_by(kind, tiny_tokenizer, rows), shares, labelled=1).examples
+    examples = kind.with_soft_targets(prepared_by(kind, tiny_tokenizer, rows), shares, labelled=1).examples
     assert examples.labels.tolist() == [[0.25, 0.75], [0.25, 1.0]]
     one = Classification(metrics=("micro_f1",), max_length=32, labels=("나",), several=True)
-    examples = one.taught(prepared_by(one, tiny_tokenizer, rows), shares[:, 1:], labelled=1).examples
+    examples = one.with_soft_targets(prepared_by(one, tiny_tokenizer, rows), shares[:, 1:], labelled=1).examples
     assert examples.labels.tolist() == [[0.75], [1.0]]
     number = Regression(metrics=("pearson",), max_length=32, mean=2.0, deviation=1.0)
     rows = [{"text": "영화", "score": 3.0}, {"text": "시간", "score": None}]
     said = np.array([[4.0], [1.5]], np.float32)
-    examples = number.taught(prepared_by(number, tiny_tokenizer, rows), said, labelled=1).examples
+    examples = number.with_soft_targets(prepared_by(number, tiny_tokenizer, rows), said, labelled=1).examples
     assert examples.labels.tolist() == [3.5, 1.5]
 
 
@@ -73,9 +73,9 @@ def test_labels_are_heard_by_their_names(teacher):
     model = teacher.model
     task = model.task.model_copy(update={"labels": model.task.labels[::-1]})
     (prepared,) = model.prepare_rows([{"text": text} for text in TEXTS])
-    said = model.task.said(model.network, prepared, device=CPU)
+    said = model.task.teacher_outputs(model.network, prepared, device=CPU)
     predicted = [model.predict(text).probabilities for text in TEXTS]
-    assert task.heard(said, model.task, prepared) == pytest.approx(
+    assert task.soft_targets(said, model.task, prepared) == pytest.approx(
         np.array([[own[label] for label in task.labels] for own in predicted]), abs=1e-5
     )
 
@@ -88,15 +88,19 @@ def test_tags_are_heard_where_units_begin_and_continue_within_them(tiny_tokenize
     prepared = prepared_by(kind, tiny_tokenizer, rows)
     starts, units = zip(*((own, len(own)) for own in map(starts_of, prepared.passages)), strict=True)
     values = softmax(np.random.default_rng(1).normal(size=(sum(units), 3)), axis=1).astype(np.float32)
-    own = kind.heard(teaching.Said(values, np.concatenate(starts), np.array(units, np.int32)), kind, prepared)
+    own = kind.soft_targets(
+        teaching.TeacherOutputs(values, np.concatenate(starts), np.array(units, np.int32)), kind, prepared
+    )
     assert own[own.any(axis=1)] == pytest.approx(values)
     # The whole sentence as one unit: it begins with B, and goes on inside.
-    whole = teaching.Said(np.array([[0.1, 0.7, 0.2]], np.float32), np.zeros(1, np.int32), np.array([1, 0], np.int32))
-    heard = kind.heard(whole, kind, prepared)
+    whole = teaching.TeacherOutputs(
+        np.array([[0.1, 0.7, 0.2]], np.float32), np.zeros(1, np.int32), np.array([1, 0], np.int32)
+    )
+    heard = kind.soft_targets(whole, kind, prepared)
     heard = heard[heard.any(axis=1)]
     assert heard[0] == pytest.approx([0.1, 0.7, 0.2])
     assert heard[1:] == pytest.approx(np.tile([0.1, 0.0, 0.9], (len(heard) - 1, 1)))
-    taught = kind.taught(prepared, own, labelled=0).examples
+    taught = kind.with_soft_targets(prepared, own, labelled=0).examples
     assert (taught.labels >= 0).sum() == sum(units)
 
 
@@ -114,8 +118,8 @@ def test_answers_are_heard_of_the_same_windows(untrained_reader, tiny_tokenizer,
     ]
     prepared = prepared_by(kind, tiny_tokenizer, rows)
     other = QuestionAnsweringModel(tiny_config(num_hidden_layers=1), torch.Generator().manual_seed(1)).eval()
-    said = kind.said(korbert.load(untrained_reader, "cpu").network, prepared, device=CPU)
-    taught = kind.taught(prepared, kind.heard(said, kind, prepared), labelled=1)
+    said = kind.teacher_outputs(korbert.load(untrained_reader, "cpu").network, prepared, device=CPU)
+    taught = kind.with_soft_targets(prepared, kind.soft_targets(said, kind, prepared), labelled=1)
     shares = taught.examples.shares.astype(np.float64)
     for first, last in zip(taught.examples.offsets, taught.examples.offsets[1:], strict=False):
         assert shares[first:last].sum(axis=0) == pytest.approx([1, 1], abs=2e-3)
@@ -145,7 +149,7 @@ def test_two_teachers_and_a_file_of_texts(teacher, tmp_path, monkeypatch):
     }
     output = tmp_path / "out"
     asked_rows, targets = [], []
-    before, learned = teaching._Ours.said, search.finetune
+    before, learned = teaching._Ours.outputs, search.finetune
 
     def said(self, rows):
         asked_rows.append([row["text"] for row in rows])
@@ -157,7 +161,7 @@ def test_two_teachers_and_a_file_of_texts(teacher, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return learned(model, examples, *others, **named)
 
-    monkeypatch.setattr(teaching._Ours, "said", said)
+    monkeypatch.setattr(teaching._Ours, "outputs", said)
     monkeypatch.setattr(search, "finetune", noted)
     with pytest.raises(KeyboardInterrupt):
         korbert.finetune("korbert-mini", rows, output=output, **asked)
@@ -184,7 +188,7 @@ def test_what_teachers_said_is_known_by_the_order_of_their_labels(teacher, tmp_p
     (prepared,) = teacher.model.prepare_rows(rows)
     folder = teacher.folder / "model"
     first, second = (
-        teaching.mean_shares(one, rows, prepared, [folder], tiny_tokenizer, tmp_path, CPU)
+        teaching.mean_soft_targets(one, rows, prepared, [folder], tiny_tokenizer, tmp_path, CPU)
         for one in (task, task.model_copy(update={"labels": task.labels[::-1]}))
     )
     assert first == pytest.approx(second[:, ::-1])
@@ -192,7 +196,7 @@ def test_what_teachers_said_is_known_by_the_order_of_their_labels(teacher, tmp_p
 
 
 def test_teachers_that_nothing_would_learn_from_are_not_asked(teacher, monkeypatch):
-    monkeypatch.setattr(teaching, "mean_shares", None)
+    monkeypatch.setattr("korbert.pipelines.experiments.preparing.mean_soft_targets", None)
     result = korbert.finetune("korbert-mini", ROWS, teachers=teacher.folder, unlabelled=TEXTS, baselines=False)
     said = json.loads((result.folder / "scores.json").read_text("utf-8"))["said"]
     assert [line for line in said if line["template"].startswith("the teachers are not asked")]
@@ -242,7 +246,7 @@ def test_a_classifier_of_transformers_teaches(tmp_path, tiny_tokenizer):
         for own in [pipe(TEXTS)]
         for one in own
     ]
-    assert found.said([{"text": text} for text in TEXTS]).values == pytest.approx(np.array(expected), abs=1e-5)
+    assert found.outputs([{"text": text} for text in TEXTS]).values == pytest.approx(np.array(expected), abs=1e-5)
     with pytest.raises(ModelError, match="has the labels 0, 1, and the files"):
         teaching.teacher_of(tmp_path / "bert", task.model_copy(update={"label_names": {}}), tiny_tokenizer, CPU)
     with pytest.raises(ModelError, match="several is False of this model, True"):
@@ -250,7 +254,7 @@ def test_a_classifier_of_transformers_teaches(tmp_path, tiny_tokenizer):
     number = Regression(metrics=("pearson",), max_length=32, mean=2.0, deviation=1.0)
     with pytest.raises(ModelError, match="num_labels is 2 of this model, 1"):
         teaching.teacher_of(tmp_path / "bert", number, tiny_tokenizer, CPU)
-    assert len(found.said([{"text": "영화 " * 2_000}]).values) == 1  # is cut where its positions end
+    assert len(found.outputs([{"text": "영화 " * 2_000}]).values) == 1  # is cut where its positions end
 
 
 @pytest.mark.parametrize(("asked", "error", "fault"), [

@@ -54,11 +54,11 @@ class Baseline(NamedTuple):
     predictions: list[TaskPrediction]
 
 
-class Said(NamedTuple):
-    """What a model says of rows, unit by unit: of whole texts, of their words or pieces, or of windows' pieces.
+class TeacherOutputs(NamedTuple):
+    """The outputs of a teacher for N rows, which have K units in all: texts, words, or pieces.
 
-    values: (K, C) float32, probabilities of labels, or numbers. starts: (K,) int32, the first character of each unit in
-    its text; 0 if it is none of a text. units: (N,) int32, the number of units of each row.
+    values: (K, C) float32, label probabilities, or numbers. starts: (K,) int32, the first character of each unit; 0
+    where units are not parts of one text. units: (N,) int32, units per row.
     """
 
     values: NDArray[np.float32]
@@ -66,8 +66,8 @@ class Said(NamedTuple):
     units: NDArray[np.int32]
 
     @classmethod
-    def joined(cls, parts: Sequence["Said"]) -> "Said":
-        """What is said of the rows of all parts."""
+    def joined(cls, parts: Sequence["TeacherOutputs"]) -> "TeacherOutputs":
+        """The outputs for the rows of all parts."""
         return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
 
@@ -310,27 +310,27 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 
 
 class TaughtKind(Kind, ABC, frozen=True):
-    """A kind of task whose encoder may learn what other models of the task say (knowledge distillation).
+    """A kind of task that supports knowledge distillation.
 
-    teacher_fields: those in which a teacher has to agree, which then has to have the same tokenizer, too.
+    teacher_fields: fields that have to be equal in teacher and student. If there are any, so has the tokenizer.
     """
 
     teacher_fields: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
-    def said(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> Said:
-        """What a model of this task says of rows."""
+    def teacher_outputs(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> TeacherOutputs:
+        """The outputs of a teacher of this kind for rows."""
 
     @abstractmethod
-    def heard(self, said: Said, teacher: Any, prepared: Prepared) -> NDArray[np.float32]:
-        """What a model of the task `teacher` says of the rows, for the targets of their examples, label by label.
+    def soft_targets(self, outputs: TeacherOutputs, teacher: Any, prepared: Prepared) -> NDArray[np.float32]:
+        """A teacher's outputs as targets of the student's examples, in the order of the student's labels.
 
-        (N, C), or (P, C) if each piece has a target; zeros where nothing is said.
+        (N, C), or (P, C) if each piece has a target; zeros for pieces without an output. teacher: its kind.
         """
 
     @abstractmethod
-    def taught(self, prepared: Prepared, shares: NDArray[np.float32], labelled: int) -> Prepared:
-        """Rows whose targets are what is heard; of the first `labelled` ones, the mean of that and their labels."""
+    def with_soft_targets(self, prepared: Prepared, shares: NDArray[np.float32], labelled: int) -> Prepared:
+        """Examples with soft targets. Those of the first `labelled` rows are the mean of shares and labels."""
 
 
 def checked_precision(precision: float) -> float:

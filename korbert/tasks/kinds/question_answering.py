@@ -15,7 +15,15 @@ from korbert.messages import Message
 from korbert.modeling import AnyConfig, QuestionAnsweringModel
 from korbert.system import JsonObject
 from korbert.tasks.files import ROLES, Role, TaskRow, TaskRows
-from korbert.tasks.kinds.kind import Baseline, Morphemes, Prepared, Said, TaskPrediction, TaughtKind, score_named
+from korbert.tasks.kinds.kind import (
+    Baseline,
+    Morphemes,
+    Prepared,
+    TaskPrediction,
+    TaughtKind,
+    TeacherOutputs,
+    score_named,
+)
 from korbert.tasks.kinds.sections import QuestionAnsweringSection
 from korbert.tasks.metrics.misses import explain_misses
 from korbert.tasks.metrics.question_answering import KLUE_MRC, KORQUAD, answer_scores, best_threshold
@@ -123,7 +131,7 @@ class QuestionAnswering(WindowSettings, TaughtKind, frozen=True):
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         return reading_loss(model, batch)
 
-    def said(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> Said:
+    def teacher_outputs(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> TeacherOutputs:
         """Of each piece of a window, how probable it is that the answer begins and ends there."""
         examples = prepared.examples
         assert isinstance(examples, WindowExamples)
@@ -131,13 +139,13 @@ class QuestionAnswering(WindowSettings, TaughtKind, frozen=True):
         present = np.arange(scores.shape[1]) < examples.lengths[:, None]
         counts = np.zeros(len(prepared.rows), np.int32)
         np.add.at(counts, [window.index for window in examples.windows], examples.lengths.astype(np.int32))
-        return Said(np.exp(scores[present]), np.zeros(int(counts.sum()), np.int32), counts)
+        return TeacherOutputs(np.exp(scores[present]), np.zeros(int(counts.sum()), np.int32), counts)
 
-    def heard(self, said: Said, teacher: Any, prepared: Prepared) -> NDArray[np.float32]:
+    def soft_targets(self, outputs: TeacherOutputs, teacher: Any, prepared: Prepared) -> NDArray[np.float32]:
         """The windows are those of the teacher."""
-        return said.values
+        return outputs.values
 
-    def taught(self, prepared: Prepared, shares: NDArray[np.float32], labelled: int) -> Prepared:
+    def with_soft_targets(self, prepared: Prepared, shares: NDArray[np.float32], labelled: int) -> Prepared:
         examples = prepared.examples
         assert isinstance(examples, WindowExamples)
         own = np.zeros_like(shares)

@@ -15,7 +15,7 @@ from korbert.messages import Message
 from korbert.records import is_empty
 from korbert.tasks.baselines.features import TextPairs, Texts
 from korbert.tasks.files import TaskRow
-from korbert.tasks.kinds.kind import Morphemes, Prepared, Said, TaskPrediction, TaughtKind
+from korbert.tasks.kinds.kind import Morphemes, Prepared, TaskPrediction, TaughtKind, TeacherOutputs
 from korbert.tasks.metrics.statistics import RunArray
 from korbert.tasks.passages import Passage, join_segments
 from korbert.tasks.splits import Splits
@@ -267,15 +267,17 @@ class TextKind(TaughtKind, frozen=True):
     def shares_of(self, predictions: Sequence[TaskPrediction]) -> NDArray[np.float32]:
         """The probabilities of the labels, (N, C), or numbers, (N, 1)."""
 
-    def said(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> Said:
+    def teacher_outputs(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> TeacherOutputs:
         shares = self.shares_of(self.predict(model, prepared, **how))
-        return Said(shares, np.zeros(len(shares), np.int32), np.ones(len(shares), np.int32))
+        return TeacherOutputs(shares, np.zeros(len(shares), np.int32), np.ones(len(shares), np.int32))
 
-    def heard(self, said: Said, teacher: Any, prepared: Prepared) -> NDArray[np.float32]:
+    def soft_targets(self, outputs: TeacherOutputs, teacher: Any, prepared: Prepared) -> NDArray[np.float32]:
         labels = getattr(self, "labels", None)
-        return said.values if labels is None else said.values[:, [teacher.labels.index(label) for label in labels]]
+        return (
+            outputs.values if labels is None else outputs.values[:, [teacher.labels.index(label) for label in labels]]
+        )
 
-    def taught(self, prepared: Prepared, shares: NDArray[np.float32], labelled: int) -> Prepared:
+    def with_soft_targets(self, prepared: Prepared, shares: NDArray[np.float32], labelled: int) -> Prepared:
         examples = prepared.examples
         own = examples.labels[:labelled]
         are_numbers = own.ndim == 1 and own.dtype == np.float32

@@ -21,9 +21,9 @@ from korbert.tasks.kinds.kind import (
     Head,
     Morphemes,
     Prepared,
-    Said,
     TaskPrediction,
     TaughtKind,
+    TeacherOutputs,
     checked_precision,
     score_named,
 )
@@ -283,28 +283,30 @@ class TokenClassification(TaughtKind, frozen=True):
                 tags = sure_spans(tags, self.tags, self.abstains_below / 100)
             yield own_words, passage, tags
 
-    def said(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> Said:
+    def teacher_outputs(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> TeacherOutputs:
         rows = self._scored(model, prepared, **how)
         counts = np.array([len(own) for *_, own in rows], np.int32)
         scores = np.concatenate([np.empty((0, len(self.tags)), np.float32), *(own for *_, own in rows)])
         shares = model.marginals(scores, counts.tolist()) if isinstance(model, CrfModel) else np.exp(scores)
         starts = [unit_starts(words, passage) for words, passage, _ in rows]
-        return Said(shares.astype(np.float32), np.concatenate([np.empty(0, np.int32), *starts]), counts)
+        return TeacherOutputs(shares.astype(np.float32), np.concatenate([np.empty(0, np.int32), *starts]), counts)
 
-    def heard(self, said: Said, teacher: Any, prepared: Prepared) -> NDArray[np.float32]:
-        """A unit hears what is said of the one that has its first character; within it, what begins continues."""
-        values = said.values[:, [teacher.tags.index(tag) for tag in self.tags]]
+    def soft_targets(self, outputs: TeacherOutputs, teacher: Any, prepared: Prepared) -> NDArray[np.float32]:
+        """A unit takes the output of the teacher's unit with its first character. If it begins later, B becomes I."""
+        values = outputs.values[:, [teacher.tags.index(tag) for tag in self.tags]]
         inside = values @ self._continued
-        ends = np.cumsum(said.units)
+        ends = np.cumsum(outputs.units)
         dense = []  # of all pieces of each text
-        for row, (passage,), first, last in zip(prepared.rows, prepared.passages, ends - said.units, ends, strict=True):
+        for row, (passage,), first, last in zip(
+            prepared.rows, prepared.passages, ends - outputs.units, ends, strict=True
+        ):
             words = self._text_and_words(row)[1]
             own = np.zeros((len(passage.ids), len(self.tags)), np.float32)
             if last > first:
                 starts = unit_starts(words, passage)
-                places = first + np.searchsorted(said.starts[first:last], starts, side="right") - 1
+                places = first + np.searchsorted(outputs.starts[first:last], starts, side="right") - 1
                 places = places.clip(first)
-                begins = said.starts[places] == starts
+                begins = outputs.starts[places] == starts
                 own[units_of(words, passage)] = np.where(begins[:, None], values[places], inside[places])
             dense.append(own)
         examples = prepared.examples
@@ -324,7 +326,7 @@ class TokenClassification(TaughtKind, frozen=True):
             places = [inside.get(tag, number) for number, tag in enumerate(self.tags)]
         return np.eye(len(self.tags), dtype=np.float32)[places]
 
-    def taught(self, prepared: Prepared, shares: NDArray[np.float32], labelled: int) -> Prepared:
+    def with_soft_targets(self, prepared: Prepared, shares: NDArray[np.float32], labelled: int) -> Prepared:
         examples = prepared.examples
         assert isinstance(examples, TaggedExamples)
         ours = np.repeat([window.text < labelled for window in examples.windows], np.diff(examples.offsets))
