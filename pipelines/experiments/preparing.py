@@ -162,15 +162,13 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
     by_part = {name: part.rows for name, part in rows.by_name().items()}
     unlabelled: Sequence[TaskRow] = rows.unlabelled.rows if rows.unlabelled else ()
     if share := getattr(settings, "spacing_noise", 0.0):
-        before = rows.train.rows, unlabelled
-        by_part["train"], unlabelled = (
-            [_with_wrong_spaces(task, row, share, settings.seeds[0]) for row in own] for own in before
-        )
-        changed = sum(map(ne, chain(*before), chain(by_part["train"], unlabelled)))
+        learned = [*rows.train, *unlabelled]
+        noisy = [_with_wrong_spaces(task, row, share, settings.seeds[0]) for row in learned]
+        by_part["train"], unlabelled = noisy[: len(rows.train)], noisy[len(rows.train) :]
         said.append(
             Message(
                 "{number:,} of {rows:,} training rows are learned with wrong spaces",
-                number=changed, rows=sum(map(len, before)),
+                number=sum(map(ne, learned, noisy)), rows=len(learned),
             )
         )  # fmt: skip
     # Each text is analysed once, however many rows and parts have it; with wrong spaces it is another one.
