@@ -1,10 +1,11 @@
 """Fits linear models of words and of vectors with scikit-learn, and chooses by folds: C, encoder, and weight of words.
 
 The outputs of both, log-odds of labels or predicted numbers, are added, each with a weight. C is that of the least loss
-on held-out rows after calibration, which all log-odds get: without, it would only make up for overconfidence. The
-vectors are those of the first encoder, or of another one if the loss is less by more than two standard errors. Words
-join if it is less by more than that, with the weight of the least loss. With few rows they make predictions worse: most
-words of a new text were not in training. Nor do they join where vectors alone are right on 95 % of the rows.
+on held-out rows after calibration, which all log-odds get: without, it would only make up for overconfidence. A prior
+keeps the C of vectors near 3 while rows are few. The vectors are those of the first encoder, or of another one if the
+loss is less by more than two standard errors. Words join with the weight by which the loss is most surely less: at the
+mean minus two standard errors. With few rows they make predictions worse: most words of a new text were not in
+training. Nor do they join where vectors alone are right on 95 % of the rows.
 """
 
 import warnings
@@ -27,6 +28,8 @@ from korbert.tasks.terms import Terms
 CS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # inverse strengths of regularization, tried in this order
 _CS_OF_WORDS = (*CS, 300.0, 1_000.0, 3_000.0)  # words of long texts
 _CS_OF_NUMBERS = (0.03, 0.1, *CS)
+_USUAL_C = 3.0  # of vectors and labels
+_PRIOR_OF_C = 1.0  # nats that a C e times the usual one costs, or a part of it, so that few rows hardly change it
 _FOLDS = 5
 _FOLDS_OF_SEVERAL = 3  # a model of each label, and each fold
 _ROWS_TO_CHOOSE = 10_000  # rows on which C and words are chosen; more say nothing new
@@ -152,8 +155,9 @@ def sum_of_scores(scores: Mapping[Column, _Floats], share: float) -> _Floats:
 
 
 def best_share(scores: Mapping[Column, _Floats], targets: NDArray[Any]) -> float:
-    """The weight of words with the least loss."""
-    return min(WORD_SHARES, key=lambda share: losses_of(sum_of_scores(scores, share), targets).mean())
+    """The weight of words with the largest gain that is sure; 0 if none is."""
+    gains = {share: _gains(scores, share, targets) for share in WORD_SHARES}
+    return max(WORD_SHARES, key=lambda share: gains[share].mean() - _ERRORS * _standard_error(gains[share]))
 
 
 def choose(
@@ -191,15 +195,25 @@ def choose(
         return FoldChoice(trials, encoder, losses, float("vectors" not in columns), (0.0, 0.0), rows)
     scores = {name: trial.scores for name, trial in trials.items()}
     share = best_share(scores, own)
-    gains = losses_of(scores["vectors"], own) - losses_of(sum_of_scores(scores, share), own)
-    gain = float(gains.mean()), float(gains.std() / np.sqrt(len(rows)))
-    helps = exceeds(gains) and merits_of(scores["vectors"], own).mean() < EASY
-    return FoldChoice(trials, encoder, losses, share if helps else 0.0, gain, rows)
+    gains = _gains(scores, share or WORD_SHARES[1], own)
+    if merits_of(scores["vectors"], own).mean() >= EASY:
+        share = 0.0
+    return FoldChoice(trials, encoder, losses, share, (float(gains.mean()), _standard_error(gains)), rows)
+
+
+def _gains(scores: Mapping[Column, _Floats], share: float, targets: NDArray[Any]) -> _Floats:
+    """By how much words, with a weight, lower the loss of vectors on each row, (N,)."""
+    return losses_of(scores["vectors"], targets) - losses_of(sum_of_scores(scores, share), targets)
+
+
+def _standard_error(values: _Floats) -> float:
+    """Of the mean."""
+    return float(values.std() / np.sqrt(len(values)))
 
 
 def exceeds(gains: _Floats) -> bool:
     """Whether the mean of paired differences is above 0 by more than two standard errors."""
-    return bool(gains.mean() > _ERRORS * gains.std() / np.sqrt(len(gains)))
+    return bool(gains.mean() > _ERRORS * _standard_error(gains))
 
 
 def held_out(
@@ -243,7 +257,7 @@ def fit(
 def _choose_c(
     inputs: LinearInputs, targets: NDArray[Any], num_outputs: int, folds: Sequence[_Fold], column: Column
 ) -> Trial:
-    """Tries the values of C in ascending order, until the held-out loss, after calibration, rises."""
+    """Tries the values of C in ascending order, until the held-out loss after calibration, with the prior, rises."""
     if not folds:
         return Trial(CS[0], 0.0, np.zeros((len(inputs), num_outputs)))
     models = []
@@ -252,7 +266,8 @@ def _choose_c(
         words = Words(inputs.rows(train).terms) if column == "words" else None
         models.append(_models(_matrix(inputs.rows(train), words), targets[train], num_outputs))
         others.append(_matrix(inputs.rows(test), words))
-    best = Trial(0.0, np.inf, np.empty(0))
+    weighs = column == "vectors" and not _is_numeric(targets)
+    best, least = Trial(0.0, np.inf, np.empty(0)), np.inf
     for c in _CS_OF_NUMBERS if _is_numeric(targets) else _CS_OF_WORDS if column == "words" else CS:
         scores = np.zeros((len(inputs), num_outputs))
         for (_, test), model, matrix in zip(folds, models, others, strict=True):
@@ -260,9 +275,10 @@ def _choose_c(
             scores[test] = matrix @ weights.T + bias
         scale = scale_on(scores, targets)
         loss = float(losses_of(scale * scores, targets).mean())
-        if loss >= best.loss:
+        cost = loss * len(inputs) + weighs * _PRIOR_OF_C * np.log(c / _USUAL_C) ** 2
+        if cost >= least:
             break
-        best = Trial(c, loss, scale * scores, scale)
+        best, least = Trial(c, loss, scale * scores, scale), cost
     return best
 
 

@@ -115,7 +115,7 @@ class Learned(NamedTuple):
 def learn_linear(ready: PreparedTask, learn_encoder: Callable[[PreparedTask], Learned]) -> Learned:
     """Learns the rungs of a task. learn_encoder: learns rungs = ["encoder"], for pairs, which it reads as one row."""
     rungs = _Rungs.of(ready)
-    linear = rungs.calibrated(rungs.linear())
+    linear = rungs.linear()
     tunes = "encoder" in rungs.task.rungs and rungs.may_gain_by_tuning()
     tuned = rungs.tuned(linear) if tunes and not rungs.task.reads_pairs else []
     models = tuned or [replace(linear, facts={**linear.facts, "seed": ready.settings.seeds[0]})]
@@ -229,7 +229,7 @@ class _Rungs:
         return rungs
 
     def linear(self) -> _Fitted:
-        """The model that the folds chose."""
+        """The model that the folds chose. Each column is calibrated, and once more their sum."""
         choice = self.choice
 
         def learned(parts: Sequence[str]) -> LinearModel:
@@ -238,8 +238,13 @@ class _Rungs:
             model = self.fit("vectors", parts)
             return model.with_words(self.fit("words", parts), choice.share) if choice.share else model
 
-        facts = {"name": "linear", "seed": None, "words": choice.share}
-        return _Fitted(facts, learned, self.scores_of_inputs, self.of_folds(choice.scores))
+        facts: JsonObject = {"name": "linear", "seed": None, "words": choice.share}
+        fitted = _Fitted(facts, learned, self.scores_of_inputs, self.of_folds(choice.scores))
+        if 0 < choice.share < 1:
+            return self.calibrated(fitted)
+        if isinstance(self.task, Classification):
+            facts["temperature"] = 1 / choice.trials["words" if choice.share else "vectors"].scale
+        return fitted
 
     def calibrated(self, fitted: _Fitted) -> _Fitted:
         """The same with the temperature of least loss on its held-out rows; numbers have none."""
@@ -398,12 +403,14 @@ class _Rungs:
         return False
 
     def joined(self, model: LinearModel, facts: JsonObject) -> _Fitted:
-        """A tuned model with words, if they helped the linear one, at the weight that validation chooses."""
+        """A tuned model with words, if they helped the linear one, at the weight that validation chooses, if any."""
         scores: dict[Column, _Scores] = {"vectors": self.scores_of_model(model, "valid")}
-        if not self.choice.share:
+        share = 0.0
+        if self.choice.share:
+            scores["words"] = self.scores_of_inputs(self.fit("words", ["train"]), "valid")
+            share = best_share(scores, self.targets["valid"])
+        if not share:
             return _Fitted(facts, lambda parts: model, self.scores_of_model, self.validated(scores["vectors"]))
-        scores["words"] = self.scores_of_inputs(self.fit("words", ["train"]), "valid")
-        share = best_share(scores, self.targets["valid"])
 
         def learned(parts: Sequence[str]) -> LinearModel:
             return model.with_words(self.fit("words", parts), share)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import sparse
+from scipy.stats import sem
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from korbert.modeling import EmbeddingModel, LinearModel, load_model, save_model
@@ -232,6 +233,39 @@ def test_few_rows_are_enough(targets, texts):
     choice = choose([inputs], np.array(targets), 2, texts)
     assert not choice.share
     assert np.isfinite(choice.scores).all()
+
+
+def test_few_rows_have_a_usual_c_and_many_rows_their_own():
+    rng = np.random.default_rng(0)
+    chosen = []
+    for count in (20, 200):
+        targets = rng.integers(2, size=count)
+        texts = [str(number) for number in range(count)]
+        vectors = rng.normal(size=(count, 4))
+        vectors[:, 0] = 0.05 * (targets + 0.5 * vectors[:, 0])  # the column that tells is small: C has to be large
+        inputs = inputs_with([-1] * count, vectors)
+        chosen.append(choose([inputs], targets, 2, texts).trials["vectors"].c)
+    few, many = chosen
+    assert (few, many) == (3, 30)
+
+
+def test_words_have_the_weight_of_the_largest_gain_that_is_sure():
+    rng = np.random.default_rng(0)
+    targets = np.arange(60) % 2
+    vectors = np.stack([-(targets - 0.5), targets - 0.5], axis=1)  # right, and not sure
+    noise = rng.normal(size=(60, 1)) * 4
+    words = vectors * 6 + noise * np.array([-1, 1])  # sure, and not always right
+    scores = {"vectors": vectors, "words": words}
+    sure = {}
+    for share in linear.WORD_SHARES:
+        gains = linear.losses_of(vectors, targets) - linear.losses_of(linear.sum_of_scores(scores, share), targets)
+        sure[share] = gains.mean() - 2 * sem(gains, ddof=0)
+    share = linear.best_share(scores, targets)
+    assert share == max(sure, key=sure.get)
+    assert sure[share] > 0
+    least = min(sure, key=lambda share: linear.losses_of(linear.sum_of_scores(scores, share), targets).mean())
+    assert share < least
+    assert linear.best_share({"vectors": vectors, "words": -words}, targets) == 0
 
 
 @pytest.mark.parametrize("is_sparse", [True, False])
