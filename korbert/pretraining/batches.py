@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
 from korbert.modeling import Rows
+from korbert.pretraining.draws import Draws, ranges
 from korbert.pretraining.mixing import Mixture
 from korbert.pretraining.objective_settings import MaskingSettings, ObjectiveName, PairSettings
 from korbert.pretraining.objectives.masking import SpecialIds, choose_positions, mask_pieces, units_of
-from korbert.pretraining.objectives.pairs import NO_LABEL, Pairs, cut_into_rows
-from korbert.pretraining.objectives.spans import RecurringSpans, span_columns
+from korbert.pretraining.objectives.pairs import NO_LABEL, Pairs, Segments, cut_into_rows
+from korbert.pretraining.objectives.spans import Asked, RecurringSpans, span_columns
 from korbert.pretraining.objectives.vocabulary import Negatives
 from korbert.pretraining.shards import Shards
 from korbert.seeds import derived_seed
@@ -98,32 +99,23 @@ class PretrainingRows:
         """
         here = here or World()
         places = before + step * batch_size + np.arange(batch_size)[here.share]
-        epochs, indices = np.divmod(places, len(self))
-        rows: list[Row] = []
-        for epoch in np.unique(epochs).tolist():
-            numbers = self._mixture.rows(epoch, indices[epochs == epoch])
-            rows += [row for its_epoch, index in numbers for row in self.examples(its_epoch, index)]
-        rows.sort(key=lambda row: len(row["input_ids"]))
+        examples = self._drawn(*self._numbers(*np.divmod(places, len(self))))
+        order = np.argsort(examples.sizes, kind="stable")
+        # Equally many in each process, none empty, and none larger than without the others, but for a row left over.
+        number = max(1, min(-(-micro_batches // here.size), batch_size // here.size))
+        made = [self._columns(examples.rows(order[first::number])) for first in range(number)]
 
         # The labels of each objective, which make each loss its share of the step's.
-        pairs = sum(int(row["pair_label"][0] != NO_LABEL) for row in rows)
-        pieces = sum(len(row["input_ids"]) for row in rows)
+        pairs = int((examples.segments.labels != NO_LABEL).sum())
+        pieces = int(examples.sizes.sum())
         counts = {"nsp": pairs, "sop": pairs, "rtd": pieces, "distill": pieces}
-        counts["mlm"] = sum(len(row["labels"]) for row in rows)
-        counts["spans"] = sum(len(row.get("answer", ())) // 2 for row in rows)
+        counts["mlm"] = sum(len(columns["labels"]) for columns in made)
+        counts["spans"] = len(examples.asked)
         names = (*self._objectives, "mlm") if "rtd" in self._objectives else self._objectives
         shared = {"weight": torch.tensor(1.0), **{f"{name}_count": torch.tensor(counts[name]) for name in names}}
         if self._negatives:
             shared |= self._negatives.draw(np.random.default_rng(derived_seed(self._key, "negatives", step)))
-        # Equally many in each process, none empty, and none larger than without the others, but for a row left over.
-        number = max(1, min(-(-micro_batches // here.size), batch_size // here.size))
-        return [{**_concatenate(rows[first::number]), **shared} for first in range(number)]
-
-    def examples(self, epoch: int, row: int) -> list[Row]:
-        """The examples of a row: one, of the row's own number, or with `fill` several."""
-        if self._first is None:
-            return [self.example(epoch, row)]
-        return [self.example(epoch, number) for number in range(self._first[row], self._first[row + 1])]
+        return [{**_batch_of(columns), **shared} for columns in made]
 
     def source(self, number: int) -> str:
         """The source of an example's first segment."""
@@ -133,63 +125,128 @@ class PretrainingRows:
     def example(self, epoch: int, number: int) -> Row:
         """An example, int64: input_ids, token_type_ids, boundaries (T,), T at most max_length; label_places and labels
         (M,), ascending; pair_label (1,); with "spans" answer (2,) or (0,); with "rtd" lots (M,) float64."""
-        rng = np.random.Generator(np.random.Philox(key=[self._key, epoch], counter=[0, 0, 0, number]))
-
-        # The pieces of one segment or two, and which of them may be masked.
-        asked = self._spans.ask(self._shards.pieces(*self._pairs.single(number).first), rng) if self._spans else None
-        pair = self._pairs.single(number)
-        if not asked and not {"nsp", "sop"}.isdisjoint(self._objectives):
-            pair = self._pairs.draw(number, rng, swapping="sop" in self._objectives)
-        segments = [self._shards.pieces(*span) for span in (pair.first, pair.second) if span is not None]
-        if asked:
-            segments = [asked.question, asked.context]
-        ids, boundaries, numbers, maskable = _add_special_tokens(segments, self._special_ids)
-        if asked:
-            maskable[:] = False  # the row only learns to find its answer
-        row: Row = {"token_type_ids": numbers, "boundaries": boundaries.astype(np.int64)}
-        row["pair_label"] = np.array([pair.label])
+        row = self._columns(self._drawn(np.array([epoch]), np.array([number])))
         if self._spans:
-            context = 2 + len(segments[0][0])  # where it begins
-            row["answer"] = context + np.array(asked.answer) if asked else np.zeros(0, dtype=np.int64)
+            row["answer"] = row.pop("answers").reshape(-1)
+            del row["asked"]
+        del row["lengths"]
+        return row
 
+    def _numbers(
+        self, epochs: NDArray[np.int64], places: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Epochs and numbers of the examples in the rows at these places of these epochs, which ascend."""
+        parts = [self._mixture.rows(epoch, places[epochs == epoch]) for epoch in np.unique(epochs).tolist()]
+        epochs, rows = (np.concatenate(column) for column in zip(*parts, strict=True))
+        if self._first is None:
+            return epochs, rows
+        counts = self._first[rows + 1] - self._first[rows]
+        return np.repeat(epochs, counts), ranges(self._first[rows], counts)
+
+    def _drawn(self, epochs: NDArray[np.int64], numbers: NDArray[np.int64]) -> "_Examples":
+        """Chooses the segments of examples."""
+        draws = Draws.of(self._key, epochs, numbers)
+        pairs = not {"nsp", "sop"}.isdisjoint(self._objectives)
+        single = self._pairs.single(numbers)
+        segments = self._pairs.draw(numbers, draws, swapping="sop" in self._objectives) if pairs else single
+        asked: dict[int, Asked] = {}
+        if self._spans:
+            for at, (epoch, number) in enumerate(zip(epochs.tolist(), numbers.tolist(), strict=True)):
+                rng = np.random.Generator(np.random.Philox(key=[self._key, epoch], counter=[0, 0, 0, number]))
+                start, length = int(single.starts[at, 0]), int(single.lengths[at, 0])
+                if found := self._spans.ask(self._shards.pieces(start, start + length), rng):
+                    asked[at] = found
+                    segments.lengths[at] = len(found.question[0]), len(found.context[0])
+                    segments.labels[at] = NO_LABEL
+        return _Examples(draws, segments, asked)
+
+    def _columns(self, examples: "_Examples") -> Row:
+        """The examples, one after the other, as `example` and `batch` have them; also lengths (R,), and with "spans"
+        asked (A,), the numbers of those with a question, and answers (A, 2), in the example.
+        """
+        sizes, lengths = examples.sizes, examples.segments.lengths
+        firsts = np.cumsum(sizes) - sizes
+        begins = firsts[:, None] + np.stack([np.ones_like(sizes), 2 + lengths[:, 0]], axis=1)  # of the segments
+        inside = ranges(begins.ravel(), lengths.ravel())
+        ids = np.full(sizes.sum(), self._special_ids.sep, dtype=np.int64)
+        ids[firsts] = self._special_ids.cls
+        boundaries = np.zeros(len(ids), dtype=np.int64)
+        ids[inside], boundaries[inside] = self._pieces(examples)
+        heads = 2 + lengths[:, 0]  # [CLS] A [SEP]
+        segments = np.repeat(np.tile([0, 1], len(sizes)), np.stack([heads, sizes - heads], axis=1).ravel())
+
+        # What may be masked, and what is; a row with a question only learns to find its answer.
+        asked = np.array(sorted(examples.asked), dtype=np.int64)
+        maskable = np.zeros(len(ids), dtype=bool)
+        maskable[inside] = True
+        counts = lengths.sum(axis=1)
+        counts[asked] = 0
+        maskable[ranges(firsts[asked], sizes[asked])] = False
         units = units_of(boundaries, maskable, self._masking.unit)
-        chosen = np.flatnonzero(maskable)[choose_positions(units, self._masking.rate, rng)]
-        hidden = mask_pieces(ids, chosen, self._masking, self._special_ids, rng)
-        lots = {"lots": rng.random(len(chosen))} if "rtd" in self._objectives else {}
-        return row | {"input_ids": hidden, "label_places": chosen, "labels": ids[chosen], **lots}
+        chosen = np.flatnonzero(maskable)[choose_positions(units, counts, self._masking.rate, examples.draws)]
+        number = np.diff(chosen.searchsorted([*firsts, len(ids)]))  # of each row
+        columns = {
+            "input_ids": mask_pieces(ids, chosen, number, self._masking, self._special_ids, examples.draws),
+            "token_type_ids": segments,
+            "boundaries": boundaries,
+            "label_places": chosen,
+            "labels": ids[chosen],
+            "pair_label": examples.segments.labels,
+            "lengths": sizes,
+        }
+        if "rtd" in self._objectives:
+            columns["lots"] = examples.draws.uniform("lots", number)
+        if self._spans:
+            columns["asked"] = asked
+            answers = [examples.asked[at].answer for at in asked.tolist()]
+            columns["answers"] = heads[asked, None] + np.array(answers, dtype=np.int64).reshape(-1, 2)
+        return columns
+
+    def _pieces(self, examples: "_Examples") -> PieceArrays:
+        """Ids and boundaries of all segments, one after the other."""
+        segments = examples.segments
+        if not examples.asked:
+            return self._shards.gather(segments.starts.ravel(), segments.lengths.ravel())
+        parts = []
+        for at, (starts, lengths) in enumerate(zip(segments.starts, segments.lengths, strict=True)):
+            asked = examples.asked.get(at)
+            parts += [asked.question, asked.context] if asked else [self._shards.gather(starts, lengths)]
+        ids, boundaries = zip(*parts, strict=True)
+        return np.concatenate(ids), np.concatenate(boundaries)
 
 
-def _add_special_tokens(
-    segments: Sequence[PieceArrays], special: SpecialIds
-) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]:
-    """[CLS] A [SEP] or [CLS] A [SEP] B [SEP], all (T,): ids, boundaries, segment numbers, True where not special."""
-    length = 1 + sum(len(pieces) + 1 for pieces, _ in segments)
-    ids = np.full(length, special.sep, dtype=np.int64)
-    numbers = np.zeros(length, dtype=np.int64)
-    boundaries = np.zeros(length, dtype=np.uint8)
-    is_piece = np.zeros(length, dtype=bool)
-    ids[0] = special.cls
-    at = 1
-    for number, (pieces, levels) in enumerate(segments):
-        here = slice(at, at + len(pieces))
-        ids[here] = pieces
-        boundaries[here] = levels
-        numbers[at:] = number
-        is_piece[here] = True
-        at = here.stop + 1
-    return ids, boundaries, numbers, is_piece
+@dataclass(frozen=True, slots=True)
+class _Examples:
+    """R examples whose segments are chosen. asked: by place, those that have a question; its lengths are in `segments`,
+    and its pieces here.
+    """
+
+    draws: Draws
+    segments: Segments
+    asked: Mapping[int, Asked]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Pieces of each, special tokens included: [CLS] A [SEP] or [CLS] A [SEP] B [SEP]."""
+        lengths = self.segments.lengths
+        return 2 + lengths.sum(axis=1) + (lengths[:, 1] > 0)
+
+    def rows(self, which: NDArray[np.int64]) -> "_Examples":
+        """Some of them, by place."""
+        asked = {at: self.asked[place] for at, place in enumerate(which.tolist()) if place in self.asked}
+        return _Examples(self.draws.rows(which), self.segments.rows(which), asked)
 
 
-def _concatenate(rows: Sequence[Row]) -> Batch:
-    """The examples of a micro-batch, one after the other."""
-    lengths = tuple(len(row["input_ids"]) for row in rows)
-    starts = np.cumsum([0, *lengths[:-1]]).tolist()
-    columns = {name: np.concatenate([row[name] for row in rows]) for name in sorted(rows[0].keys() - {"answer"})}
-    columns["label_places"] += np.repeat(starts, [len(row["label_places"]) for row in rows])
+def _batch_of(columns: Row) -> Batch:
+    """The columns of a micro-batch as tensors, and what they have in all."""
+    lengths = tuple(columns.pop("lengths").tolist())
+    spans: Batch = {}
+    if "asked" in columns:
+        spans = span_columns(columns["token_type_ids"], lengths, columns.pop("asked"), columns.pop("answers"))
     layout = Rows(lengths, torch.device("cpu"))
     return {
         **{name: torch.from_numpy(column) for name, column in columns.items()},
-        **(span_columns(rows, starts) if "answer" in rows[0] else {}),
+        **spans,
         "lengths": lengths,
         "pieces": layout.pieces,
         "slots": layout.num_slots,

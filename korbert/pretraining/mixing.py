@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
+from korbert.pretraining.draws import mixed
 from korbert.pretraining.shards import Shards
 from korbert.seeds import derived_seed
 
@@ -43,11 +44,11 @@ class Mixture:
         wanted = [shares.get(name, left * size / max(others, 1)) for name, size in sizes.items()]
         self._ends = np.round(np.cumsum(wanted) * self._size).astype(np.int64)  # of each source in an epoch
 
-    def rows(self, epoch: int, places: NDArray[np.int64]) -> list[tuple[int, int]]:
-        """The rows at these places of an epoch: (epoch of the row's source, number of the row)."""
+    def rows(self, epoch: int, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The rows at these places of an epoch: the epoch of each row's source, and the number of each row."""
         shuffled = permute(places, self._size, derived_seed(self._key, epoch))
         if not self._runs:
-            return [(epoch, number) for number in shuffled.tolist()]
+            return np.full_like(shuffled, epoch), shuffled
         epochs = np.zeros_like(shuffled)
         numbers = np.zeros_like(shuffled)
         sources = self._ends.searchsorted(shuffled, side="right")
@@ -63,7 +64,7 @@ class Mixture:
             run = ranks.searchsorted(drawn, side="right") - 1
             numbers[own] = firsts[run] + drawn - ranks[run]
             begin = end
-        return list(zip(epochs.tolist(), numbers.tolist(), strict=True))
+        return epochs, numbers
 
 
 def permute(positions: NDArray[np.int64], size: int, key: int) -> NDArray[np.int64]:
@@ -86,9 +87,5 @@ def _feistel(values: NDArray[np.uint64], half: int, keys: Sequence[np.uint64]) -
     left = values >> bits
     right = values & low
     for key in keys:
-        # The finalizer of SplitMix64 (Steele et al. 2014): every input bit moves every output bit.
-        mixed = right + key
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        left, right = right, left ^ ((mixed ^ (mixed >> np.uint64(31))) & low)
+        left, right = right, left ^ (mixed(right + key) & low)
     return (left << bits) | right

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from korbert.errors import ArtifactError, CorpusError
+from korbert.pretraining.draws import ranges
 from korbert.pretraining.objectives.masking import SpecialIds
 from korbert.tokenization import SENTENCE
 
@@ -96,6 +97,24 @@ class Shards:
         block = self._blocks[number]
         inside = slice(start - int(self._bases[number]), end - int(self._bases[number]))
         return block.input_ids[inside], block.boundaries[inside]
+
+    def gather(
+        self, starts: NDArray[np.int64], lengths: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """Ids and boundaries of many spans, one after the other. Each begins at a place and lies in one document."""
+        ids = np.empty(lengths.sum(), dtype=np.int32)
+        boundaries = np.empty(len(ids), dtype=np.uint8)
+        to = np.cumsum(lengths) - lengths
+        blocks = np.searchsorted(self._bases, starts, side="right") - 1
+        order = np.argsort(blocks, kind="stable")
+        numbers, firsts = np.unique(blocks[order], return_index=True)
+        for number, own in zip(numbers.tolist(), np.split(order, firsts[1:]), strict=True):
+            block = self._blocks[min(number, len(self._blocks) - 1)]  # an empty span may begin at the end
+            there = ranges(starts[own] - self._bases[number], lengths[own])
+            here = ranges(to[own], lengths[own])
+            ids[here] = block.input_ids[there]
+            boundaries[here] = block.boundaries[there]
+        return ids, boundaries
 
 
 def _blocks(file: Path) -> Iterator[_Block]:

@@ -211,7 +211,7 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             "pretrain",
-            3,
+            4,
             "korbert.pipelines.stages.stage_settings:PretrainStage",
             "korbert.pipelines.stages.pretrain:run",
             Help(

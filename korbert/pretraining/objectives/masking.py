@@ -6,6 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from korbert.pretraining.draws import Draws
 from korbert.pretraining.objective_settings import MaskingSettings
 from korbert.tokenization import FIRST_PIECE, AnyTokenizer
 
@@ -27,7 +28,7 @@ class SpecialIds:
         return cls(tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id, FIRST_PIECE, tokenizer.vocab_size)
 
 
-def units_of(boundaries: NDArray[np.uint8], maskable: NDArray[np.bool_], unit: str) -> NDArray[np.int64]:
+def units_of(boundaries: NDArray[np.integer], maskable: NDArray[np.bool_], unit: str) -> NDArray[np.int64]:
     """The unit (0, 1, ...) of each maskable piece, ascending. boundaries, maskable: (T,).
 
     A unit never extends over a special token.
@@ -37,33 +38,43 @@ def units_of(boundaries: NDArray[np.uint8], maskable: NDArray[np.bool_], unit: s
     return begins[maskable].cumsum() - 1
 
 
-def choose_positions(units: NDArray[np.int64], rate: float, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Pieces to predict, by whole units: (N,) bool for N pieces with their `units`; rate x N are True on average.
+def choose_positions(
+    units: NDArray[np.int64], counts: NDArray[np.int64], rate: float, draws: Draws
+) -> NDArray[np.bool_]:
+    """Pieces to predict, by whole units: (N,) bool for the N pieces of R rows, one after the other, with their `units`.
+    counts: (R,) pieces of each row; rate x count are True on average.
 
-    Units are taken in random order until the next one would exceed the budget of rate x N pieces. That one is taken
-    with the probability that makes the expectation exact: a hard limit would mask less in short rows and long words.
+    The units of a row are taken in random order until the next one would exceed the budget of rate x count pieces. That
+    one is taken with the probability that makes the expectation exact: a hard limit would mask less in short rows and
+    long words.
     """
     sizes = np.bincount(units)
-    order = rng.permutation(len(sizes))
+    row_of = np.repeat(np.arange(len(counts)), counts)[np.flatnonzero(np.diff(units, prepend=-1))]  # of each unit
+    order = np.argsort(row_of + draws.uniform("order", np.bincount(row_of, minlength=len(counts))))
     in_turn = sizes[order]
-    left = rate * len(units) - (in_turn.cumsum() - in_turn)  # of the budget, before each unit
+    before = (in_turn.cumsum() - in_turn) - (counts.cumsum() - counts)[row_of]  # pieces of the row's units before
+    left = (rate * counts)[row_of] - before
     taken = np.zeros(len(sizes), dtype=bool)
-    taken[order] = rng.random() * in_turn < left
+    taken[order] = draws.uniform("last")[row_of] * in_turn < left
     return taken[units]
 
 
 def mask_pieces(
     input_ids: NDArray[np.int64],
     chosen: NDArray[np.intp],
+    counts: NDArray[np.int64],
     settings: MaskingSettings,
     ids: SpecialIds,
-    rng: np.random.Generator,
+    draws: Draws,
 ) -> NDArray[np.int64]:
-    """A copy of input_ids (T,) with [MASK], a random or the same piece at the `chosen` positions, by the shares."""
+    """A copy of input_ids (T,) with [MASK], a random or the same piece at the `chosen` positions, by the shares.
+
+    input_ids: of R rows, one after the other. counts: (R,) how many positions of each are chosen.
+    """
     hidden = input_ids.copy()
-    lot = rng.random(len(chosen))
+    lot = draws.uniform("mask", counts)
     hidden[chosen[lot < settings.mask_share]] = ids.mask
-    replaced = chosen[(lot >= settings.mask_share) & (lot < settings.mask_share + settings.random_share)]
-    if replaced.size:
-        hidden[replaced] = rng.integers(ids.first_piece, ids.vocab_size, size=replaced.size)
+    replaced = (lot >= settings.mask_share) & (lot < settings.mask_share + settings.random_share)
+    others = draws.uniform("piece", counts)[replaced] * (ids.vocab_size - ids.first_piece)
+    hidden[chosen[replaced]] = ids.first_piece + others.astype(np.int64)
     return hidden

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from korbert.pretraining.draws import Draws
 from korbert.pretraining.objective_settings import PairSettings
 from korbert.pretraining.shards import Shards
 
@@ -21,22 +22,24 @@ IN_ORDER = 0  # as in AlbertForPreTraining
 SWAPPED = 1
 NO_LABEL = -100
 
-PlaceRange = tuple[int, int]  # places in Shards, half-open
-
 _EXAMPLES_A_STRETCH = 4_096  # of rows that are filled
 _PLACES_A_TRY = 32  # one in twenty to thirty random sentences begins a span that ends with a sentence
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """Segments of a row. second: None if the example is one sentence, or from a source without pairs.
-
-    label: IS_NEXT or NOT_NEXT, IN_ORDER or SWAPPED, or NO_LABEL.
+class Segments:
+    """The segments of R rows, all int64. starts: (R, 2) places in Shards. lengths: (R, 2) pieces, of the second 0 if
+    the example is one sentence, or from a source without pairs. labels: (R,) IS_NEXT or NOT_NEXT, IN_ORDER or SWAPPED,
+    or NO_LABEL.
     """
 
-    first: PlaceRange
-    second: PlaceRange | None
-    label: int
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    labels: NDArray[np.int64]
+
+    def rows(self, which: NDArray[np.int64]) -> "Segments":
+        """Of some of the rows, by their places."""
+        return Segments(self.starts[which], self.lengths[which], self.labels[which])
 
 
 def cut_into_examples(shards: Shards, room: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -108,44 +111,75 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.starts)
 
-    def single(self, example: int) -> Pair:
-        """The example as one segment."""
-        return Pair((int(self.starts[example]), int(self._ends[example])), None, NO_LABEL)
+    def single(self, examples: NDArray[np.int64]) -> Segments:
+        """The examples, (R,), as one segment each."""
+        lengths = np.stack([self.lengths[examples], np.zeros_like(examples)], axis=1)
+        starts = np.stack([self.starts[examples], self._ends[examples]], axis=1)
+        return Segments(starts, lengths, np.full(len(examples), NO_LABEL))
 
-    def draw(self, example: int, rng: np.random.Generator, *, swapping: bool = False) -> Pair:
-        """The example, cut between two of its sentences into A and B; B is replaced with the chance share_random.
+    def draw(self, examples: NDArray[np.int64], draws: Draws, *, swapping: bool = False) -> Segments:
+        """The examples, (R,), cut between two of their sentences into A and B; B is replaced with the chance
+        share_random.
 
         swapping: instead, A and B change places half of the time.
         """
-        single = self.single(example)
-        start, end = single.first
-        after, until = self._shards.sentences.searchsorted((start + 1, end))
-        document = int(self._shards.document(start))
-        if after == until or self._unpaired[self._shards.sources[document]]:
-            return single
-        cut = int(self._shards.sentences[rng.integers(after, until)])
+        start, end = self.starts[examples], self._ends[examples]
+        after = self._shards.sentences.searchsorted(start + 1)
+        until = self._shards.sentences.searchsorted(end)
+        documents = self._shards.document(start)
+        paired = (after < until) & ~self._unpaired[self._shards.sources[documents]]
+        drawn = after + (draws.uniform("cut") * (until - after)).astype(np.int64)
+        cut = np.where(paired, self._shards.sentences[drawn], end)
+        firsts = np.stack([start, cut - start], axis=1)  # where A begins, and its length
+        seconds = np.stack([cut, end - cut], axis=1)
+        labels = np.full(len(examples), NO_LABEL)
         if swapping:
-            if rng.random() < 0.5:
-                return Pair((cut, end), (start, cut), SWAPPED)
-            return Pair((start, cut), (cut, end), IN_ORDER)
-        foreign = self._foreign(document, end - cut, rng)
-        if foreign is None:
-            return Pair((start, cut), (cut, end), NO_LABEL)
-        if rng.random() < self._settings.share_random:
-            return Pair((start, cut), foreign, NOT_NEXT)
-        return Pair((start, cut), (cut, end), IS_NEXT)
+            swapped = paired & (draws.uniform("swap") < 0.5)
+            labels[paired] = IN_ORDER
+            labels[swapped] = SWAPPED
+            firsts[swapped], seconds[swapped] = seconds[swapped], firsts[swapped]
+        else:
+            foreign = self._foreign(documents, end - cut, np.flatnonzero(paired), draws)
+            found = foreign >= 0
+            replaced = found & (draws.uniform("pair") < self._settings.share_random)
+            labels[found] = IS_NEXT
+            labels[replaced] = NOT_NEXT
+            seconds[replaced, 0] = foreign[replaced]
+        starts, lengths = np.moveaxis(np.stack([firsts, seconds], axis=1), 2, 0)
+        return Segments(starts, lengths, labels)
 
-    def _foreign(self, own: int, length: int, rng: np.random.Generator) -> PlaceRange | None:
-        """Whole sentences of `length` pieces together, from another document of the same source; None if not found."""
-        firsts, ranks = self._runs[int(self._shards.sources[own])]
-        for _ in range(self._settings.tries):
-            rank = rng.integers(ranks[-1], size=_PLACES_A_TRY)
+    def _foreign(
+        self, documents: NDArray[np.int64], lengths: NDArray[np.int64], left: NDArray[np.int64], draws: Draws
+    ) -> NDArray[np.int64]:
+        """Where whole sentences begin, of `length` pieces together, from another document of the same source; -1 if
+        none are found. All (R,). left: the rows that want them.
+        """
+        found = np.full(len(documents), -1)
+        for attempt in range(self._settings.tries):
+            counts = np.full(len(left), _PLACES_A_TRY)
+            points = draws.rows(left).uniform("foreign", counts, skip=attempt * _PLACES_A_TRY)
+            begins = self._inner_sentences(documents[left], points.reshape(-1, _PLACES_A_TRY))
+            ends = begins + lengths[left, None]
+            rows, columns = (self._sentence_start_bits[ends >> 3] >> (ends & 7) & 1).nonzero()
+            begins = begins[rows, columns]
+            others = self._shards.document(begins)
+            fits = others != documents[left[rows]]
+            fits &= begins + lengths[left[rows]] <= self._shards.edges[others + 1]
+            rows, first = np.unique(rows[fits], return_index=True)
+            found[left[rows]] = begins[fits][first]
+            left = np.delete(left, rows)
+            if not len(left):
+                break
+        return found
+
+    def _inner_sentences(self, documents: NDArray[np.int64], points: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Sentences of the documents' sources that open no document: (R, K) places for (R, K) points in [0, 1)."""
+        sources = self._shards.sources[documents]
+        places = np.empty(points.shape, dtype=np.int64)
+        for source in np.unique(sources).tolist():
+            own = sources == source
+            firsts, ranks = self._runs[source]
+            rank = (points[own] * ranks[-1]).astype(np.int64)
             run = ranks.searchsorted(rank, side="right") - 1
-            begins = self._inner[firsts[run] + rank - ranks[run]]
-            ends = begins + length
-            fits = (self._sentence_start_bits[ends >> 3] >> (ends & 7)) & 1
-            for begin in begins[fits.nonzero()].tolist():
-                document = int(self._shards.document(begin))
-                if document != own and begin + length <= self._shards.edges[document + 1]:
-                    return begin, begin + length
-        return None
+            places[own] = self._inner[firsts[run] + rank - ranks[run]]
+        return places

@@ -9,7 +9,7 @@ Nothing else is masked in such a row; masked language modelling learns from the 
 answer away, since the answer itself is never masked.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -127,22 +127,24 @@ class SpanSelection(Objective):
         return spread.view(rows, longest, 2).transpose(1, 2)
 
 
-def span_columns(rows: Sequence[Mapping[str, NDArray[np.int64]]], starts: Sequence[int]) -> Batch:
+def span_columns(
+    token_type_ids: NDArray[np.int64], lengths: Sequence[int], asked: NDArray[np.int64], answers: NDArray[np.int64]
+) -> Batch:
     """What SpanSelection reads, of the S examples with a span among those of a flat batch.
 
-    rows: with token_type_ids and answer, (2,) the places of its first and last piece in the row, or (0,) without.
-    starts: the offset of each row in the batch. span_choices: (M,) int64, the places of [CLS] and of the context's
-    pieces; span_slots: (M,) int64, the index of each in the flattened (S, span_longest) scores; span_longest: choices
-    of the longest row; span_targets: (S, 2) int64, first and last among the choices of the row.
+    token_type_ids: (N,) of the batch. lengths: of its examples. asked: (S,) the numbers of those with a span. answers:
+    (S, 2), the places of its first and last piece in the example. span_choices: (M,) int64, the places of [CLS] and of
+    the context's pieces; span_slots: (M,) int64, the index of each in the flattened (S, span_longest) scores;
+    span_longest: choices of the longest row; span_targets: (S, 2) int64, first and last among the choices of the row.
     """
     none: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
     choices = []
     targets = []
-    for row, start in zip(rows, starts, strict=True):
-        if len(row["answer"]):
-            context = np.flatnonzero(row["token_type_ids"])[:-1]  # without [SEP]
-            choices.append(start + np.concatenate([[0], context]))
-            targets.append(row["answer"] - context[0] + 1)
+    starts = np.cumsum([0, *lengths]).tolist()
+    for number, answer in zip(asked.tolist(), answers, strict=True):
+        context = np.flatnonzero(token_type_ids[starts[number] : starts[number + 1]])[:-1]  # without [SEP]
+        choices.append(starts[number] + np.concatenate([[0], context]))
+        targets.append(answer - context[0] + 1)
     longest = max((len(places) for places in choices), default=1)
     slots = [number * longest + np.arange(len(places)) for number, places in enumerate(choices)]
     return {

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from korbert.errors import SettingsError
-from korbert.pretraining import MaskingSettings, Phase, PretrainingRows, heldout_batches, in_phases
+from korbert.pretraining import MaskingSettings, Phase, heldout_batches, in_phases
 from korbert.pretraining.objectives import pairs
 from korbert.pretraining.objectives.vocabulary import Negatives
 from korbert.system.ranks import World
@@ -75,14 +75,27 @@ def test_without_nsp_a_row_is_one_segment(corpus):
 def test_filled_rows_hold_every_example_once(corpus, objectives, monkeypatch):
     monkeypatch.setattr(pairs, "_EXAMPLES_A_STRETCH", 50)  # after so many a row ends
     plain, filled = (rows_of(corpus.files, objectives=objectives, fill=fill) for fill in (False, True))
-    one_by_one = [plain.example(5, example) for example in range(len(plain))]
-    in_rows = [filled.examples(5, index) for index in range(len(filled))]
     assert len(filled) < 0.9 * len(plain)
-    assert all(sum(len(row["input_ids"]) for row in batch) <= 64 for batch in in_rows)
-    for one, other in zip(one_by_one, [row for batch in in_rows for row in batch], strict=True):
-        assert all(np.array_equal(one[name], other[name]) for name in one)
+    one_by_one, in_rows = (sorted(taken_apart(rows.batch(0, len(rows))[0])) for rows in (plain, filled))
+    assert one_by_one == in_rows
+    assert all(filled.batch(step, 1)[0]["pieces"] <= 64 for step in range(100))
     (batch,) = filled.batch(0, 40)
     assert len(batch["lengths"]) > 40
+
+
+@pytest.mark.parametrize("objectives", [("mlm", "nsp"), ("mlm", "sop"), ("mlm",)])
+def test_a_batch_has_the_examples_that_are_made_one_by_one(corpus, objectives):
+    rows = rows_of(corpus.files, objectives=objectives)
+    one_by_one = []
+    for number in range(200):
+        row = rows.example(0, number)
+        labels = np.full_like(row["input_ids"], -100)
+        labels[row["label_places"]] = row["labels"]
+        columns = (row["input_ids"], row["token_type_ids"], row["boundaries"], labels, row["pair_label"])
+        one_by_one.append(b"".join(column.tobytes() for column in columns))
+    (epoch,) = rows.batch(0, len(rows))
+    assert set(one_by_one) <= set(taken_apart(epoch))
+    assert len(set(one_by_one)) == 200
 
 
 def test_negatives_are_those_of_the_step_in_all_its_micro_batches(corpus, ids):
@@ -122,28 +135,26 @@ def test_processes_share_the_rows_of_a_step(rows, micro_batches, size):
 
 
 def test_each_process_makes_its_own_part(corpus, rows, monkeypatch):
-    made = []
     monkeypatch.setattr("korbert.pretraining.batches.current_world", lambda: World(1, 2))
     monkeypatch.setattr("korbert.system.ranks.current_world", lambda: World(1, 2))
-    make = PretrainingRows.example
-    monkeypatch.setattr(PretrainingRows, "example", lambda self, *key: made.append(key) or make(self, *key))
-    in_phases([Phase(rows, 3, 8)])(0)
-    assert len(made) == 4
+    (made,) = in_phases([Phase(rows, 3, 8)])(0)
+    assert len(made["lengths"]) == 4
     held_out = rows_of(corpus.files, masking=MaskingSettings().all_masked())
-    heldout_batches(held_out, 9)
-    assert len(made) == 4 + 4
+    (made,) = heldout_batches(held_out, 9)
+    assert len(made["lengths"]) == 4
     with pytest.raises(SettingsError, match=r"^heldout_rows 1: a batch has fewer rows than the 2 processes"):
         heldout_batches(held_out, 1)
 
 
 def test_an_epoch_has_every_row_once_in_its_own_order(rows, monkeypatch):
-    size, make = len(rows), rows.example
+    size, draw = len(rows), rows._drawn
     made = []
-    monkeypatch.setattr(rows, "example", lambda epoch, index: made.append((epoch, index)) or make(epoch, index))
+    monkeypatch.setattr(rows, "_drawn", lambda *key: made.append(key) or draw(*key))
     rows.batch(0, 2 * size)
-    assert [epoch for epoch, _ in made] == [0] * size + [1] * size
-    assert sorted(made[:size]) == [(0, row) for row in range(size)]
-    assert [row for _, row in made[:size]] != [row for _, row in made[size:]]
+    ((epochs, numbers),) = made
+    assert epochs.tolist() == [0] * size + [1] * size
+    assert sorted(numbers[:size].tolist()) == list(range(size))
+    assert numbers[:size].tolist() != numbers[size:].tolist()
 
 
 def test_phases_follow_each_other_and_continue_the_rows_of_an_earlier_one(corpus, rows):

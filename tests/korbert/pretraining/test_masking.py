@@ -5,9 +5,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from pydantic import ValidationError
 
+from korbert.pretraining.draws import Draws
 from korbert.pretraining.objective_settings import MaskingSettings
 from korbert.pretraining.objectives.masking import choose_positions, mask_pieces, units_of
 from tests.korbert.pretraining.conftest import rows_of
+
+
+def draws_of(count, seed=0):
+    return Draws.of(seed, np.zeros(count, dtype=np.int64), np.arange(count))
 
 
 @pytest.mark.parametrize(
@@ -24,34 +29,31 @@ def test_units_by_hand(unit, units):
 @given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=60), rate=st.floats(0.01, 0.9), seed=st.integers(0, 99))
 def test_whole_units_are_chosen_within_the_budget(sizes, rate, seed):
     units = np.repeat(np.arange(len(sizes)), sizes)
-    taken = choose_positions(units, rate, np.random.default_rng(seed))
+    taken = choose_positions(units, np.array([len(units)]), rate, draws_of(1, seed))
     assert not np.isin(units[~taken], units[taken]).any()
     assert taken.sum() < rate * len(units) + max(sizes)
 
 
 def test_short_rows_are_masked_at_the_rate():
-    units = np.array([0, 0, 1, 2, 2, 2, 2])
-    rng = np.random.default_rng(0)
-    assert np.mean([choose_positions(units, 0.15, rng).mean() for _ in range(20_000)]) == pytest.approx(0.15, abs=0.003)
+    one = np.array([0, 0, 1, 2, 2, 2, 2])
+    units = (3 * np.arange(20_000)[:, None] + one).ravel()
+    taken = choose_positions(units, np.full(20_000, len(one)), 0.15, draws_of(20_000))
+    assert taken.mean() == pytest.approx(0.15, abs=0.003)
 
 
 @pytest.mark.parametrize("unit", ["piece", "morpheme", "eojeol"])
-def test_rates_on_ten_thousand_rows(corpus, ids, unit):
+def test_rates_on_many_rows(corpus, ids, unit):
     rows = rows_of(corpus.files, masking=MaskingSettings(unit=unit))
-    pieces = chosen = masked = kept = 0
-    for place in range(10_000):
-        row = rows.example(*divmod(place, len(rows)))
-        inputs, labels = row["input_ids"], np.full_like(row["input_ids"], -100)
-        labels[row["label_places"]] = row["labels"]
-        special = (inputs == ids.cls) | (inputs == ids.sep)
-        assert (labels[special] == -100).all()
-        changed = inputs[(labels != -100) & (inputs != ids.mask)]
-        assert (changed >= ids.first_piece).all()
-        assert (changed < ids.vocab_size).all()
-        pieces += int((~special).sum())
-        chosen += int((labels != -100).sum())
-        masked += int((inputs == ids.mask).sum())
-        kept += int((inputs == labels).sum())
+    (batch,) = rows.batch(0, 40_000)
+    inputs, labels = batch["input_ids"].numpy(), np.full(batch["pieces"], -100)
+    labels[batch["label_places"]] = batch["labels"]
+    special = (inputs == ids.cls) | (inputs == ids.sep)
+    assert (labels[special] == -100).all()
+    changed = inputs[(labels != -100) & (inputs != ids.mask)]
+    assert (changed >= ids.first_piece).all()
+    assert (changed < ids.vocab_size).all()
+    pieces, chosen = (~special).sum(), (labels != -100).sum()
+    masked, kept = (inputs == ids.mask).sum(), (inputs == labels).sum()
     assert chosen / pieces == pytest.approx(0.15, abs=0.003)
     assert masked / chosen == pytest.approx(0.8, abs=0.003)
     # of the 10 % drawn from 1,616 pieces one in 1,616 is the piece that was there
@@ -68,7 +70,8 @@ def test_rates_on_ten_thousand_rows(corpus, ids, unit):
 def test_hiding_touches_chosen_positions_alone(ids, input_ids, chosen, shares):
     shares_only = MaskingSettings(mask_share=shares[0], random_share=shares[1])
     before = input_ids.copy()
-    hidden = mask_pieces(input_ids, np.array(sorted(chosen), dtype=int), shares_only, ids, np.random.default_rng(0))
+    places = np.array(sorted(chosen), dtype=int)
+    hidden = mask_pieces(input_ids, places, np.array([len(places)]), shares_only, ids, draws_of(1))
     others = sorted(set(range(20)) - chosen)
     assert np.array_equal(input_ids, before)
     assert np.array_equal(hidden[others], before[others])

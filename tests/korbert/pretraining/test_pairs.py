@@ -1,3 +1,5 @@
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -6,12 +8,31 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from korbert.pretraining import PairSettings, Shards
+from korbert.pretraining.draws import Draws
 from korbert.pretraining.objectives.pairs import IN_ORDER, NO_LABEL, NOT_NEXT, SWAPPED, Pairs, cut_into_examples
 from tests.korbert.pretraining.conftest import rows_of, write_shards
 
 
+class Pair(NamedTuple):
+    first: tuple[int, int]
+    second: tuple[int, int] | None
+    label: int
+
+
 def draw_all(pairs, epochs=1):
-    return [pairs.draw(n, np.random.default_rng((epoch, n))) for epoch in range(epochs) for n in range(len(pairs))]
+    made = []
+    for epoch in range(epochs):
+        numbers = np.arange(len(pairs))
+        drawn = pairs.draw(numbers, Draws.of(0, np.full_like(numbers, epoch), numbers))
+        ends = (drawn.starts + drawn.lengths).tolist()
+        for (a, b), (a_end, b_end), label in zip(drawn.starts.tolist(), ends, drawn.labels.tolist(), strict=True):
+            made.append(Pair((a, a_end), (b, b_end) if b < b_end else None, label))
+    return made
+
+
+def ends_of(pairs, number):
+    start = int(pairs.starts[number])
+    return start, start + int(pairs.lengths[number])
 
 
 def size(span):
@@ -119,7 +140,7 @@ def test_half_of_the_pairs_of_sop_are_swapped(corpus):
         original = row["input_ids"].copy()
         original[row["label_places"]] = row["labels"]
         first, second = (original[1:][row["token_type_ids"][1:] == segment][:-1] for segment in (0, 1))
-        text, levels = ordered._shards.pieces(*ordered._pairs.single(number).first)
+        text, levels = ordered._shards.pieces(*ends_of(ordered._pairs, number))
         if labels[-1] == NO_LABEL:
             assert original[1:-1].tolist() == text.tolist()
             continue
