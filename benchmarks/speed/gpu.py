@@ -39,6 +39,13 @@ from korbert.training.feeding import prefetch_batches
 Figures = dict[str, Any]
 NEGATIVES = 8_192
 RATE = 0.15  # of masking
+STEPS = (  # name, head, width, whether it is compiled
+    ("sampled", "sampled", 768, False),
+    ("compiled", "sampled", 768, True),
+    ("full", "full", 768, False),
+    ("small", "sampled", 512, False),
+    ("small_compiled", "sampled", 512, True),
+)
 
 
 def main() -> int:
@@ -121,13 +128,16 @@ def matrix_rate(options: argparse.Namespace) -> float:
 
 
 def step(options: argparse.Namespace) -> Figures:
-    """A step of base (12 x 768, full rows of 512), modern, head sampled and full."""
+    """A step on full rows of 512, modern: base (12 x 768) with the sampled head, the same compiled, and with the full
+    head; small (12 x 512), as it is and compiled.
+    """
     peak = matrix_rate(options)
     figures: Figures = {}
-    for head in ("sampled", "full"):
-        made, config = training(options, head)
+    for name, head, width, compiled in STEPS:
+        made, config = training(options, head, width)
         batches = [made.batch(number, options.rows) for number in range(4)]
-        updates = updates_of(PretrainingModel(config), options.precision, options.device)
+        model = PretrainingModel(config)
+        updates = updates_of(model, options.precision, options.device, compiled=compiled)
         numbers = iter(range(1_000_000))
 
         def update(batches: list[Any] = batches, updates: Any = updates, numbers: Any = numbers) -> None:
@@ -141,9 +151,9 @@ def step(options: argparse.Namespace) -> Figures:
         )
         rate = sum(work.values()) * pieces / seconds
         figures |= {
-            f"{head}_pieces_per_second": round(pieces / seconds),
-            f"{head}_tflops": round(rate / 1e12, 2),
-            f"{head}_share_of_peak": round(rate / peak, 3),
+            f"{name}_pieces_per_second": round(pieces / seconds),
+            f"{name}_tflops": round(rate / 1e12, 2),
+            f"{name}_share_of_peak": round(rate / peak, 3),
         }
     if options.device.type == "cuda":
         figures["memory_gib"] = round(torch.cuda.max_memory_allocated() / 2**30, 1)
@@ -234,9 +244,9 @@ def models(options: argparse.Namespace) -> Figures:
     return figures
 
 
-def training(options: argparse.Namespace, head: str) -> tuple[PretrainingRows, Any]:
+def training(options: argparse.Namespace, head: str, width: int = 768) -> tuple[PretrainingRows, Any]:
     """Full rows of made-up text, and the encoder that reads them."""
-    large = {"hidden": 768, "layers": 12, "length": 512, "rows": 64}
+    large = {"hidden": width, "layers": 12, "length": 512, "rows": 64}
     small = {"hidden": 64, "layers": 2, "length": 32, "rows": 4}
     vars(options).update(small if options.dry else large, vocabulary=IDS.vocab_size)
     options.precision = "bf16" if options.device.type == "cuda" else "fp32"

@@ -110,7 +110,7 @@ def counts_of(files: list[Path], entries: int) -> np.ndarray:
     return counts
 
 
-def updates_of(model: PretrainingModel, precision: str, device: torch.device) -> Updates:
+def updates_of(model: PretrainingModel, precision: str, device: torch.device, *, compiled: bool = False) -> Updates:
     try:
         from korbert.training.plan import TrainingPlan
     except ImportError:  # commits up to 3973bc7
@@ -119,7 +119,10 @@ def updates_of(model: PretrainingModel, precision: str, device: torch.device) ->
         plan = TrainingPlan(1_000_000, OptimizerSettings(learning_rate=1e-4), 0, precision, 10, 0)
     else:
         plan = TrainingPlan(1_000_000, OptimizerSettings(learning_rate=1e-4), 0, precision)
-    return Updates(model.to(device), PretrainingLoss(), plan, device, World())
+    if compiled:
+        model.encoder.compile_layers()
+    loss = PretrainingLoss(compiled=True) if compiled else PretrainingLoss()
+    return Updates(model.to(device), loss, plan, device, World())
 
 
 def ours(options: argparse.Namespace, precision: str, folder: Path, config: EncoderConfig, head: str = "full") -> Step:

@@ -7,7 +7,6 @@ from .adapters.transformers_config import class_of as class_of
 from .adapters.transformers_config import options as options
 from .adapters.transformers_config import their_config as their_config
 from .adapters.transformers_encoder import TransformersEncoder as TransformersEncoder
-from .attention import SelfAttention as SelfAttention
 from .attention import View as View
 from .config import AnyConfig as AnyConfig
 from .config import EncoderConfig as EncoderConfig
@@ -20,6 +19,7 @@ from .crf import Steps as Steps
 from .crf import viterbi as viterbi
 from .embeddings import OVERLAP as OVERLAP
 from .encoder import Encoder as Encoder
+from .encoder import Layer as Layer
 from .feature_settings import FeatureSettings as FeatureSettings
 from .feature_settings import chosen_layers as chosen_layers
 from .features import FeatureModel as FeatureModel

@@ -178,7 +178,7 @@ def _attend_windows(query: Tensor, key: Tensor, value: Tensor, block: Block, rad
 
 
 class SelfAttention(nn.Module):
-    """Multi-head self-attention (Vaswani et al. 2017, 3.2)."""
+    """The weights of multi-head self-attention (Vaswani et al. 2017, 3.2): `attend` comes between them."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -189,15 +189,11 @@ class SelfAttention(nn.Module):
         self.qkv = nn.Linear(config.hidden_size, 3 * config.hidden_size, bias=biased)
         self.output = nn.Linear(config.hidden_size, config.hidden_size, bias=biased)
 
-    def project(self, hidden: Tensor, view: View) -> Tensor:
+    def project(self, hidden: Tensor, rotation: Rotation | None) -> Tensor:
         """Queries, keys and values of each piece, the first two rotated by its position: (N, D) -> (N, 3, H, D/H)."""
         qkv: Tensor = self.qkv(hidden).view(-1, 3, self.num_heads, self.head_size)
-        if view.rotation is None:
+        if rotation is None:
             return qkv
-        return Rotated.apply(qkv, *view.rotation)  # type: ignore[no-untyped-call]
-
-    def forward(self, hidden: Tensor, rows: Rows, view: View, wanted: Tensor | None = None) -> Tensor:
-        """hidden: (N, D). Returns (N, D), or (W, D) with `wanted` (see Encoder.flat)."""
-        dropout = self.dropout if self.training else 0.0
-        mixed = attend(self.project(hidden, view), rows, view.radius, dropout)
-        return self.output(select_rows(mixed, wanted).flatten(1))
+        if torch.compiler.is_compiling():
+            return _rotate(qkv, *rotation)
+        return Rotated.apply(qkv, *rotation)  # type: ignore[no-untyped-call]

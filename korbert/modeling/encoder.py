@@ -1,6 +1,7 @@
 """The encoder, and the layers of both architectures."""
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -8,13 +9,52 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from korbert.modeling.attention import SelfAttention, View, rotation, select_rows
+from korbert.modeling.attention import Rotation, SelfAttention, View, attend, rotation, select_rows
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.embeddings import Embeddings
 from korbert.modeling.rows import Rows
 
 
-class BertLayer(nn.Module):
+class Layer(nn.Module):
+    """A layer: what comes before attention and what comes after it, each in one step that can be compiled.
+
+    compiled: whether they are, by torch.compile for batches of any size.
+    """
+
+    attention: SelfAttention
+    compiled = False
+
+    def enter(self, hidden: Tensor, rotation: Rotation | None) -> Tensor:
+        """Queries, keys and values: (N, D) -> (N, 3, H, D/H)."""
+        raise NotImplementedError
+
+    def leave(self, hidden: Tensor, mixed: Tensor) -> Tensor:
+        """The output of the layer, (W, D). hidden: its input, (W, D). mixed: of attention, (W, H, D/H)."""
+        raise NotImplementedError
+
+    def forward(self, hidden: Tensor, rows: Rows, view: View, wanted: Tensor | None = None) -> Tensor:
+        """hidden: (N, D). Returns (N, D), or (W, D) with `wanted` (see Encoder.forward_flat)."""
+        enter, leave = _compiled_steps() if self.compiled else (_enter, _leave)
+        dropout = self.attention.dropout if self.training else 0.0
+        mixed = attend(enter(self, hidden, view.rotation), rows, view.radius, dropout)
+        return leave(self, select_rows(hidden, wanted), select_rows(mixed, wanted))
+
+
+def _enter(layer: Layer, hidden: Tensor, rotation: Rotation | None) -> Tensor:
+    return layer.enter(hidden, rotation)
+
+
+def _leave(layer: Layer, hidden: Tensor, mixed: Tensor) -> Tensor:
+    return layer.leave(hidden, mixed)
+
+
+@functools.cache
+def _compiled_steps() -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
+    """One program for all layers of a kind: weights are its inputs."""
+    return torch.compile(_enter, dynamic=True), torch.compile(_leave, dynamic=True)
+
+
+class BertLayer(Layer):
     """Attention and feed-forward block, each added to its input, then normalized (post-norm)."""
 
     def __init__(self, config: EncoderConfig) -> None:
@@ -27,13 +67,15 @@ class BertLayer(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def forward(self, hidden: Tensor, rows: Rows, view: View, wanted: Tensor | None = None) -> Tensor:
-        mixed = self.dropout(self.attention(hidden, rows, view, wanted))
-        hidden = self.attention_norm(select_rows(hidden, wanted) + mixed)
+    def enter(self, hidden: Tensor, rotation: Rotation | None) -> Tensor:
+        return self.attention.project(hidden, rotation)
+
+    def leave(self, hidden: Tensor, mixed: Tensor) -> Tensor:
+        hidden = self.attention_norm(hidden + self.dropout(self.attention.output(mixed.flatten(1))))
         return self.feed_forward_norm(hidden + self.dropout(self.down(F.gelu(self.up(hidden)))))
 
 
-class ModernLayer(nn.Module):
+class ModernLayer(Layer):
     """Attention and gated feed-forward block, each on normalized input (pre-norm).
 
     first: the input comes from the embeddings, which are normalized already.
@@ -50,11 +92,19 @@ class ModernLayer(nn.Module):
         self.attention_dropout = nn.Dropout(config.attention_probs_dropout_prob)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def forward(self, hidden: Tensor, rows: Rows, view: View, wanted: Tensor | None = None) -> Tensor:
-        mixed = self.attention_dropout(self.attention(self.attention_norm(hidden), rows, view, wanted))
-        hidden = select_rows(hidden, wanted) + mixed
-        both = self.up(self.feed_forward_norm(hidden))
-        return hidden + self.down(self.dropout(_Gated.apply(both)))  # type: ignore[no-untyped-call]
+    def enter(self, hidden: Tensor, rotation: Rotation | None) -> Tensor:
+        return self.attention.project(self.attention_norm(hidden), rotation)
+
+    def leave(self, hidden: Tensor, mixed: Tensor) -> Tensor:
+        hidden = hidden + self.attention_dropout(self.attention.output(mixed.flatten(1)))
+        return hidden + self.down(self.dropout(_gated(self.up(self.feed_forward_norm(hidden)))))
+
+
+def _gated(both: Tensor) -> Tensor:
+    if torch.compiler.is_compiling():
+        content, gate = both.chunk(2, dim=-1)
+        return F.gelu(content) * gate
+    return _Gated.apply(both)  # type: ignore[no-untyped-call]
 
 
 class _Gated(torch.autograd.Function):
@@ -141,6 +191,15 @@ class Encoder(nn.Module):
         layers.append(self.forward_flat(flat[0], rows, flat[1], flat[2], layer_inputs=layers))
         layers = layers if only is None else [layers[index] for index in only]
         return torch.stack([_unflatten(hidden, where, input_ids.shape) for hidden in layers])
+
+    def compile_layers(self) -> None:
+        """From now on the layers run as compiled programs: fewer and larger kernels, equal up to rounding.
+
+        PyTorch keeps the programs in a folder of its own (TORCHINDUCTOR_CACHE_DIR), and needs a C++ compiler.
+        """
+        for layer in self.layers:
+            assert isinstance(layer, Layer)
+            layer.compiled = True
 
     @property
     def token_weight(self) -> Tensor:

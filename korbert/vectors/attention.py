@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from korbert.modeling import Encoder, Network, SelfAttention, TransformersEncoder, View
+from korbert.modeling import Encoder, Layer, Network, TransformersEncoder, View
 from korbert.tokenization import AnyTokenizer, Encoding, span_of
 from korbert.tokenization.pieces import Span
 from korbert.training import NotFinite, device_of
@@ -82,9 +82,9 @@ def attention(model: Network, tokenizer: AnyTokenizer, text: str, pair: str | No
             arrays = [model.encoder.attentions(ids, segments)[:, 0]]
         else:
             layers = []  # weights (H, T, T), queries and keys (H, T, D/H) of each
-            for module, hidden, view in _attention_inputs(model.encoder, ids, segments, boundaries):
-                query, key = module.project(hidden, view).transpose(0, 2)[:, :2].unbind(1)
-                scores = query @ key.transpose(1, 2) * module.head_size**-0.5
+            for layer, hidden, view in _layer_inputs(model.encoder, ids, segments, boundaries):
+                query, key = layer.enter(hidden, view.rotation).transpose(0, 2)[:, :2].unbind(1)
+                scores = query @ key.transpose(1, 2) * layer.attention.head_size**-0.5
                 if view.radius is not None:
                     positions = torch.arange(len(hidden), device=hidden.device)
                     scores = scores.masked_fill((positions[:, None] - positions).abs() > view.radius, float("-inf"))
@@ -96,18 +96,18 @@ def attention(model: Network, tokenizer: AnyTokenizer, text: str, pair: str | No
     return seen
 
 
-def _attention_inputs(
+def _layer_inputs(
     encoder: Encoder, ids: Tensor, segments: Tensor, boundaries: Tensor
-) -> list[tuple[SelfAttention, Tensor, View]]:
-    """Each layer's attention module with its inputs, (T, D) and a View, from one pass. Arguments: (1, T)."""
-    seen: list[tuple[SelfAttention, Tensor, View]] = []
+) -> list[tuple[Layer, Tensor, View]]:
+    """Each layer with its inputs, (T, D) and a View, from one pass. Arguments: (1, T)."""
+    seen: list[tuple[Layer, Tensor, View]] = []
 
-    def note(module: SelfAttention, inputs: tuple[Tensor, Tensor, View]) -> None:
+    def note(layer: Layer, inputs: tuple[Tensor, Tensor, View]) -> None:
         hidden, _, view = inputs[:3]
-        seen.append((module, hidden, view))
+        seen.append((layer, hidden, view))
 
     modules: list[Any] = list(encoder.layers)  # layers that share weights are called several times
-    hooks = [layer.attention.register_forward_pre_hook(note) for layer in modules]
+    hooks = [layer.register_forward_pre_hook(note) for layer in modules]
     try:
         encoder(ids, token_type_ids=segments, boundaries=boundaries)
     finally:

@@ -153,13 +153,18 @@ def model_and_loss(
         detector = ReplacementModel(config, settings.rtd, generator)
         detector.generator.nsp.requires_grad_(False)
         detector.nsp.requires_grad_(pairing is not None)
+        if settings.compile:
+            detector.encoder.compile_layers()
+            detector.generator.encoder.compile_layers()
         return detector, ReplacementLoss(settings.rtd, pairing)
     model = PretrainingModel(config, generator, settings.objectives)
     model.nsp.requires_grad_(not {"nsp", "sop"}.isdisjoint(settings.objectives))
     if teacher and settings.distill.begin:
         take_layers(model, teacher)
     distillation = Distillation(teacher, settings.distill) if teacher else None
-    return model, PretrainingLoss(settings.objectives, distillation)
+    if settings.compile:
+        model.encoder.compile_layers()
+    return model, PretrainingLoss(settings.objectives, distillation, compiled=settings.compile)
 
 
 def _check_teacher(tokenizer: AnyTokenizer, its_tokenizer: AnyTokenizer, folder: Path) -> None:

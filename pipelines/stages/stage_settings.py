@@ -104,6 +104,9 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
 
     precision: PrecisionName = Field("auto", description="training precision; auto: bf16 where it is faster, else fp32")
     threads: int = Field(2, ge=1, description="CPU threads for training; a different number gives different bytes")
+    compile: bool = Field(
+        False, description="compile the layers and the sampled loss: fewer and larger kernels on a GPU, after a minute"
+    )
     seed: int = Field(0, ge=0, description="random seed of weights, rows and masks")
     init: str = Field(
         "",

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from korbert.corpus.corpus_settings import ShardSettings
 from korbert.corpus.counts import frequent_cut_forms
 from korbert.errors import ArtifactError, SettingsError
-from korbert.modeling import load_model
+from korbert.modeling import Layer, load_model
 from korbert.pipelines.artifacts.stage import Runtime, StageInputs
 from korbert.pipelines.stages import pretrain, shard, vocab
 from korbert.pipelines.stages.pretrain import ShardRows, model_and_loss
@@ -133,11 +133,13 @@ def settings(**changes):
 @pytest.mark.parametrize(
     "objectives", [["mlm"], ["mlm", "sop"], ["mlm", "nsp", "spans"], ["rtd"], ["rtd", "sop"]], ids="-".join
 )
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # of the compiler
 def test_objectives_that_fit_have_a_model_and_a_loss(objectives):
-    made = settings(objectives=objectives)
+    made = settings(objectives=objectives, compile=True)
     assert list(made.objectives) == objectives
     model, loss = model_and_loss(made, 500)
     assert isinstance(model, ReplacementModel) == isinstance(loss, ReplacementLoss) == ("rtd" in objectives)
+    assert all(module.compiled for module in model.modules() if isinstance(module, Layer))
 
 
 @pytest.mark.parametrize(("objectives", "more", "message"), [

@@ -55,14 +55,18 @@ class PretrainingLoss(Loss):
     """The loss of a PretrainingModel with heads for the objectives.
 
     A batch with negatives is scored over these alone (`sampled_loss`). distillation: with "distill", the one with the
-    teacher.
+    teacher. compiled: the sampled loss, by torch.compile.
     """
 
     def __init__(
-        self, objectives: Sequence[ObjectiveName] = ("mlm", "nsp"), distillation: Distillation | None = None
+        self,
+        objectives: Sequence[ObjectiveName] = ("mlm", "nsp"),
+        distillation: Distillation | None = None,
+        *,
+        compiled: bool = False,
     ) -> None:
         known: dict[str, Objective] = {
-            "mlm": Prediction(),
+            "mlm": Prediction(compiled=compiled),
             "nsp": Pairing("nsp"),
             "sop": Pairing("sop"),
             "spans": SpanSelection(),

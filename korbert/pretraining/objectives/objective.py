@@ -33,9 +33,12 @@ class Objective:
 
 
 class Prediction(Objective):
-    """Masked pieces, from the vectors at label_places."""
+    """Masked pieces, from the vectors at label_places. compiled: the sampled loss, by torch.compile."""
 
     name = "mlm"
+
+    def __init__(self, *, compiled: bool = False) -> None:
+        self._sampled_loss = torch.compile(sampled_loss, dynamic=True) if compiled else sampled_loss
 
     def places(self, batch: Batch, rows: Rows) -> Tensor:
         return batch["label_places"]
@@ -45,7 +48,7 @@ class Prediction(Objective):
         hidden = model.mlm.transform(vectors)
         if "entries" not in batch:
             return full_loss(hidden, model.encoder.token_weight, model.mlm.bias, batch["labels"])
-        return sampled_loss(
+        return self._sampled_loss(
             hidden, batch["entries"], model.mlm.bias, batch["labels"], batch["negatives"], batch["log_expected"]
         )
 

@@ -6,7 +6,8 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from korbert.modeling.attention import Rotated, SelfAttention, View, attend, rotation
+from korbert.modeling.attention import Rotated, View, attend, rotation
+from korbert.modeling.encoder import BertLayer
 from korbert.modeling.rows import Rows
 from tests.korbert.tiny import tiny_config
 
@@ -71,8 +72,8 @@ def test_rotation_rotates_queries_and_keys_but_not_values():
 
 @pytest.mark.parametrize("radius", [None, 2])
 def test_dropout_is_for_training_alone(radius):
-    attention = SelfAttention(tiny_config(attention_probs_dropout_prob=0.5))
+    layer = BertLayer(tiny_config(attention_probs_dropout_prob=0.5, hidden_dropout_prob=0.0))
     given = torch.randn(12, 32), Rows([8, 4], CPU), View(None, radius)
-    assert not torch.equal(attention(*given), attention(*given))
-    attention.eval()
-    assert torch.equal(attention(*given), attention(*given))
+    assert not torch.equal(layer(*given), layer(*given))
+    layer.eval()
+    assert torch.equal(layer(*given), layer(*given))

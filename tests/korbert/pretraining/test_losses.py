@@ -1,3 +1,4 @@
+import functools
 import math
 
 import numpy as np
@@ -6,11 +7,12 @@ import torch
 import torch.nn.functional as F
 from torch.nn.utils.rnn import pad_sequence
 
-from korbert.modeling import PretrainingModel
+from korbert.modeling import PretrainingModel, encoder
 from korbert.pretraining import MaskingSettings, PretrainingLoss, evaluate, heldout_batches
 from korbert.pretraining.objective_settings import DistillationSettings, ReplacementSettings
 from korbert.pretraining.objectives.distillation import Distillation
 from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
+from korbert.pretraining.objectives.vocabulary import Negatives
 from tests.korbert.pretraining.conftest import rows_of
 from tests.korbert.tiny import tiny_config
 
@@ -55,6 +57,24 @@ def test_loss_and_gradient_are_those_of_scoring_everything(rows, ids, architectu
     torch.testing.assert_close(values["mlm_loss"], mlm)
     torch.testing.assert_close(values["nsp_loss"], nsp)
     torch.testing.assert_close(gradients(model, values["loss"]), gradients(model, mlm + nsp), atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "modern"])
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+@pytest.mark.filterwarnings("ignore")  # of the compiler
+def test_compiled_layers_have_the_loss_and_gradients_of_layers(corpus, ids, architecture, backend, monkeypatch):
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend=backend))
+    encoder._compiled_steps.cache_clear()
+    rows = rows_of(corpus.files, negatives=Negatives(np.ones(ids.vocab_size, dtype=np.int64), 100))
+    model, compiled = (model_of(architecture, ids).train() for _ in range(2))
+    compiled.encoder.compile_layers()
+    loss, compiled_loss = PretrainingLoss(), PretrainingLoss(compiled=True)
+    for step in range(3):  # of other sizes
+        (batch,) = rows.batch(step, 8 + 4 * step)
+        expected, found = (own(its, batch)["loss"] for own, its in ((loss, model), (compiled_loss, compiled)))
+        torch.testing.assert_close(found, expected)
+        torch.testing.assert_close(gradients(compiled, found), gradients(model, expected), atol=1e-5, rtol=1e-4)
+    encoder._compiled_steps.cache_clear()
 
 
 @pytest.mark.parametrize("objectives", [("mlm", "nsp"), ("mlm", "distill"), ("rtd", "sop")])
