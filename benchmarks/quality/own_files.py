@@ -194,10 +194,8 @@ def fit_plain(columns: tuple[Any, Any], train: Sequence[Example]) -> list[Label]
     if isinstance(labels[0], list):
         binarizer = MultiLabelBinarizer().fit(labels)
         targets = binarizer.transform(labels)
-        model = OneVsRestClassifier(LogisticRegression(C=_c_of_several(columns[0], targets), max_iter=300))
-        return [
-            list(names) for names in binarizer.inverse_transform(model.fit(columns[0], targets).predict(columns[1]))
-        ]
+        model = _model_of_several(_c_of_several(columns[0], targets)).fit(columns[0], targets)
+        return [list(names) for names in binarizer.inverse_transform(model.predict(columns[1]))]
     least = min(labels.count(label) for label in set(labels))
     if least < 2:  # no folds
         plain = LogisticRegression(C=10.0, max_iter=1_000).fit(columns[0], labels)
@@ -214,12 +212,17 @@ def fit_plain(columns: tuple[Any, Any], train: Sequence[Example]) -> list[Label]
     return [str(label) for label in plain.predict(columns[1])]
 
 
+def _model_of_several(c: float) -> OneVsRestClassifier:
+    """In the dual: 44 labels of long rows in minutes instead of hours."""
+    return OneVsRestClassifier(LogisticRegression(C=c, solver="liblinear", dual=True, max_iter=1_000, random_state=0))
+
+
 def _c_of_several(columns: Any, targets: Any) -> float:
     """The C whose micro F1 is best on the last fifth of the rows."""
     held = max(1, columns.shape[0] // 5)
 
     def quality(c: float) -> float:
-        model = OneVsRestClassifier(LogisticRegression(C=c, max_iter=300)).fit(columns[:-held], targets[:-held])
+        model = _model_of_several(c).fit(columns[:-held], targets[:-held])
         predicted = model.predict(columns[-held:])
         return float(2 * (predicted & targets[-held:]).sum() / max(1, predicted.sum() + targets[-held:].sum()))
 

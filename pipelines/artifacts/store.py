@@ -191,7 +191,10 @@ _ABSENT = object()
 
 def _compare(here: object, there: object, where: Message, name: str = "") -> Iterator[Message]:
     """A line for each difference between two JSON values, of which the second is `where`."""
-    if isinstance(here, dict) and isinstance(there, dict):
+    if here != there and _is_file(here) and _is_file(there):
+        own, other = _file(here), _file(there)
+        yield Message("{name}: {here} here, {there} {where}", name=name, here=own, there=other, where=where)
+    elif isinstance(here, dict) and isinstance(there, dict):
         for key in sorted(here.keys() | there.keys()):
             inner = f"{name}.{key}" if name else key
             yield from _compare(here.get(key, _ABSENT), there.get(key, _ABSENT), where, inner)
@@ -211,6 +214,17 @@ def _compare(here: object, there: object, where: Message, name: str = "") -> Ite
             "{name}: {here} here, {there} {where}",
             name=name.removeprefix("settings."), here=own, there=other, where=where,
         )  # fmt: skip
+
+
+def _is_file(value: object) -> bool:
+    return isinstance(value, dict) and value.keys() == {"name", "sha256", "size"}
+
+
+def _file(record: Any) -> Message:
+    return Message(
+        "{file} ({size:,} bytes, SHA-256 {digest}...)",
+        file=record["name"], size=record["size"], digest=record["sha256"][:8],
+    )  # fmt: skip
 
 
 def damage(folder: Path, record: JsonObject, *, hashes: bool = False) -> Message | None:

@@ -1,5 +1,6 @@
 """Commands that give labels: predict, label, suggest."""
 
+import codecs
 import csv
 import io
 import random
@@ -27,8 +28,9 @@ _MOST_TEXTS = 10_000  # that a classifier without labels learns from
 _SEPARATOR = ";"  # of several labels, as `korbert finetune --several` reads them
 _written = options.together(
     click.option("--csv", "as_csv", is_flag=True, help="Write a CSV table instead of JSON lines."),
-    click.option("--output", type=options.Output(), help="Write a file. .xlsx: an Excel workbook, every cell as text. "
-                 "Any other name: Parquet, with the columns of INPUT (Parquet or Arrow) and the predictions."),
+    click.option("--output", type=options.Output(), help="Write a file. .csv: a table; .xlsx: an Excel workbook, "
+                 "every cell as text. Any other name: Parquet, with the columns of INPUT (Parquet or Arrow) and the "
+                 "predictions."),
     click.option("--top", type=click.IntRange(min=1), help="Only the N most probable labels.  [default: all]"),
 )  # fmt: skip
 
@@ -122,11 +124,13 @@ def _write(
                     ),
                     err=True,
                 )  # fmt: skip
+        elif output and output.suffix == ".csv":
+            predicting.write_csv(output, batches())
         elif output:
             predicting.write_parquet(output, loaded, input.file, form, batches())
         elif as_csv:
             if language() == "ko":
-                click.echo(b"\xef\xbb\xbf", nl=False)  # without it, Excel reads CP949
+                click.echo(codecs.BOM_UTF8, nl=False)  # without it, Excel reads CP949
             for csv_part in predicting.as_csv(batches()):
                 click.echo(csv_part, nl=False)
         else:

@@ -5,6 +5,7 @@
 3. The model predicts for the results without an error. All are returned in file order.
 """
 
+import codecs
 import csv
 import io
 import json
@@ -12,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -221,6 +222,17 @@ def as_table(batches: Iterable[Sequence[InputResult]]) -> Iterator[list[list[str
             yield part
 
 
+def write_csv(output: Path, batches: Iterable[Sequence[InputResult]]) -> None:
+    """Writes the rows of as_csv to a file that Excel opens, too."""
+
+    def write(file: IO[bytes]) -> None:
+        file.write(codecs.BOM_UTF8)
+        for part in as_csv(batches):
+            file.write(part.encode())
+
+    write_atomically(output, write)
+
+
 def write_parquet(
     output: Path, model: Model, file: Source, form: Format, batches: Iterable[Sequence[InputResult]]
 ) -> None:
@@ -231,7 +243,7 @@ def write_parquet(
     table = open_plain(file, "auto" if form == "lines" else form) if isinstance(file, Path) else None
     if table is None or table.batches is None:
         raise SettingsError(
-            "{option} {output}: is for .xlsx, or for the columns of a file of Parquet: leave it out, and write > FILE",
+            "{option} {output}: is for .csv and .xlsx, or for the columns of a file of Parquet: name it .csv",
             output=output,
             option=argument("output"),
         )

@@ -1,5 +1,6 @@
 """`korbert predict`, `fill` and `pack`: each line its result, and a bad one costs nothing but itself."""
 
+import codecs
 import csv
 import io
 import json
@@ -141,6 +142,13 @@ def test_why_there_is_no_label_stands_in_a_table(folders, tmp_path, command):
     assert good["error"] == ""
 
 
+def test_a_csv_file_is_the_table_that_is_printed(folders, tmp_path, command):
+    (tmp_path / "a.csv").write_text("id,text\n7,좋다\n8,\n", encoding="utf-8")
+    command("predict", folders / "nsmc", tmp_path / "a.csv", "--output", tmp_path / "b.csv")
+    printed = command("predict", folders / "nsmc", tmp_path / "a.csv", "--csv").out
+    assert (tmp_path / "b.csv").read_bytes() == codecs.BOM_UTF8 + printed.encode()
+
+
 def test_a_table_of_parquet_keeps_its_columns(folders, tmp_path, command):
     rows = ["좋다", None, *(f"{n}번째 영화" for n in range(3_000))]
     _parquet(rows, tmp_path / "a.parquet")
@@ -156,7 +164,7 @@ def test_a_table_of_parquet_keeps_its_columns(folders, tmp_path, command):
     assert pq.read_table(tmp_path / "d.parquet")["predicted_label"].equals(after["label"])
 
 
-NO_TABLE = "is for .xlsx, or for the columns of a file of Parquet: leave it out, and write > FILE"
+NO_TABLE = "is for .csv and .xlsx, or for the columns of a file of Parquet: name it .csv"
 
 
 @pytest.mark.parametrize(("name", "options", "said"), [
