@@ -16,9 +16,9 @@ from korbert.modeling.rows import Rows
 
 
 class Layer(nn.Module):
-    """A layer: what comes before attention and what comes after it, each in one step that can be compiled.
+    """A layer in two parts that can be compiled, before attention (`enter`) and after it (`leave`).
 
-    compiled: whether they are, by torch.compile for batches of any size.
+    compiled: whether they are, by torch.compile with dynamic shapes.
     """
 
     attention: SelfAttention
@@ -29,7 +29,7 @@ class Layer(nn.Module):
         raise NotImplementedError
 
     def leave(self, hidden: Tensor, mixed: Tensor) -> Tensor:
-        """The output of the layer, (W, D). hidden: its input, (W, D). mixed: of attention, (W, H, D/H)."""
+        """The output of the layer, (W, D). hidden: its input, (W, D). mixed: attention's, (W, H, D/H)."""
         raise NotImplementedError
 
     def forward(self, hidden: Tensor, rows: Rows, view: View, wanted: Tensor | None = None) -> Tensor:
@@ -50,7 +50,7 @@ def _leave(layer: Layer, hidden: Tensor, mixed: Tensor) -> Tensor:
 
 @functools.cache
 def _compiled_steps() -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
-    """One program for all layers of a kind: weights are its inputs."""
+    """Compiled once for all layers of a class: weights are inputs."""
     return torch.compile(_enter, dynamic=True), torch.compile(_leave, dynamic=True)
 
 

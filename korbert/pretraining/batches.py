@@ -1,7 +1,7 @@
 """Rows and batches of pretraining, made from the shards on demand.
 
-An example is a pure function of (seed, epoch, its number) through a counter-based generator. Batch size, accumulation
-and the number of processes do not change it, and any step's batch can be made without the previous ones.
+An example is a pure function of (seed, epoch, its number): its random generator is counter-based. Batch size,
+accumulation and world size do not change it, and any step's batch can be made without the previous ones.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,17 +29,17 @@ from korbert.system import World, current_world, require_rows
 from korbert.tokenization import PieceArrays
 from korbert.training import Batch
 
-Row = dict[str, NDArray[Any]]
+Columns = dict[str, NDArray[Any]]
 
 
 class PretrainingRows:
     """Makes the rows of pretraining, each from its epoch and number. files: shards; ids: those of the special tokens;
-    max_length: pieces a row, special tokens included.
+    max_length: pieces per row, special tokens included.
 
-    objectives: a row is one segment without "nsp", "sop" and "spans". fill: a row takes as many consecutive examples of
-    the corpus as fit, of one document or of several; each keeps its own [CLS], and attention stays within an example.
-    negatives: the sampler of a sampled vocabulary head. spans: with "spans", finds them. shares: of the sources among
-    the rows, as Mixture takes them.
+    objectives: with none of "nsp", "sop", "spans", an example is one segment. fill: packing: a row takes as many
+    consecutive examples as fit, also of several documents; each has its own [CLS] and attends only to itself.
+    negatives: their sampler, for sampled softmax. spans: with "spans", finds them. shares: of the sources among
+    the rows, see Mixture.
     """
 
     def __init__(
@@ -86,26 +86,26 @@ class PretrainingRows:
     ) -> list[Batch]:
         """The rows of step `step` (0-based): the next batch_size of an endless series of shuffled epochs.
 
-        before: rows of that series that an earlier phase has taken.
-        here: makes the part of one of several processes: every size-th row, in micro-batches as large as without.
-        Micro-batches have like numbers of pieces; the examples of each are sorted by length. One with R examples,
+        before: rows that earlier phases have taken.
+        here: of several processes, the one to make rows for: every size-th row, in micro-batches of the usual size.
+        Micro-batches have similar numbers of pieces, and examples sorted by length. One with R examples,
         concatenated to N pieces, has:
-        input_ids, token_type_ids, boundaries: (N,) int64; label_places, labels: (M,) int64, the places among the N
-        whose vectors predict a piece, and these pieces; pair_label: (R,) int64, -100 without a pair;
-        NAME_count for each objective: labels of all these rows, by which the losses are divided;
+        input_ids, token_type_ids, boundaries: (N,) int64; label_places, labels: (M,) int64, the positions
+        to predict among the N, and their original pieces; pair_label: (R,) int64, -100 without a pair;
+        NAME_count: labels of each objective in all micro-batches, by which its loss is divided;
         lengths: pieces of each example, a tuple; pieces: N; slots: those that attention computes, padding included;
         negatives, log_expected: with a sampled head, as Negatives.draw gives them, the same in all micro-batches;
-        lots: with "rtd", (M,) float64 in [0, 1); with "spans", what span_columns gives.
+        lots: with "rtd", (M,) uniform, float64; with "spans", what span_columns gives.
         """
         here = here or World()
         places = before + step * batch_size + np.arange(batch_size)[here.share]
         examples = self._drawn(*self._numbers(*np.divmod(places, len(self))))
         order = np.argsort(examples.sizes, kind="stable")
-        # Equally many in each process, none empty, and none larger than without the others, but for a row left over.
+        # Same number in every process, none empty, and none larger than with one process, except a row left over.
         number = max(1, min(-(-micro_batches // here.size), batch_size // here.size))
         made = [self._columns(examples.rows(order[first::number])) for first in range(number)]
 
-        # The labels of each objective, which make each loss its share of the step's.
+        # Labels of each objective in all micro-batches: the divisors of its losses.
         pairs = int((examples.segments.labels != NO_LABEL).sum())
         pieces = int(examples.sizes.sum())
         counts = {"nsp": pairs, "sop": pairs, "rtd": pieces, "distill": pieces}
@@ -122,7 +122,7 @@ class PretrainingRows:
         document = int(self._shards.document(self._pairs.starts[number]))
         return self._shards.source_names[int(self._shards.sources[document])]
 
-    def example(self, epoch: int, number: int) -> Row:
+    def example(self, epoch: int, number: int) -> Columns:
         """An example, int64: input_ids, token_type_ids, boundaries (T,), T at most max_length; label_places and labels
         (M,), ascending; pair_label (1,); with "spans" answer (2,) or (0,); with "rtd" lots (M,) float64."""
         row = self._columns(self._drawn(np.array([epoch]), np.array([number])))
@@ -135,7 +135,7 @@ class PretrainingRows:
     def _numbers(
         self, epochs: NDArray[np.int64], places: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Epochs and numbers of the examples in the rows at these places of these epochs, which ascend."""
+        """Epochs and numbers of the examples in the rows at these places. epochs: ascending."""
         parts = [self._mixture.rows(epoch, places[epochs == epoch]) for epoch in np.unique(epochs).tolist()]
         epochs, rows = (np.concatenate(column) for column in zip(*parts, strict=True))
         if self._first is None:
@@ -160,9 +160,9 @@ class PretrainingRows:
                     segments.labels[at] = NO_LABEL
         return _Examples(draws, segments, asked)
 
-    def _columns(self, examples: "_Examples") -> Row:
-        """The examples, one after the other, as `example` and `batch` have them; also lengths (R,), and with "spans"
-        asked (A,), the numbers of those with a question, and answers (A, 2), in the example.
+    def _columns(self, examples: "_Examples") -> Columns:
+        """The columns of `example`, of all examples in turn; also lengths (R,), and with "spans" asked (A,), the
+        indices of those with a question, and answers (A, 2), first and last piece of each.
         """
         sizes, lengths = examples.sizes, examples.segments.lengths
         firsts = np.cumsum(sizes) - sizes
@@ -175,7 +175,7 @@ class PretrainingRows:
         heads = 2 + lengths[:, 0]  # [CLS] A [SEP]
         segments = np.repeat(np.tile([0, 1], len(sizes)), np.stack([heads, sizes - heads], axis=1).ravel())
 
-        # What may be masked, and what is; a row with a question only learns to find its answer.
+        # What may be masked, and what is; in an example with a question, nothing more is.
         asked = np.array(sorted(examples.asked), dtype=np.int64)
         maskable = np.zeros(len(ids), dtype=bool)
         maskable[inside] = True
@@ -184,9 +184,9 @@ class PretrainingRows:
         maskable[ranges(firsts[asked], sizes[asked])] = False
         units = units_of(boundaries, maskable, self._masking.unit)
         chosen = np.flatnonzero(maskable)[choose_positions(units, counts, self._masking.rate, examples.draws)]
-        number = np.diff(chosen.searchsorted([*firsts, len(ids)]))  # of each row
+        masked = np.diff(chosen.searchsorted([*firsts, len(ids)]))  # per example
         columns = {
-            "input_ids": mask_pieces(ids, chosen, number, self._masking, self._special_ids, examples.draws),
+            "input_ids": mask_pieces(ids, chosen, masked, self._masking, self._special_ids, examples.draws),
             "token_type_ids": segments,
             "boundaries": boundaries,
             "label_places": chosen,
@@ -195,7 +195,7 @@ class PretrainingRows:
             "lengths": sizes,
         }
         if "rtd" in self._objectives:
-            columns["lots"] = examples.draws.uniform("lots", number)
+            columns["lots"] = examples.draws.uniform("lots", masked)
         if self._spans:
             columns["asked"] = asked
             answers = [examples.asked[at].answer for at in asked.tolist()]
@@ -217,8 +217,8 @@ class PretrainingRows:
 
 @dataclass(frozen=True, slots=True)
 class _Examples:
-    """R examples whose segments are chosen. asked: by place, those that have a question; its lengths are in `segments`,
-    and its pieces here.
+    """R examples whose segments are chosen. asked: index -> question and context of those that have one; `segments` has
+    their lengths.
     """
 
     draws: Draws
@@ -232,13 +232,13 @@ class _Examples:
         return 2 + lengths.sum(axis=1) + (lengths[:, 1] > 0)
 
     def rows(self, which: NDArray[np.int64]) -> "_Examples":
-        """Some of them, by place."""
+        """Some of them, by index."""
         asked = {at: self.asked[place] for at, place in enumerate(which.tolist()) if place in self.asked}
         return _Examples(self.draws.rows(which), self.segments.rows(which), asked)
 
 
-def _batch_of(columns: Row) -> Batch:
-    """The columns of a micro-batch as tensors, and what they have in all."""
+def _batch_of(columns: Columns) -> Batch:
+    """The columns of a micro-batch as tensors, with lengths and totals."""
     lengths = tuple(columns.pop("lengths").tolist())
     spans: Batch = {}
     if "asked" in columns:
@@ -277,7 +277,7 @@ class Phase:
 def in_phases(phases: Sequence[Phase]) -> Callable[[int], list[Batch]]:
     """The batches of all phases in turn, for `fit`. Each phase counts its steps from 0.
 
-    Of several connected processes each makes its own part.
+    With several processes, each makes its own part.
     """
     ends = np.cumsum([phase.steps for phase in phases])
     return partial(_batches_of, tuple(phases), ends, current_world())  # can be pickled

@@ -1,4 +1,4 @@
-"""Random numbers of many rows at once, each a function of its row and its purpose alone."""
+"""Random numbers for many rows at once; each depends only on row and purpose."""
 
 from typing import Self
 
@@ -10,44 +10,44 @@ from korbert.seeds import derived_seed
 _STRIDE = np.uint64(0x9E3779B97F4A7C15)  # of SplitMix64: 2^64 divided by the golden ratio
 
 
-def mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finalizer of SplitMix64 (Steele et al. 2014): every input bit moves every output bit."""
+def mix64(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finalizer of SplitMix64 (Steele et al. 2014): each input bit affects each output bit."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
 
 
 class Draws:
-    """The random numbers of R rows: for each row and purpose a series of SplitMix64. keys: (R,)."""
+    """Random numbers for R rows, one SplitMix64 stream per row and purpose. keys: (R,)."""
 
     def __init__(self, keys: NDArray[np.uint64]) -> None:
         self._keys = keys
 
     @classmethod
     def of(cls, key: int, epochs: NDArray[np.int64], numbers: NDArray[np.int64]) -> Self:
-        """Of the rows with these numbers, (R,), in these epochs, (R,)."""
+        """For the examples `numbers`, (R,), of `epochs`, (R,)."""
         own, places = np.unique(epochs, return_inverse=True)
         bases = np.array([derived_seed(key, epoch) for epoch in own.tolist()], dtype=np.uint64)
-        return cls(mixed(bases[places] + numbers.astype(np.uint64) * _STRIDE))
+        return cls(mix64(bases[places] + numbers.astype(np.uint64) * _STRIDE))
 
     def rows(self, which: NDArray[np.int64]) -> Self:
-        """Of some of the rows, by their places."""
+        """Those of some rows, by index."""
         return type(self)(self._keys[which])
 
     def uniform(self, purpose: str, counts: NDArray[np.int64] | None = None, *, skip: int = 0) -> NDArray[np.float64]:
-        """Numbers in [0, 1): (R,), one of each row; with counts (R,), as many of each, one row after the other.
+        """Uniform in [0, 1): (R,), one per row; with counts (R,): counts[r] for row r, concatenated.
 
-        skip: numbers of each series that come before.
+        skip: how many of each stream to skip.
         """
-        states = mixed(self._keys + np.uint64(derived_seed(purpose)))
+        states = mix64(self._keys + np.uint64(derived_seed(purpose)))
         places = np.full(len(states), skip, dtype=np.uint64)
         if counts is not None:
             places = ranges(np.full(len(counts), skip), counts).astype(np.uint64)
             states = np.repeat(states, counts)
-        return (mixed(states + (places + np.uint64(1)) * _STRIDE) >> np.uint64(11)) * np.float64(2.0**-53)
+        return (mix64(states + (places + np.uint64(1)) * _STRIDE) >> np.uint64(11)) * np.float64(2.0**-53)
 
 
 def ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """start, start + 1, .. of each, `length` of them, one after the other: (lengths.sum(),)."""
+    """np.arange(start, start + length) of each pair, concatenated: (lengths.sum(),)."""
     ends = np.cumsum(lengths)
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - lengths), lengths)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
-from korbert.pretraining.draws import mixed
+from korbert.pretraining.draws import mix64
 from korbert.pretraining.shards import Shards
 from korbert.seeds import derived_seed
 
@@ -87,5 +87,5 @@ def _feistel(values: NDArray[np.uint64], half: int, keys: Sequence[np.uint64]) -
     left = values >> bits
     right = values & low
     for key in keys:
-        left, right = right, left ^ (mixed(right + key) & low)
+        left, right = right, left ^ (mix64(right + key) & low)
     return (left << bits) | right

@@ -12,7 +12,7 @@ from torch import nn
 
 from korbert.messages import Message
 from korbert.modeling import PretrainingModel
-from korbert.pretraining.batches import PretrainingRows, Row
+from korbert.pretraining.batches import Columns, PretrainingRows
 from korbert.pretraining.mixing import permute
 from korbert.seeds import derived_seed
 from korbert.system import JsonObject, world
@@ -34,7 +34,7 @@ class Sample:
 
     number: int
     source: str
-    row: Row
+    row: Columns
 
 
 def choose_samples(rows: PretrainingRows, number: int = 3) -> list[Sample]:
@@ -100,7 +100,7 @@ def write_samples(path: Path, samples: Sequence[Sample], tokenizer: AnyTokenizer
         _logger.info(Message("step {step:,}: {words}", step=step, words=words))
 
 
-def stretches(row: Row, tokenizer: AnyTokenizer) -> list[str]:
+def stretches(row: Columns, tokenizer: AnyTokenizer) -> list[str]:
     """The texts around the gaps of a row, one more than there are gaps. " / " separates the segments."""
     ids = row["input_ids"].tolist()
     levels = row["boundaries"].tolist()

@@ -1,11 +1,11 @@
-"""Fits linear models of words and of vectors with scikit-learn, and chooses by folds: C, encoder, and weight of words.
+"""Fits linear models of words and of vectors with scikit-learn; cross-validation chooses C, encoder, weight of words.
 
-The outputs of both, log-odds of labels or predicted numbers, are added, each with a weight. C is that of the least loss
-on held-out rows after calibration, which all log-odds get: without, it would only make up for overconfidence. A prior
-keeps the C of vectors near 3 while rows are few. The vectors are those of the first encoder, or of another one if the
-loss is less by more than two standard errors. Words join with the weight by which the loss is most surely less: at the
-mean minus two standard errors. With few rows they make predictions worse: most words of a new text were not in
-training. Nor do they join where vectors alone are right on 95 % of the rows.
+The outputs of both, log-odds of labels or predicted numbers, are added, each with a weight. C minimizes the loss on
+held-out rows after calibration, which all log-odds get; before it, C would only make up for overconfidence. For labels,
+a prior keeps the C of vectors near 3 while rows are few. The vectors are those of the first encoder, or of another one
+if its loss is lower by more than two standard errors. The weight of words is the one with the largest gain, mean minus
+two standard errors. It is 0 if no gain is positive (with few rows, most words of a new text were not in training), or
+if vectors alone are right on 95 % of the rows.
 """
 
 import warnings
@@ -28,8 +28,8 @@ from korbert.tasks.terms import Terms
 CS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # inverse strengths of regularization, tried in this order
 _CS_OF_WORDS = (*CS, 300.0, 1_000.0, 3_000.0)  # words of long texts
 _CS_OF_NUMBERS = (0.03, 0.1, *CS)
-_USUAL_C = 3.0  # of vectors and labels
-_PRIOR_OF_C = 1.0  # nats that a C e times the usual one costs, or a part of it, so that few rows hardly change it
+_USUAL_C = 3.0  # for labels by vectors
+_PRIOR_OF_C = 1.0  # nats, times log(C / usual)^2: a penalty that matters with few rows
 _FOLDS = 5
 _FOLDS_OF_SEVERAL = 3  # a model of each label, and each fold
 _ROWS_TO_CHOOSE = 10_000  # rows on which C and words are chosen; more say nothing new
@@ -155,7 +155,7 @@ def sum_of_scores(scores: Mapping[Column, _Floats], share: float) -> _Floats:
 
 
 def best_share(scores: Mapping[Column, _Floats], targets: NDArray[Any]) -> float:
-    """The weight of words with the largest gain that is sure; 0 if none is."""
+    """The weight of words that maximizes mean gain - 2 standard errors."""
     gains = {share: _gains(scores, share, targets) for share in WORD_SHARES}
     return max(WORD_SHARES, key=lambda share: gains[share].mean() - _ERRORS * _standard_error(gains[share]))
 
@@ -257,7 +257,7 @@ def fit(
 def _choose_c(
     inputs: LinearInputs, targets: NDArray[Any], num_outputs: int, folds: Sequence[_Fold], column: Column
 ) -> Trial:
-    """Tries the values of C in ascending order, until the held-out loss after calibration, with the prior, rises."""
+    """Tries C in ascending order until the calibrated held-out loss plus the penalty of the prior rises."""
     if not folds:
         return Trial(CS[0], 0.0, np.zeros((len(inputs), num_outputs)))
     models = []
@@ -266,7 +266,7 @@ def _choose_c(
         words = Words(inputs.rows(train).terms) if column == "words" else None
         models.append(_models(_matrix(inputs.rows(train), words), targets[train], num_outputs))
         others.append(_matrix(inputs.rows(test), words))
-    weighs = column == "vectors" and not _is_numeric(targets)
+    prior = _PRIOR_OF_C * (column == "vectors" and not _is_numeric(targets))
     best, least = Trial(0.0, np.inf, np.empty(0)), np.inf
     for c in _CS_OF_NUMBERS if _is_numeric(targets) else _CS_OF_WORDS if column == "words" else CS:
         scores = np.zeros((len(inputs), num_outputs))
@@ -275,7 +275,7 @@ def _choose_c(
             scores[test] = matrix @ weights.T + bias
         scale = scale_on(scores, targets)
         loss = float(losses_of(scale * scores, targets).mean())
-        cost = loss * len(inputs) + weighs * _PRIOR_OF_C * np.log(c / _USUAL_C) ** 2
+        cost = loss * len(inputs) + prior * np.log(c / _USUAL_C) ** 2
         if cost >= least:
             break
         best, least = Trial(c, loss, scale * scores, scale), cost

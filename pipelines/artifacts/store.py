@@ -192,8 +192,8 @@ _ABSENT = object()
 def _compare(here: object, there: object, where: Message, name: str = "") -> Iterator[Message]:
     """A line for each difference between two JSON values, of which the second is `where`."""
     if here != there and _is_file(here) and _is_file(there):
-        own, other = _file(here), _file(there)
-        yield Message("{name}: {here} here, {there} {where}", name=name, here=own, there=other, where=where)
+        files = {"here": _file(here), "there": _file(there)}
+        yield Message("{name}: {here} here, {there} {where}", name=name, where=where, **files)
     elif isinstance(here, dict) and isinstance(there, dict):
         for key in sorted(here.keys() | there.keys()):
             inner = f"{name}.{key}" if name else key

@@ -50,12 +50,12 @@ def choose_positions(
     """
     sizes = np.bincount(units)
     row_of = np.repeat(np.arange(len(counts)), counts)[np.flatnonzero(np.diff(units, prepend=-1))]  # of each unit
-    order = np.argsort(row_of + draws.uniform("order", np.bincount(row_of, minlength=len(counts))))
-    in_turn = sizes[order]
-    before = (in_turn.cumsum() - in_turn) - (counts.cumsum() - counts)[row_of]  # pieces of the row's units before
-    left = (rate * counts)[row_of] - before
+    order = np.argsort(row_of + draws.uniform("order", np.bincount(row_of, minlength=len(counts))))  # by row
+    ordered = sizes[order]
+    before = (ordered.cumsum() - ordered) - (counts.cumsum() - counts)[row_of]  # in its row
+    budget = (rate * counts)[row_of] - before
     taken = np.zeros(len(sizes), dtype=bool)
-    taken[order] = draws.uniform("last")[row_of] * in_turn < left
+    taken[order] = draws.uniform("last")[row_of] * ordered < budget
     return taken[units]
 
 

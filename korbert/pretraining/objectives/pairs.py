@@ -145,14 +145,14 @@ class Pairs:
             labels[found] = IS_NEXT
             labels[replaced] = NOT_NEXT
             seconds[replaced, 0] = foreign[replaced]
-        starts, lengths = np.moveaxis(np.stack([firsts, seconds], axis=1), 2, 0)
-        return Segments(starts, lengths, labels)
+        both = np.stack([firsts, seconds], axis=1)  # (R, 2, 2)
+        return Segments(both[..., 0], both[..., 1], labels)
 
     def _foreign(
         self, documents: NDArray[np.int64], lengths: NDArray[np.int64], left: NDArray[np.int64], draws: Draws
     ) -> NDArray[np.int64]:
-        """Where whole sentences begin, of `length` pieces together, from another document of the same source; -1 if
-        none are found. All (R,). left: the rows that want them.
+        """(R,): for each row in `left`, where whole sentences of `lengths` pieces in all begin, in another
+        document of the same source; -1 for none. lengths: (R,).
         """
         found = np.full(len(documents), -1)
         for attempt in range(self._settings.tries):
@@ -173,7 +173,7 @@ class Pairs:
         return found
 
     def _inner_sentences(self, documents: NDArray[np.int64], points: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Sentences of the documents' sources that open no document: (R, K) places for (R, K) points in [0, 1)."""
+        """(R, K) starts of sentences, none the first of its document, in the sources of these, by (R, K) points."""
         sources = self._shards.sources[documents]
         places = np.empty(points.shape, dtype=np.int64)
         for source in np.unique(sources).tolist():

@@ -312,7 +312,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 class TaughtKind(Kind, ABC, frozen=True):
     """A kind of task that supports knowledge distillation.
 
-    teacher_fields: fields that have to be equal in teacher and student. If there are any, so has the tokenizer.
+    teacher_fields: fields that teacher and student must share; if there are any, also the tokenizer.
     """
 
     teacher_fields: ClassVar[tuple[str, ...]] = ()
@@ -329,8 +329,8 @@ class TaughtKind(Kind, ABC, frozen=True):
         """
 
     @abstractmethod
-    def with_soft_targets(self, prepared: Prepared, shares: NDArray[np.float32], labelled: int) -> Prepared:
-        """Examples with soft targets. Those of the first `labelled` rows are the mean of shares and labels."""
+    def with_soft_targets(self, prepared: Prepared, soft: NDArray[np.float32], labelled: int) -> Prepared:
+        """Examples with soft targets: `soft`; for the first `labelled` rows, the mean of it and labels."""
 
 
 def checked_precision(precision: float) -> float:

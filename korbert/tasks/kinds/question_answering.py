@@ -145,13 +145,13 @@ class QuestionAnswering(WindowSettings, TaughtKind, frozen=True):
         """The windows are those of the teacher."""
         return outputs.values
 
-    def with_soft_targets(self, prepared: Prepared, shares: NDArray[np.float32], labelled: int) -> Prepared:
+    def with_soft_targets(self, prepared: Prepared, soft: NDArray[np.float32], labelled: int) -> Prepared:
         examples = prepared.examples
         assert isinstance(examples, WindowExamples)
-        own = np.zeros_like(shares)
+        own = np.zeros_like(soft)
         own[examples.offsets[:-1, None] + examples.labels, [0, 1]] = 1
         ours = np.repeat([window.index < labelled for window in examples.windows], examples.lengths)
-        targets = np.where(ours[:, None], (shares + own) / 2, shares).astype(np.float16)
+        targets = np.where(ours[:, None], (soft + own) / 2, soft).astype(np.float16)
         return replace(prepared, examples=replace(examples, shares=targets))
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:

@@ -178,7 +178,7 @@ class TaughtSection(TaskSection, frozen=True, extra="forbid"):
         exclude_if=not_,
     )
     unlabelled: str = Field(
-        "", description='texts without labels, of which it learns what the teachers say; "": none', exclude_if=not_
+        "", description='texts without labels, on which it learns what teachers give; "": none', exclude_if=not_
     )
 
     @model_validator(mode="after")

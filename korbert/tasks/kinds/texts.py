@@ -277,13 +277,13 @@ class TextKind(TaughtKind, frozen=True):
             outputs.values if labels is None else outputs.values[:, [teacher.labels.index(label) for label in labels]]
         )
 
-    def with_soft_targets(self, prepared: Prepared, shares: NDArray[np.float32], labelled: int) -> Prepared:
+    def with_soft_targets(self, prepared: Prepared, soft: NDArray[np.float32], labelled: int) -> Prepared:
         examples = prepared.examples
         own = examples.labels[:labelled]
         are_numbers = own.ndim == 1 and own.dtype == np.float32
         if own.ndim == 1:
-            own = own[:, None] if are_numbers else np.eye(shares.shape[1], dtype=np.float32)[own]
-        targets = shares.copy()
+            own = own[:, None] if are_numbers else np.eye(soft.shape[1], dtype=np.float32)[own]
+        targets = soft.copy()
         targets[:labelled] = (targets[:labelled] + own) / 2
         examples = replace(examples, labels=targets[:, 0] if are_numbers else targets)
         if isinstance(examples, LinearExamples):  # words are not learned from teachers

@@ -326,14 +326,14 @@ class TokenClassification(TaughtKind, frozen=True):
             places = [inside.get(tag, number) for number, tag in enumerate(self.tags)]
         return np.eye(len(self.tags), dtype=np.float32)[places]
 
-    def with_soft_targets(self, prepared: Prepared, shares: NDArray[np.float32], labelled: int) -> Prepared:
+    def with_soft_targets(self, prepared: Prepared, soft: NDArray[np.float32], labelled: int) -> Prepared:
         examples = prepared.examples
         assert isinstance(examples, TaggedExamples)
         ours = np.repeat([window.text < labelled for window in examples.windows], np.diff(examples.offsets))
-        is_said = np.asarray(shares.any(axis=1))
+        is_said = np.asarray(soft.any(axis=1))
         has_label = ours & (examples.labels != IGNORED)
-        labels = np.where(is_said & ~ours, shares.argmax(axis=1), examples.labels)
-        targets = shares.copy()
+        labels = np.where(is_said & ~ours, soft.argmax(axis=1), examples.labels)
+        targets = soft.copy()
         own = np.eye(len(self.tags), dtype=np.float32)[examples.labels[has_label]]
         targets[has_label] = np.where(is_said[has_label, None], (targets[has_label] + own) / 2, own)
         return replace(prepared, examples=replace(examples, labels=labels, shares=targets.astype(np.float16)))
