@@ -14,6 +14,8 @@ from korbert.modeling.config import EncoderConfig
 from korbert.modeling.embeddings import Embeddings
 from korbert.modeling.rows import Rows
 
+_PROGRAMS = 64  # of each step of a layer, by class, width, training or evaluation; PyTorch would stop at 8
+
 
 class Layer(nn.Module):
     """A layer in two parts that can be compiled, before attention (`enter`) and after it (`leave`).
@@ -51,6 +53,7 @@ def _leave(layer: Layer, hidden: Tensor, mixed: Tensor) -> Tensor:
 @functools.cache
 def _compiled_steps() -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
     """Compiled once for all layers of a class: weights are inputs."""
+    torch._dynamo.config.recompile_limit = max(_PROGRAMS, torch._dynamo.config.recompile_limit)
     return torch.compile(_enter, dynamic=True), torch.compile(_leave, dynamic=True)
 
 
@@ -193,7 +196,8 @@ class Encoder(nn.Module):
         return torch.stack([_unflatten(hidden, where, input_ids.shape) for hidden in layers])
 
     def compile_layers(self) -> None:
-        """From now on the layers run as compiled programs: fewer and larger kernels, equal up to rounding.
+        """From now on the layers run as compiled programs: fewer and larger kernels, equal up to rounding without
+        dropout; with it, other pieces are dropped.
 
         PyTorch keeps the programs in a folder of its own (TORCHINDUCTOR_CACHE_DIR), and needs a C++ compiler.
         """

@@ -130,8 +130,8 @@ class FoldChoice(NamedTuple):
     """What folds chose.
 
     trials: of the model of each column, the vectors those of the chosen encoder. encoder: its number. losses: of each
-    encoder, as in `losses_of`. share: the weight of words, 0 if they do not help. gain: of words, by which the
-    loss falls, and its standard error. rows: the numbers of the rows of the trials.
+    encoder, as in `losses_of`. share: the weight of words, 0 if they do not help. gain: by which the loss falls
+    with words, of that weight or else of 0.1, and its standard error. rows: the numbers of the rows of the trials.
     """
 
     trials: Mapping[Column, Trial]

@@ -5,7 +5,7 @@
 3. With the rung "encoder", and rows enough: train the encoder and the weights of its vectors, beginning with those of
    the linear model (Kumar et al. 2022). Keep a mean of the weights before and after (Wortsman et al. 2022), which is
    as accurate as those after, and more robust to other texts; those after, if the validation loss is less by more than
-   two standard errors; those before, if it is greater. Words that helped join with a weight that the loss chooses.
+   two standard errors; those before, if it is greater. Words that helped join again, if they still do.
 4. With several labels, choose thresholds, on the rows that were held out.
 5. Calibrate the scores on the rows that were held out, and balance them, if that is asked for.
 6. Predict the rows to score, also with words, vectors, and both alone: those of the test file; without one, of a model
@@ -277,6 +277,7 @@ class _Rungs:
             return fitted
         return replace(
             fitted,
+            facts={name: fact for name, fact in fitted.facts.items() if name != "temperature"},  # not of these scores
             of=lambda parts: fitted.of(parts).scaled(1.0, torch.from_numpy(shift).float().to(self.ready.device)),
             held_out=replace(fitted.held_out, scores=fitted.held_out.scores + shift),
         )

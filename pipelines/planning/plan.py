@@ -311,8 +311,10 @@ class _Trial:
         heldout = self._rows.heldout()
         most = self._settings.heldout_rows
         few, full = (heldout_batches(heldout, count) for count in (min(_EVALUATED, most), most))
-        began = time.perf_counter()
         with autocast(self._device, self._settings.precision):
+            if self._settings.compile:  # without gradients, layers are compiled once more
+                evaluate(self._model, few[:1], self._rows.counts, self._loss)
+            began = time.perf_counter()
             evaluate(self._model, few, self._rows.counts, self._loss)
         took = time.perf_counter() - began
         share = sum(batch["pieces"] for batch in few) / sum(batch["pieces"] for batch in full)

@@ -256,7 +256,7 @@ class Pipeline:
         for stage in stages:
             if self.status(stage).state != "fresh":
                 self.sources.files(stage.name)
-                if stage.inspect and self.recipe.folders(stage.name):
+                if stage.inspect:
                     pkgutil.resolve_name(stage.inspect)(self)
 
     def require_fresh_before(self, stages: Sequence[Stage]) -> None:

@@ -1,6 +1,8 @@
 """pretrain: shards -> a model pretrained with the objectives of the recipe: MLM, NSP and others."""
 
 import math
+import os
+import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -189,11 +191,18 @@ def training_plan(settings: PretrainStage) -> TrainingPlan:
 def inspect(chain: Chain) -> None:
     """Checks the models that pretraining starts from, before any stage runs.
 
-    Raises ModelError if the model of `init` has another encoder than the recipe, if the teacher's vectors cannot be
-    compared, or if one of them has another tokenizer than vocab, as far as that is known yet.
+    Raises SettingsError for `compile` without a compiler; ModelError if the model of `init` has another encoder than
+    the recipe, if the teacher's vectors cannot be compared, or if one of them has another tokenizer than vocab, as far
+    as that is known yet.
     """
     vocab, pretrain = (chain.recipe.stages[name] for name in ("vocab", "pretrain"))
     settings = chain.recipe.section("pretrain")
+    compiler = os.environ.get("CXX", "g++")
+    if settings.compile and not shutil.which(compiler):
+        raise SettingsError(
+            "pretrain.compile: no C++ compiler {compiler}: install one, name it in CXX, or set compile = false",
+            compiler=compiler,
+        )
     encoder = settings.encoder.config(vocab_size=1)  # vocabulary sizes are not compared
     fresh = chain.status(vocab).state == "fresh"
     for role in chain.recipe.folders("pretrain"):

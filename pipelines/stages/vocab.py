@@ -62,6 +62,8 @@ def _base(inputs: StageInputs, options: AnalyzerOptions) -> Tokenizer:
 
 def inspect(chain: Chain) -> None:
     """Raises ModelError or SettingsError if the tokenizer named in the recipe cannot be used."""
+    if not chain.recipe.folders("vocab"):
+        return
     options = options_of(chain.recipe.section("analyze"), chain.sources.files("analyze"))
     _base(chain.inputs(chain.recipe.stages["vocab"]), options)
 

@@ -1,6 +1,7 @@
 """`korbert plan`: what it says with shards and without any data, and that its trial takes the way of a run."""
 
 import datetime
+import functools
 import json
 import math
 import re
@@ -9,6 +10,7 @@ import signal
 
 import numpy as np
 import pytest
+import torch
 
 from korbert.errors import SettingsError
 from korbert.pipelines.artifacts import Runtime
@@ -16,7 +18,7 @@ from korbert.pipelines.cli import run_command
 from korbert.pipelines.planning import plan
 from korbert.pipelines.recipes import loading
 from korbert.pipelines.runs import Pipeline
-from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, SpecialIds
+from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, SpecialIds, evaluate
 from tests.tiny_recipe import RECIPE, write_data
 
 IDS = SpecialIds(cls=2, sep=3, mask=4, first_piece=384, vocab_size=1600)
@@ -81,6 +83,23 @@ def test_with_shards_figures_are_those_of_a_run(recipe, made):
     left = found.timing.ends - datetime.datetime.now().astimezone()
     assert left.total_seconds() == pytest.approx(found.timing.total, abs=30)
     assert {path: path.stat().st_mtime_ns for path in made.rglob("*")} == before
+
+
+@pytest.mark.filterwarnings("ignore")  # of the compiler
+def test_compilation_is_not_timed(recipe, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="aot_eager"))
+    compiled = []
+    monkeypatch.setattr(plan, "evaluate", lambda *given: compiled.append(len(given[1])) or evaluate(*given))
+    assert plan.plan(_pipeline(recipe, tmp_path, "pretrain.compile=true"), 1).timing.evaluating > 0
+    assert compiled[0] == 1
+    assert len(compiled) == 2
+
+
+def test_no_compiler_is_seen_before_any_stage(recipe, tmp_path, monkeypatch, command):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    said = command("run", recipe, "--root", tmp_path, "--set", "pretrain.compile=true", code=2).err
+    assert "pretrain.compile: no C++ compiler no-such-compiler" in said
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_steps_that_take_long_are_timed_with_fewer_rows(recipe, tmp_path, monkeypatch):

@@ -68,6 +68,15 @@ def test_personal_data_is_masked_before_it_is_learned(tmp_path):
         korbert.finetune("korbert-mini", [{"tokens": ["가"], "tags": ["O"]}] * 4, mask_personal=True)
 
 
+def test_a_column_alone_is_calibrated_once(quick, monkeypatch):
+    (first, *_) = json.loads((quick.folder / "scores.json").read_text("utf-8"))["rows"]
+    assert first["words"] == 0
+    monkeypatch.setattr("korbert.pipelines.experiments.linear.scale_on", lambda scores, targets: pytest.fail("again"))
+    again = korbert.finetune("korbert-mini", ROWS, test=TEST, quick=True)
+    assert again.model.predict("훌륭한 영화") == quick.model.predict("훌륭한 영화")
+    assert first["temperature"] != 1
+
+
 def test_vectors_are_those_of_one_of_two_encoders(quick):
     (line,) = [line for line in said(quick) if line["template"].startswith("vectors are those of")]
     alone = korbert.load(line["values"]["name"]).embed(POSITIVE, pooling="mean")

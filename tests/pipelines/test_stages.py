@@ -133,7 +133,6 @@ def settings(**changes):
 @pytest.mark.parametrize(
     "objectives", [["mlm"], ["mlm", "sop"], ["mlm", "nsp", "spans"], ["rtd"], ["rtd", "sop"]], ids="-".join
 )
-@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # of the compiler
 def test_objectives_that_fit_have_a_model_and_a_loss(objectives):
     made = settings(objectives=objectives, compile=True)
     assert list(made.objectives) == objectives

@@ -50,7 +50,7 @@ def choose_positions(
     """
     sizes = np.bincount(units)
     row_of = np.repeat(np.arange(len(counts)), counts)[np.flatnonzero(np.diff(units, prepend=-1))]  # of each unit
-    order = np.argsort(row_of + draws.uniform("order", np.bincount(row_of, minlength=len(counts))))  # by row
+    order = np.lexsort((draws.uniform("order", np.bincount(row_of, minlength=len(counts))), row_of))  # by row
     ordered = sizes[order]
     before = (ordered.cumsum() - ordered) - (counts.cumsum() - counts)[row_of]  # in its row
     budget = (rate * counts)[row_of] - before

@@ -1,5 +1,7 @@
 """The interface of an objective, and the objectives that need only a head."""
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -38,7 +40,7 @@ class Prediction(Objective):
     name = "mlm"
 
     def __init__(self, *, compiled: bool = False) -> None:
-        self._sampled_loss = torch.compile(sampled_loss, dynamic=True) if compiled else sampled_loss
+        self._compiled = compiled
 
     def places(self, batch: Batch, rows: Rows) -> Tensor:
         return batch["label_places"]
@@ -48,7 +50,8 @@ class Prediction(Objective):
         hidden = model.mlm.transform(vectors)
         if "entries" not in batch:
             return full_loss(hidden, model.encoder.token_weight, model.mlm.bias, batch["labels"])
-        return self._sampled_loss(
+        estimate = _compiled_loss() if self._compiled else sampled_loss
+        return estimate(
             hidden, batch["entries"], model.mlm.bias, batch["labels"], batch["negatives"], batch["log_expected"]
         )
 
@@ -58,6 +61,11 @@ class Prediction(Objective):
             part = slice(start, start + SCORED_AT_ONCE)
             total += _cross_entropy_sums(model.mlm_head(vectors[part]), batch["labels"][part])
         return total
+
+
+@functools.cache
+def _compiled_loss() -> Callable[..., Tensor]:
+    return torch.compile(sampled_loss, dynamic=True)
 
 
 class Pairing(Objective):

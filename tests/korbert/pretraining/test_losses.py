@@ -10,6 +10,7 @@ from torch.nn.utils.rnn import pad_sequence
 from korbert.modeling import PretrainingModel, encoder
 from korbert.pretraining import MaskingSettings, PretrainingLoss, evaluate, heldout_batches
 from korbert.pretraining.objective_settings import DistillationSettings, ReplacementSettings
+from korbert.pretraining.objectives import objective
 from korbert.pretraining.objectives.distillation import Distillation
 from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
 from korbert.pretraining.objectives.vocabulary import Negatives
@@ -64,7 +65,8 @@ def test_loss_and_gradient_are_those_of_scoring_everything(rows, ids, architectu
 @pytest.mark.filterwarnings("ignore")  # of the compiler
 def test_compiled_layers_have_the_loss_and_gradients_of_layers(corpus, ids, architecture, backend, monkeypatch):
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend=backend))
-    encoder._compiled_steps.cache_clear()
+    monkeypatch.setattr(encoder, "_compiled_steps", functools.cache(encoder._compiled_steps.__wrapped__))
+    monkeypatch.setattr(objective, "_compiled_loss", functools.cache(objective._compiled_loss.__wrapped__))
     rows = rows_of(corpus.files, negatives=Negatives(np.ones(ids.vocab_size, dtype=np.int64), 100))
     model, compiled = (model_of(architecture, ids).train() for _ in range(2))
     compiled.encoder.compile_layers()
@@ -74,7 +76,6 @@ def test_compiled_layers_have_the_loss_and_gradients_of_layers(corpus, ids, arch
         expected, found = (own(its, batch)["loss"] for own, its in ((loss, model), (compiled_loss, compiled)))
         torch.testing.assert_close(found, expected)
         torch.testing.assert_close(gradients(compiled, found), gradients(model, expected), atol=1e-5, rtol=1e-4)
-    encoder._compiled_steps.cache_clear()
 
 
 @pytest.mark.parametrize("objectives", [("mlm", "nsp"), ("mlm", "distill"), ("rtd", "sop")])

@@ -19,6 +19,17 @@ def test_documents_are_concatenated_over_record_batches_and_files(shards):
         assert np.array_equal(boundaries, written.boundaries[document])
 
 
+def test_spans_are_gathered_over_record_batches_and_files(shards):
+    written = shards([("wiki", [5, 3]), ("wiki", [4]), ("reviews", [2, 2, 2]), ("wiki", [7])], files=2, rows=1)
+    line = Shards(written.files)
+    spans = [(19, 25), (0, 8), (25, 25), (9, 12), (3, 3), (14, 18), (1, 2)]
+    starts, ends = np.array(spans).T
+    ids, boundaries = line.gather(starts, ends - starts)
+    one_by_one = [line.pieces(start, end) for start, end in spans if start < end]
+    assert np.array_equal(ids, np.concatenate([own for own, _ in one_by_one]))
+    assert np.array_equal(boundaries, np.concatenate([own for _, own in one_by_one]))
+
+
 def test_shards_are_mapped_where_they_lie(shards):
     assert Shards(shards([("wiki", [3]), ("wiki", [0]), ("wiki", [2])]).files).sentences.tolist() == [0, 3, 5]
     (path,) = shards([("wiki", [5, 3])], files=1).files

@@ -143,6 +143,29 @@ def test_only_the_span_is_masked_in_a_row_with_a_question(recurring, ids):
         assert row["pair_label"].tolist() == [-100]
 
 
+@pytest.mark.parametrize("fill", [False, True])
+def test_rows_with_and_without_a_question_share_a_batch(corpus, recurring, fill):
+    spans = RecurringSpans(SpanSettings(rarity=0.0, share=0.5), IDS.mask, UNIFORM_COUNTS)
+    rows = rows_of([recurring, *corpus.files], objectives=("mlm", "nsp", "spans"), spans=spans, fill=fill)
+    (whole,), parts = rows.batch(0, 60), rows.batch(0, 60, 3)
+    asked = int(whole["spans_count"])
+    assert 0 < asked < len(whole["lengths"])
+    assert sum(len(part["span_targets"]) for part in parts) == asked
+    assert sum(len(part["labels"]) for part in parts) == len(whole["labels"]) > 0
+    starts = np.cumsum([0, *whole["lengths"]])
+    targets = iter(whole["span_targets"].tolist())
+    slots = whole["span_slots"] // whole["span_longest"]
+    places = set(whole["label_places"].tolist())
+    for number in range(asked):
+        choices = whole["span_choices"][slots == number]
+        row = int(starts.searchsorted(int(choices[0]), side="right")) - 1
+        assert int(choices[0]) == starts[row]  # [CLS]
+        first, last = next(targets)
+        assert (whole["token_type_ids"][choices[first : last + 1]] == 1).all()
+        assert whole["pair_label"][row] == -100
+        assert places.isdisjoint(range(starts[row], starts[row + 1]))
+
+
 def test_the_span_head_learns_and_is_taken_by_a_reader(recurring, ids):
     model, loss = model_of(ids), PretrainingLoss(("mlm", "spans"))
     (batch,) = spans_of(recurring).batch(0, 16)
