@@ -17,7 +17,7 @@ from korbert.system import JsonObject
 HASH_BITS = 20  # of a term, below its group
 TERMS_VERSION = 2  # of what terms are (korbert/tasks/terms.py)
 _PERCENTILES = 101
-_WINDOWS_AT_ONCE = 64  # of long texts, so that a batch of them does not fill memory
+_SLOTS_AT_ONCE = 16_384  # of windows, so that a batch of long texts does not fill memory
 
 
 class KnownTerms(NamedTuple):
@@ -190,8 +190,9 @@ class LinearModel(nn.Module):
     ) -> Tensor:
         """The vectors of the texts of rows, side by side, before they are centred: (B, num_texts x D)."""
         pooled = []
-        for start in range(0, len(input_ids), _WINDOWS_AT_ONCE):
-            part = slice(start, start + _WINDOWS_AT_ONCE)
+        windows_at_once = max(1, _SLOTS_AT_ONCE // input_ids.shape[1])
+        for start in range(0, len(input_ids), windows_at_once):
+            part = slice(start, start + windows_at_once)
             mask = attention_mask[part]
             hidden = self.encoder(input_ids[part], mask, None, None if boundaries is None else boundaries[part])
             pooled.append(hidden[:, 0] if self.pooling == "first" else mean_pooling(hidden, mask))

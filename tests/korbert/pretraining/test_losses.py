@@ -60,8 +60,10 @@ def test_loss_and_gradient_are_those_of_scoring_everything(rows, ids, architectu
     torch.testing.assert_close(gradients(model, values["loss"]), gradients(model, mlm + nsp), atol=1e-6, rtol=1e-4)
 
 
-@pytest.mark.parametrize("architecture", ["bert", "modern"])
-@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("architecture", "backend"),
+    [("bert", "aot_eager"), ("modern", "aot_eager"), pytest.param("modern", "inductor", marks=pytest.mark.slow)],
+)
 @pytest.mark.filterwarnings("ignore")  # of the compiler
 def test_compiled_layers_have_the_loss_and_gradients_of_layers(corpus, ids, architecture, backend, monkeypatch):
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend=backend))
