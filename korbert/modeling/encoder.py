@@ -14,7 +14,7 @@ from korbert.modeling.config import EncoderConfig
 from korbert.modeling.embeddings import Embeddings
 from korbert.modeling.rows import Rows
 
-_PROGRAMS = 64  # of each step of a layer, by class, width, training or evaluation; PyTorch would stop at 8
+_RECOMPILE_LIMIT = 64  # variants by class, width, training or evaluation; PyTorch's default is 8
 
 
 class Layer(nn.Module):
@@ -53,7 +53,7 @@ def _leave(layer: Layer, hidden: Tensor, mixed: Tensor) -> Tensor:
 @functools.cache
 def _compiled_steps() -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
     """Compiled once for all layers of a class: weights are inputs."""
-    torch._dynamo.config.recompile_limit = max(_PROGRAMS, torch._dynamo.config.recompile_limit)
+    torch._dynamo.config.recompile_limit = max(_RECOMPILE_LIMIT, torch._dynamo.config.recompile_limit)
     return torch.compile(_enter, dynamic=True), torch.compile(_leave, dynamic=True)
 
 
@@ -196,10 +196,10 @@ class Encoder(nn.Module):
         return torch.stack([_unflatten(hidden, where, input_ids.shape) for hidden in layers])
 
     def compile_layers(self) -> None:
-        """From now on the layers run as compiled programs: fewer and larger kernels, equal up to rounding without
-        dropout; with it, other pieces are dropped.
+        """Compiles the layers with torch.compile: fewer, larger kernels.
 
-        PyTorch keeps the programs in a folder of its own (TORCHINDUCTOR_CACHE_DIR), and needs a C++ compiler.
+        Results are equal up to rounding; dropout masks differ. Needs a C++ compiler. PyTorch caches the result
+        (TORCHINDUCTOR_CACHE_DIR).
         """
         for layer in self.layers:
             assert isinstance(layer, Layer)

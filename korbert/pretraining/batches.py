@@ -166,13 +166,13 @@ class PretrainingRows:
         """
         sizes, lengths = examples.sizes, examples.segments.lengths
         firsts = np.cumsum(sizes) - sizes
-        begins = firsts[:, None] + np.stack([np.ones_like(sizes), 2 + lengths[:, 0]], axis=1)  # of the segments
+        heads = 2 + lengths[:, 0]  # [CLS] A [SEP]
+        begins = firsts[:, None] + np.stack([np.ones_like(sizes), heads], axis=1)  # of the segments
         inside = ranges(begins.ravel(), lengths.ravel())
         ids = np.full(sizes.sum(), self._special_ids.sep, dtype=np.int64)
         ids[firsts] = self._special_ids.cls
         boundaries = np.zeros(len(ids), dtype=np.int64)
         ids[inside], boundaries[inside] = self._pieces(examples)
-        heads = 2 + lengths[:, 0]  # [CLS] A [SEP]
         segments = np.repeat(np.tile([0, 1], len(sizes)), np.stack([heads, sizes - heads], axis=1).ravel())
 
         # What may be masked, and what is; in an example with a question, nothing more is.

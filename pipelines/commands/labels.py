@@ -1,6 +1,5 @@
 """Commands that give labels: predict, label, suggest."""
 
-import codecs
 import csv
 import io
 import random
@@ -130,7 +129,7 @@ def _write(
             predicting.write_parquet(output, loaded, input.file, form, batches())
         elif as_csv:
             if language() == "ko":
-                click.echo(codecs.BOM_UTF8, nl=False)  # without it, Excel reads CP949
+                click.echo(b"\xef\xbb\xbf", nl=False)  # without it, Excel reads CP949
             for csv_part in predicting.as_csv(batches()):
                 click.echo(csv_part, nl=False)
         else:

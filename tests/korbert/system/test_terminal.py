@@ -37,6 +37,6 @@ def test_all_output_is_escaped(capsys):
 
 def test_commands_print_through_this_module_alone():
     """Except bytes, JSON and CSV, for programs."""
-    programs = r"b\"|codecs\.BOM_UTF8|json\.dumps|(inference\.)?lines\.as_json|line_of|tokenizing\.as_json|csv_part"
+    programs = r"b\"|json\.dumps|(inference\.)?lines\.as_json|line_of|tokenizing\.as_json|csv_part"
     other = re.compile(rf"click\.echo\((?!{programs})|\bConsole\(")
     assert not [path for path in (ROOT / "pipelines").rglob("*.py") if other.search(path.read_text(encoding="utf-8"))]
