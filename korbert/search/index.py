@@ -180,6 +180,12 @@ class Index:
         with self._reading() as database:
             return int(store.read_meta(database, "texts"))
 
+    @property
+    def num_passages(self) -> int:
+        """The number of passages, one of each text that the model reads at once."""
+        with self._reading() as database:
+            return int(store.read_meta(database, "passages"))
+
     def __iter__(self) -> Iterator[tuple[str, str]]:
         """Id and text of each entry, in the order of adding."""
         with self._reading() as database:
@@ -374,31 +380,7 @@ class Index:
                 return fuse_scores(words[candidates], cosines - chance[candidates], weight)
 
             ranking = asked.best(database, owners, candidates, count, fused, weight)
-        cosine_of, bm25_of = (
-            {int(owners.texts[number]): (rank, score) for rank, (number, score) in enumerate(own, 1)}
-            for own in (by_vectors, by_words)
-        )
-        hits: list[Hit] = []
-        for number, score in ranking:
-            own = passage_of(database, number)
-            row = text_of(database, own.text)
-            rank_vectors, cosine = cosine_of.get(own.text, (None, None))
-            rank_words, bm25 = bm25_of.get(own.text, (None, None))
-            hits.append(
-                Hit(
-                    id=row.id,
-                    text=row.text,
-                    passage=row.text[own.begin : own.end],
-                    begin=own.begin,
-                    end=own.end,
-                    score=score,
-                    rank_vectors=rank_vectors,
-                    rank_words=rank_words,
-                    score_vectors=cosine,
-                    score_words=bm25,
-                    fields=json.loads(row.fields),
-                )
-            )
+        hits = _hits(database, ranking, owners, by_vectors, by_words)
         if letters:
             shared = shared_by(query, (hit.passage for hit in hits[:_REORDERED]))
             hits = _resort(hits, [hit.score + letters * one for hit, one in zip(hits, shared, strict=False)])
@@ -414,6 +396,35 @@ class Index:
         if terms < LONG_TERMS:
             return weight, weight_among(terms, LETTERS_WEIGHT), shared_letters
         return weight, FOUND_WEIGHT, letters_found
+
+
+def _hits(database: Connection, ranking: Ranking, owners: Owners, by_vectors: Ranking, by_words: Ranking) -> list[Hit]:
+    """The texts of the passages of a ranking, with their places in the other two."""
+    cosine_of, bm25_of = (
+        {int(owners.texts[number]): (rank, score) for rank, (number, score) in enumerate(own, 1)}
+        for own in (by_vectors, by_words)
+    )
+    hits = []
+    for number, score in ranking:
+        own = passage_of(database, number)
+        row = text_of(database, own.text)
+        rank_vectors, cosine = cosine_of.get(own.text, (None, None))
+        rank_words, bm25 = bm25_of.get(own.text, (None, None))
+        hit = Hit(
+            id=row.id,
+            text=row.text,
+            passage=row.text[own.begin : own.end],
+            begin=own.begin,
+            end=own.end,
+            score=score,
+            rank_vectors=rank_vectors,
+            rank_words=rank_words,
+            score_vectors=cosine,
+            score_words=bm25,
+            fields=json.loads(row.fields),
+        )
+        hits.append(hit)
+    return hits
 
 
 def _part_of(rows: Iterator[tuple[str | None, str, str]]) -> Iterator[tuple[str | None, str, str]]:

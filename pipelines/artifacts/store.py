@@ -84,7 +84,7 @@ class _Begun(BaseModel, strict=True):
 
     settings: JsonObject
     inputs: dict[Literal["artifacts", "files"], JsonObject]
-    versions: dict[str, str] = {}
+    versions: dict[str, str]
     sittings: list[JsonObject] = []
     failed: dict[str, Any] = Field(default_factory=dict)
 
@@ -181,7 +181,7 @@ def differences(plan: Plan, record: JsonObject) -> list[Message]:
     here = plan.as_json()
     lines = [*_compare(here, {key: record.get(key) for key in here}, Message("in the artifact"))]
     if "files" not in record:
-        begun = record.get("versions", {})
+        begun = record["versions"]
         lines += _compare(dict(plan.versions), begun, Message("when it was begun"), "versions")
     return lines
 

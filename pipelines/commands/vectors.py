@@ -240,12 +240,14 @@ def index(
                 ),
                 err=True,
             )  # fmt: skip
+    texts_now = Message("{count:,} texts", count=len(made))
+    if made.num_passages > len(made):
+        texts_now = Message("{count:,} texts in {passages:,} passages", count=len(made), passages=made.num_passages)
     say(
         Message(
-            "{output}: {new:,} new, {replaced:,} replaced, {unchanged:,} unchanged, {removed:,} removed; "
-            "{count:,} texts",
+            "{output}: {new:,} new, {replaced:,} replaced, {unchanged:,} unchanged, {removed:,} removed; {texts}",
             output=output, new=added.new, replaced=added.replaced, unchanged=added.unchanged, removed=removed,
-            count=len(made),
+            texts=texts_now,
         )
     )  # fmt: skip
     failed.end()

@@ -92,9 +92,12 @@ def check(section: TaskSection, inputs: StageInputs, data: Path, model: Model) -
     if learned and isinstance(task, Classification):
         doubtful = _doubtful(task, rows, learned)
         shown = note("doubtful", list(doubtful))
-        facts.append(
-            Message("labels that the model finds unlikely: {count:,}: {places}", count=len(doubtful), places=shown)
-        )
+        found = Message("labels that the model finds unlikely: none")
+        if doubtful:
+            found = Message(
+                "labels that the model finds unlikely: {count:,}: {places}", count=len(doubtful), places=shown
+            )
+        facts.append(found)
     else:
         facts.append(Message("labels are not compared with a model: that is for one label of a text or a pair"))
     repeated, contrary = _repeated(task, rows)

@@ -1,6 +1,7 @@
 """Reads the input of `korbert predict`, `embed` and the like. A faulty record carries its error."""
 
 import difflib
+import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -97,6 +98,11 @@ class Record:
             result["text"] = result["text"][:longest]
             result["cut"] = True
         return result
+
+
+def cell_text(cell: object) -> str | None:
+    """A cell as a text: what is none, as JSON."""
+    return cell if cell is None or isinstance(cell, str) else json.dumps(cell, ensure_ascii=False, default=str)
 
 
 def option_of(role: str) -> str:

@@ -32,6 +32,7 @@ from korbert.pipelines.inference import embedding, predicting
 from korbert.pipelines.inference.input_records import (
     InputResult,
     Record,
+    cell_text,
     opened_for,
     records_of_lines,
     records_of_table,
@@ -325,7 +326,7 @@ def _table_of(
         table = unit.rows
     else:
         names = dict.fromkeys(chain.from_iterable(record.fields for record in records))
-        cells = {name: [_text(record.fields.get(name)) for record in records] for name in names}
+        cells = {name: [cell_text(record.fields.get(name)) for record in records] for name in names}
         table = pa.table({name: pa.array(column, pa.string()) for name, column in cells.items()})
     table = table.rename_columns([f"input_{name}" if name in _RESULTS else name for name in table.column_names])
     places = [{"file": unit.file, "line": record.line} for record in records]
@@ -333,11 +334,6 @@ def _table_of(
     table = predicting.with_predictions(table, rows, {"id", *(role.name for role in roles)})
     failed = sum("error" in result for result in results)
     return table.replace_schema_metadata({**(table.schema.metadata or {}), _FAILED: str(failed)})
-
-
-def _text(cell: object) -> str | None:
-    """A cell as a text: what is none, as JSON."""
-    return cell if cell is None or isinstance(cell, str) else json.dumps(cell, ensure_ascii=False, default=str)
 
 
 def _joined(outcome: Outcome[RecordSlice, pa.Table | None], roles: Sequence[Role]) -> pa.Table:

@@ -88,24 +88,6 @@ class RecordReader:
         return rows
 
 
-def read_lines(
-    model: Model,
-    file: Source,
-    name: str = "input",
-    *,
-    form: Format = "auto",
-    columns: Mapping[str, Sequence[str]] | None = None,
-    mask_personal: bool = False,
-) -> Iterator[list[InputResult]]:
-    """Yields batches of rows, one per record, in order, as RecordReader.rows has them.
-
-    name, form: as in input_records.py. columns, mask_personal: as in RecordReader. Raises SettingsError if a table has
-    no such column.
-    """
-    reading = RecordReader.of(model, columns, mask_personal=mask_personal)
-    yield from map(reading.rows, records(file, name, form, reading.wanted))
-
-
 def predict_lines(
     model: Model,
     file: Source,
@@ -116,8 +98,13 @@ def predict_lines(
     why: bool = False,
     mask_personal: bool = False,
 ) -> Iterator[list[InputResult]]:
-    """As read_lines, with predictions. why, ModelError: as in `add_predictions`."""
-    for rows in read_lines(model, file, name, form=form, columns=columns, mask_personal=mask_personal):
+    """Yields batches of rows with predictions, one per record, in order, as RecordReader.rows has them.
+
+    name, form: as in input_records.py. columns, mask_personal: as in RecordReader. why, ModelError: as in
+    `add_predictions`. Raises SettingsError if a table has no such column.
+    """
+    reading = RecordReader.of(model, columns, mask_personal=mask_personal)
+    for rows in map(reading.rows, records(file, name, form, reading.wanted)):
         add_predictions(model, rows, why=why)
         yield rows
 

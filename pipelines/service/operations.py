@@ -19,7 +19,8 @@ from korbert.errors import SettingsError
 from korbert.messages import Message
 from korbert.model import Model
 from korbert.modeling import OnnxEncoder
-from korbert.pipelines.inference.predicting import json_of, read_lines
+from korbert.pipelines.inference.input_records import cell_text, records
+from korbert.pipelines.inference.predicting import RecordReader, json_of
 from korbert.pipelines.inference.tokenizing import token_rows
 from korbert.pipelines.reports.look.data import look_data
 from korbert.pipelines.service.analysis import AnalysisProcess, RemoteAnalyzer
@@ -193,15 +194,19 @@ def predict_operation(model: Model, kind: Kind, limits: Limits) -> Operation:
 
 
 def rows_of(model: Model, content: bytes, name: str, text: str | None) -> list[JsonObject]:
-    """The rows of a file as `korbert predict` reads them. name: of the file. text: column of the text; None: a usual
-    one. Refusal 413 for too many."""
-    batches = read_lines(model, io.BytesIO(content), name, columns={"text": [text]} if text else None)
-    rows = list(islice(chain.from_iterable(batches), _MOST_ROWS + 1))
-    if len(rows) > _MOST_ROWS:
+    """The rows of a file as `korbert predict` reads them, each with its `fields`, as texts.
+
+    name: of the file. text: column of the text; None: a usual one. Refusal 413 for too many.
+    """
+    reading = RecordReader.of(model, {"text": [text]} if text else None)
+    batches = records(io.BytesIO(content), name, "auto", reading.wanted, every_column=True)
+    read = list(islice(chain.from_iterable(batches), _MOST_ROWS + 1))
+    if len(read) > _MOST_ROWS:
         raise Refusal(
             413, Message("content: has more than {most:,} rows: use korbert predict", most=_MOST_ROWS), "content"
         )
-    return rows
+    fields = ({name: cell_text(cell) for name, cell in record.fields.items()} for record in read)
+    return [{**row, "fields": own} for row, own in zip(reading.rows(read), fields, strict=True)]
 
 
 def answer_operation(model: Model, kind: QuestionAnswering, limits: Limits) -> Operation:

@@ -180,7 +180,9 @@ class PredictResponse(ModelResponse[dict[str, Any]]):
 
 
 class RowsResponse(ModelResponse[dict[str, Any]]):
-    data: list[dict[str, Any]] = Field(description="each row by role, with its line, or its error")
+    data: list[dict[str, Any]] = Field(
+        description="each row by role, with its line, or its error; `fields`: all its columns"
+    )
 
 
 class Reading(BaseModel):

@@ -139,6 +139,16 @@ def test_a_record_that_is_none_is_said_with_its_place(tmp_path, change, said):
         store.read_record(tmp_path / "vocab")
 
 
+def test_each_field_of_a_record_has_to_be_there(tmp_path):
+    path = tmp_path / "vocab" / "stage.json"
+    for name in _make(tmp_path, _plan(size=8)):
+        record = _make(tmp_path, _plan(size=8))
+        path.write_text(json.dumps({f"{name[:-1]}?" if key == name else key: record[key] for key in record}))
+        with pytest.raises(ArtifactError, match=rf"vocab/stage\.json: {name}: Field required.*move this folder away"):
+            store.read_record(tmp_path / "vocab")
+        path.write_text(json.dumps(record))
+
+
 def test_a_changed_file_is_found_and_each_is_hashed_once(tmp_path, monkeypatch):
     record = _make(tmp_path, _plan())
     folder = tmp_path / "vocab"

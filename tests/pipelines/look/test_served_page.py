@@ -24,6 +24,14 @@ class Service:
         self.filler = filler
         self.address = "http://127.0.0.1:8000/"
 
+    @property
+    def rows(self):
+        """What a file holds."""
+        return [
+            {"line": 1, "text": "정말 좋다", "fields": {"no": "7", "text": "정말 좋다", "label": "?"}},
+            {"line": 2, "error": "is empty", "fields": {"no": "8", "text": None}},
+        ]
+
     def serve(self, route):
         """Answers a request of the browser."""
         path = route.request.url.removeprefix(self.address)
@@ -45,7 +53,7 @@ class Service:
         if route == "attention":
             return 200, look_data(self.filler, body["text"], body.get("pair"))
         if route == "rows":
-            return 200, {"model": "small", "data": [{"line": 1, "text": "정말 좋다"}, {"line": 2, "error": "is empty"}]}
+            return 200, {"model": "small", "data": self.rows}
         if route == "predict":
             label = {"label": "긍정", "probabilities": {"긍정": 0.9, "부정": 0.1}}
             return 200, {"model": "small", "data": [label for _ in body["input"]]}
@@ -193,7 +201,11 @@ def test_a_file_is_labelled_and_saved(window, service, tmp_path):
         tab.get_by_text("Save as CSV").click()
     assert saved.value.suggested_filename == "a-labels.csv"
     lines = saved.value.path().read_text("utf-8-sig").splitlines()
-    assert lines == ['"line","text","label","probability"', '"1","정말 좋다","긍정","0.900"', '"2","","","is empty"']
+    assert lines == [
+        '"no","text","label","predicted_label","probability"',
+        '"7","정말 좋다","?","긍정","0.900"',
+        '"8","","","","is empty"',
+    ]
 
 
 def test_an_index_is_searched_from_a_box(window, service):

@@ -136,10 +136,13 @@ def test_rows_of_a_file_are_read_as_predict_takes_them(service):
         return service.ask("/rows", {"name": name, "content": coded, "model": model})
 
     found = read("id,문장\n7,정말 좋다\n8,나쁘다\n".encode("cp949")).json["data"]
-    assert found == [{"line": 1, "id": "7", "text": "정말 좋다"}, {"line": 2, "id": "8", "text": "나쁘다"}]
+    assert found == [
+        {"line": 1, "id": "7", "text": "정말 좋다", "fields": {"id": "7", "문장": "정말 좋다"}},
+        {"line": 2, "id": "8", "text": "나쁘다", "fields": {"id": "8", "문장": "나쁘다"}},
+    ]
     coded = base64.b64encode("말\n정말 좋다\n".encode()).decode()
     named = service.ask("/rows", {"name": "b.csv", "content": coded, "model": "mood", "text": "말"}).json["data"]
-    assert named == [{"line": 1, "text": "정말 좋다"}]
+    assert named == [{"line": 1, "text": "정말 좋다", "fields": {"말": "정말 좋다"}}]
     inputs = [{"text": row["text"]} for row in found]
     assert len(service.ask("/predict", {"input": inputs, "model": "mood"}).json["data"]) == 2
     refused = {

@@ -127,14 +127,14 @@ async function labelFile(file) {
     for (let at = 0; at < data.length; at += AT_ONCE) {
       $("about").textContent = t("{count} of {all} rows", { count: at, all: data.length });
       const good = data.slice(at, at + AT_ONCE).filter((row) => !row.error);
-      const input = good.map(({ line, id, cut, ...row }) => row);
+      const input = good.map(({ line, id, cut, fields, ...row }) => row);
       const found = input.length ? await ask("predict", { input }) : { data: [] };
       good.forEach((row, place) => Object.assign(row, { found: found.data[place] }));
     }
     $("about").textContent = "";
     const rows = data.map(({ line, text, question, found, error }) =>
       [String(line), text ?? question ?? "", ...(found ? saidOf(found) : ["", error ?? ""])]);
-    $("labelled").replaceChildren(tableOf(rows, file.name));
+    $("labelled").replaceChildren(tableOf(rows, data.map(({ fields }) => fields), file.name));
   } catch (error) {
     $("about").textContent = "";
     fail(error);

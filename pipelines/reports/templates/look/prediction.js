@@ -117,13 +117,19 @@ function saidOf(found) {
   return [labels.join(", "), Math.max(...Object.values(found.probabilities)).toFixed(3)];
 }
 
-/** Rows of line, text, label and probability as a table, and as a CSV file to save. */
-function tableOf(rows, name) {
+/**
+ * Rows of line, text, label and probability as a table, and as a CSV file to save, with the columns of the file.
+ * fields: of each row, its columns.
+ */
+function tableOf(rows, fields, name) {
   const head = [["r", t("line")], ["", t("text")], ["", t("label")], ["r", t("probability")]];
   const cells = rows.map(([line, text, label, probability]) => [el("td", { class: "r", text: line }),
     el("td", { text, lang: "ko" }), el("td", { text: label, lang: "ko" }), el("td", { class: "r", text: probability })]);
+  const columns = [...new Set(fields.flatMap(Object.keys))];
+  const free = (column) => (columns.includes(column) ? free(`predicted_${column}`) : column);
+  const saved = rows.map(([, , ...found], place) => [...columns.map((column) => fields[place][column] ?? ""), ...found]);
   const quoted = (cell) => `"${cell.replaceAll('"', '""')}"`;
-  const lines = [["line", "text", "label", "probability"], ...rows].map((row) => row.map(quoted).join(","));
+  const lines = [[...columns, free("label"), free("probability")], ...saved].map((row) => row.map(quoted).join(","));
   const address = URL.createObjectURL(new Blob(["\ufeff", lines.join("\r\n")], { type: "text/csv" })); // for Excel
   const save = el("a", { href: address, download: `${name.replace(/\.[^.]*$/, "")}-labels.csv`, text: t("Save as CSV") });
   return el("div", {}, el("p", {}, save), table("", head, cells));
