@@ -15,8 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from korbert.errors import ArtifactError, CorpusError, ModelError
+from korbert.huggingface.importing import load_encoder, read_folder
 from korbert.messages import Message, join_messages
 from korbert.model import Model
 from korbert.pipelines.inference.input_records import records
@@ -30,8 +32,10 @@ from korbert.tasks.files import Place, Role, TaskRow, TaskRows
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.kind import Kind, Prepared, TaughtKind, TeacherOutputs
 from korbert.tasks.kinds.texts import TextKind
+from korbert.tasks.kinds.token_classification import TokenClassification
 from korbert.tasks.splits import subset
-from korbert.tokenization import AnyTokenizer
+from korbert.tokenization import AnyTokenizer, TransformersTokenizer
+from korbert.tokenization.transformers_tokenizer import open_tokenizer
 
 _PART_ROWS = 4_096
 _BATCH_TEXTS = 32  # of a teacher of transformers
@@ -95,25 +99,68 @@ def _computed(teacher: Teacher, rows: Sequence[TaskRow], cache: Path) -> Teacher
 
 
 def teacher_of(folder: Path, task: TaughtKind, tokenizer: AnyTokenizer, device: torch.device) -> Teacher:
-    """The teacher in a folder: a model of ours, or a classifier of transformers. tokenizer: of the student.
+    """The teacher in a folder: a model of ours or of transformers. tokenizer: of the student.
 
     ModelError if it has another task or other labels, or cannot be loaded.
     """
-    if "korbert_format" in read_object(folder / "config.json"):
-        model = Model.load(folder, device.type)
-        _check_same_task(folder, model.kind, task)
-        if task.teacher_fields and model.tokenizer.digest != tokenizer.digest:
-            raise ModelError(
-                "{folder}: has another tokenizer than the model that learns: name a teacher with the same one",
-                folder=folder,
-            )
-        return _Ours(folder, model)
-    if not isinstance(task, TextKind):
+    is_ours = "korbert_format" in read_object(folder / "config.json")
+    if not is_ours and isinstance(task, TextKind):
+        return _ClassifierOfTransformers(folder, task, device)
+    model = Model.load(folder, device.type) if is_ours else _tagger_or_reader(folder, task, device)
+    _check_same_task(folder, model.kind, task)
+    if task.teacher_fields and model.tokenizer.digest != tokenizer.digest:
         raise ModelError(
-            "{folder}: is a model of transformers, which can teach labels of texts and numbers alone: name one of ours",
+            "{folder}: has another tokenizer than the model that learns: name a teacher with the same one",
             folder=folder,
         )
-    return _OfTransformers(folder, task, device)
+    return _Ours(folder, model)
+
+
+def _of_transformers(folder: Path, class_name: str) -> Any:
+    """A model of transformers with its head. class_name: AutoModelFor... ModelError if it cannot be loaded."""
+    with needed_for(f"{folder}: a teacher of transformers"):
+        import transformers
+    try:
+        with quietly():
+            model, report = getattr(transformers, class_name).from_pretrained(
+                folder, use_safetensors=True, local_files_only=True, trust_remote_code=False, output_loading_info=True
+            )
+    except Exception as error:  # their classes raise all kinds of errors
+        raise ModelError(
+            "{folder}: is no {name} of transformers that can be loaded ({why}): save it again",
+            folder=folder, name=class_name.removeprefix("AutoModel"), why=reason_of(error),
+        ) from None  # fmt: skip
+    if missing := sorted(map(str, report["missing_keys"])):  # which would be drawn at random
+        raise ModelError(
+            "{folder}: lacks the weights {names} of {name}: name a model that was fine-tuned on the task",
+            folder=folder, names=", ".join(missing[:3]), name=class_name.removeprefix("AutoModel"),
+        )  # fmt: skip
+    return model.eval()
+
+
+def _tagger_or_reader(folder: Path, task: TaughtKind, device: torch.device) -> Model:
+    """A model of transformers that labels pieces or finds answers, as one of ours.
+
+    Its label names are those of pieces, such as B-PS and I-PS. ModelError if its head is not a single linear layer.
+    """
+    tags = isinstance(task, TokenClassification)
+    theirs = _of_transformers(folder, f"AutoModelFor{'TokenClassification' if tags else 'QuestionAnswering'}")
+    head = getattr(theirs, "classifier" if tags else "qa_outputs", None)
+    if not isinstance(head, nn.Linear) or hasattr(theirs, "head"):
+        raise ModelError(
+            "{folder}: the head of {name} is more than a linear layer: name a model of another architecture",
+            folder=folder, name=type(theirs).__name__,
+        )  # fmt: skip
+    config = read_folder(folder)
+    kind: TaughtKind = task
+    if isinstance(kind, TokenClassification):
+        names = tuple(name for _, name in sorted(theirs.config.id2label.items()))
+        longest = min(kind.max_length, config.max_position_embeddings)
+        kind = kind.model_copy(update={"tags": names, "rungs": ("encoder",), "max_length": longest})
+    network: Any = kind.model(config)
+    network.encoder = load_encoder(folder, config)
+    network.classifier.load_state_dict(head.state_dict())
+    return Model(network.to(device).eval(), TransformersTokenizer.of_folder(folder), kind, name=str(folder))
 
 
 class _Ours:
@@ -159,27 +206,16 @@ def _check_labels(folder: Path, own: Sequence[str], here: Sequence[str]) -> None
         )  # fmt: skip
 
 
-class _OfTransformers:
+class _ClassifierOfTransformers:
     """A classifier of transformers, whose labels have the names of the task's, or of the files: LABEL_0 is 0."""
 
     def __init__(self, folder: Path, task: TextKind, device: torch.device) -> None:
         self.folder = folder
         self.kind = task
         self._device = device
-        with needed_for(f"{folder}: a teacher of transformers"):
-            from transformers import AutoModelForSequenceClassification, AutoTokenizer
-        kept: Mapping[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-        try:
-            with quietly():
-                self._tokenizer = AutoTokenizer.from_pretrained(folder, **kept)
-                model = AutoModelForSequenceClassification.from_pretrained(folder, use_safetensors=True, **kept)
-        except Exception as error:  # their classes raise all kinds of errors
-            raise ModelError(
-                "{folder}: is no classifier of transformers that can be loaded ({why}): save it again",
-                folder=folder, why=reason_of(error),
-            ) from None  # fmt: skip
-        self._model: Any = model.to(device).eval()
-        config = model.config
+        self._model = _of_transformers(folder, "AutoModelForSequenceClassification").to(device)
+        self._tokenizer = open_tokenizer(folder)
+        config = self._model.config
         if isinstance(task, Classification):
             _check_equal(folder, "several", config.problem_type == "multi_label_classification", task.several)
         else:

@@ -16,6 +16,7 @@ from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.kinds.regression import Regression
 from korbert.tasks.kinds.token_classification import TokenClassification
 from korbert.tasks.passages import encode_passages
+from korbert.tokenization import TransformersTokenizer
 from tests.pipelines.test_rungs import ROWS, TEST
 from tests.pipelines.test_tagging import ROWS as SENTENCES
 
@@ -223,20 +224,27 @@ def test_a_tagger_learns_from_a_tagger(tmp_path):
         assert values == {"rows": scores["counts"]["train"] + 2, "more": 2}
 
 
-def test_a_classifier_of_transformers_teaches(tmp_path, tiny_tokenizer):
+def save_bert(folder, class_name, texts, **settings):
+    """A small model of transformers with its tokenizer, of the characters of these texts."""
     transformers = pytest.importorskip("transformers")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *sorted({c for text in TEXTS for c in text if c != " "})]
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *sorted({c for text in texts for c in text if c != " "})]
     words += [f"##{word}" for word in words[5:]]
-    (tmp_path / "vocab.txt").write_text("\n".join(words), encoding="utf-8")
-    tokenizer = transformers.BertTokenizerFast(str(tmp_path / "vocab.txt"), do_lower_case=False)
+    folder.mkdir()
+    (folder / "vocab.txt").write_text("\n".join(words), encoding="utf-8")
+    tokenizer = transformers.BertTokenizerFast(str(folder / "vocab.txt"), do_lower_case=False)
     config = transformers.BertConfig(
         vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
-        num_labels=2,
+        **settings,
     )  # fmt: skip
     torch.manual_seed(0)
-    model = transformers.BertForSequenceClassification(config).eval()
+    model = getattr(transformers, class_name)(config).eval()
     for part in (model, tokenizer):
-        part.save_pretrained(tmp_path / "bert")
+        part.save_pretrained(folder)
+    return transformers, model, tokenizer
+
+
+def test_a_classifier_of_transformers_teaches(tmp_path, tiny_tokenizer):
+    transformers, model, tokenizer = save_bert(tmp_path / "bert", "BertForSequenceClassification", TEXTS, num_labels=2)
     names = {"0": "싫", "1": "좋"}
     task = Classification(metrics=("accuracy",), max_length=32, labels=("좋", "싫"), label_names=names)
     found = teaching.teacher_of(tmp_path / "bert", task, tiny_tokenizer, CPU)
@@ -255,6 +263,50 @@ def test_a_classifier_of_transformers_teaches(tmp_path, tiny_tokenizer):
     with pytest.raises(ModelError, match="num_labels is 2 of this model, 1"):
         teaching.teacher_of(tmp_path / "bert", number, tiny_tokenizer, CPU)
     assert len(found.outputs([{"text": "영화 " * 2_000}]).values) == 1  # is cut where its positions end
+
+
+def test_a_tagger_of_transformers_teaches(tmp_path, tiny_tokenizer):
+    labels = {0: "B-PS", 1: "I-PS", 2: "O"}
+    _, model, tokenizer = save_bert(tmp_path / "bert", "BertForTokenClassification", TEXTS, id2label=labels)
+    kind = TokenClassification(
+        metrics=("entity_f1",), max_length=16, stride=2, units="characters", tags=("O", "B-PS", "I-PS")
+    )
+    found = teaching.teacher_of(tmp_path / "bert", kind, tiny_tokenizer, CPU)
+    said = found.outputs([{"text": text} for text in TEXTS])
+    read = [tokenizer(text, return_offsets_mapping=True, return_tensors="pt") for text in TEXTS]
+    starts = [one.pop("offset_mapping")[0, 1:-1, 0].numpy() for one in read]
+    with torch.inference_mode():
+        expected = np.concatenate([model(**one).logits[0, 1:-1].softmax(dim=-1).numpy() for one in read])
+    assert said.values == pytest.approx(expected, abs=1e-5)
+    assert said.starts.tolist() == np.concatenate(starts).tolist()
+    prepared = prepared_by(kind, tiny_tokenizer, [{"text": text} for text in TEXTS])
+    soft = kind.soft_targets(said, found.kind, prepared)
+    first = soft[int(prepared.examples.offsets[0]) + 1]  # of the first piece of the first text
+    assert first == pytest.approx(expected[0][[2, 0, 1]], abs=1e-5)
+    other = kind.model_copy(update={"tags": ("O", "B-LC", "I-LC")})
+    with pytest.raises(ModelError, match="has the labels B-PS, I-PS, O, and the files O, B-LC"):
+        teaching.teacher_of(tmp_path / "bert", other, tiny_tokenizer, CPU)
+    reader = QuestionAnswering(metrics=("f1",), max_length=40, stride=8, max_query_pieces=8)
+    with pytest.raises(ModelError, match=r"lacks the weights qa_outputs.* of ForQuestionAnswering"):
+        teaching.teacher_of(tmp_path / "bert", reader, tiny_tokenizer, CPU)
+
+
+def test_a_reader_of_transformers_teaches_an_encoder_with_its_tokenizer(tmp_path, tiny_tokenizer):
+    kind = QuestionAnswering(metrics=("f1",), max_length=40, stride=8, max_query_pieces=8)
+    _, model, tokenizer = save_bert(tmp_path / "bert", "BertForQuestionAnswering", TEXTS)
+    own = TransformersTokenizer.of_folder(tmp_path / "bert")
+    found = teaching.teacher_of(tmp_path / "bert", kind, own, CPU)
+    said = found.outputs([{"question": TEXTS[1], "context": TEXTS[0]}])
+    read = tokenizer(TEXTS[1], TEXTS[0], return_tensors="pt")
+    with torch.inference_mode():
+        ends = model(**read)
+    scores = torch.stack([ends.start_logits[0], ends.end_logits[0]], dim=-1)
+    choices = (read["token_type_ids"][0] == 1) & (read["input_ids"][0] != tokenizer.sep_token_id)
+    choices[0] = True  # no answer
+    expected = scores.masked_fill(~choices[:, None], float("-inf")).softmax(dim=0)
+    assert said.values == pytest.approx(expected.numpy(), abs=1e-5)
+    with pytest.raises(ModelError, match="has another tokenizer than the model that learns"):
+        teaching.teacher_of(tmp_path / "bert", kind, tiny_tokenizer, CPU)
 
 
 @pytest.mark.parametrize(("asked", "error", "fault"), [
