@@ -3,9 +3,9 @@ from . import compare_pretraining as compare_pretraining
 from . import compare_tasks as compare_tasks
 from . import evaluating as evaluating
 from . import layers as layers
-from . import preparing as preparing
 from . import scores as scores
 from . import search as search
+from . import task_rows as task_rows
 from .linear import Learned as Learned
 from .linear import learn_linear as learn_linear
 from .preparing import Build as Build

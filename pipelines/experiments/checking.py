@@ -22,7 +22,7 @@ from korbert.model import Model
 from korbert.modeling import EmbeddingModel, LinearModel
 from korbert.pipelines.artifacts import StageInputs
 from korbert.pipelines.experiments.linear_inputs import joined_inputs
-from korbert.pipelines.experiments.preparing import read_parts
+from korbert.pipelines.experiments.task_rows import read_parts
 from korbert.system import track
 from korbert.tasks.doubts import first_of, seen_in, slips, words_of
 from korbert.tasks.files import Place, TaskRow

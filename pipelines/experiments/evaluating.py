@@ -12,8 +12,8 @@ from korbert.model import Model
 from korbert.notebook import as_html
 from korbert.pipelines.artifacts.figures import interval, text
 from korbert.pipelines.artifacts.store import RECORD, read_json
-from korbert.pipelines.experiments.preparing import few_rows, roles_of
 from korbert.pipelines.experiments.scores import interval_over_rows
+from korbert.pipelines.experiments.task_rows import few_rows, roles_of
 from korbert.records import Form
 from korbert.system import sha256_of
 from korbert.tasks.files import TaskRow, read_rows, refuse_unseen_labels

@@ -34,8 +34,9 @@ from korbert.pipelines.experiments.linear_inputs import (
     joined_inputs,
     targets_of,
 )
-from korbert.pipelines.experiments.preparing import PreparedTask, scored_lines
+from korbert.pipelines.experiments.preparing import PreparedTask
 from korbert.pipelines.experiments.search import ModelResult, Search, within_minutes
+from korbert.pipelines.experiments.task_rows import scored_lines
 from korbert.system import JsonObject, track
 from korbert.tasks.files import TaskRow, TaskRows
 from korbert.tasks.finetuning import load_best

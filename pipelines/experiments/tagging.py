@@ -22,8 +22,9 @@ from torch import Tensor
 from korbert.messages import Message
 from korbert.modeling import CrfModel, Network
 from korbert.pipelines.experiments.linear import TUNED_SHARE, Learned, mean_of
-from korbert.pipelines.experiments.preparing import PreparedTask, scored_lines
+from korbert.pipelines.experiments.preparing import PreparedTask
 from korbert.pipelines.experiments.search import ModelResult, Search, within_minutes
+from korbert.pipelines.experiments.task_rows import scored_lines
 from korbert.system import JsonObject, track
 from korbert.tasks.finetuning import load_best
 from korbert.tasks.kinds.token_classification import TokenClassification

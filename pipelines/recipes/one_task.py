@@ -79,7 +79,7 @@ class SingleTask:
         changes = [f"tasks.{name}.{change}" for change in self.changes]
         recipe = of_tables({"tasks": {name: section}}, Path("finetune"), "korbert finetune", changes)
         if train and not line:  # the kind was named, which the columns may not fit
-            experiments.preparing.check_columns(recipe.section(f"tasks.{name}"), train)
+            experiments.task_rows.check_columns(recipe.section(f"tasks.{name}"), train)
         return recipe, line
 
     def _named(self, model: str | Path) -> str:

@@ -8,7 +8,7 @@ import pytest
 from korbert.errors import KorbertError
 from korbert.pipelines.commands.options import Failed
 from korbert.pipelines.commands.vectors import _pairs
-from korbert.pipelines.experiments.preparing import roles_of
+from korbert.pipelines.experiments.task_rows import roles_of
 from korbert.pipelines.inference.input_records import TEXT_NAMES, records
 from korbert.tasks.files import ROLES, read_rows
 from korbert.tasks.kinds import KINDS

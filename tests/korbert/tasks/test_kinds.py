@@ -7,7 +7,7 @@ import pytest
 
 from korbert.errors import CorpusError, SettingsError
 from korbert.pipelines.artifacts.stage import StageInputs
-from korbert.pipelines.experiments.preparing import read_parts, roles_of
+from korbert.pipelines.experiments.task_rows import read_parts, roles_of
 from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import ALIASES, KINDS, section_class
 from korbert.tasks.kinds.detecting import detect

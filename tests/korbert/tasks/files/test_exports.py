@@ -7,7 +7,7 @@ import datasets
 import pytest
 
 from korbert.errors import CorpusError
-from korbert.pipelines.experiments.preparing import roles_of
+from korbert.pipelines.experiments.task_rows import roles_of
 from korbert.tasks.files import LabelledSpan, read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.detecting import detect

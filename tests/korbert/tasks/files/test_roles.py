@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from korbert.errors import CorpusError
-from korbert.pipelines.experiments.preparing import roles_of
+from korbert.pipelines.experiments.task_rows import roles_of
 from korbert.tasks.files import ROLES, GoldAnswer, LabelledSpan, read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.multiple_choice import MultipleChoice
