@@ -5,7 +5,7 @@ A model is a whole encoder with its head, or a head on the vectors of a frozen e
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import ne
@@ -147,12 +147,12 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
         learned = [*rows.train, *unlabelled]
         noisy = [_with_wrong_spaces(task, row, share, settings.seeds[0]) for row in learned]
         by_part["train"], unlabelled = noisy[: len(rows.train)], noisy[len(rows.train) :]
+        changed = sum(map(ne, learned, noisy))
         said.append(
             Message(
-                "{number:,} of {rows:,} training rows are learned with wrong spaces",
-                number=sum(map(ne, learned, noisy)), rows=len(learned),
+                "{number:,} of {rows:,} training rows are learned with wrong spaces", number=changed, rows=len(learned)
             )
-        )  # fmt: skip
+        )
     # Each text is analysed once, however many rows and parts have it; with wrong spaces it is another one.
     read = chain(*rows.by_name().values(), by_part["train"], unlabelled)
     texts = list(dict.fromkeys(text for row in read for text in task.texts(row)))
@@ -166,34 +166,24 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
     encoded = EncodedTexts(folder, texts, tokenizer)
     encoded.make(runtime.workers, "analyze")
     parts = _examples_of(task, by_part, encoded, tokenizer)
-    examples = [part.examples for part in parts.values()]
-    if truncated := sum(own.cut for own in examples):
-        share = truncated / sum(len(own.offsets) - 1 for own in examples)
-        said.append(
-            Message(
-                "{texts:,} texts ({share:.1f} %) are cut at {length} pieces: --set max_length=N reads up to {limit}",
-                texts=truncated, share=100 * share, length=task.max_length, limit=start.config.max_position_embeddings,
-            )
-        )  # fmt: skip
-        _logger.info(said[-1])
+    for line in _lines_on_length(parts, task.max_length, start.config.max_position_embeddings):
+        said.append(line)
+        _logger.info(line)
     return PreparedTask(
-        settings,
-        task,
-        rows,
-        start,
-        embedders,
-        tokenizer,
-        encoded,
-        parts,
-        said,
-        device,
-        folder,
-        output,
-        runtime,
-        started,
-        unlabelled,
-        teachers,
-    )
+        settings, task, rows, start, embedders, tokenizer, encoded, parts, said, device, folder, output, runtime,
+        started, unlabelled, teachers,
+    )  # fmt: skip
+
+
+def _lines_on_length(parts: Mapping[str, Prepared], length: int, limit: int) -> Iterator[Message]:
+    """How many texts are cut at this length, if any are. limit: pieces that the model can read."""
+    examples = [part.examples for part in parts.values()]
+    if cut := sum(own.cut for own in examples):
+        share = cut / sum(len(own.offsets) - 1 for own in examples)
+        yield Message(
+            "{texts:,} texts ({share:.1f} %) are cut at {length} pieces: --set max_length=N reads up to {limit}",
+            texts=cut, share=100 * share, length=length, limit=limit,
+        )  # fmt: skip
 
 
 def _examples_of(
