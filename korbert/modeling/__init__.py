@@ -7,6 +7,7 @@
    adapters/      takes an encoder of `transformers` or of ONNX Runtime instead.
 5. heads.py       vectors -> scores: vocabulary, next sentence, classifiers; weight initialization.
 6. models.py      an encoder with its heads: pretraining, classification, .., tagging; or text embedding.
+   model_base.py  what all models have in common.
    features.py    a head on layers of a frozen encoder; feature_settings.py configures it.
    linear.py      a linear model on words and on the vectors of a frozen encoder.
 7. files/         saves and loads model folders, packs them, and begins a model from another one.

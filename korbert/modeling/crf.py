@@ -17,7 +17,6 @@ from korbert.modeling.adapters.transformers_encoder import TransformersEncoder, 
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.encoder import Encoder
 from korbert.modeling.features import LayerReader
-from korbert.system import JsonObject
 
 _BARRED = -30.0  # of tags that may not follow; finite, as texts that are cut may begin in the middle of a span
 
@@ -55,11 +54,8 @@ class CrfModel(LayerReader):
     """
 
     kind: ClassVar[str] = "crf"
-    exported: ClassVar[str] = ""
-    pipeline: ClassVar[str] = ""
+    saved: ClassVar[tuple[str, ...]] = ("labels", "layers")
     not_exported: ClassVar[str] = 'a CRF, which nothing in transformers computes: train one with only = "encoder"'
-    first: Tensor
-    follows: Tensor
 
     def __init__(
         self,
@@ -69,15 +65,13 @@ class CrfModel(LayerReader):
         generator: torch.Generator | None = None,
         encoder: Encoder | TransformersEncoder | None = None,
     ) -> None:
-        shape = len(layers), config.hidden_size
-        super().__init__(shape)
-        self.config = config
+        super().__init__(config, len(layers))
         self.labels = tuple(labels)
         self.layers = tuple(layers)
         count = len(self.labels)
-        self.register_buffer("first", torch.ones(count, dtype=torch.bool))
-        self.register_buffer("follows", torch.ones(count, count, dtype=torch.bool))
-        self.classifier = nn.Linear(shape[0] * shape[1], count)
+        self.first = nn.Buffer(torch.ones(count, dtype=torch.bool))
+        self.follows = nn.Buffer(torch.ones(count, count, dtype=torch.bool))
+        self.classifier = nn.Linear(len(layers) * config.hidden_size, count)
         self.transitions = nn.Parameter(torch.zeros(count, count))
         self.starts = nn.Parameter(torch.zeros(count))
         nn.init.zeros_(self.classifier.weight)
@@ -173,10 +167,6 @@ class CrfModel(LayerReader):
     @staticmethod
     def _legal(scores: Tensor, legal: Tensor) -> NDArray[np.float64]:
         return np.where(legal.cpu().numpy(), scores.numpy(), -np.inf)
-
-    def head_settings(self) -> JsonObject:
-        """Constructor arguments besides the encoder's config."""
-        return {"labels": list(self.labels), "layers": list(self.layers)}
 
 
 class _LogPartition(torch.autograd.Function):

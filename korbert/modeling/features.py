@@ -12,23 +12,19 @@ from korbert.modeling.adapters.transformers_encoder import encoder_of
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.feature_settings import HeadName, chosen_layers
 from korbert.modeling.heads import initialize, mean_pooling
-from korbert.system import JsonObject
+from korbert.modeling.model_base import AnyModel
 
 
-class LayerReader(nn.Module):
-    """A model that reads several layers of its encoder, each dimension of each brought to mean 0 and deviation 1.
-
-    shape: layers and dimensions, (K, D).
-    """
+class LayerReader(AnyModel):
+    """A model that reads `count` layers of its encoder, each dimension of each brought to mean 0 and deviation 1."""
 
     encoder: Any
-    mean: Tensor
-    deviation: Tensor
 
-    def __init__(self, shape: tuple[int, int]) -> None:
+    def __init__(self, config: AnyConfig, count: int) -> None:
         super().__init__()
-        self.register_buffer("mean", torch.zeros(shape))
-        self.register_buffer("deviation", torch.ones(shape))
+        self.config = config
+        self.mean = nn.Buffer(torch.zeros(count, config.hidden_size))
+        self.deviation = nn.Buffer(torch.ones(count, config.hidden_size))
 
     def standardize(self, mean: Tensor, deviation: Tensor) -> None:
         """Sets mean and deviation of each layer, (K, D) each; a dimension that never varies is not scaled."""
@@ -57,8 +53,7 @@ class FeatureModel(LayerReader):
     """
 
     kind: ClassVar[str] = "features"
-    exported: ClassVar[str] = ""
-    pipeline: ClassVar[str] = ""
+    saved: ClassVar[tuple[str, ...]] = ("num_outputs", "pooling", "layers", "head", "width")
     not_exported: ClassVar[str] = (
         "a head on features, which nothing in transformers computes: fine-tune, and export that"
     )
@@ -75,9 +70,7 @@ class FeatureModel(LayerReader):
         encoder: nn.Module | None = None,
     ) -> None:
         indices, mix = chosen_layers(layers, config.num_hidden_layers)
-        shape = len(indices), config.hidden_size
-        super().__init__(shape)
-        self.config = config
+        super().__init__(config, len(indices))
         self.num_outputs = num_outputs
         self.pooling = pooling
         self.layers = layers
@@ -88,7 +81,7 @@ class FeatureModel(LayerReader):
         if self.mix == "weighted sum":
             self.weights = nn.Parameter(torch.zeros(len(self.indices)))
             self.factor = nn.Parameter(torch.ones(()))
-        size = shape[0] * shape[1] if self.mix == "concat" else shape[1]
+        size = config.hidden_size * (len(indices) if mix == "concat" else 1)
         if head == "mlp":
             self.dense = nn.Linear(size, width)
         elif head == "bilstm":
@@ -127,7 +120,3 @@ class FeatureModel(LayerReader):
         if self.head == "mlp":
             vectors = F.gelu(self.dense(vectors))
         return self.classifier(self.dropout(vectors))
-
-    def head_settings(self) -> JsonObject:
-        """Constructor arguments besides the encoder's config."""
-        return {name: getattr(self, name) for name in ("num_outputs", "pooling", "layers", "head", "width")}

@@ -12,7 +12,7 @@ from korbert.modeling.adapters.transformers_encoder import TransformersEncoder, 
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.encoder import Encoder
 from korbert.modeling.heads import mean_pooling
-from korbert.system import JsonObject
+from korbert.modeling.model_base import AnyModel
 
 HASH_BITS = 20  # of a term, below its group
 TERMS_VERSION = 2  # of what terms are (korbert/tasks/terms.py)
@@ -28,7 +28,7 @@ class KnownTerms(NamedTuple):
     values: Tensor
 
 
-class LinearModel(nn.Module):
+class LinearModel(AnyModel):
     """Scores of rows: a bias, plus weights of their terms, plus weights of the vectors of their texts.
 
     1. Words: the hashed terms of a row (korbert/tasks/terms.py) that the model knows; 1 + log(count), times the inverse
@@ -48,13 +48,10 @@ class LinearModel(nn.Module):
     kind: ClassVar[str] = "linear"
     exported: ClassVar[str] = "ForSequenceClassification"
     pipeline: ClassVar[str] = "text-classification"
-    not_exported: ClassVar[str] = ""
-    terms: Tensor
-    frequencies: Tensor
-    center: Tensor
-    usual: Tensor
-    whitening: Tensor
-    distances: Tensor
+    saved: ClassVar[tuple[str, ...]] = (
+        "num_outputs", "num_terms", "num_texts", "pooling", "hash_bits", "terms_version", "reads_vectors",
+        "knows_usual",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -89,9 +86,9 @@ class LinearModel(nn.Module):
         if knows_usual:
             size = config.hidden_size
             self._register_usual(torch.zeros(size), torch.zeros(size, size), torch.zeros(_PERCENTILES))
-        self.register_buffer("terms", torch.zeros(num_terms, dtype=torch.int32))  # in ascending order
-        self.register_buffer("frequencies", torch.ones(num_terms))  # inverse document frequencies
-        self.register_buffer("center", torch.zeros(config.hidden_size))
+        self.terms = nn.Buffer(torch.zeros(num_terms, dtype=torch.int32))  # in ascending order
+        self.frequencies = nn.Buffer(torch.ones(num_terms))  # inverse document frequencies
+        self.center = nn.Buffer(torch.zeros(config.hidden_size))
         self.words = nn.Parameter(torch.zeros(num_terms, num_outputs), requires_grad=False)
         width = config.hidden_size if num_texts == 1 else 4 * config.hidden_size
         self.vectors = nn.Linear(width, num_outputs).requires_grad_(False)
@@ -149,9 +146,9 @@ class LinearModel(nn.Module):
         self._register_usual(*(part.float().to(self.center.device) for part in (mean, whitening, distances)))
 
     def _register_usual(self, mean: Tensor, whitening: Tensor, distances: Tensor) -> None:
-        self.register_buffer("usual", mean)
-        self.register_buffer("whitening", whitening)
-        self.register_buffer("distances", distances)
+        self.usual = nn.Buffer(mean)
+        self.whitening = nn.Buffer(whitening)
+        self.distances = nn.Buffer(distances)
 
     def percentiles(self, texts: Tensor) -> Tensor:
         """The percentile of the distance of rows among those of training, 0 to 100, (B,); of two texts, the larger.
@@ -229,9 +226,3 @@ class LinearModel(nn.Module):
         groups = rows * num_groups + (terms >> self.hash_bits)
         squares = values.new_zeros(num_rows * num_groups).index_add(0, groups, values.square())
         return KnownTerms(used, places, values / squares.sqrt()[groups])
-
-    def head_settings(self) -> JsonObject:
-        """Constructor arguments besides the encoder's config."""
-        counts = ("num_outputs", "num_terms", "num_texts")
-        how = ("pooling", "hash_bits", "terms_version", "reads_vectors", "knows_usual")
-        return {name: getattr(self, name) for name in (*counts, *how)}

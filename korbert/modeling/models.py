@@ -16,27 +16,18 @@ from korbert.modeling.embeddings import OVERLAP, scaled_overlap
 from korbert.modeling.encoder import Encoder
 from korbert.modeling.features import FeatureModel
 from korbert.modeling.linear import LinearModel
+from korbert.modeling.model_base import AnyModel
 from korbert.system import JsonObject
 
 Pooling = Literal["mean", "first"]
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
 
 
-class _EncoderWithHead(nn.Module):
-    """Base class of all models. `scores` computes the outputs from the encoder's vectors (B, T, D) and its mask.
+class _EncoderWithHead(AnyModel):
+    """Base class of these models. `scores` computes the outputs from the encoder's vectors (B, T, D) and its mask.
 
     generator: draws the initial weights; None: torch's global generator. encoder: with weights; None: a new one.
-
-    kind: of the saved folder. saved: the constructor's arguments that are saved with the config. exported: how the
-    name of its class in `transformers` ends. pipeline: its pipeline there, "" for none. not_exported: why no class
-    there computes the same.
     """
-
-    kind: ClassVar[str]
-    saved: ClassVar[tuple[str, ...]] = ()
-    exported: ClassVar[str] = ""
-    pipeline: ClassVar[str] = ""
-    not_exported: ClassVar[str] = ""
 
     def __init__(
         self,
@@ -56,11 +47,6 @@ class _EncoderWithHead(nn.Module):
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> object:
         raise NotImplementedError
-
-    def head_settings(self) -> JsonObject:
-        """Constructor arguments besides the encoder's config, as JSON has them."""
-        values = {name: getattr(self, name) for name in self.saved}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 class EncoderModel(_EncoderWithHead):
