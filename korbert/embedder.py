@@ -204,15 +204,13 @@ class Embedder:
     def pool_encoded(self, encodings: Sequence[Encoding], settings: VectorSettings, batch_size: int = 64) -> _Vectors:
         """As embed, for texts already encoded, truncated to `max_length`: (N, D), computed shortest first."""
         pooling = POOLINGS[settings.pooling]
-        last = self.network.config.num_hidden_layers
         if prompt := self.prompt(settings.side):
             pieces = self.tokenizer.encode_pieces(prompt)
             encodings = [with_prompt(pieces, encoding, self.max_length) for encoding in encodings]
-        network = self.fast_network if settings.reads_last(last) else self.network
-        layers = settings.places(last)
+        network = self.fast_network if settings.reads_last(self.network.config.num_hidden_layers) else self.network
 
         def vector_of(model: nn.Module, batch: Batch) -> Tensor:
-            hidden = hidden_of(model, batch, settings, layers).float()
+            hidden = hidden_of(model, batch, settings).float()
             return pooling.pool(hidden, weights_of(batch["attention_mask"], settings.special_tokens))  # (B, D)
 
         vectors = np.zeros((0, self.width(settings)), np.float32)

@@ -31,15 +31,13 @@ def encode_whole(network: Network, tokenizer: AnyTokenizer, text: str, pair: str
     return encoding
 
 
-def hidden_of(model: Any, batch: Batch, settings: VectorSettings, layers: tuple[int, ...]) -> Tensor:
-    """Piece vectors from the layers in the settings: (B, T, D), or (B, T, K x D) for K concatenated layers.
-
-    layers: their indices, from 0.
-    """
-    if layers == (model.config.num_hidden_layers,):
+def hidden_of(model: Any, batch: Batch, settings: VectorSettings) -> Tensor:
+    """Piece vectors from the layers in the settings: (B, T, D), or (B, T, K x D) for K concatenated layers."""
+    count = model.config.num_hidden_layers
+    if settings.reads_last(count):
         last: Tensor = model.encoder(**model_inputs(batch))
         return last
-    vectors = model.encoder.all_layers(**model_inputs(batch), only=layers)  # (K, B, T, D)
+    vectors = model.encoder.all_layers(**model_inputs(batch), only=settings.places(count))  # (K, B, T, D)
     if settings.mix == "concat":
         return torch.cat(list(vectors), dim=-1)
     mixed: Tensor = vectors.sum(dim=0) if settings.mix == "sum" else vectors.mean(dim=0)

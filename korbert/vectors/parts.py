@@ -98,14 +98,13 @@ def vectors_of_pieces(
     network: Network, tokenizer: AnyTokenizer, encodings: Sequence[Encoding], settings: VectorSettings
 ) -> list[NDArray[np.float32]]:
     """(T, D) of each encoding, special tokens included, in order; shortest first in the network. NotFinite for NaN."""
-    layers = settings.places(network.config.num_hidden_layers)
     device = device_of(network)
     rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
     examples = Examples.of_rows(rows, [0] * len(encodings), tokenizer.pad_id)
     vectors: list[NDArray[np.float32]] = [np.zeros(0, np.float32)] * len(encodings)
     with torch.inference_mode():
         for numbers in by_length(examples.lengths, _ROWS_AT_ONCE):
-            hidden = hidden_of(network, to_device(examples.batch(numbers), device), settings, layers)
+            hidden = hidden_of(network, to_device(examples.batch(numbers), device), settings)
             for number, row in zip(numbers.tolist(), hidden.float().cpu().numpy(), strict=True):
                 vectors[number] = row[: len(encodings[number])].copy()
     if not all(np.isfinite(rows).all() for rows in vectors):
