@@ -44,9 +44,7 @@ def dataset_files(folder: File) -> list[File]:
     if not state.is_file():
         beside = folder.iterdir() if folder.is_dir() else ()
         inside = sorted(path.name for path in beside if path.is_file() and not path.name.startswith("."))
-        there = Message("holds no file")
-        if inside:
-            there = Message("holds {files}", files=", ".join(inside[:10]))
+        there = Message("holds {files}", files=", ".join(inside[:10])) if inside else Message("holds no file")
         raise CorpusError(
             "{folder}: is a folder that `datasets` has not saved ({there}): give a file", folder=folder, there=there
         )
@@ -68,8 +66,7 @@ def _json(path: File, key: str) -> object:
     """The value of a key in a record of `datasets`."""
     try:
         content = read_small(path) if isinstance(path, Path) else path.read_bytes()
-        value: object = json.loads(content)[key]
-        return value
+        return json.loads(content)[key]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorpusError(
             "{path}: not a record of `datasets` with {key!r} ({error}): get the folder again",

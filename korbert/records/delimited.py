@@ -186,14 +186,8 @@ def are_quoted(lines: Iterable[str], delimiter: str = "\t", longest: int = LONGE
     header = first.split(delimiter)
     if all(len(column) > 1 and _QUOTED.fullmatch(column) for column in header):
         return True
-    balance = voted = 0
-    for _, text, fields in records:
-        if '"' in text:
-            balance += _vote(text.rstrip("\r\n"), fields, delimiter, len(header))
-            voted += 1
-            if voted == _VOTES:
-                break
-    return balance > 0
+    voters = islice(((text, fields) for _, text, fields in records if '"' in text), _VOTES)
+    return sum(_vote(text.rstrip("\r\n"), fields, delimiter, len(header)) for text, fields in voters) > 0
 
 
 def _vote(record: str, fields: list[str] | Fault, delimiter: str, width: int) -> int:

@@ -93,6 +93,5 @@ def _line(row: object, name: str, columns: Mapping[int, Sequence[str]]) -> str:
 def _plain(value: object) -> object:
     """A number or an array of numpy as Python has it."""
     if hasattr(value, "tolist"):
-        plain: object = value.tolist()
-        return plain
+        return value.tolist()
     raise TypeError(Message("a {type} cannot be written as JSON", type=type(value).__name__))

@@ -43,9 +43,8 @@ class Lines:
         try:
             text = line.text
         except UnicodeDecodeError as error:
-            do = Message("correct it")
-            if self.encoding == "utf-8":
-                do = Message("convert it, as with iconv -f cp949")
+            is_utf8 = self.encoding == "utf-8"
+            do = Message("convert it, as with iconv -f cp949") if is_utf8 else Message("correct it")
             what = Message(
                 "byte {number} is not {encoding}: {beginning}: {do}",
                 number=error.start + 1,

@@ -53,10 +53,12 @@ def read_json(text: TextFile) -> Table:
     value = values.value()
     if isinstance(value, dict) and values.next():
         return _table(text, "JSON", "line", lambda: _Values(text).successive())
-    lists = {}
-    for key, inner in value.items() if isinstance(value, dict) else ():
-        if isinstance(inner, list) and any(isinstance(item, dict) for item in inner):
-            lists[key] = inner
+    fields = value if isinstance(value, dict) else {}
+    lists = {
+        key: inner
+        for key, inner in fields.items()
+        if isinstance(inner, list) and any(isinstance(item, dict) for item in inner)
+    }
     if len(lists) != 1:
         what = Message("{kind} without a list of objects", kind=type_name(value))
         if lists:
@@ -120,8 +122,7 @@ def _python(cell: str) -> object:
     """A Python literal, or a list as numpy spells it, without commas: Python would join adjacent strings."""
     if _OF_NUMPY.fullmatch(cell):
         return list(map(ast.literal_eval, re.findall(_ITEM, cell)))
-    literal: object = ast.literal_eval(cell)
-    return literal
+    return ast.literal_eval(cell)
 
 
 def fault_of(value: object) -> Fault:

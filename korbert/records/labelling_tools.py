@@ -253,7 +253,7 @@ def read_standoff(files: Sequence[File]) -> Table:
                 continue
             text = file.with_suffix(".txt")
             document: JsonObject = {"id": file.stem, "text": ""}
-            if _is_filled(text):
+            if text.read_bytes().strip():
                 document["text"] = "".join(open_text(text).blocks())
             try:
                 yield number, {**document, "spans": _text_bound(file)}
@@ -266,7 +266,7 @@ def read_standoff(files: Sequence[File]) -> Table:
 def _text_bound(file: File) -> list[JsonObject]:
     """The entities of an .ann file; relations, events, attributes and notes are left out."""
     spans: list[JsonObject] = []
-    if not _is_filled(file):
+    if not file.read_bytes().strip():
         return spans
     for number, line in enumerate(open_text(file).lines(), 1):
         if line.startswith("T"):
@@ -279,7 +279,3 @@ def _text_bound(file: File) -> list[JsonObject]:
                     Message("{file}, line {number}: no label, start, end and text", file=file.name, number=number)
                 ) from None
     return spans
-
-
-def _is_filled(file: File) -> bool:
-    return bool(file.read_bytes().strip())
