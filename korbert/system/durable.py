@@ -15,7 +15,6 @@ import re
 import secrets
 import stat
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -54,13 +53,13 @@ def check_output(path: Path, *inputs: object, may_overwrite: Callable[[Path], bo
             "{path}: there is no folder {folder}: make it, or name another file", path=path, folder=folder
         )
     try:
-        with suppress(FileNotFoundError):
-            path.lstat()
+        present: os.stat_result | None = path.lstat()
+    except FileNotFoundError:
+        present = None
     except OSError as error:
         raise SettingsError(
             "{path}: cannot be written ({strerror}): name another file", path=path, strerror=error.strerror
         ) from None
-    present = path.lstat() if os.path.lexists(path) else None
     if present is not None and not stat.S_ISREG(present.st_mode):
         kind = _KINDS.get(stat.S_IFMT(present.st_mode), Message("not a regular file"))
         raise SettingsError("{path}: is {kind}, which is not written over: name a file", path=path, kind=kind)

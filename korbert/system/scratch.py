@@ -25,22 +25,21 @@ _TEXT = "korbert made this folder and removes it, with everything in it, once th
 
 def claim(
     folder: Path,
-    known: Callable[[str], bool] | None = None,
+    known: Callable[[str], bool] = lambda name: True,
     *,
     is_whole: Callable[[Path], bool] = lambda path: False,
 ) -> Path:
     """Makes a folder for unfinished work, or continues in a marked one. Returns it.
 
-    known: whether a file of this name is one of ours, for folders that hold only files; None: any file is, once the
-    folder is marked. is_whole: whether a file proves by its content that it is ours: a folder of such files, which an
-    earlier version made, needs no mark. ArtifactError for a link, a file, and a folder with files of somebody else.
+    known: whether a file of this name is one of ours, for folders that hold only files; by default any file is, once
+    the folder is marked. is_whole: whether a file proves by its content that it is ours: a folder of such files, which
+    an earlier version made, needs no mark. ArtifactError for a link, a file, and a folder with files of somebody else.
     """
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise ArtifactError("{folder}: is not a folder of korbert: move it away, or name another output", folder=folder)
     names = sorted(path.name for path in folder.iterdir() if not is_litter(path.name)) if folder.is_dir() else []
     marked = is_marked(folder)
-    is_known = known or (lambda name: True)
-    foreign = [name for name in names if not marked or not (name == MARK or is_aside(name) or is_known(name))]
+    foreign = [name for name in names if not marked or not (name == MARK or is_aside(name) or known(name))]
     if not marked and all(is_whole(folder / name) for name in names):
         foreign = []
     if foreign:
