@@ -63,8 +63,7 @@ def evaluate(
             recalls = [np.count_nonzero(ranks <= depth) / count for depth in (1, 10, 100)]
             ndcg = gains[ranks[ranks <= 10] - 1].sum() / gains[:count].sum()
             rows.append([*recalls, 1 / ranks[0] if len(ranks) else 0.0, float(ndcg)])
-            first = int(ranks[0]) if len(ranks) else None
-            firsts.append(first)
+            firsts.append(int(ranks[0]) if len(ranks) else None)
         figures = {}
         for metric, values in zip(METRICS, np.array(rows).T, strict=True):
             interval = bootstrap_interval(values, rng=np.random.default_rng(0)) if len(values) > 1 else None

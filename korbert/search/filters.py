@@ -67,9 +67,8 @@ def _as_sql(where: str, known: Collection[str]) -> tuple[str, list[str | float]]
             values.append(token.replace("''", "'"))
         elif kind == "number":
             is_whole = token.lstrip("+-").isdigit() and len(token) < 19
-            number = int(token) if is_whole else float(token)
             parts.append("?")
-            values.append(number)
+            values.append(int(token) if is_whole else float(token))
         elif kind != "quoted" and upper in _KEYWORDS:
             parts.append(f" {upper} ")
         elif token in ("id", "text"):

@@ -410,20 +410,21 @@ def _hits(database: Connection, ranking: Ranking, owners: Owners, by_vectors: Ra
         row = text_of(database, own.text)
         rank_vectors, cosine = cosine_of.get(own.text, (None, None))
         rank_words, bm25 = bm25_of.get(own.text, (None, None))
-        hit = Hit(
-            id=row.id,
-            text=row.text,
-            passage=row.text[own.begin : own.end],
-            begin=own.begin,
-            end=own.end,
-            score=score,
-            rank_vectors=rank_vectors,
-            rank_words=rank_words,
-            score_vectors=cosine,
-            score_words=bm25,
-            fields=json.loads(row.fields),
+        hits.append(
+            Hit(
+                id=row.id,
+                text=row.text,
+                passage=row.text[own.begin : own.end],
+                begin=own.begin,
+                end=own.end,
+                score=score,
+                rank_vectors=rank_vectors,
+                rank_words=rank_words,
+                score_vectors=cosine,
+                score_words=bm25,
+                fields=json.loads(row.fields),
+            )
         )
-        hits.append(hit)
     return hits
 
 

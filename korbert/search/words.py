@@ -48,12 +48,10 @@ class IndexedText(NamedTuple):
     encodings: list[Encoding]
 
 
-def read_texts(
-    tokenizer: AnyTokenizer, texts: Sequence[str], max_length: int, workers: int = 0
-) -> Iterator[tuple[Encoding, list[str]]]:
+def read_texts(tokenizer: AnyTokenizer, texts: Sequence[str], max_length: int) -> Iterator[tuple[Encoding, list[str]]]:
     """The encoding of each text, truncated to max_length, and the terms of the whole text; our tokenizer gets both from
     one analysis."""
-    for pieces, forms, tags, *_ in _analyze(tokenizer, texts, workers):
+    for pieces, forms, tags, *_ in _analyze(tokenizer, texts, workers=0):
         yield assemble(pieces, None, tokenizer.frame, max_length), [term for _, term in _terms_of(forms, tags)]
 
 
@@ -208,9 +206,7 @@ def word_scores(database: sqlite3.Connection, terms: Sequence[str], owners: Owne
             with_term = with_term[starts]
             counts = np.add.reduceat(counts, starts)
             of_texts[with_term] += _bm25(times, texts, counts, owners.lengths[with_term], mean_of_texts)
-    if owners.is_single:
-        return scores
-    return np.asarray((scores + of_texts[owners.texts]) / 2, np.float32)
+    return scores if owners.is_single else np.asarray((scores + of_texts[owners.texts]) / 2, np.float32)
 
 
 def _bm25(
