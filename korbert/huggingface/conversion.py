@@ -195,8 +195,7 @@ def config_to_transformers(config: EncoderConfig, kind: str) -> JsonObject:
                 name=name,
                 remedy=remedy,
             )
-    shared = {name: getattr(config, name) for name in _SHARED}
-    shared |= {"tie_word_embeddings": True, "dtype": "float32"}
+    shared = {name: getattr(config, name) for name in _SHARED} | {"tie_word_embeddings": True, "dtype": "float32"}
     own = _bert_config(config, kind) if config.architecture == "bert" else _modern_config(config, kind)
     name = CLASSES[family_of(config, kind), kind]
     if own["model_type"] != "korbert-modernbert":

@@ -46,13 +46,12 @@ def export(model_folder: str | Path, folder: str | Path) -> list[Message]:
                 "{model_folder}: is of transformers already: export writes only encoders of korbert",
                 model_folder=model_folder,
             )
-        encoder_config = model.config
         task = read_config(model_folder).get("task") or {}  # what the model was trained for
-        config = _config(model, encoder_config, task)
-        length = task.get("max_length") or encoder_config.max_position_embeddings
+        config = _config(model, model.config, task)
+        length = task.get("max_length") or model.config.max_position_embeddings
         write_json(new / "config.json", config)
         (new / "model.safetensors").write_bytes(
-            serialize(to_transformers(model.state_dict(), encoder_config, model.kind))
+            serialize(to_transformers(model.state_dict(), model.config, model.kind))
         )
         if "auto_map" in config:
             (new / _MODEL_FILE).write_bytes(Path(__file__).with_name(_MODEL_FILE).read_bytes())
@@ -70,9 +69,9 @@ def export(model_folder: str | Path, folder: str | Path) -> list[Message]:
         (new / _TOKENIZER_FILE).write_text(source[:start] + inlined, encoding="utf-8")
 
         inputs = ["input_ids"]
-        if encoder_config.type_vocab_size or encoder_config.overlap_embedding:
+        if model.config.type_vocab_size or model.config.overlap_embedding:
             inputs.append("token_type_ids")
-        if encoder_config.boundary_embedding:
+        if model.config.boundary_embedding:
             inputs.append("boundaries")
         tokenizer_config: JsonObject = {
             "tokenizer_class": "KorbertTokenizer",
@@ -148,9 +147,8 @@ def _config(model: Network, own: EncoderConfig, task: JsonObject) -> JsonObject:
                 config=config["architectures"][0],
             )
         config["classifier_pooling"] = _POOLINGS[model.pooling]
-    if isinstance(model, MultipleChoiceModel):  # one score per row, without a name
-        return config
-    if isinstance(model, ClassificationModel):
+        if isinstance(model, MultipleChoiceModel):  # one score per row, without a name
+            return config
         config["problem_type"] = model.problem_type
     labels = getattr(model, "labels", ())
     if isinstance(model, LinearModel):
