@@ -148,8 +148,11 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 
     @property
     def has_rungs(self) -> bool:
-        """Whether its model begins with one that is fitted to vectors of the frozen encoder, not trained."""
-        return False
+        """Whether its model begins with one that is fitted to vectors of the frozen encoder, not trained.
+
+        By default as the field `rungs` says.
+        """
+        return bool(getattr(self, "rungs", ("encoder",)) != ("encoder",))
 
     @property
     def needs(self) -> tuple[str, ...]:

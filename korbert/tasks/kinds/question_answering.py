@@ -64,6 +64,7 @@ class QuestionAnswering(WindowSettings, TaughtKind, frozen=True):
     )
     needs: ClassVar[tuple[str, ...]] = ("context", "question")
     reads_pairs: ClassVar[bool] = True
+    reads_all: ClassVar[bool] = True
     example: ClassVar[tuple[str, str]] = (
         "questions.jsonl", "'한글은 언제 만들었나?', '세종은 1443년에 한글을 만들었다.'"
     )  # fmt: skip
@@ -96,10 +97,6 @@ class QuestionAnswering(WindowSettings, TaughtKind, frozen=True):
         metrics = ("f1", "exact_match", *(("has_answer_f1", "no_answer_accuracy") if unanswerable else ()))
         threshold = _NOT_CHOSEN if unanswerable else 0.0
         return cls.of_settings(settings, metrics, unanswerable=unanswerable, threshold=threshold)
-
-    @property
-    def reads_all(self) -> bool:
-        return True
 
     def description(self) -> Message:
         if self.unanswerable:

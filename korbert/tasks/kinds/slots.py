@@ -50,6 +50,7 @@ class Slots(WindowSettings, Kind, frozen=True):
     needs: ClassVar[tuple[str, ...]] = ("text",)
     takes: ClassVar[tuple[str, ...]] = ("descriptions",)
     reads_pairs: ClassVar[bool] = True
+    reads_all: ClassVar[bool] = True
 
     descriptions: Mapping[str, tuple[str, ...]]
 
@@ -61,10 +62,6 @@ class Slots(WindowSettings, Kind, frozen=True):
         counts = Counter(pair for row in rows for pair in kind.asked(row).items()).most_common()
         descriptions = {name: tuple(own for (other, own), _ in counts if other == name) for (name, _), _ in counts}
         return kind.model_copy(update={"descriptions": descriptions})
-
-    @property
-    def reads_all(self) -> bool:
-        return True
 
     def description(self) -> Message:
         names = ", ".join([*self.descriptions][:5])

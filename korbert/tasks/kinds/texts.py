@@ -64,9 +64,8 @@ def examples_of(
         parts = (passage.part(0, most) for passage, most in zip(passages, kept, strict=True))
         ids, boundaries, seconds[number] = join_segments(frame, *parts)
         flat.append((ids, boundaries))
-    examples = Examples.of_rows(flat, labels, tokenizer.pad_id, seconds)
-    if all(len(passages) == 1 for passages in rows):
-        examples = replace(examples, seconds=None)
+    are_single = all(len(passages) == 1 for passages in rows)
+    examples = Examples.of_rows(flat, labels, tokenizer.pad_id, None if are_single else seconds)
     return replace(examples, cut=cut)
 
 
@@ -237,10 +236,6 @@ class TextKind(TaughtKind, frozen=True):
 
     # The record of models of the encoder alone is as before.
     rungs: tuple[str, ...] = Field(("encoder",), exclude_if=lambda rungs: rungs == ("encoder",))
-
-    @property
-    def has_rungs(self) -> bool:
-        return self.rungs != ("encoder",)
 
     @property
     def reads_all(self) -> bool:

@@ -77,6 +77,7 @@ class TokenClassification(TaughtKind, frozen=True):
     )
     operation: ClassVar[str] = "tag"
     cuts_vectors: ClassVar[bool] = True
+    reads_all: ClassVar[bool] = True
     label_fields: ClassVar[tuple[str, ...]] = ("tags",)
     compared_fields: ClassVar[tuple[str, ...]] = ("units",)
     noise: ClassVar[Sequence[str]] = SPACINGS
@@ -107,9 +108,7 @@ class TokenClassification(TaughtKind, frozen=True):
         odd = sorted(tag for tag in seen if not is_bio([tag]))
         if odd and (units == "characters" or any(is_bio([tag]) for tag in seen - {"O"})):
             number = next(number for number, row in enumerate(rows) if odd[0] in (row.get("tags") or ()))
-            why = Message("as tags of characters have to be")
-            if units == "words":
-                why = Message("as other tags are")
+            why = Message("as other tags are") if units == "words" else Message("as tags of characters have to be")
             raise CorpusError(
                 "{place}: tag {tag!r} is not O, B-LABEL or I-LABEL, {why}: correct it",
                 place=rows.places[number], tag=odd[0], why=why,
@@ -151,14 +150,6 @@ class TokenClassification(TaughtKind, frozen=True):
             end = start + len(token)
             words.append((start, end))
         return text, words
-
-    @property
-    def has_rungs(self) -> bool:
-        return self.rungs != ("encoder",)
-
-    @property
-    def reads_all(self) -> bool:
-        return True
 
     def description(self) -> Message:
         if not (labels := self._span_labels):
@@ -344,10 +335,10 @@ class TokenClassification(TaughtKind, frozen=True):
             if words is None:
                 spans = tagged_spans(passage, tagged, self.tags)
                 predictions.append([[start, end, label] for start, end, label, _ in spans])
-                continue
-            labels = tagged_words(words, passage, tagged, self.tags)
-            common = "O" if "O" in self.tags else self.tags[0]  # of a word without pieces
-            predictions.append([label or common for label, _ in labels])
+            else:
+                labels = tagged_words(words, passage, tagged, self.tags)
+                common = "O" if "O" in self.tags else self.tags[0]  # of a word without pieces
+                predictions.append([label or common for label, _ in labels])
         return predictions
 
     def results(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[list[TaggedSpan]]:
