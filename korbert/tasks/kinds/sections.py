@@ -164,8 +164,8 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
 
     def patterns(self) -> dict[str, str]:
         """Role -> pattern of the files that the task reads, relative to the data folder."""
-        names = ("warm_up", "train", "valid", "test")
-        return {name: value for name in names if (value := getattr(self, name))}
+        names = ("warm_up", "train", "valid", "test", "unlabelled")
+        return {name: value for name in names if (value := getattr(self, name, ""))}
 
 
 class TaughtSection(TaskSection, frozen=True, extra="forbid"):
@@ -188,9 +188,6 @@ class TaughtSection(TaskSection, frozen=True, extra="forbid"):
         if self.teachers and self.features is not None:
             raise ValueError(Message("teachers: a head on a frozen encoder has none: leave features out"))
         return self
-
-    def patterns(self) -> dict[str, str]:
-        return super().patterns() | ({"unlabelled": self.unlabelled} if self.unlabelled else {})
 
 
 class TextSection(TaughtSection, frozen=True, extra="forbid"):
