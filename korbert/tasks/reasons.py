@@ -25,6 +25,7 @@ from korbert.tasks.kinds.texts import LinearExamples
 from korbert.tasks.passages import Passage
 from korbert.tasks.terms import term_ids, term_spans
 from korbert.tasks.token_classification import owners
+from korbert.training import Batch, to_device
 
 _Floats = NDArray[np.float64]
 
@@ -65,9 +66,7 @@ def morpheme_weights(
     number: of the example. passages: its texts. label: with several labels, its score is explained, else that minus the
     mean of the others.
     """
-    device = model.center.device
-    batch = examples.batch(np.array([number]))
-    batch = {name: value.to(device) if isinstance(value, Tensor) else value for name, value in batch.items()}
+    batch = to_device(examples.batch(np.array([number])), model.center.device)
     before = [_letters_before(passage.text) for passage in passages]
     added = [np.zeros((own[-1] + 1, model.num_outputs)) for own in before]
     for own, places, passage, scores in zip(added, before, passages, _of_pieces(model, batch, passages), strict=True):
@@ -104,7 +103,7 @@ def _spread(added: _Floats, spans: NDArray[np.int64], scores: _Floats) -> None:
     np.add.at(added, spans[:, 1], -scores / sizes)
 
 
-def _of_pieces(model: LinearModel, batch: dict[str, Any], passages: Sequence[Passage]) -> list[_Floats]:
+def _of_pieces(model: LinearModel, batch: Batch, passages: Sequence[Passage]) -> list[_Floats]:
     """What each piece of each text adds through the vectors, (P, C)."""
     if not model.reads_vectors:
         return [np.zeros((len(passage.ids), model.num_outputs)) for passage in passages]
@@ -118,7 +117,7 @@ def _of_pieces(model: LinearModel, batch: dict[str, Any], passages: Sequence[Pas
     return found
 
 
-def piece_scores(model: LinearModel, batch: dict[str, Any], num_texts: int) -> Tensor:
+def piece_scores(model: LinearModel, batch: Batch, num_texts: int) -> Tensor:
     """What each piece of a row adds to the scores through the vectors, special tokens included: (W, T, C).
 
     Summed, they are the scores of the row's vectors, without the bias. SettingsError if the first piece is the vector.
@@ -156,9 +155,7 @@ def _weights(model: LinearModel, vectors: Tensor) -> Tensor:
     )
 
 
-def _of_terms(
-    model: LinearModel, batch: dict[str, Any], occurring: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], _Floats]:
+def _of_terms(model: LinearModel, batch: Batch, occurring: NDArray[np.int64]) -> tuple[NDArray[np.int64], _Floats]:
     """The numbers of the occurring terms that the model knows, and what each adds, (n, C)."""
     known = model.known_terms(batch["terms"], batch["counts"], batch["rows"], 1)
     ids = batch["terms"][known.used].cpu().numpy()
