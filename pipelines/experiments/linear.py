@@ -27,13 +27,7 @@ from torch import nn
 from korbert.messages import Message, argument
 from korbert.modeling import EmbeddingModel, LinearModel, Network
 from korbert.pipelines.experiments.explaining import rows_like_wrong_ones, strongest_morphemes
-from korbert.pipelines.experiments.linear_inputs import (
-    first_rows,
-    fold_groups,
-    inputs_of,
-    joined_inputs,
-    targets_of,
-)
+from korbert.pipelines.experiments.linear_inputs import inputs_of, joined_inputs, targets_of
 from korbert.pipelines.experiments.preparing import PreparedTask
 from korbert.pipelines.experiments.search import ModelResult, Search, within_minutes
 from korbert.pipelines.experiments.task_rows import scored_lines
@@ -220,9 +214,11 @@ class _Rungs:
         ]
         columns = [column for column in COLUMNS if column in task.rungs]
         trials = ("vectors" in columns) * len(readers) + ("words" in columns)
+        # Rows of one group, or else of the same text, share a fold.
+        groups = [row.get("group") or "\n".join(task.texts(row)) for row in ready.parts["train"].rows]
         with track("fit", total=trials, unit="models") as advance:
             of_train = [inputs["train"] for inputs in learned]
-            choice = choose(of_train, targets["train"], task.num_outputs, fold_groups(task, ready), columns, advance)
+            choice = choose(of_train, targets["train"], task.num_outputs, groups, columns, advance)
         reader, inputs = readers[choice.encoder], learned[choice.encoder]
         others = [name for name in ready.parts if name not in inputs]
         rungs = cls(ready, task, reader, inputs | inputs_of(ready, reader, others), targets, choice)
@@ -390,9 +386,10 @@ class _Rungs:
                 Message("the encoder is not tuned: {count:,} rows, and {least:,} are needed", count=count, least=least)
             )
         elif right >= EASY:
-            share = 100 * right
             self.ready.say(
-                Message("the encoder is not tuned: held-out rows are right without it ({share:.1f} %)", share=share)
+                Message(
+                    "the encoder is not tuned: held-out rows are right without it ({share:.1f} %)", share=100 * right
+                )
             )
         if (tunes := count >= least and right < EASY) or not self.ready.teachers:
             return tunes
@@ -413,12 +410,12 @@ class _Rungs:
             share = best_share(scores, self.targets["valid"])
         if not share:
             return _Fitted(facts, lambda parts: model, self.scores_of_model, self.validated(scores["vectors"]))
-
-        def learned(parts: Sequence[str]) -> LinearModel:
-            return model.with_words(self.fit("words", parts), share)
-
-        held_out = self.validated(sum_of_scores(scores, share))
-        return _Fitted({**facts, "words": share}, learned, self.scores_of_model, held_out)
+        return _Fitted(
+            {**facts, "words": share},
+            lambda parts: model.with_words(self.fit("words", parts), share),
+            self.scores_of_model,
+            self.validated(sum_of_scores(scores, share)),
+        )
 
     def scores_of_model(self, model: nn.Module, part: str) -> _Scores:
         examples = self.ready.parts[part].examples
@@ -429,9 +426,10 @@ class _Rungs:
         """The vectors of training texts that a model gives, (N, D), before they are centred."""
         train = self.inputs["train"]
         if model.encoder is not self.reader.encoder:  # a tuned one
-            ready = self.ready
-            some = replace(ready, parts={"train": first_rows(ready.parts["train"], ROWS_OF_USUAL)})
-            train = inputs_of(some, model, ["train"])["train"]
+            part = self.ready.parts["train"]
+            assert isinstance(part.examples, LinearExamples)
+            first = replace(part, rows=part.rows[:ROWS_OF_USUAL], examples=part.examples.first(ROWS_OF_USUAL))
+            train = inputs_of(replace(self.ready, parts={"train": first}), model, ["train"])["train"]
         assert train.texts is not None
         return train.texts.reshape(-1, len(self.reader.center))
 

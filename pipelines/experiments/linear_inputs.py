@@ -1,7 +1,6 @@
-"""What a linear model learns from: terms and vectors of the rows, their targets, and what keeps rows in one fold."""
+"""What a linear model learns from: terms and vectors of the rows, and their targets."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from korbert.modeling import LinearModel
 from korbert.pipelines.experiments.preparing import PreparedTask
 from korbert.system import track
 from korbert.tasks.kinds.classification import Classification
-from korbert.tasks.kinds.kind import Prepared
 from korbert.tasks.kinds.texts import LinearExamples, TextKind, text_vectors
 from korbert.tasks.linear import ROWS_OF_USUAL, LinearInputs
 from korbert.tasks.terms import Terms
@@ -51,26 +49,13 @@ def targets_of(task: TextKind, ready: PreparedTask, part: str) -> NDArray[Any]:
     return numbers if isinstance(task, Classification) else numbers.astype(np.float64)
 
 
-def fold_groups(task: TextKind, ready: PreparedTask) -> list[str]:
-    """What rows of one fold share: the group, or the text, of each training row."""
-    return [row.get("group") or "\n".join(task.texts(row)) for row in ready.parts["train"].rows]
-
-
-def first_rows(part: Prepared, count: int) -> Prepared:
-    """The first rows of a part, at most `count`."""
-    assert isinstance(part.examples, LinearExamples)
-    return replace(part, rows=part.rows[:count], examples=part.examples.first(count))
-
-
 def joined_inputs(parts: Sequence[LinearInputs]) -> LinearInputs:
     """The rows of all parts, one part after the other."""
     terms = [part.terms for part in parts]
-    offsets = [np.zeros(1, np.int64)]
-    for own in terms:
-        offsets.append(offsets[-1][-1] + own.offsets[1:])
+    sizes = np.concatenate([np.diff(own.offsets) for own in terms])  # terms of each row
     joined = Terms(
         np.concatenate([own.ids for own in terms]),
         np.concatenate([own.counts for own in terms]),
-        np.concatenate(offsets),
+        np.cumsum([0, *sizes], dtype=np.int64),
     )
     return LinearInputs(joined, np.concatenate([part.vectors for part in parts]))
