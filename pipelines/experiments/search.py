@@ -14,7 +14,6 @@ import logging
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -160,24 +159,20 @@ class Search:
             facts = {"name": self.name, "seed": seed, **self.facts(chosen, best), "trials": tried}
             yield Training(seed, facts, self.folder(chosen, seed))
 
-    @cached_property
-    def varied(self) -> list[tuple[int, str]]:
-        """Position and name of the hyperparameters that name a training: the rate, and others with several values."""
-        values = zip(Way._fields, zip(*self.ready.settings.ways(), strict=True), strict=True)
-        return [
-            (index, name) for index, (name, own) in enumerate(values) if name == "learning_rate" or len(set(own)) > 1
-        ]
+    def varied(self, way: Way) -> JsonObject:
+        """The hyperparameters that name a training, with their values: the rate, and others with several values."""
+        values = zip(Way._fields, way, zip(*self.ready.settings.ways(), strict=True), strict=True)
+        return {name: value for name, value, tried in values if name == "learning_rate" or len(set(tried)) > 1}
 
     def facts(self, way: Way, best: Best) -> JsonObject:
-        chosen = {name: way[index] for index, name in self.varied}
-        return {**chosen, "epoch": best.epoch, **self.score_fact(best.score)}
+        return {**self.varied(way), "epoch": best.epoch, **self.score_fact(best.score)}
 
     def score_fact(self, score: float) -> JsonObject:
         """The score of the best epoch by its name."""
         return {f"validation_{self.ready.task.metrics[0]}": score}
 
     def folder(self, way: Way, seed: int) -> Path:
-        named = {"name": self.name, "seed": seed, **{name: way[index] for index, name in self.varied}}
+        named = {"name": self.name, "seed": seed, **self.varied(way)}
         return self.ready.output / "work" / "rows" / training_name(named)
 
     def train_once(self, way: Way, seed: int, *, with_weights: bool = False) -> Best:
