@@ -166,13 +166,12 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
     encoded = EncodedTexts(folder, texts, tokenizer)
     encoded.make(runtime.workers, "analyze")
     parts = _examples_of(task, by_part, encoded, tokenizer)
-    for line in _lines_on_length(parts, task.max_length, start.config.max_position_embeddings):
-        said.append(line)
-        _logger.info(line)
-    return PreparedTask(
+    ready = PreparedTask(
         settings, task, rows, start, embedders, tokenizer, encoded, parts, said, device, folder, output, runtime,
         started, unlabelled, teachers,
     )  # fmt: skip
+    ready.say(*_lines_on_length(parts, task.max_length, start.config.max_position_embeddings))
+    return ready
 
 
 def _lines_on_length(parts: Mapping[str, Prepared], length: int, limit: int) -> Iterator[Message]:

@@ -59,9 +59,7 @@ def learn_tagging(ready: PreparedTask) -> Learned:
     task = ready.task
     assert isinstance(task, TokenClassification)
     start = _chosen(ready, task)
-    models: list[tuple[CrfModel, JsonObject]] = []
-    if "encoder" in task.rungs:
-        models = _tuned(ready, task, start)
+    models = _tuned(ready, task, start) if "encoder" in task.rungs else []
     name: JsonObject = {"name": "vectors", "seed": None}
     models = [*models, (start, name)] if models else [(start, {**name, "seed": ready.settings.seeds[0]})]
     results = [_result(ready, task, *model) for model in models]

@@ -5,7 +5,7 @@ The outputs of each teacher are computed once, in parts of 4,096 rows, which an 
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from io import BytesIO
@@ -295,12 +295,7 @@ def read_unlabelled(files: Iterable[Any], roles: Sequence[Role], columns: Mappin
 def new_texts(rows: TaskRows, task: Kind, known: Iterable[TaskRow]) -> TaskRows:
     """Each text once, without those of known rows."""
     seen = {words_of(task, row) for row in known}
-
-    def numbers() -> Iterator[int]:
-        for number, row in enumerate(rows):
-            words = words_of(task, row)
-            if words not in seen:
-                seen.add(words)
-                yield number
-
-    return subset(rows, list(numbers()), with_drops=True)
+    firsts: dict[tuple[str, ...], int] = {}  # the texts of a row -> the number of the first one that has them
+    for number, row in enumerate(rows):
+        firsts.setdefault(words_of(task, row), number)
+    return subset(rows, [number for words, number in firsts.items() if words not in seen], with_drops=True)
