@@ -91,8 +91,14 @@ class RecordPredictor:
     @property
     def digest(self) -> str:
         names = {role.name: role.names for role in self.roles}
-        facts: list[Any] = [self.model.digest, self.model.precision, self.model.task.task(), names, dict(self.asked)]
-        facts.append(self.reading.mask_personal)
+        facts = [
+            self.model.digest,
+            self.model.precision,
+            self.model.task.task(),
+            names,
+            dict(self.asked),
+            self.reading.mask_personal,
+        ]
         return digest_of(json.dumps(facts, sort_keys=True).encode(), self.model.network.state_dict())
 
     def __call__(self, records: Sequence[Record]) -> list[InputResult]:
@@ -229,15 +235,16 @@ def write_parts(
     """
     roles = list(processor.roles)
     digest = processor.digest
-    folder = claim(output.with_name(f"{output.name}.partial"), _is_part)
+    folder = claim(output.with_name(f"{output.name}.partial"), lambda name: _PART.fullmatch(name) is not None)
     finished = {path.stem.rpartition("-")[2]: path for path in folder.glob("part-*.parquet")}
     names: list[str] = []
     counts: Counter[str] = Counter()
     with track(output.name, None, "rows") as advance:
 
         def count(part: Path) -> int:
-            rows, failed = _counts(part)
-            counts.update(rows=rows, failed=failed)
+            metadata = pq.read_metadata(part)
+            rows: int = metadata.num_rows
+            counts.update(rows=rows, failed=int(metadata.metadata[_FAILED]))
             advance(rows)
             return rows
 
@@ -309,8 +316,9 @@ def _process(unit: RecordSlice) -> pa.Table | None:
     assert _processor is not None
     records = unit.records(_processor.roles)
     if not isinstance(unit.rows, pa.Table):
-        surrogate = embedding.SURROGATE
-        records = [one if is_utf8(json_of(one.fields)) else Record(one.line, error=surrogate) for one in records]
+        records = [
+            one if is_utf8(json_of(one.fields)) else Record(one.line, error=embedding.SURROGATE) for one in records
+        ]
     table = _table_of(unit, records, _processor(records), _processor.roles)
     if unit.part is None:
         return table
@@ -326,8 +334,9 @@ def _table_of(
         table = unit.rows
     else:
         names = dict.fromkeys(chain.from_iterable(record.fields for record in records))
-        cells = {name: [cell_text(record.fields.get(name)) for record in records] for name in names}
-        table = pa.table({name: pa.array(column, pa.string()) for name, column in cells.items()})
+        table = pa.table(
+            {name: pa.array([cell_text(record.fields.get(name)) for record in records], pa.string()) for name in names}
+        )
     table = table.rename_columns([f"input_{name}" if name in _RESULTS else name for name in table.column_names])
     places = [{"file": unit.file, "line": record.line} for record in records]
     rows = [place | result for place, result in zip(places, results, strict=True)]
@@ -352,12 +361,6 @@ def _joined(outcome: Outcome[RecordSlice, pa.Table | None], roles: Sequence[Role
 
 def _write(part: Path, table: pa.Table) -> None:
     write_atomically(part, lambda file: pq.write_table(table, file, compression="zstd"))
-
-
-def _counts(part: Path) -> tuple[int, int]:
-    """The rows of a part, and how many have an error."""
-    metadata = pq.read_metadata(part)
-    return metadata.num_rows, int(metadata.metadata[_FAILED])
 
 
 def _complete_columns(parts: Sequence[Path]) -> None:
@@ -386,10 +389,9 @@ def _complete_columns(parts: Sequence[Path]) -> None:
 
 def _with_large(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
     """The schema with large strings instead of strings in those columns."""
-    is_small = [field.name in names and pa.types.is_string(field.type) for field in schema]
-    pairs = zip(schema, is_small, strict=True)
-    return pa.schema([field.with_type(pa.large_string()) if small else field for field, small in pairs])
-
-
-def _is_part(name: str) -> bool:
-    return _PART.fullmatch(name) is not None
+    return pa.schema(
+        [
+            field.with_type(pa.large_string()) if field.name in names and pa.types.is_string(field.type) else field
+            for field in schema
+        ]
+    )

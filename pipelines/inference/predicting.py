@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -211,13 +211,8 @@ def as_table(batches: Iterable[Sequence[InputResult]]) -> Iterator[list[list[str
 
 def write_csv(output: Path, batches: Iterable[Sequence[InputResult]]) -> None:
     """Writes the rows of as_csv to a file that Excel opens, too."""
-
-    def write(file: IO[bytes]) -> None:
-        file.write(codecs.BOM_UTF8)
-        for part in as_csv(batches):
-            file.write(part.encode())
-
-    write_atomically(output, write)
+    parts = chain([codecs.BOM_UTF8], map(str.encode, as_csv(batches)))
+    write_atomically(output, lambda file: file.writelines(parts))
 
 
 def write_parquet(
