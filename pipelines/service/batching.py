@@ -186,8 +186,7 @@ class Batcher:
             ready = []
             for item in rows:
                 if isinstance(item.value, Refusal):  # only the route knows what the request calls the item
-                    refusal = Refusal(item.value.status_code, item.value.detail, str(item.number))
-                    self.give_up(item.job, refusal)
+                    self.give_up(item.job, Refusal(item.value.status_code, item.value.detail, str(item.number)))
                 else:
                     ready.append(item._replace(pieces=item.value.pieces, value=item.value.value))
             if operation.forward is None:

@@ -53,12 +53,11 @@ class Refusal(HTTPException):
 def refusal_response(refusal: Refusal, browser: str = "") -> Response:
     """A refusal as a response, in the language of `Accept-Language`."""
     status = refusal.status_code
+    is_unknown_model = status == 404 and refusal.param == "model"
     detail = ErrorDetail(
         message=shorten(in_language(refusal.detail, language(browser))),
         type=_TYPES.get(status) or ("server_error" if status >= 500 else "invalid_request_error"),
         param=refusal.param,
-        code=_OPENAI_CODES.get(status),
+        code="model_not_found" if is_unknown_model else _OPENAI_CODES.get(status),
     )
-    if status == 404 and refusal.param == "model":
-        detail.code = "model_not_found"
     return Response(ErrorResponse(error=detail).model_dump_json(), status, refusal.headers, "application/json")

@@ -123,13 +123,12 @@ def _listening_socket(host: str, port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         if error.errno == errno.EADDRINUSE:
-            other = port + 1 if port < 65535 else port - 1
             raise SettingsError(
                 "port {port} of {host} is in use, perhaps by another service: stop it, or use another port, as "
                 "in --port {port2}",
                 port=port,
                 host=host,
-                port2=other,
+                port2=port + 1 if port < 65535 else port - 1,
             ) from None
         raise SettingsError(
             "{host}, port {port}: {strerror}: use another --host or --port",
