@@ -73,8 +73,7 @@ def model_name(name: str) -> str:
 
 def baseline_name(name: str) -> str:
     """The display name of a model where it is known to be a baseline: majority."""
-    known_names: Mapping[str, str] = _NAMES["models"]
-    return Message(known_names[name]) if name in known_names else name
+    return Message(_NAMES["models"][name]) if name in _NAMES["models"] else name
 
 
 def is_defined(value: object) -> TypeGuard[float]:

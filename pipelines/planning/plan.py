@@ -215,8 +215,9 @@ def _untimed_phases(settings: PretrainStage, ids: SpecialIds, shards: Path | Non
             (sampled,) = rows[number].rows.batch(0, _SAMPLED)
             mean = sampled["pieces"] / _SAMPLED
             epoch_rows = len(rows[number].rows)
-        rate = phase.masking_rate or settings.masking.rate
-        flop = flops_per_piece(config, length=mean, label_share=rate, scored=scored)
+        flop = flops_per_piece(
+            config, length=mean, label_share=phase.masking_rate or settings.masking.rate, scored=scored
+        )
         sizes = phase.length, phase.batch_size, phase.micro_batches, phase.steps
         phases.append(PhasePlan(*sizes, mean, epoch_rows, flop))
     return tuple(phases)

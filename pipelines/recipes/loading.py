@@ -165,14 +165,13 @@ def explain(path: Path, error: ValidationError, model: type[BaseModel], section:
     details = error.errors()
     first = details[0]
     loc = first["loc"]
-    fault: str
+    fault: str = first["msg"]
     key = (section + ".".join(map(str, loc))).rstrip(".")
     if first["type"] == "extra_forbidden":
         fault = _unknown_key(model, section, loc)
     elif first["type"] == "missing":
         fault = Message("is missing: add it")
     else:
-        fault = first["msg"]
         if first["type"] == "value_error":  # one of ours, which can be translated
             fault = reason(first["ctx"]["error"])
         if not isinstance(first["input"], dict):
@@ -196,10 +195,9 @@ def _unknown_key(model: type[BaseModel], section: str, loc: Sequence[int | str])
     hint = nearest_hint(name, known)
     if elsewhere and name not in known:
         hint = Message(" ({hint})", hint=Message("did you mean {name}?", name=elsewhere[0]))
-    if section.startswith(TASK) and len(loc) == 1:  # of one kind of task; others may have the key
-        kinds = [kind for kind, entry in KINDS.items() if name in entry.section_class.model_fields]
-        if kinds:
-            hint = Message(" (it is for kind {kinds})", kinds=", ".join(kinds))
+    is_of_task = section.startswith(TASK) and len(loc) == 1  # of one kind of task; others may have the key
+    if is_of_task and (kinds := [kind for kind, entry in KINDS.items() if name in entry.section_class.model_fields]):
+        hint = Message(" (it is for kind {kinds})", kinds=", ".join(kinds))
     return Message("no such key{hint}: known here: {known}", hint=hint, known=", ".join(known))
 
 

@@ -3,6 +3,7 @@
 import pkgutil
 import shlex
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -136,8 +137,7 @@ class Pipeline:
         # A digest stands for all that an input was made from: nothing further up the chain is looked at.
         digests = {}
         for name in self.reads(stage):
-            record = store.read_record(self.artifact(name))
-            if record is None:
+            if (record := store.read_record(self.artifact(name))) is None:
                 raise ArtifactError(
                     "{artifact}: is absent, and {stage} reads it: make it with {command}",
                     artifact=self.artifact(name),
@@ -186,8 +186,7 @@ class Pipeline:
             for name in made
             if now[name] != made[name]
         ]
-        state = "stale" if reasons else "fresh"
-        return Status(stage.name, state, tuple(reasons), tuple(notes), record["digest"])
+        return Status(stage.name, "stale" if reasons else "fresh", tuple(reasons), tuple(notes), record["digest"])
 
     def _partial_status(self, stage: Stage) -> Status:
         """The status of a stage that has a partial folder but no artifact."""
@@ -281,7 +280,7 @@ class Pipeline:
 
 def progress(partial: Path) -> Message | None:
     """The progress of an interrupted or running stage, in words; None if nothing is finished."""
-    try:
+    with suppress(OSError, ValueError):  # a running stage has just removed the file, or is about to write it
         if steps := list(partial.glob("work/*/parts")):
             newest = max(steps, key=lambda path: path.stat().st_mtime_ns)
             return Message(
@@ -293,8 +292,6 @@ def progress(partial: Path) -> Message | None:
         if states := list(partial.glob("**/checkpoints/step-????????")):
             newest = max(states, key=lambda path: path.stat().st_mtime_ns)
             return Message("step {step:,} is saved", step=int(newest.name.removeprefix("step-")))
-    except (OSError, ValueError):  # a running stage has just removed the file, or is about to write it
-        return None
     return None
 
 

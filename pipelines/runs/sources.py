@@ -76,12 +76,9 @@ class Sources:
         return sorted((*key, digest) for key, digest in self._known.items())
 
     def _find(self, stage: str, role: str, pattern: str) -> tuple[File, ...]:
-        base = self._data
-        relative = pattern
+        base = SAMPLE_FOLDER if pattern.startswith(SAMPLE) else self._data
+        relative = pattern.removeprefix(SAMPLE)
         key = f"{self._recipe.given}: {stage}.{role}"
-        if pattern.startswith(SAMPLE):
-            base = SAMPLE_FOLDER
-            relative = pattern.removeprefix(SAMPLE)
         try:
             files = find_files(relative, base)
         except CorpusError as error:
@@ -116,8 +113,7 @@ class Sources:
                 key=key,
                 folder=folder,
             )
-        files = find_files("", folder)
-        if not files:
+        if not (files := find_files("", folder)):
             raise CorpusError(
                 "{key}: no folder {name} in {data}, or nothing in it: name the folder of a model, or an "
                 "artifact that holds one, relative to {option}",

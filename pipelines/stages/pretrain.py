@@ -273,8 +273,9 @@ class ShardRows:
         phases = []
         for phase in settings.phases:
             masking = settings.masking.model_copy(update={"rate": phase.masking_rate or settings.masking.rate})
-            more = {"fill": phase.fill, "negatives": negatives, "shares": settings.shares}
-            rows = self._rows(files, phase.length, masking, **more)
+            rows = self._rows(
+                files, phase.length, masking, fill=phase.fill, negatives=negatives, shares=settings.shares
+            )
             series = (phase.length, phase.fill)
             phases.append(Phase(rows, phase.steps, phase.batch_size, phase.micro_batches, before=taken[series]))
             taken[series] += phase.steps * phase.batch_size

@@ -68,10 +68,6 @@ def _starts_from_another(settings: "TaskSection") -> bool:
     return settings.init not in ("pretrain", "scratch")
 
 
-def _embedder(settings: "TaskSection") -> str:
-    return str(getattr(settings, "embedder", ""))
-
-
 def _fits_the_encoder(settings: "TaskSection", others: Sections) -> None:
     """Raises ValueError for texts that do not fit into the encoder of pretrain, unless it starts from another model."""
     if not _starts_from_another(settings):
@@ -118,7 +114,10 @@ def task_stage(
         return dict(sets.loading.files_at_hand(sets.known_set(known), data).items()) if known else {}
 
     def folders(settings: "TaskSection") -> Mapping[str, tuple[str, Finder]]:
-        named = {"init": settings.init if _starts_from_another(settings) else "", "embedder": _embedder(settings)}
+        named = {
+            "init": settings.init if _starts_from_another(settings) else "",
+            "embedder": getattr(settings, "embedder", ""),
+        }
         named |= {f"teacher_{number}": name for number, name in enumerate(getattr(settings, "teachers", ()), 1)}
         return {role: (name, model_folder) for role, name in named.items() if name}
 
