@@ -51,8 +51,7 @@ _DETAILS = {  # reason -> what its detail, a measure, says
 
 def detail_of(reason: str, detail: str) -> str:
     """The detail of a dropped document, in words where it is a measure."""
-    is_measure = detail.replace(".", "").isdigit()
-    if reason in _DETAILS and is_measure:
+    if reason in _DETAILS and detail.replace(".", "").isdigit():
         return Message(_DETAILS[reason].template, measure=detail)
     return detail
 

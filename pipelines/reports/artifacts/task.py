@@ -181,10 +181,6 @@ def lede_of(scores: JsonObject, about: str) -> Message:
     return join_messages(sentences, " ")
 
 
-def _is_linear(scores: JsonObject) -> bool:
-    return bool(scores["models"][0]["name"] == "linear")
-
-
 def score_elements(scores: JsonObject) -> Iterator[Element]:
     metric = scores["metrics"][0]
     name = label(metric)
@@ -262,9 +258,10 @@ def score_table(scores: JsonObject) -> TableElement:
         Message("Scores on the validation rows."),
         Message("Validation: {metric} on the validation rows, used for selection.", metric=label(metrics[0])),
     ]
-    if _is_linear(scores):
+    main = scores["models"][0]["name"]
+    if main == "linear":
         notes[1] = Message("Validation: {metric} on held-out folds of the training rows.", metric=label(metrics[0]))
-    elif scores["models"][0]["name"] == "tuned" and scores["task"]["kind"] == "classification":
+    elif main == "tuned" and scores["task"]["kind"] == "classification":
         notes[1] = Message(
             "Validation: {metric} of the tuned encoder on the validation rows, of the others on held-out folds of the "
             "training rows.",

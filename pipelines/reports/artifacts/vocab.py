@@ -82,8 +82,7 @@ def coverage_table(coverage: JsonObject) -> TableElement:
 
 def frequency_elements(artifact: Artifact) -> Iterator[Bars]:
     parts = artifact.parts("counts.parquet")  # the most frequent morpheme first
-    total = sum(pc.sum(batch.column("count")).as_py() for batch in batches(parts, ["count"]))
-    if total:
+    if total := sum(pc.sum(batch.column("count")).as_py() for batch in batches(parts, ["count"])):
         rows = next(batches(parts, ["form", "tag", "count"])).slice(0, _TOP).to_pylist()
         yield from ranked_bars(
             Message("Most frequent morphemes"),

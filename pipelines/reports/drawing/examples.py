@@ -49,8 +49,7 @@ def differing(row_scores: Mapping[str, np.ndarray]) -> Iterator[tuple[str, str, 
     for other in others:
         for better, worse in ((first, other), (other, first)):
             gain = row_scores[better] - row_scores[worse]
-            order = [int(row) for row in np.argsort(-gain, kind="stable") if gain[row] > 0]
-            if order:
+            if order := [int(row) for row in np.argsort(-gain, kind="stable") if gain[row] > 0]:
                 yield better, worse, order
 
 

@@ -92,9 +92,8 @@ def curves(
         axes.set_ylim(bottom=floor)
         _label_axes(axes, x, y, percent=percent)
 
-    legend = [(line.name, number, line.reference) for line, number in coloured]
-    if len(legend) == 1:  # which the title names
-        legend = []
+    # The title names a single line.
+    legend = [(line.name, number, line.reference) for line, number in coloured] if len(coloured) > 1 else []
     yield Picture(title, _svg(title, draw, (x, y)), legend, note=note)
 
 

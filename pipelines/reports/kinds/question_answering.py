@@ -51,19 +51,19 @@ def windows(details: JsonObject) -> TableElement:
 def miss_elements(causes: dict[str, int], misses: Sequence[JsonObject]) -> Iterator[Folded]:
     """Missed answers by cause, with the most frequent cause expanded."""
     for number, cause in enumerate(causes):
-        entries = []
-        for miss in misses:
-            if miss["cause"] == cause:
-                example = Example(
-                    str(miss["id"]),
-                    miss["question"],
-                    (
-                        (Message("correct"), " / ".join(dict.fromkeys(map(str, miss["answers"])))),
-                        (Message("predicted"), miss["prediction"] or Message("(nothing)")),
-                    ),
-                    list(passage_of(miss)),
-                )
-                entries.append(example)
+        entries = [
+            Example(
+                str(miss["id"]),
+                miss["question"],
+                (
+                    (Message("correct"), " / ".join(dict.fromkeys(map(str, miss["answers"])))),
+                    (Message("predicted"), miss["prediction"] or Message("(nothing)")),
+                ),
+                list(passage_of(miss)),
+            )
+            for miss in misses
+            if miss["cause"] == cause
+        ]
         if entries:
             yield Folded(
                 Message("{cause} · {shown} shown", cause=_CAUSES[cause][0], shown=len(entries)),
