@@ -32,7 +32,7 @@ def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
 def group_by_size(items: Iterable[T], amount: int, size: Callable[[T], int]) -> Iterator[list[T]]:
     """The items in order, in lists that end as soon as the sizes of their items make up `amount`.
 
-    >>> list(grouped(["가나", "다", "라"], 3, len))
+    >>> list(group_by_size(["가나", "다", "라"], 3, len))
     [['가나', '다'], ['라']]
     """
     group: list[T] = []

@@ -287,7 +287,7 @@ def finish(partial: Path, final: Path, plan: Plan, facts: JsonObject, run: JsonO
     # The names of the files, too, have to be on disk before the record says that they are.
     for folder in sorted({path.parent for path in data_files(partial)} | {partial}):
         sync(folder)
-    # Once the record is written, the partial folder is complete; only `settle` is left.
+    # Once the record is written, the partial folder is complete; only `publish` is left.
     durable.write_json(partial / RECORD, record, sort_keys=True)
     publish(partial, final)
     return record
@@ -364,11 +364,10 @@ def check_place(final: Path, option: str = "root") -> None:
     """
     for path in (final, partial_of(final), old_of(final)):
         if path.is_symlink() or (path.exists() and not path.is_dir()):
-            what = Message("a symbolic link") if path.is_symlink() else Message("not a folder")
             raise ArtifactError(
                 "{path}: is {what}, so no artifact is written there: remove it or choose another {option}",
                 path=path,
-                what=what,
+                what=Message("a symbolic link") if path.is_symlink() else Message("not a folder"),
                 option=argument(option),
             )
         # A marked partial folder is ours with all that it holds, whatever that is.

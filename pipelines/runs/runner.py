@@ -119,7 +119,7 @@ def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False, draw: Draw 
 
 
 def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip", "publish", "work"]:
-    """Decides what to do, and prepares the folders. settle: a finished artifact only had to be renamed.
+    """Decides what to do, and prepares the folders. publish: a finished artifact only had to be renamed.
 
     Raises ArtifactError on drift, and if a file of an input artifact has other bytes than recorded.
     """
