@@ -34,7 +34,7 @@ class Evaluation:
         scores: Metric -> score, the main one first; None if undefined.
         intervals: Metric -> its 95 % bootstrap interval over rows; None if undefined.
         rows: The values of each row by role, and its `prediction`.
-        disturbed: Kind of noise -> the evaluation of the rows so disturbed; empty if it was not asked for.
+        with_noise: Kind of noise -> the evaluation of the rows so disturbed; empty if it was not asked for.
         notes: What the user should know of the rows: those read, those dropped, too few of them.
     """
 
