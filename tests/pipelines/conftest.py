@@ -5,10 +5,11 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from korbert.modeling import QuestionAnsweringModel, save_model
+from korbert.modeling import ClassificationModel, PretrainingModel, QuestionAnsweringModel, save_model
 from korbert.pipelines.artifacts.stage import StageInputs
 from korbert.pretraining import SpecialIds
 from korbert.pretraining.shards import write_random_shards
+from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from tests.running import own_data, units_here
 
@@ -37,6 +38,20 @@ def pretraining(tmp_path_factory, tiny_tokenizer):
     pq.write_table(counts, folder / "vocab" / "counts.parquet")
     write_random_shards(folder / "shard", SpecialIds.of(tiny_tokenizer), seed=1)
     return StageInputs({name: folder / name for name in ("vocab", "shard")}, {})
+
+
+@pytest.fixture(scope="session")
+def untrained_models(tmp_path_factory, tiny_tokenizer, tiny_config):
+    """A folder with artifacts of models that have learned nothing, pretrain and nsmc: not to be changed."""
+    root = tmp_path_factory.mktemp("models")
+    config = tiny_config(num_hidden_layers=1)
+    generator = torch.Generator().manual_seed(0)
+    save_model(root / "pretrain" / "model", PretrainingModel(config, generator), tiny_tokenizer)
+    labels = ["부정", "긍정"]
+    task = Classification(metrics=("accuracy",), max_length=128, labels=labels).task()
+    classifier = ClassificationModel(config, 2, labels=labels, generator=generator)
+    save_model(root / "nsmc" / "model", classifier, tiny_tokenizer, task)
+    return root
 
 
 @pytest.fixture(scope="session")

@@ -13,29 +13,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import torch
 
 import korbert
 from korbert.corpus.execution.processes import processes
 from korbert.corpus.execution.workers import Workers
-from korbert.modeling import ClassificationModel, PretrainingModel, save_model
 from korbert.pipelines.inference import parts
 from korbert.pipelines.inference.embedding import text_role, text_rows
-from korbert.tasks.kinds.classification import Classification
-
-
-@pytest.fixture(scope="module")
-def models(tiny_tokenizer, tiny_config, tmp_path_factory):
-    """Models that have learned nothing."""
-    root = tmp_path_factory.mktemp("models")
-    config = tiny_config(num_hidden_layers=1)
-    generator = torch.Generator().manual_seed(0)
-    labels = ["부정", "긍정"]
-    task = Classification(metrics=("accuracy",), max_length=128, labels=labels).task()
-    mood = ClassificationModel(config, 2, labels=labels, generator=generator)
-    save_model(root / "mood", mood, tiny_tokenizer, task)
-    save_model(root / "pretrained", PretrainingModel(config, generator), tiny_tokenizer)
-    return root
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +60,8 @@ def read(folder):
     return pa.concat_tables(map(pq.read_table, sorted(folder.glob("*.parquet")))).to_pandas()
 
 
-def test_rows_have_their_columns_and_predictions(corpus, command, models, texts, small_parts):
-    said = command("predict", models / "mood", corpus, "--output", "labelled", "--workers", 2, code=1)
+def test_rows_have_their_columns_and_predictions(corpus, command, untrained_models, texts, small_parts):
+    said = command("predict", untrained_models / "nsmc", corpus, "--output", "labelled", "--workers", 2, code=1)
     assert "3 files of texts and tables; not read: 1, such as picture.png" in said.err
     assert "3 of 403 rows have an error: it is in their column `error`" in said.err
     found = read(corpus.parent / "labelled")
@@ -88,41 +71,40 @@ def test_rows_have_their_columns_and_predictions(corpus, command, models, texts,
     assert [*map(bool, bad.error.str.contains("not JSON|surrogate|has no 'text'"))] == [True] * 3
     good = found[found.label.notna()].sort_values(["file", "line"])
     assert list(good.text) == [*texts[200:300], *texts[:200], *texts[300:]]
-    model = korbert.load(models / "mood", "cpu")
+    model = korbert.load(untrained_models / "nsmc", "cpu")
     for row in good.iloc[::17].itertuples():
         expected = model.predict(row.text)
         assert row.label == expected.label
         assert row.probability == pytest.approx(max(expected.probabilities.values()), abs=1e-5)
     assert good.later.dropna().tolist() == ['[1, {"가": null}]']
     table = found[found.file.eq("b.parquet")]
-    assert list(table.stars) == list(range(100))
-    assert set(table.input_error) == {"mine"}
+    assert (list(table.stars), set(table.input_error)) == (list(range(100)), {"mine"})
     assert table.error.isna().all()
 
 
 @pytest.mark.slow
-def test_rows_are_equal_for_any_number_of_workers(corpus, command, models, texts, small_parts, real_workers):
+def test_rows_are_equal_for_any_number_of_workers(corpus, command, untrained_models, texts, small_parts, real_workers):
     for count in (1, 3):
-        command("embed", models / "pretrained", corpus, "--output", f"by {count}", "--workers", count, code=1)
+        command("embed", untrained_models / "pretrain", corpus, "--output", f"by {count}", "--workers", count, code=1)
     one, three = (read(corpus.parent / f"by {count}") for count in (1, 3))
     pd.testing.assert_frame_equal(one, three)
-    expected = korbert.load(models / "pretrained", "cpu").embed(texts)
+    expected = korbert.load(untrained_models / "pretrain", "cpu").embed(texts)
     found = one[one.vector.notna()].drop_duplicates("text").set_index("text").vector
     assert np.allclose(np.stack(found[texts].to_list()), expected, atol=1e-5)
 
 
 @pytest.mark.slow
-def test_a_ray_cluster_gives_the_same_rows(corpus, models):
+def test_a_ray_cluster_gives_the_same_rows(corpus, untrained_models):
     for runner in ("native", "ray"):  # in a process of its own: see corpus/execution/test_cluster.py
-        asked = ["predict", models / "mood", corpus, "--output", runner, "--workers", "2", "--runner", runner]
+        asked = ["predict", untrained_models / "nsmc", corpus, "--output", runner, "--workers", "2", "--runner", runner]
         ended = subprocess.run([sys.executable, "-m", "korbert", *asked], capture_output=True, text=True)
         assert ended.returncode == 1, ended.stderr
     pd.testing.assert_frame_equal(*(read(corpus.parent / runner) for runner in ("native", "ray")))
 
 
-def test_an_interrupted_run_resumes(corpus, command, models, small_parts):
+def test_an_interrupted_run_resumes(corpus, command, untrained_models, small_parts):
     (corpus / "d.parquet").write_bytes(b"PAR1 not whole")
-    asked = ("embed", models / "pretrained", "corpus", "--output", "vectors", "--workers", 1)
+    asked = ("embed", untrained_models / "pretrain", "corpus", "--output", "vectors", "--workers", 1)
     assert "d.parquet: not a whole Parquet" in command(*asked, code=2).err
     kept = sorted((corpus.parent / "vectors.partial").glob("part-*"))
     assert len(kept) > 5
@@ -189,54 +171,54 @@ def test_a_record_that_ends_its_worker_is_an_error(here, texts, ending, real_wor
         (["empty/*", "--output", "o"], "o: the files hold no record: give others"),
     ],
 )
-def test_what_cannot_be_done_is_said(corpus, command, models, arguments, message):
+def test_what_cannot_be_done_is_said(corpus, command, untrained_models, arguments, message):
     (corpus.parent / "empty").mkdir()
     (corpus.parent / "empty" / "a.jsonl").touch()
-    assert message in command("predict", models / "mood", *arguments, code=2).err
+    assert message in command("predict", untrained_models / "nsmc", *arguments, code=2).err
     assert not (corpus.parent / "o").exists()
     assert not (corpus.parent / "o.partial").exists()
 
 
-def test_long_rows_of_parquet_are_parts_of_their_own(here, command, models, small_parts):
+def test_long_rows_of_parquet_are_parts_of_their_own(here, command, untrained_models, small_parts):
     pd.DataFrame({"text": ["가나다 " * 300, "라", "마 " * 2000, *"바사아"]}).to_parquet("a.parquet")
-    command("embed", models / "pretrained", "*.parquet", "--output", "o")
-    counts = [pq.read_metadata(path).num_rows for path in sorted((here / "o").iterdir())]
-    assert counts == [1, 2, 3]  # a part ends as soon as it has 3,000 bytes
+    command("embed", untrained_models / "pretrain", "*.parquet", "--output", "o")
+    # A part ends as soon as it has 3,000 bytes.
+    assert [pq.read_metadata(path).num_rows for path in sorted((here / "o").iterdir())] == [1, 2, 3]
     assert list(read(here / "o").line) == [1, 2, 3, 4, 5, 6]
 
 
-def test_files_of_somebody_else_stay(corpus, command, models):
+def test_files_of_somebody_else_stay(corpus, command, untrained_models):
     theirs = corpus.parent / "o.partial"
     theirs.mkdir()
     (theirs / "mine.txt").write_text("mine", encoding="utf-8")
-    asked = ("embed", models / "pretrained", corpus, "--output", "o")
+    asked = ("embed", untrained_models / "pretrain", corpus, "--output", "o")
     assert "holds mine.txt, not korbert's" in command(*asked, code=2).err
     assert (theirs / "mine.txt").read_text(encoding="utf-8") == "mine"
 
 
-def test_a_column_named_like_a_result_is_the_input_of_every_part(here, command, models, small_parts):
+def test_a_column_named_like_a_result_is_the_input_of_every_part(here, command, untrained_models, small_parts):
     rows = [{"text": "좋다 " * 40, **({"label": "내 것"} if number > 60 else {})} for number in range(90)]
     (here / "a.jsonl").write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
-    command("predict", models / "mood", "*.jsonl", "--output", "o")
+    command("predict", untrained_models / "nsmc", "*.jsonl", "--output", "o")
     found = read(here / "o")
     assert set(found.label) <= {"부정", "긍정"}
     assert found.input_label.notna().sum() == 29
 
 
-def test_a_glob_does_not_read_what_an_interrupted_run_has_written(here, command, models):
+def test_a_glob_does_not_read_what_an_interrupted_run_has_written(here, command, untrained_models):
     pd.DataFrame({"text": ["가"]}).to_parquet("a.parquet")
     (here / "b.parquet").write_bytes(b"PAR1 not whole")
-    asked = ("embed", models / "pretrained", "**/*.parquet", "--output", "o", "--workers", 1)
+    asked = ("embed", untrained_models / "pretrain", "**/*.parquet", "--output", "o", "--workers", 1)
     command(*asked, code=2)
     assert len(list((here / "o.partial").glob("part-*"))) == 1
     (here / "b.parquet").unlink()
     (here / "picture.png").write_bytes(b"\x89PNG")
     assert "1 of them from an earlier run" in command(*asked).err
-    said = command("embed", models / "pretrained", "[ap]*.p[an]*", "--output", "again").err
+    said = command("embed", untrained_models / "pretrain", "[ap]*.p[an]*", "--output", "again").err
     assert "1 file of texts or a table; not read: 1, such as picture.png" in said
 
 
-def test_another_form_is_other_work(here, command, models, monkeypatch):
+def test_another_form_is_other_work(here):
     (here / "a.txt").write_text('{"text": "가"}\n', encoding="utf-8")
     file = {"a.txt": here / "a.txt"}
     digests = {one.digest("") for form in ("lines", "jsonl") for one in parts.units_of(file, form, [text_role()])}
@@ -249,10 +231,9 @@ def test_personal_data_of_spans_is_not_masked(here, command, untrained_reader):
     assert "--mask-personal: is for models of labels and numbers" in command(*asked, code=2).err
 
 
-def test_columns_of_different_types_stay_as_they_are(here, command, models, caplog):
+def test_columns_of_different_types_stay_as_they_are(here, command, untrained_models, caplog):
     pd.DataFrame({"text": ["가"], "n": [1]}).to_parquet("a.parquet")
     pd.DataFrame({"text": ["나"], "n": ["하나"]}).to_parquet("b.parquet")
-    command("predict", models / "mood", "*.parquet", "--output", "o", "--workers", 1)
+    command("predict", untrained_models / "nsmc", "*.parquet", "--output", "o", "--workers", 1)
     assert "columns of different types" in caplog.text
-    found = [pq.read_table(path).to_pylist()[0]["n"] for path in sorted((here / "o").iterdir())]
-    assert found == [1, "하나"]
+    assert [pq.read_table(path).to_pylist()[0]["n"] for path in sorted((here / "o").iterdir())] == [1, "하나"]

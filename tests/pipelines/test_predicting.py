@@ -16,40 +16,16 @@ import torch
 
 import korbert
 from korbert.errors import ModelError, SettingsError
-from korbert.modeling import ClassificationModel, PretrainingModel, QuestionAnsweringModel, save_model
 from korbert.pipelines.inference import lines
 from korbert.pipelines.inference.input_records import MAX_CHARS
 from korbert.pipelines.inference.predicting import predict_lines, select_labels
-from korbert.tasks.kinds.classification import Classification
-from korbert.tasks.kinds.question_answering import QuestionAnswering
 
 CONTEXT = "서울은 한국의 수도이다."
 
 
 @pytest.fixture(scope="module")
-def folders(tiny_tokenizer, tiny_config, tmp_path_factory):
-    """Artifacts of models that have learned nothing."""
-    root = tmp_path_factory.mktemp("tiny")
-    config = tiny_config(num_hidden_layers=1)
-    generator = torch.Generator().manual_seed(0)
-    save_model(root / "pretrain" / "model", PretrainingModel(config, generator), tiny_tokenizer)
-    labels = ["부정", "긍정"]
-    task = Classification(metrics=("accuracy",), max_length=128, labels=labels).task()
-    classifier = ClassificationModel(config, 2, labels=labels, generator=generator)
-    reading = QuestionAnswering(metrics=("f1",)).task()
-    save_model(root / "nsmc" / "model", classifier, tiny_tokenizer, task)
-    save_model(root / "korquad" / "model", QuestionAnsweringModel(config, generator), tiny_tokenizer, reading)
-    return root
-
-
-@pytest.fixture(scope="module")
-def classifier(folders):
-    return korbert.load(folders / "nsmc", "cpu")
-
-
-@pytest.fixture(scope="module")
-def reader(folders):
-    return korbert.load(folders / "korquad", "cpu")
+def classifier(untrained_models):
+    return korbert.load(untrained_models / "nsmc", "cpu")
 
 
 def results(model, data, name="input", **options):
@@ -133,34 +109,36 @@ def test_personal_data_is_masked(classifier):
     assert found[0]["probabilities"] == pytest.approx(expected, abs=1e-5)
 
 
-def test_why_there_is_no_label_stands_in_a_table(folders, tmp_path, command):
+def test_why_there_is_no_label_stands_in_a_table(untrained_models, tmp_path, command):
     path = tmp_path / "a.txt"
     path.write_text("\n좋다\n", encoding="utf-8")
-    empty, good = csv.DictReader(io.StringIO(command("predict", folders / "nsmc", path, "--csv").out))
+    empty, good = csv.DictReader(io.StringIO(command("predict", untrained_models / "nsmc", path, "--csv").out))
     assert (empty["label"], empty["probability"], empty["error"]) == ("", "", "the text is empty")
     assert good["label"] in ("긍정", "부정")
     assert good["error"] == ""
 
 
-def test_a_csv_file_is_the_table_that_is_printed(folders, tmp_path, command):
+def test_a_csv_file_is_the_table_that_is_printed(untrained_models, tmp_path, command):
     (tmp_path / "a.csv").write_text("id,text\n7,좋다\n8,\n", encoding="utf-8")
-    command("predict", folders / "nsmc", tmp_path / "a.csv", "--output", tmp_path / "b.csv")
-    printed = command("predict", folders / "nsmc", tmp_path / "a.csv", "--csv").out
+    command("predict", untrained_models / "nsmc", tmp_path / "a.csv", "--output", tmp_path / "b.csv")
+    printed = command("predict", untrained_models / "nsmc", tmp_path / "a.csv", "--csv").out
     assert (tmp_path / "b.csv").read_bytes() == codecs.BOM_UTF8 + printed.encode()
 
 
-def test_a_table_of_parquet_keeps_its_columns(folders, tmp_path, command):
-    rows = ["좋다", None, *(f"{n}번째 영화" for n in range(3_000))]
-    _parquet(rows, tmp_path / "a.parquet")
-    command("predict", folders / "nsmc", tmp_path / "a.parquet", "--output", tmp_path / "b.parquet")
+def test_a_table_of_parquet_keeps_its_columns(untrained_models, tmp_path, command):
+    _parquet(["좋다", None, *(f"{n}번째 영화" for n in range(3_000))], tmp_path / "a.parquet")
+    command("predict", untrained_models / "nsmc", tmp_path / "a.parquet", "--output", tmp_path / "b.parquet")
     before, after = (pq.read_table(tmp_path / f"{name}.parquet") for name in "ab")
     assert after.select(before.column_names) == before
     assert after.column_names == ["text", "점", "label", "probability", "probabilities", "error"]
     assert after.slice(1, 1).to_pylist()[0]["error"] == "the text is empty"
-    said = [json.loads(line) for line in command("predict", folders / "nsmc", tmp_path / "a.parquet").out.splitlines()]
+    said = [
+        json.loads(line)
+        for line in command("predict", untrained_models / "nsmc", tmp_path / "a.parquet").out.splitlines()
+    ]
     assert after["label"].to_pylist() == [one["label"] for one in said]
     pq.write_table(after.select(["text", "label"]), tmp_path / "c.parquet")
-    command("predict", folders / "nsmc", tmp_path / "c.parquet", "--output", tmp_path / "d.parquet")
+    command("predict", untrained_models / "nsmc", tmp_path / "c.parquet", "--output", tmp_path / "d.parquet")
     assert pq.read_table(tmp_path / "d.parquet")["predicted_label"].equals(after["label"])
 
 
@@ -173,10 +151,10 @@ NO_TABLE = "is for .csv and .xlsx, or for the columns of a file of Parquet: name
     ("none.parquet", "--output out.parquet", "none.parquet: holds no row, so there is nothing to write"),
     ("a.csv", "--form csv --sheet a", "--sheet is for workbooks: leave --form csv out"),
 ])  # fmt: skip
-def test_options_that_do_not_suit_a_file_are_refused(folders, here, command, name, options, said):
+def test_options_that_do_not_suit_a_file_are_refused(untrained_models, here, command, name, options, said):
     (here / "a.csv").write_text("text\n좋다\n", encoding="utf-8")
     _parquet([], here / "none.parquet")
-    assert said in command("predict", folders / "nsmc", name, *options.split(), code=2).err
+    assert said in command("predict", untrained_models / "nsmc", name, *options.split(), code=2).err
     assert not [*here.glob("out.*")]
 
 
@@ -214,7 +192,8 @@ def test_of_a_long_text_the_beginning_is_read(classifier):
         assert one["probabilities"] == pytest.approx(found[0]["probabilities"], abs=1e-6)
 
 
-def test_questions(reader):
+def test_questions(untrained_reader):
+    reader = korbert.load(untrained_reader, "cpu")
     good = {"id": "q1", "context": CONTEXT, "question": "수도는?"}
     lines = [good, good | {"context": None}, {"question": "수도는?"}, good | {"id": "q2"}]
     found = results(reader, "\n".join(json.dumps(line, ensure_ascii=False) for line in lines))
@@ -225,39 +204,41 @@ def test_questions(reader):
     assert errors(found) == {2: "'context' is null, not a string", 3: missing}
     table = results(reader, f"id,question,context\nq1,수도는?,{CONTEXT}\n", "a.csv")
     assert table[0]["answer"] == found[0]["answer"]
-    with pytest.raises(SettingsError, match="plain lines have no question, context"):
-        results(reader, "수도는?", form="lines")
-    with pytest.raises(SettingsError, match="--text NAME: this model reads `context` and `question`: use --column"):
-        results(reader, "수도는?", columns={"text": ["text"]})
+    for options, said in (
+        ({"form": "lines"}, "plain lines have no question, context"),
+        ({"columns": {"text": ["text"]}}, "--text NAME: this model reads `context` and `question`: use --column"),
+    ):
+        with pytest.raises(SettingsError, match=said):
+            results(reader, "수도는?", **options)
     own = json.dumps({"지문": CONTEXT, "물음": "수도는?"}, ensure_ascii=False)
     (found,) = results(reader, own, columns={"context": ["지문"], "question": ["물음"]})
     assert found["answer"] == table[0]["answer"]
 
 
-def test_scores_that_are_no_numbers_give_no_result(folders):
-    broken = korbert.load(folders / "nsmc", "cpu")
+def test_scores_that_are_no_numbers_give_no_result(untrained_models):
+    broken = korbert.load(untrained_models / "nsmc", "cpu")
     with torch.no_grad():
         broken.network.classifier.bias.fill_(float("nan"))
     with pytest.raises(ModelError, match=r"nsmc: its scores are not finite"):
         results(broken, "좋다")
 
 
-def test_the_command_says_what_failed_and_goes_on(folders, tmp_path, command):
+def test_the_command_says_what_failed_and_goes_on(untrained_models, tmp_path, command):
     path = tmp_path / "reviews.jsonl"
     path.write_text('{"text": "좋다\\ud800"}\n{"text": "좋다, \\"정말\\"", "id": 7}\n{"text": []}\n', encoding="utf-8")
-    said = command("predict", folders / "nsmc", path, code=1)
+    said = command("predict", untrained_models / "nsmc", path, code=1)
     assert [json.loads(line)["line"] for line in said.out.splitlines()] == [1, 2, 3]
     first, second, last = said.err.splitlines()
     assert first == f"korbert: {path}: line 1: 'text' has a surrogate at character 2"
     assert second == f"korbert: {path}: line 3: 'text' is a list, not a text"
     assert last == f"korbert: {path}: 2 of 3 lines failed: see the messages above"
-    table = command("predict", folders / "nsmc", path, "--csv", "--top", "1", code=1).out
+    table = command("predict", untrained_models / "nsmc", path, "--csv", "--top", "1", code=1).out
     _, good, bad = csv.DictReader(io.StringIO(table))
     assert list(bad) == ["line", "id", "text", "label", "probability", "probabilities", "error"]
     assert (bad["line"], bad["label"], bad["error"]) == ("3", "", "'text' is a list, not a text")
     assert (good["id"], good["text"], good["error"]) == ("7", '좋다, "정말"', "")
     assert json.loads(good["probabilities"]) == {good["label"]: float(good["probability"])}
-    said = command("predict", folders / "nsmc", "정말 좋다", code=2).err
+    said = command("predict", untrained_models / "nsmc", "정말 좋다", code=2).err
     assert "'정말 좋다': no such file or folder: a text itself comes through a pipe: echo TEXT | korbert" in said
 
 
@@ -274,8 +255,8 @@ def _workbook(path):
 
 
 @pytest.mark.parametrize(("options", "texts"), [([], ["'=1+1'", "정말 좋다"]), (["--sheet", "다른"], ["별로다"])])
-def test_a_sheet_of_a_workbook_is_read(folders, tmp_path, command, options, texts):
-    out = command("predict", folders / "nsmc", _workbook(tmp_path / "a.xlsx"), *options).out
+def test_a_sheet_of_a_workbook_is_read(untrained_models, tmp_path, command, options, texts):
+    out = command("predict", untrained_models / "nsmc", _workbook(tmp_path / "a.xlsx"), *options).out
     assert [json.loads(line)["text"] for line in out.splitlines()] == texts
 
 
@@ -299,9 +280,9 @@ def test_a_workbook_comes_through_a_pipe(classifier, tmp_path):
     assert [one["text"] for one in results(classifier, data)] == ["'=1+1'", "정말 좋다"]
 
 
-def test_results_are_written_as_a_workbook_of_texts(folders, tmp_path, command):
+def test_results_are_written_as_a_workbook_of_texts(untrained_models, tmp_path, command):
     (tmp_path / "a.txt").write_text("=1+1\n정말 좋다\n", encoding="utf-8")
-    command("predict", folders / "nsmc", tmp_path / "a.txt", "--top", "1", "--output", tmp_path / "out.xlsx")
+    command("predict", untrained_models / "nsmc", tmp_path / "a.txt", "--top", "1", "--output", tmp_path / "out.xlsx")
     header, first, _ = openpyxl.load_workbook(tmp_path / "out.xlsx").active.rows
     named = {name.value: cell for name, cell in zip(header, first, strict=True)}
     assert list(named) == ["line", "id", "text", "label", "probability", "probabilities", "error"]
@@ -310,10 +291,12 @@ def test_results_are_written_as_a_workbook_of_texts(folders, tmp_path, command):
 
 
 @pytest.mark.parametrize(("lang", "begins"), [("ko", "\ufeffline,"), ("en", "line,")])
-def test_csv_in_korean_begins_with_the_mark_that_excel_needs(folders, tmp_path, command, monkeypatch, lang, begins):
+def test_csv_in_korean_begins_with_the_mark_that_excel_needs(
+    untrained_models, tmp_path, command, monkeypatch, lang, begins
+):
     monkeypatch.setenv("KORBERT_LANG", lang)
     (tmp_path / "a.txt").write_text("정말 좋다\n", encoding="utf-8")
-    assert command("predict", folders / "nsmc", tmp_path / "a.txt", "--csv").out.startswith(begins)
+    assert command("predict", untrained_models / "nsmc", tmp_path / "a.txt", "--csv").out.startswith(begins)
 
 
 ALL = {"probabilities": {"가": 0.2, "나": 0.7, "다": 0.6}}
@@ -332,8 +315,8 @@ def test_only_likely_labels_are_kept(result, top, threshold, expected):
 
 
 @pytest.mark.slow
-def test_a_slow_writer_sees_results_at_once(folders):
-    command = [sys.executable, "-m", "korbert", "predict", str(folders / "nsmc"), "--device", "cpu"]
+def test_a_slow_writer_sees_results_at_once(untrained_models):
+    command = [sys.executable, "-m", "korbert", "predict", str(untrained_models / "nsmc"), "--device", "cpu"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         for text in ("좋다", "나쁘다"):
             process.stdin.write(f"{text}\n".encode())
@@ -343,8 +326,8 @@ def test_a_slow_writer_sees_results_at_once(folders):
     assert process.returncode == 0
 
 
-def test_fill_takes_many_and_shows_the_texts(folders, tmp_path, command):
-    model = folders / "pretrain"
+def test_fill_takes_many_and_shows_the_texts(untrained_models, tmp_path, command):
+    model = untrained_models / "pretrain"
     path = tmp_path / "lines.txt"
     shown = command("fill", model, "오늘 [MASK] 정말", "\x1b[31m[MASK]", "--top", "2").out.splitlines()
     assert len(shown) == 4
@@ -363,11 +346,11 @@ def test_fill_takes_many_and_shows_the_texts(folders, tmp_path, command):
     assert "text 1: character 1 is not UTF-8" in command("fill", model, os.fsdecode(b"\xb0\xa1 [MASK]"), code=2).err
 
 
-def test_pack_command(folders, tmp_path, command):
+def test_pack_command(untrained_models, tmp_path, command):
     for output, base in (("base", ()), ("own", ("--base", tmp_path / "base"))):
-        assert command("pack", folders / "pretrain" / "model", tmp_path / output, *base).out.endswith(" MB\n")
+        assert command("pack", untrained_models / "pretrain" / "model", tmp_path / output, *base).out.endswith(" MB\n")
     command("fill", tmp_path / "own", "오늘 [MASK] 좋다")
-    said = command("pack", folders / "pretrain" / "model", tmp_path / "base", code=2).err
+    said = command("pack", untrained_models / "pretrain" / "model", tmp_path / "base", code=2).err
     assert "already exists: name a new folder" in said
 
 
