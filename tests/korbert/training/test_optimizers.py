@@ -50,24 +50,34 @@ def test_stopped_and_resumed_bit_for_bit(tmp_path, schedule):
         assert (tmp_path / "straight" / file).read_bytes() == (tmp_path / "stopped" / file).read_bytes()
 
 
-@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=GPU)])
-def test_a_restored_optimizer_makes_the_same_steps(device):
-    one, two = (toy.network().to(device) for _ in range(2))
-    first, second = (Optimizer(model, OptimizerSettings(), FACTORS) for model in (one, two))
-    stepped(one, first, 3)
+def drawn_gradients(model, seed):
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in model.parameters():
+        parameter.grad = torch.randn(parameter.shape, generator=generator).to(parameter.device)
+
+
+def pretraining_model():
+    return PretrainingModel(tiny_config(), torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize(("make", "kind", "factors", "device"), [
+    (toy.network, "adamw", FACTORS, "cpu"), pytest.param(toy.network, "adamw", FACTORS, "cuda", marks=GPU),
+    (pretraining_model, "muon", {}, "cpu"),
+])  # fmt: skip
+def test_a_restored_optimizer_makes_the_same_steps(make, kind, factors, device):
+    one, two = (make().to(device) for _ in range(2))
+    first, second = (Optimizer(model, OptimizerSettings(kind=kind), factors) for model in (one, two))
+    for seed in range(3):
+        drawn_gradients(one, seed)
+        first.step(1.0)
     two.load_state_dict(one.state_dict())
     second.restore({name: value.cpu().clone() for name, value in first.state().items()})
-    stepped(one, first, 2)
-    stepped(two, second, 2)
-    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
-
-
-def stepped(model, optimizer, steps):
-    for step in range(steps):
-        for parameter in model.parameters():
-            drawn = torch.randn(parameter.shape, generator=torch.Generator().manual_seed(step))
-            parameter.grad = drawn.to(parameter.device)
-        optimizer.step(1.0)
+    for rate in (1.0, 0.5):
+        for model, optimizer in ((one, first), (two, second)):
+            drawn_gradients(model, seed=9)
+            optimizer.step(rate)
+    assert same_weights(one, two)
+    assert ("encoder.layers.0.attention.qkv.weight/momentum_buffer" in first.state()) == (kind == "muon")
 
 
 def test_the_checkpoint_holds_all_state_by_name(tmp_path):
@@ -123,14 +133,8 @@ def test_frozen_parameters_are_in_no_group(monkeypatch):
     assert groups_of(monkeypatch, model, {}).keys() == {"0.bias", "1.weight", "1.bias"}
 
 
-def drawn_gradients(model, seed):
-    generator = torch.Generator().manual_seed(seed)
-    for parameter in model.parameters():
-        parameter.grad = torch.randn(parameter.shape, generator=generator)
-
-
 def test_muon_makes_orthogonal_updates_of_layers_and_adamw_all_others():
-    model = PretrainingModel(tiny_config(), torch.Generator().manual_seed(0))
+    model = pretraining_model()
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     drawn_gradients(model, seed=1)
     gradients = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
@@ -145,21 +149,6 @@ def test_muon_makes_orthogonal_updates_of_layers_and_adamw_all_others():
         size = 0.01 * 0.2 * max(parameter.shape) ** 0.5
         assert torch.cosine_similarity(change.flatten(), orthogonal.flatten(), dim=0) > 0.95, name
         assert 0.6 < torch.linalg.svdvals(change / size).mean() < 1.2, name
-
-
-def test_a_restored_muon_makes_the_same_steps():
-    one, two = (PretrainingModel(tiny_config(), torch.Generator().manual_seed(0)) for _ in range(2))
-    first, second = (Optimizer(model, OptimizerSettings(kind="muon"), {}) for model in (one, two))
-    for seed in range(3):
-        drawn_gradients(one, seed)
-        first.step(1.0)
-    two.load_state_dict(one.state_dict())
-    second.restore({name: value.clone() for name, value in first.state().items()})
-    for model, optimizer in ((one, first), (two, second)):
-        drawn_gradients(model, seed=9)
-        optimizer.step(0.5)
-    assert same_weights(one, two)
-    assert "encoder.layers.0.attention.qkv.weight/momentum_buffer" in first.state()
 
 
 def test_records_of_adamw_are_as_before():
