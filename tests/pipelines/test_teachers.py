@@ -16,6 +16,7 @@ from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.kinds.regression import Regression
 from korbert.tasks.kinds.token_classification import TokenClassification
 from korbert.tasks.passages import encode_passages
+from korbert.tasks.token_classification import unit_starts
 from korbert.tokenization import TransformersTokenizer
 from tests.pipelines.test_rungs import ROWS, TEST
 from tests.pipelines.test_tagging import ROWS as SENTENCES
@@ -23,6 +24,11 @@ from tests.pipelines.test_tagging import ROWS as SENTENCES
 TEXTS = ["재미있고 따뜻한 영화", "지루한 이야기", "아까운 시간", "훌륭한 배우"]
 FAST = {"baselines": False, "epochs": 1, "learning_rates": 1e-4}
 CPU = torch.device("cpu")
+NUMBERS = Regression(metrics=("pearson",), max_length=32, mean=2.0, deviation=1.0)
+READING = QuestionAnswering(metrics=("f1",), max_length=40, stride=8, max_query_pieces=8)
+TAGGING = TokenClassification(
+    metrics=("entity_f1",), max_length=16, stride=2, units="characters", tags=("O", "B-PS", "I-PS")
+)
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +69,9 @@ def test_several_labels_and_numbers_are_means_too(tiny_tokenizer):
     one = Classification(metrics=("micro_f1",), max_length=32, labels=("나",), several=True)
     examples = one.with_soft_targets(prepared_by(one, tiny_tokenizer, rows), shares[:, 1:], labelled=1).examples
     assert examples.labels.tolist() == [[0.75], [1.0]]
-    number = Regression(metrics=("pearson",), max_length=32, mean=2.0, deviation=1.0)
     rows = [{"text": "영화", "score": 3.0}, {"text": "시간", "score": None}]
     said = np.array([[4.0], [1.5]], np.float32)
-    examples = number.with_soft_targets(prepared_by(number, tiny_tokenizer, rows), said, labelled=1).examples
+    examples = NUMBERS.with_soft_targets(prepared_by(NUMBERS, tiny_tokenizer, rows), said, labelled=1).examples
     assert examples.labels.tolist() == [3.5, 1.5]
 
 
@@ -82,45 +87,34 @@ def test_labels_are_heard_by_their_names(teacher):
 
 
 def test_tags_are_heard_where_units_begin_and_continue_within_them(tiny_tokenizer):
-    kind = TokenClassification(
-        metrics=("entity_f1",), max_length=16, stride=2, units="characters", tags=("O", "B-PS", "I-PS")
-    )
-    rows = [{"text": "세종대왕이 한글을 만들었다"}, {"text": ""}]
-    prepared = prepared_by(kind, tiny_tokenizer, rows)
-    starts, units = zip(*((own, len(own)) for own in map(starts_of, prepared.passages)), strict=True)
+    prepared = prepared_by(TAGGING, tiny_tokenizer, [{"text": "세종대왕이 한글을 만들었다"}, {"text": ""}])
+    starts = [unit_starts(None, passages[0]) for passages in prepared.passages]
+    units = [len(own) for own in starts]
     values = softmax(np.random.default_rng(1).normal(size=(sum(units), 3)), axis=1).astype(np.float32)
-    own = kind.soft_targets(
-        teaching.TeacherOutputs(values, np.concatenate(starts), np.array(units, np.int32)), kind, prepared
+    own = TAGGING.soft_targets(
+        teaching.TeacherOutputs(values, np.concatenate(starts), np.array(units, np.int32)), TAGGING, prepared
     )
     assert own[own.any(axis=1)] == pytest.approx(values)
     # The whole sentence as one unit: it begins with B, and goes on inside.
     whole = teaching.TeacherOutputs(
         np.array([[0.1, 0.7, 0.2]], np.float32), np.zeros(1, np.int32), np.array([1, 0], np.int32)
     )
-    heard = kind.soft_targets(whole, kind, prepared)
+    heard = TAGGING.soft_targets(whole, TAGGING, prepared)
     heard = heard[heard.any(axis=1)]
     assert heard[0] == pytest.approx([0.1, 0.7, 0.2])
     assert heard[1:] == pytest.approx(np.tile([0.1, 0.0, 0.9], (len(heard) - 1, 1)))
-    taught = kind.with_soft_targets(prepared, own, labelled=0).examples
-    assert (taught.labels >= 0).sum() == sum(units)
-
-
-def starts_of(passages):
-    from korbert.tasks.token_classification import unit_starts
-
-    return unit_starts(None, passages[0])
+    assert (TAGGING.with_soft_targets(prepared, own, labelled=0).examples.labels >= 0).sum() == sum(units)
 
 
 def test_answers_are_heard_of_the_same_windows(untrained_reader, tiny_tokenizer, tiny_config):
-    kind = QuestionAnswering(metrics=("f1",), max_length=40, stride=8, max_query_pieces=8)
     rows = [
         {"question": "수도는?", "context": "대한민국의 수도는 서울이다. " * 4, "answers": [("서울", 10)]},
         {"question": "어디에 갔나?", "context": "나는 어제 학교에 갔다", "answers": None},
     ]
-    prepared = prepared_by(kind, tiny_tokenizer, rows)
+    prepared = prepared_by(READING, tiny_tokenizer, rows)
     other = QuestionAnsweringModel(tiny_config(num_hidden_layers=1), torch.Generator().manual_seed(1)).eval()
-    said = kind.teacher_outputs(korbert.load(untrained_reader, "cpu").network, prepared, device=CPU)
-    taught = kind.with_soft_targets(prepared, kind.soft_targets(said, kind, prepared), labelled=1)
+    said = READING.teacher_outputs(korbert.load(untrained_reader, "cpu").network, prepared, device=CPU)
+    taught = READING.with_soft_targets(prepared, READING.soft_targets(said, READING, prepared), labelled=1)
     shares = taught.examples.shares.astype(np.float64)
     for first, last in zip(taught.examples.offsets, taught.examples.offsets[1:], strict=False):
         assert shares[first:last].sum(axis=0) == pytest.approx([1, 1], abs=2e-3)
@@ -132,7 +126,7 @@ def test_answers_are_heard_of_the_same_windows(untrained_reader, tiny_tokenizer,
         logits = np.where(plain["choices"], logits.detach().numpy(), -1e30)
         own = batch["shares"][..., column].numpy()
         losses.append(-(own * np.where(plain["choices"], log_softmax(logits, axis=1), 0)).sum(axis=1).mean())
-    assert kind.loss(other, batch)["loss"].item() == pytest.approx(np.mean(losses), rel=1e-4)
+    assert READING.loss(other, batch)["loss"].item() == pytest.approx(np.mean(losses), rel=1e-4)
 
 
 def test_two_teachers_and_a_file_of_texts(teacher, tmp_path, monkeypatch):
@@ -212,7 +206,7 @@ def test_a_tuned_encoder_learns_from_teachers_by_default(teacher):
     assert korbert.load(result.folder).predict("훌륭한 영화 3").label in ("좋", "싫")
 
 
-def test_a_tagger_learns_from_a_tagger(tmp_path):
+def test_a_tagger_learns_from_a_tagger():
     first = korbert.finetune("korbert-mini", SENTENCES, quick=True, embedder="", baselines=False)
     texts = [{"text": "강감찬은 인천에서 9번 만났다"}, {"text": "김구는 평양에서 만났다"}]
     for only in ("encoder", None):
@@ -255,23 +249,20 @@ def test_a_classifier_of_transformers_teaches(tmp_path, tiny_tokenizer):
         for one in own
     ]
     assert found.outputs([{"text": text} for text in TEXTS]).values == pytest.approx(np.array(expected), abs=1e-5)
-    with pytest.raises(ModelError, match="has the labels 0, 1, and the files"):
-        teaching.teacher_of(tmp_path / "bert", task.model_copy(update={"label_names": {}}), tiny_tokenizer, CPU)
-    with pytest.raises(ModelError, match="several is False of this model, True"):
-        teaching.teacher_of(tmp_path / "bert", task.model_copy(update={"several": True}), tiny_tokenizer, CPU)
-    number = Regression(metrics=("pearson",), max_length=32, mean=2.0, deviation=1.0)
-    with pytest.raises(ModelError, match="num_labels is 2 of this model, 1"):
-        teaching.teacher_of(tmp_path / "bert", number, tiny_tokenizer, CPU)
+    for kind, fault in (
+        (task.model_copy(update={"label_names": {}}), "has the labels 0, 1, and the files"),
+        (task.model_copy(update={"several": True}), "several is False of this model, True"),
+        (NUMBERS, "num_labels is 2 of this model, 1"),
+    ):
+        with pytest.raises(ModelError, match=fault):
+            teaching.teacher_of(tmp_path / "bert", kind, tiny_tokenizer, CPU)
     assert len(found.outputs([{"text": "영화 " * 2_000}]).values) == 1  # is cut where its positions end
 
 
 def test_a_tagger_of_transformers_teaches(tmp_path, tiny_tokenizer):
     labels = {0: "B-PS", 1: "I-PS", 2: "O"}
     _, model, tokenizer = save_bert(tmp_path / "bert", "BertForTokenClassification", TEXTS, id2label=labels)
-    kind = TokenClassification(
-        metrics=("entity_f1",), max_length=16, stride=2, units="characters", tags=("O", "B-PS", "I-PS")
-    )
-    found = teaching.teacher_of(tmp_path / "bert", kind, tiny_tokenizer, CPU)
+    found = teaching.teacher_of(tmp_path / "bert", TAGGING, tiny_tokenizer, CPU)
     said = found.outputs([{"text": text} for text in TEXTS])
     read = [tokenizer(text, return_offsets_mapping=True, return_tensors="pt") for text in TEXTS]
     starts = [one.pop("offset_mapping")[0, 1:-1, 0].numpy() for one in read]
@@ -279,23 +270,24 @@ def test_a_tagger_of_transformers_teaches(tmp_path, tiny_tokenizer):
         expected = np.concatenate([model(**one).logits[0, 1:-1].softmax(dim=-1).numpy() for one in read])
     assert said.values == pytest.approx(expected, abs=1e-5)
     assert said.starts.tolist() == np.concatenate(starts).tolist()
-    prepared = prepared_by(kind, tiny_tokenizer, [{"text": text} for text in TEXTS])
-    soft = kind.soft_targets(said, found.kind, prepared)
+    prepared = prepared_by(TAGGING, tiny_tokenizer, [{"text": text} for text in TEXTS])
+    soft = TAGGING.soft_targets(said, found.kind, prepared)
     first = soft[int(prepared.examples.offsets[0]) + 1]  # of the first piece of the first text
     assert first == pytest.approx(expected[0][[2, 0, 1]], abs=1e-5)
-    other = kind.model_copy(update={"tags": ("O", "B-LC", "I-LC")})
-    with pytest.raises(ModelError, match="has the labels B-PS, I-PS, O, and the files O, B-LC"):
-        teaching.teacher_of(tmp_path / "bert", other, tiny_tokenizer, CPU)
-    reader = QuestionAnswering(metrics=("f1",), max_length=40, stride=8, max_query_pieces=8)
-    with pytest.raises(ModelError, match=r"lacks the weights qa_outputs.* of ForQuestionAnswering"):
-        teaching.teacher_of(tmp_path / "bert", reader, tiny_tokenizer, CPU)
+    for kind, fault in (
+        (
+            TAGGING.model_copy(update={"tags": ("O", "B-LC", "I-LC")}),
+            "has the labels B-PS, I-PS, O, and the files O, B-LC",
+        ),
+        (READING, r"lacks the weights qa_outputs.* of ForQuestionAnswering"),
+    ):
+        with pytest.raises(ModelError, match=fault):
+            teaching.teacher_of(tmp_path / "bert", kind, tiny_tokenizer, CPU)
 
 
 def test_a_reader_of_transformers_teaches_an_encoder_with_its_tokenizer(tmp_path, tiny_tokenizer):
-    kind = QuestionAnswering(metrics=("f1",), max_length=40, stride=8, max_query_pieces=8)
     _, model, tokenizer = save_bert(tmp_path / "bert", "BertForQuestionAnswering", TEXTS)
-    own = TransformersTokenizer.of_folder(tmp_path / "bert")
-    found = teaching.teacher_of(tmp_path / "bert", kind, own, CPU)
+    found = teaching.teacher_of(tmp_path / "bert", READING, TransformersTokenizer.of_folder(tmp_path / "bert"), CPU)
     said = found.outputs([{"question": TEXTS[1], "context": TEXTS[0]}])
     read = tokenizer(TEXTS[1], TEXTS[0], return_tensors="pt")
     with torch.inference_mode():
@@ -306,7 +298,7 @@ def test_a_reader_of_transformers_teaches_an_encoder_with_its_tokenizer(tmp_path
     expected = scores.masked_fill(~choices[:, None], float("-inf")).softmax(dim=0)
     assert said.values == pytest.approx(expected.numpy(), abs=1e-5)
     with pytest.raises(ModelError, match="has another tokenizer than the model that learns"):
-        teaching.teacher_of(tmp_path / "bert", kind, tiny_tokenizer, CPU)
+        teaching.teacher_of(tmp_path / "bert", READING, tiny_tokenizer, CPU)
 
 
 @pytest.mark.parametrize(("asked", "error", "fault"), [

@@ -57,6 +57,13 @@ def scores_of(model, examples):
     return outputs(model, examples, lambda model, batch: model(**model_inputs(batch)), device=CPU, batch_size=5)
 
 
+@pytest.fixture(scope="module")
+def read(tiny_tokenizer, start):
+    """The examples of TEXTS, a reader of them, and their words and vectors."""
+    examples, reader = examples_of(tiny_tokenizer, TEXTS), reader_of(start)
+    return examples, reader, inputs_of(reader, examples)
+
+
 @pytest.mark.parametrize("num_labels", [2, 3])
 @pytest.mark.parametrize("pairs", [False, True], ids=["texts", "pairs"])
 def test_scores_are_those_of_scikit_learn(tiny_tokenizer, start, num_labels, pairs):
@@ -81,10 +88,8 @@ def test_scores_are_those_of_scikit_learn(tiny_tokenizer, start, num_labels, pai
     np.testing.assert_allclose(both, 0.3 * expected[0] + 0.7 * expected[1], atol=1e-5)
 
 
-def test_numbers_are_those_of_ridge_regression(tiny_tokenizer, start):
-    examples = examples_of(tiny_tokenizer, TEXTS)
-    reader = reader_of(start)
-    inputs = inputs_of(reader, examples)
+def test_numbers_are_those_of_ridge_regression(read):
+    examples, reader, inputs = read
     targets = np.linspace(50.0, 90.0, len(TEXTS))
     for column in ("words", "vectors"):
         matrix = inputs.vectors.astype(float)
@@ -98,10 +103,8 @@ def test_numbers_are_those_of_ridge_regression(tiny_tokenizer, start):
     assert choice.losses == pytest.approx([variances])
 
 
-def test_several_labels_have_a_model_each(tiny_tokenizer, start):
-    examples = examples_of(tiny_tokenizer, TEXTS)
-    reader = reader_of(start)
-    inputs = inputs_of(reader, examples)
+def test_several_labels_have_a_model_each(read):
+    examples, reader, inputs = read
     targets = np.array([[number % 2 == 0, number % 3 == 0, True, False] for number in range(len(TEXTS))])
     scores = scores_of(fit(inputs, targets, 4, "vectors", 1.0, reader), examples)
     for label in (0, 1):
@@ -123,11 +126,10 @@ def test_a_long_text_has_the_mean_of_its_windows(tiny_tokenizer, start):
     np.testing.assert_allclose(vector, mean / np.linalg.norm(mean), atol=1e-6)
 
 
-def test_vectors_are_centred(tiny_tokenizer, start):
-    examples = examples_of(tiny_tokenizer, TEXTS)
-    plain, centred = (inputs_of(model, examples).vectors for model in (start, reader_of(start)))
-    expected = plain - reader_of(start).center.numpy()
-    np.testing.assert_allclose(centred, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-6)
+def test_vectors_are_centred(start, read):
+    examples, reader, inputs = read
+    expected = inputs_of(start, examples).vectors - reader.center.numpy()
+    np.testing.assert_allclose(inputs.vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-6)
 
 
 def test_a_long_text_is_trained_on_by_its_head_and_tail(tiny_tokenizer):
@@ -144,18 +146,15 @@ def test_a_long_text_is_trained_on_by_its_head_and_tail(tiny_tokenizer):
     assert torch.equal(part["terms"], whole["terms"])
 
 
-def test_what_nobody_has_learned_adds_nothing(tiny_tokenizer, start):
-    examples = examples_of(tiny_tokenizer, TEXTS)
-    reader = reader_of(start)
-    model = fit(inputs_of(reader, examples), targets_of(2), 2, "words", 1.0, reader)
+def test_what_nobody_has_learned_adds_nothing(tiny_tokenizer, read):
+    _, reader, inputs = read
+    model = fit(inputs, targets_of(2), 2, "words", 1.0, reader)
     others = examples_of(tiny_tokenizer, ["", "XYZ!?"])
     np.testing.assert_allclose(scores_of(model, others), model.vectors.bias.expand(2, 2).numpy(), atol=1e-6)
 
 
-def test_a_saved_and_a_packed_model_score_alike(tiny_tokenizer, start, tmp_path):
-    examples = examples_of(tiny_tokenizer, TEXTS)
-    reader = reader_of(start)
-    inputs = inputs_of(reader, examples)
+def test_a_saved_and_a_packed_model_score_alike(tiny_tokenizer, read, tmp_path):
+    examples, reader, inputs = read
     vectors, words = (fit(inputs, targets_of(3), 3, column, 1.0, reader) for column in ("vectors", "words"))
     model = vectors.with_words(words, 0.5)
     save_model(tmp_path / "model", model, tiny_tokenizer)
@@ -228,8 +227,7 @@ def test_equal_texts_are_in_one_fold():
     ids=["few", "one text", "a label in one fold"],
 )
 def test_few_rows_are_enough(targets, texts):
-    rng = np.random.default_rng(0)
-    inputs = inputs_with([-1] * len(targets), rng.normal(size=(len(targets), 4)))
+    inputs = inputs_with([-1] * len(targets), np.random.default_rng(0).normal(size=(len(targets), 4)))
     choice = choose([inputs], np.array(targets), 2, texts)
     assert not choice.share
     assert np.isfinite(choice.scores).all()
@@ -243,8 +241,7 @@ def test_few_rows_have_a_usual_c_and_many_rows_their_own():
         texts = [str(number) for number in range(count)]
         vectors = rng.normal(size=(count, 4))
         vectors[:, 0] = 0.05 * (targets + 0.5 * vectors[:, 0])  # the column that tells is small: C has to be large
-        inputs = inputs_with([-1] * count, vectors)
-        chosen.append(choose([inputs], targets, 2, texts).trials["vectors"].c)
+        chosen.append(choose([inputs_with([-1] * count, vectors)], targets, 2, texts).trials["vectors"].c)
     few, many = chosen
     assert (few, many) == (3, 30)
 
