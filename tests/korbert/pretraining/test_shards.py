@@ -17,11 +17,7 @@ def test_documents_are_concatenated_over_record_batches_and_files(shards):
         ids, boundaries = line.pieces(int(line.edges[document]), int(line.edges[document + 1]))
         assert np.array_equal(ids, written.input_ids[document])
         assert np.array_equal(boundaries, written.boundaries[document])
-
-
-def test_spans_are_gathered_over_record_batches_and_files(shards):
-    written = shards([("wiki", [5, 3]), ("wiki", [4]), ("reviews", [2, 2, 2]), ("wiki", [7])], files=2, rows=1)
-    line = Shards(written.files)
+    # And so are spans of pieces.
     spans = [(19, 25), (0, 8), (25, 25), (9, 12), (3, 3), (14, 18), (1, 2)]
     starts, ends = np.array(spans).T
     ids, boundaries = line.gather(starts, ends - starts)

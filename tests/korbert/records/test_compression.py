@@ -83,14 +83,12 @@ def test_a_thousandfold_expansion_is_decompressed_in_blocks(tmp_path, name, pack
     assert most < 100_000_000
 
 
-def test_absent_and_unreadable_files_are_refused(tmp_path):
-    with pytest.raises(CorpusError, match=r"none.jsonl: no such file: check the source's path"):
-        open_bytes(tmp_path / "none.jsonl")
-    with pytest.raises(CorpusError, match=r"cannot be opened \(Is a directory\)"):
-        open_bytes(tmp_path)
-
-
-def test_a_device_is_refused(tmp_path):
+def test_absent_and_unreadable_files_and_devices_are_refused(tmp_path):
     (tmp_path / "texts.txt").symlink_to("/dev/zero")
-    with pytest.raises(CorpusError, match=r"texts\.txt: is a device: name a file, a pipe, or - for standard input"):
-        open_bytes(tmp_path / "texts.txt")
+    for path, said in (
+        (tmp_path / "none.jsonl", r"none.jsonl: no such file: check the source's path"),
+        (tmp_path, r"cannot be opened \(Is a directory\)"),
+        (tmp_path / "texts.txt", r"texts\.txt: is a device: name a file, a pipe, or - for standard input"),
+    ):
+        with pytest.raises(CorpusError, match=said):
+            open_bytes(path)
