@@ -49,13 +49,15 @@ def test_labels_of_texts(learn):
     table = pd.DataFrame({"text": TEXTS, "number": range(len(TEXTS))})
     assert [one.label for one in model.predict(table)] == MOODS
     assert [one.label for one in model.predict(pd.DataFrame({"text": TEXTS[::-1], "문장": TEXTS}))] == MOODS
-    with pytest.raises(SettingsError, match=r"\[0\]: no column 문장 or text among 글: this model takes"):
-        model.predict(pd.DataFrame({"글": TEXTS}))
+    for given, said in (
+        (pd.DataFrame({"글": TEXTS}), r"\[0\]: no column 문장 or text among 글: this model takes"),
+        ((TEXTS[0], TEXTS[1]), r"is a pair of texts: this model takes one of 2 labels .* for a text"),
+    ):
+        with pytest.raises(SettingsError, match=said):
+            model.predict(given)
     found = model.predict(TEXTS[0])
     assert sum(found.probabilities.values()) == pytest.approx(1)
     assert list(found.probabilities) == ["긍정", "부정"]
-    with pytest.raises(SettingsError, match=r"is a pair of texts: this model takes one of 2 labels .* for a text"):
-        model.predict((TEXTS[0], TEXTS[1]))
     lines = json_lines(folder / "predictions.jsonl")
     assert [line["predictions"]["pretrained"][0]["label"] for line in lines] == MOODS
 
@@ -81,13 +83,11 @@ def test_what_two_texts_have_in_common(learn, tmp_path, overlap, reached):
         same = [[f"{noun}를 보았다", f"어제는 {noun}도 있었다", "같음"] for noun in of]
         return same + [[f"{one}를 보았다", f"어제는 {two}도 있었다", "다름"] for one, two in itertools.pairwise(of)]
 
-    test = write_table(tmp_path / "test.csv", ["text", "pair", "label"], rows(nouns[30:]))
     header = ["text", "pair", "label"]
-    train = rows(nouns[:30])
-    folder = learn("classification", header, train, overlap=overlap, test_file=test, epochs=20)
+    test = write_table(tmp_path / "test.csv", header, rows(nouns[30:]))
+    folder = learn("classification", header, rows(nouns[:30]), overlap=overlap, test_file=test, epochs=20)
     assert (scores_of(folder)["pretrained"]["accuracy"] > 0.9) == reached
-    model, _ = load_model(folder)
-    assert model.config.overlap_embedding == overlap
+    assert load_model(folder)[0].config.overlap_embedding == overlap
 
 
 @pytest.fixture
@@ -172,8 +172,7 @@ def test_lower_layers_learn_less_or_not_at_all(learn, start, frozen):
 
 
 def test_without_any_piece_there_is_nothing_to_learn(learn):
-    folder = learn(*moods(), piece_dropout=0.999_999)
-    (curve,) = (folder / "metrics").iterdir()
+    (curve,) = (learn(*moods(), piece_dropout=0.999_999) / "metrics").iterdir()
     losses = [line["loss"] for line in json_lines(curve) if line["kind"] == "train"]
     assert min(losses) > 0.3, "these rows are learned by heart otherwise"
 
@@ -201,9 +200,8 @@ def test_rows_and_pieces_beyond_a_limit_are_left_out_and_said(learn, caplog):
     said = list(map(Message.from_json, record["said"]))
     assert "4 of the 10 training rows, by a hash of their texts, are used" in said
     assert record["task"]["labels"] == ["긍정", "부정"]
-    cut = said[-1]
-    assert re.fullmatch(r"\d+ texts \([0-9.]+ %\) are cut at 4 pieces: --set max_length=N reads up to \d+", cut)
-    assert cut in caplog.messages
+    assert re.fullmatch(r"\d+ texts \([0-9.]+ %\) are cut at 4 pieces: --set max_length=N reads up to \d+", said[-1])
+    assert said[-1] in caplog.messages
 
 
 def test_training_rows_alone_are_learned_with_wrong_spaces(learn, start, tmp_path):
@@ -239,5 +237,4 @@ def test_training_rows_alone_are_learned_with_wrong_spaces(learn, start, tmp_pat
     assert scores_of(folder)["pretrained"]["accuracy"] > 0.8
     assert "tfidf" in scores_of(folder)
     record = json.loads((folder / "scores.json").read_text())
-    assert record["counts"]["test_in_train"] == 10
-    assert record["said"][-1] == some.said[-1].as_json()
+    assert (record["counts"]["test_in_train"], record["said"][-1]) == (10, some.said[-1].as_json())

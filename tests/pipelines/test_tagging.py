@@ -63,8 +63,7 @@ def test_spans_are_given_only_where_the_model_is_sure(quick, command, here):
     spans = quick.model.tag(text)
     least = min(span.score for span in spans)
     kept = [span for span in spans if span.score > least]
-    sure = quick.model.abstaining(100 * least + 1e-6)
-    assert sure.tag(text) == kept
+    assert quick.model.abstaining(100 * least + 1e-6).tag(text) == kept
     (here / "lines.txt").write_text(text, "utf-8")
     line = json.loads(command("predict", quick.folder, "lines.txt", "--abstain", 100 * least + 1e-6).out)
     assert [span["text"] for span in line["spans"]] == [span.text for span in kept]
@@ -92,7 +91,7 @@ def test_the_encoder_is_tuned_from_the_crf_on(tiny):
     assert any(not np.array_equal(before[name], after[name]) for name in before)
 
 
-def test_words_have_labels_by_their_first_piece(tiny):
+def test_words_have_labels_by_their_first_piece():
     rows = [
         {"tokens": [person, place, "갔다"], "tags": ["NNP", "NNG", "VV"]}
         for person, place in zip(PEOPLE, PLACES, strict=True)
@@ -106,10 +105,12 @@ def test_words_have_labels_by_their_first_piece(tiny):
 
 
 def test_what_does_not_fit_is_refused(quick, tmp_path, command):
-    with pytest.raises(SettingsError, match=r"rungs \['words'\]: give \[\"encoder\"\], \[\"vectors\"\] or both"):
-        korbert.finetune("korbert-mini", ROWS, only="words")
-    with pytest.raises(SettingsError, match="the encoder is frozen then: leave epochs out"):
-        korbert.finetune("korbert-mini", ROWS, quick=True, epochs=3)
+    for settings, said in (
+        ({"only": "words"}, r"rungs \['words'\]: give \[\"encoder\"\], \[\"vectors\"\] or both"),
+        ({"quick": True, "epochs": 3}, "the encoder is frozen then: leave epochs out"),
+    ):
+        with pytest.raises(SettingsError, match=said):
+            korbert.finetune("korbert-mini", ROWS, **settings)
     assert (
         "a CRF, which nothing in transformers computes" in command("export", quick.folder, tmp_path / "hf", code=2).err
     )

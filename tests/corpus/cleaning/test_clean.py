@@ -162,13 +162,14 @@ def test_a_wrong_encoding_in_the_recipe_is_an_error(tmp_path):
     path.write_bytes(gzip.compress(text.encode("cp949")))
     source = {"name": "old", "path": "x"}
     assert clean(settings(sources=[source]), {"old": [path]}, tmp_path / "auto", workers=1)["documents"] == 50
-    wrong = settings(sources=[source | {"encoding": "utf-8"}])
-    with pytest.raises(CorpusError, match=r"source 'old': 700 of 1,480 bytes cannot be decoded in the encoding that"):
-        clean(wrong, {"old": [path]}, tmp_path / "given", workers=1)
-    some = settings(sources=[source | {"encoding": "utf-8", "max_undecodable": 1.0}])
-    said = r"old.csv.gz: no document in source 'old': old.csv.gz line 2: byte 0xc7 at character 2 is no UTF-8"
-    with pytest.raises(CorpusError, match=said):
-        clean(some, {"old": [path]}, tmp_path / "allowed", workers=1)
+    for name, more, said in (
+        ("given", {}, r"source 'old': 700 of 1,480 bytes cannot be decoded in the encoding that"),
+        ("allowed", {"max_undecodable": 1.0},
+         r"old.csv.gz: no document in source 'old': old.csv.gz line 2: byte 0xc7 at character 2 is no UTF-8"),
+    ):  # fmt: skip
+        wrong = settings(sources=[source | {"encoding": "utf-8", **more}])
+        with pytest.raises(CorpusError, match=said):
+            clean(wrong, {"old": [path]}, tmp_path / name, workers=1)
 
 
 def test_a_source_of_faulty_records_stops_the_stage_beside_another(tmp_path):

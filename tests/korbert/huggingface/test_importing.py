@@ -28,8 +28,7 @@ def test_an_imported_folder_is_loaded_and_saved_again(foreign, model_type, tmp_p
     model, tokenizer = load_model(target, "encoder")
     assert isinstance(tokenizer, TransformersTokenizer)
     assert isinstance(model.config, TransformersConfig)
-    assert model.config == imported.config
-    assert read_config(target)["kind"] == "encoder"
+    assert (model.config, read_config(target)["kind"]) == (imported.config, "encoder")
     assert not model.training
     assert same_weights(model.encoder, load_encoder(foreign(model_type), read_folder(foreign(model_type))))
     assert all(weight.requires_grad for weight in model.parameters())
@@ -133,10 +132,9 @@ def test_pickles_are_refused_with_the_command_that_converts_them(copy, tmp_path)
 )
 def test_broken_files_are_refused(copy, tmp_path, file, content, said):
     (copy / file).write_bytes((copy / file).read_bytes()[:200] if content is None else content.encode())
-    with pytest.raises(ModelError, match=said):
-        import_folder(copy, tmp_path / "model")
-    with pytest.raises(ModelError, match="cannot be read"):
-        import_folder(tmp_path / "absent", tmp_path / "model")
+    for folder, fault in ((copy, said), (tmp_path / "absent", "cannot be read")):
+        with pytest.raises(ModelError, match=fault):
+            import_folder(folder, tmp_path / "model")
 
 
 def test_a_model_folder_that_was_changed_is_refused(foreign, tmp_path, monkeypatch):
@@ -145,8 +143,7 @@ def test_a_model_folder_that_was_changed_is_refused(foreign, tmp_path, monkeypat
     shutil.copytree(target, tmp_path / "whole")
     with pytest.raises(ModelError, match="is of transformers already: export writes only"):
         export(target, tmp_path / "exported")
-    encoder = read_config(target)["encoder"]
-    change_config(target, encoder=encoder | {"hidden_size": 32})
+    change_config(target, encoder=read_config(target)["encoder"] | {"hidden_size": 32})
     with pytest.raises(ModelError, match=r"config.json: was changed since the model was saved"):
         load_model(target)
     monkeypatch.setitem(sys.modules, "transformers", None)

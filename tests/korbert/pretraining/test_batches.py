@@ -34,10 +34,10 @@ def test_a_row_of_two_segments(shards, ids):
     assert row["token_type_ids"].tolist() == [0] * 6 + [1] * 4
     assert row["boundaries"].tolist() == [0, *written.boundaries[0][:4], 0, *written.boundaries[0][4:], 0]
     assert row["pair_label"].tolist() == [-100]  # there is no other document
-    with pytest.raises(SettingsError, match="max_length 4: 3 of these are special; take at least 5"):
-        rows_of(written.files, 4)
-    with pytest.raises(SettingsError, match="max_length 3: 2 of these are special; take at least 4"):
-        rows_of(written.files, 3, objectives=("mlm",))
+    for special, options in ((3, {}), (2, {"objectives": ("mlm",)})):
+        said = f"max_length {special + 1}: {special} of these are special; take at least {special + 2}"
+        with pytest.raises(SettingsError, match=said):
+            rows_of(written.files, special + 1, **options)
     assert len(row["labels"]) == len(row["label_places"]) > 0
     assert not {0, 5, 9} & set(row["label_places"].tolist())
 

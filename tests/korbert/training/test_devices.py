@@ -14,10 +14,9 @@ CPU = torch.device("cpu")
 def test_choose_device_by_name(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert choose_device("auto") == choose_device("cpu") == CPU
-    with pytest.raises(SettingsError, match="device 'cuda': PyTorch sees no GPU here; use device cpu"):
-        choose_device("cuda")
-    with pytest.raises(SettingsError, match="device 'gpu': there are auto, cpu and cuda"):
-        choose_device("gpu")
+    for name, said in (("cuda", "PyTorch sees no GPU here; use device cpu"), ("gpu", "there are auto, cpu and cuda")):
+        with pytest.raises(SettingsError, match=f"device '{name}': {said}"):
+            choose_device(name)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert choose_device("auto") == torch.device("cuda")
 
