@@ -149,8 +149,7 @@ def test_questions_are_answered_scored_and_explained(answered, root, tmp_path):
     assert predictions.keys() == contexts.keys()
     assert all(text in contexts[id] for id, text in predictions.items())
     official = korquad.score(korquad.read(root / "test.json"), predictions)
-    of_model = scores["rows"][0]["scores"]
-    assert {key: 100 * of_model[key] for key in official} == pytest.approx(official)
+    assert {key: 100 * scores["rows"][0]["scores"][key] for key in official} == pytest.approx(official)
     details = scores["details"]
     assert details["windows"] >= counts["test"] == 5
     assert details["questions_cut"] > 0  # at 12 pieces some are
@@ -208,11 +207,7 @@ def kill(root, output, name, after):
 def test_a_killed_run_resumes_and_ends_in_the_same_bytes(rated, root, tmp_path, monkeypatch):
     kill(root, tmp_path, "nsmc", 12)
     kill(root, tmp_path, "nsmc", 25)
-
-    def again(*args, **kwargs):
-        raise AssertionError("a text was analysed again")
-
-    monkeypatch.setattr(Tokenizer, "pieces_of_many", again)
+    monkeypatch.setattr(Tokenizer, "pieces_of_many", lambda *_, **__: pytest.fail("a text was analysed again"))
     make(root, NsmcSection.model_validate(REVIEWS), tmp_path)
     assert digests(tmp_path) == digests(rated[0])
 

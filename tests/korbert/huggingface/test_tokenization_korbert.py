@@ -39,12 +39,6 @@ def theirs(folder):
     return tokenizer_of(folder)
 
 
-@pytest.fixture(scope="module")
-def with_boundaries(tmp_path_factory, tiny_tokenizer):
-    """That of an encoder with boundaries, whose tokenizer returns them."""
-    return tokenizer_of(folder_of(tmp_path_factory.mktemp("boundaries"), tiny_tokenizer, "korbert-modernbert"))
-
-
 def test_special_tokens_have_their_ids(tiny_tokenizer, theirs, folder):
     assert [theirs.pad_token_id, theirs.unk_token_id, theirs.cls_token_id, theirs.sep_token_id] == [0, 1, 2, 3]
     assert theirs.mask_token_id == tiny_tokenizer.mask_id
@@ -55,8 +49,7 @@ def test_special_tokens_have_their_ids(tiny_tokenizer, theirs, folder):
     # They can be left out.
     got = theirs("학교에 간다", add_special_tokens=False, return_special_tokens_mask=True, return_length=True)
     assert got["input_ids"] == tiny_tokenizer.encode_pieces("학교에 간다").ids
-    assert set(got["special_tokens_mask"]) == {0}
-    assert got["length"] == len(got["input_ids"])
+    assert (set(got["special_tokens_mask"]), got["length"]) == ({0}, len(got["input_ids"]))
     assert theirs("", add_special_tokens=False)["input_ids"] == []
 
 
@@ -127,8 +120,9 @@ def test_characters_words_and_tokens_are_mapped(theirs):
         theirs([400, 401], return_offsets_mapping=True)
 
 
-def test_words_are_encoded_as_their_text_and_each_has_a_piece(with_boundaries):
+def test_words_are_encoded_as_their_text_and_each_has_a_piece(tiny_tokenizer, tmp_path):
     """With boundaries, and offsets within the words, as those of transformers give them."""
+    with_boundaries = tokenizer_of(folder_of(tmp_path, tiny_tokenizer, "korbert-modernbert"))
     text = with_boundaries(" ".join(WORDS), return_offsets_mapping=True)
     words = with_boundaries(WORDS, is_split_into_words=True, return_offsets_mapping=True)
     assert dict(words).keys() == dict(text).keys() >= {"boundaries", "token_type_ids"}
@@ -169,17 +163,12 @@ def test_words_in_pairs_and_batches(theirs):
         theirs([first, second], [second], is_split_into_words=True)
 
 
-@pytest.fixture
-def marking(folder):
-    """A tokenizer with markers of entities, and a word."""
-    tokenizer = tokenizer_of(folder)
-    size = len(tokenizer)
-    assert tokenizer.add_special_tokens({"extra_special_tokens": MARKERS}) == 3
-    assert (tokenizer.add_tokens(["학교에서"]), len(tokenizer)) == (1, size + 4)
-    return tokenizer
-
-
-def test_added_tokens_are_found_in_texts(marking, theirs, folder, tmp_path):
+def test_added_tokens_are_found_in_texts(theirs, folder, tmp_path):
+    """Markers of entities, and a word."""
+    marking = tokenizer_of(folder)
+    size = len(marking)
+    assert marking.add_special_tokens({"extra_special_tokens": MARKERS}) == 3
+    assert (marking.add_tokens(["학교에서"]), len(marking)) == (1, size + 4)
     text = "어제 [E1]:인물 이순신[/E1]을 학교에서 봤다."
     marking.save_pretrained(tmp_path)
     for tokenizer in (marking, tokenizer_of(tmp_path), pickle.loads(pickle.dumps(marking))):
@@ -192,8 +181,7 @@ def test_added_tokens_are_found_in_texts(marking, theirs, folder, tmp_path):
         assert got.word_ids()[got.tokens().index("학교에서")] == 3
         assert sum(got["special_tokens_mask"]) == 2  # those that the tokenizer adds
         decoded = tokenizer.decode(got["input_ids"])
-        assert "[E1]:인물 이순신 [/E1]" in decoded
-        assert "학교에서" in decoded
+        assert [part for part in ("[E1]:인물 이순신 [/E1]", "학교에서") if part not in decoded] == []
         assert "[E1" not in tokenizer.decode(got["input_ids"], skip_special_tokens=True)
         assert tokenizer("[SEP]")["input_ids"] == theirs("[SEP]")["input_ids"]  # of the tokenizer itself: text
     assert marking("어제 학교에 갔다")["input_ids"] == theirs("어제 학교에 갔다")["input_ids"]
@@ -260,8 +248,8 @@ def test_the_file_stands_alone(tiny_tokenizer, folder):
     targets = [node.targets[0] for node in tree.body if isinstance(node, ast.Assign)]
     defined = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     defined += [name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
-    repeated = {name for name in defined if defined.count(name) > 1}
-    assert not repeated  # the modules that stand in it take no name from each other
+    # The modules that stand in it take no name from each other.
+    assert not {name for name in defined if defined.count(name) > 1}
     printed = []
     for seed in ("1", "2"):  # processes differ in the order of sets, not in the hash by which `map` finds what it made
         run = [sys.executable, "-c", ALONE, str(folder.parent / "cache"), str(folder)]

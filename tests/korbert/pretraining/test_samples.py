@@ -39,12 +39,8 @@ def model_of(tokenizer):
     return model
 
 
-@pytest.fixture(scope="module")
-def rows(corpus, ids):
-    return rows_of(corpus.files, masking=MaskingSettings().all_masked(), pairs=PairSettings(without=("reviews",)))
-
-
-def test_samples_are_short_rows_with_few_gaps_of_the_source(corpus, rows, ids):
+def test_samples_are_short_rows_with_few_gaps_of_the_source(corpus, ids):
+    rows = rows_of(corpus.files, masking=MaskingSettings().all_masked(), pairs=PairSettings(without=("reviews",)))
     texts = {source: set() for source in corpus.sources}
     for source, pieces in zip(corpus.sources, corpus.input_ids, strict=True):
         texts[source].update(pairwise(pieces))

@@ -22,10 +22,6 @@ CPU = torch.device("cpu")
 GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
 
 
-def lengths(model, batch):
-    return model(batch["attention_mask"].float().sum(dim=1, keepdim=True))
-
-
 @pytest.mark.parametrize(
     ("rows", "events"), [(1, []), (2, ["kept", "over"]), (33, ["kept", "release", "release", "over"])]
 )
@@ -44,9 +40,14 @@ def test_memory_is_kept_over_several_batches(monkeypatch, rows, events):
     monkeypatch.setattr(scoring, "memory_kept", noted)
     given = [(np.arange(1 + row % 5), np.zeros(1 + row % 5)) for row in range(rows)]
     examples = Examples.of_rows(given, [0] * rows, pad_id=0)
-    found = outputs(torch.nn.Identity(), examples, lengths, batch_size=1, device=CPU)
-    assert found[:, 0].tolist() == examples.lengths.tolist()
-    assert seen == events
+    found = outputs(
+        torch.nn.Identity(),
+        examples,
+        lambda model, batch: model(batch["attention_mask"].float().sum(dim=1, keepdim=True)),
+        batch_size=1,
+        device=CPU,
+    )
+    assert (found[:, 0].tolist(), seen) == (examples.lengths.tolist(), events)
 
 
 @pytest.mark.filterwarnings("ignore:.* to a meta parameter in the current model, which is a no-op")  # here it is none

@@ -65,18 +65,16 @@ def test_over_seeds(scores):
         assert (found.low, found.high) == pytest.approx(tuple(expected))
 
 
-def _exact_p_value(a, b):
-    def difference(x, y, axis):
-        return x.mean(axis=axis) - y.mean(axis=axis)
-
-    return float(stats.permutation_test((a, b), difference, permutation_type="samples", n_resamples=np.inf).pvalue)
-
-
 @settings(max_examples=20)
 @given(rows=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=9))
 def test_permutations_agree_with_all_of_them(rows):
     a, b = np.array(rows).T / 4
-    expected = _exact_p_value(a, b)
+    expected = stats.permutation_test(
+        (a, b),
+        lambda x, y, axis: x.mean(axis=axis) - y.mean(axis=axis),
+        permutation_type="samples",
+        n_resamples=np.inf,
+    ).pvalue
     for score in (ours.mean, ours.repeated(lambda rows: float(rows.mean()))):
         assert ours.permutation_p_value(a, b, score, rng=_rng(), resamples=1500) == pytest.approx(expected, abs=0.06)
 
@@ -117,8 +115,7 @@ def test_seeds_count_as_chance():
     """What examples alone call a difference, two seeds that disagree do not."""
     alike, apart = np.zeros((2, 2000), bool), np.zeros((2, 2000), bool)
     alike[:, :1000] = apart[0, :1200] = apart[1, :1000] = True
-    one = _found([apart[0]], [alike[0]])
-    assert one.more_than_chance
+    assert _found([apart[0]], [alike[0]]).more_than_chance
     two = _found(list(apart), list(alike))
     assert not two.more_than_chance
     assert two.low < 0 < two.difference < two.high

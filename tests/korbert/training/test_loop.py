@@ -169,14 +169,11 @@ def test_a_finished_run_is_loaded_and_a_damaged_checkpoint_replaced(tmp_path):
     first, done = toy.train(tmp_path, tensorboard=False)
     before = (tmp_path / "metrics.jsonl").read_bytes()
     second, again = toy.train(tmp_path, tensorboard=False)
-    assert again.first_step == 40
-    assert again.heldout == done.heldout
+    assert (again.first_step, again.heldout) == (40, done.heldout)
     assert same_weights(first, second)
     (tmp_path / "checkpoints" / "step-00000040" / "state.safetensors").write_bytes(b"gone")
     _, result = toy.train(tmp_path, tensorboard=False)
-    assert result.first_step == 35
-    assert result.steps == 40
-    assert (tmp_path / "metrics.jsonl").read_bytes() == before
+    assert (result.first_step, result.steps, (tmp_path / "metrics.jsonl").read_bytes()) == (35, 40, before)
 
 
 def test_a_signal_during_the_last_evaluation_ends_the_run(tmp_path):
@@ -214,13 +211,13 @@ def test_micro_batches_are_one_big_batch(split):
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_a_non_finite_loss_names_its_step_and_saves_no_checkpoint(tmp_path, bad):
     calls = iter(range(100))
-
-    def broken(model, batch):
-        return {"loss": toy.loss(model, batch)["loss"] * (bad if next(calls) == 4 else 1.0)}
-
     message = r"step 5: .* number; the last good checkpoint is that of step 3; lower learning_rate \(0.02\)"
     with pytest.raises(ModelError, match=message):
-        fitted(toy.network(), loss=broken, checkpoints=Checkpointing(tmp_path, every_steps=3))
+        fitted(
+            toy.network(),
+            loss=lambda model, batch: {"loss": toy.loss(model, batch)["loss"] * (bad if next(calls) == 4 else 1.0)},
+            checkpoints=Checkpointing(tmp_path, every_steps=3),
+        )
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000003"]
 
 

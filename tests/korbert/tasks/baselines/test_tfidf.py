@@ -98,10 +98,10 @@ def test_labels_of_texts(fit, labels, options, average):
         rest = OneVsRestClassifier(LogisticRegression(C=c, solver="liblinear"))
         return make_pipeline(_vectorizer(), rest).fit(_joined(A[TRAIN]), labels[TRAIN].astype(int))
 
-    def scored(model):
-        return f1_score(labels[VALIDATION], model.predict(_joined(A[VALIDATION])), average=average)
-
-    value, model = _chosen(trained, scored)
+    value, model = _chosen(
+        trained,
+        lambda model: f1_score(labels[VALIDATION], model.predict(_joined(A[VALIDATION])), average=average),
+    )
     assert chosen == value
     np.testing.assert_allclose(predictions, model.predict_proba(_joined(A[TEST])), rtol=1e-12)
 
@@ -129,12 +129,11 @@ def test_pairs(fit):
 
 def test_scores_of_single_texts_chosen_by_another_score():
     scores = np.array([float("말0" in text) for text in A])
-
-    def closeness(predictions):
-        return -float(np.abs(scores[VALIDATION] - predictions).mean())
-
     inputs = [A[part] for part in (TRAIN, VALIDATION, TEST)]
-    assert fit_scores(inputs, scores[TRAIN], closeness, [100.0, 0.1])[1] == 0.1
+    _, chosen = fit_scores(
+        inputs, scores[TRAIN], lambda found: -float(np.abs(scores[VALIDATION] - found).mean()), [100.0, 0.1]
+    )
+    assert chosen == 0.1
 
 
 def test_choices():
@@ -227,8 +226,7 @@ def test_many_labels_are_one_model_for_each_value(monkeypatch):
 def test_the_nearest_sentence():
     spans = sentences(CONTEXT)
     assert [CONTEXT[start:end] for start, end in spans] == ["세종은 1.5배 큰 집에 살았다.", "한글을 만들었다!", "끝"]
-    assert sentences(" \n ") == []
-    assert sentences("?") == [(0, 1)]
+    assert (sentences(" \n "), sentences("?")) == ([], [(0, 1)])
     found = nearest_sentences([CONTEXT], [("누가 한글을 만들었나?", CONTEXT), ("quux", CONTEXT), ("한글", " ")])
     assert [CONTEXT[start:end] for start, end, _ in found] == ["한글을 만들었다!", "세종은 1.5배 큰 집에 살았다.", ""]
     cosines = [cosine for *_, cosine in found]
