@@ -195,8 +195,9 @@ def records_of_table(
     _check_columns(table.place(name), roles, table.columns, header)
     chosen = {column_for(role.names, table.columns) or "text" for role in roles}
     named = [column_for((one,), table.columns) for role in roles for one in role.names]  # several may hold a list
-    more = table.columns if every_column else [*ID_NAMES, *(["tokens"] if "text" not in table.columns else [])]
-    wanted = list(dict.fromkeys(filter(None, [*named, *(one for one in more if one in table.columns)])))
+    more = [*ID_NAMES, *(["tokens"] if "text" not in table.columns else [])]
+    own = table.columns if every_column else ()  # in their order
+    wanted = list(dict.fromkeys(filter(None, [*own, *named, *(one for one in more if one in table.columns)])))
     for number, (place, value) in enumerate(table.records(wanted), before + 1):
         if isinstance(value, Fault) and not table.objects:
             value = value._replace(what=f"{value.what} ({table.unit} {place} of the file)")

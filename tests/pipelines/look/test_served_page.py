@@ -29,7 +29,8 @@ class Service:
         """What a file holds."""
         return [
             {"line": 1, "text": "정말 좋다", "fields": {"no": "7", "text": "정말 좋다", "label": "?"}},
-            {"line": 2, "error": "is empty", "fields": {"no": "8", "text": None}},
+            {"line": 2, "error": "is a number", "fields": {"no": "8", "text": "3"}},
+            {"line": 3, "text": "", "fields": {"no": "9", "text": None}},
         ]
 
     def serve(self, route):
@@ -56,7 +57,8 @@ class Service:
             return 200, {"model": "small", "data": self.rows}
         if route == "predict":
             label = {"label": "긍정", "probabilities": {"긍정": 0.9, "부정": 0.1}}
-            return 200, {"model": "small", "data": [label for _ in body["input"]]}
+            none = {"label": None, "probabilities": {}, "why": "the text is empty"}
+            return 200, {"model": "small", "data": [label if row["text"] else none for row in body["input"]]}
         if route == "fill":
             gaps = [[vars(one) for one in gap] for gap in self.filler.fill(body["input"])]
             return 200, {"model": "small", "data": [{"gaps": gaps}]}
@@ -194,9 +196,11 @@ def test_a_file_is_labelled_and_saved(window, service, tmp_path):
     (tmp_path / "a.csv").write_text("text\n정말 좋다\n\n", encoding="utf-8")
     tab.get_by_label("Or label a whole file").set_input_files(tmp_path / "a.csv")
     tab.wait_for_selector("#labelled table")
-    assert tab.locator("#labelled td").all_inner_texts() == ["1", "정말 좋다", "긍정", "0.900", "2", "", "", "is empty"]
+    assert tab.locator("#labelled td").all_inner_texts() == [
+        "1", "정말 좋다", "긍정", "0.900", "2", "", "", "is a number", "3", "", "", "the text is empty",
+    ]  # fmt: skip
     assert ("rows", {"name": "a.csv", "content": "dGV4dArsoJXrp5Ag7KKL64ukCgo="}) in service.asked
-    assert ("predict", {"input": [{"text": "정말 좋다"}]}) in service.asked
+    assert ("predict", {"input": [{"text": "정말 좋다"}, {"text": ""}]}) in service.asked
     with tab.expect_download() as saved:
         tab.get_by_text("Save as CSV").click()
     assert saved.value.suggested_filename == "a-labels.csv"
@@ -204,7 +208,8 @@ def test_a_file_is_labelled_and_saved(window, service, tmp_path):
     assert lines == [
         '"no","text","label","predicted_label","probability"',
         '"7","정말 좋다","?","긍정","0.900"',
-        '"8","","","","is empty"',
+        '"8","3","","","is a number"',
+        '"9","","","","the text is empty"',
     ]
 
 

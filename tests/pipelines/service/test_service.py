@@ -140,6 +140,8 @@ def test_rows_of_a_file_are_read_as_predict_takes_them(service):
         {"line": 1, "id": "7", "text": "정말 좋다", "fields": {"id": "7", "문장": "정말 좋다"}},
         {"line": 2, "id": "8", "text": "나쁘다", "fields": {"id": "8", "문장": "나쁘다"}},
     ]
+    (row,) = read("a,text,b\n1,좋다,2\n".encode()).json["data"]
+    assert list(row["fields"].items()) == [("a", "1"), ("text", "좋다"), ("b", "2")]  # in the order of the file
     coded = base64.b64encode("말\n정말 좋다\n".encode()).decode()
     named = service.ask("/rows", {"name": "b.csv", "content": coded, "model": "mood", "text": "말"}).json["data"]
     assert named == [{"line": 1, "text": "정말 좋다", "fields": {"말": "정말 좋다"}}]

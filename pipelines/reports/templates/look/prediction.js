@@ -14,7 +14,7 @@ function predictionOf(data) {
     const why = missing.prediction ? missing.prediction : asks;
     return { head: why ? [el("p", { class: "note", text: why })] : [], texts };
   }
-  if (prediction.why) return { head: [el("p", { class: "note", text: prediction.why })], texts };
+  if (prediction.why) return { head: [el("p", { class: "note", text: whyNone(prediction) })], texts };
   if (prediction.gaps) {
     const heads = prediction.gaps.map(([best, ...others]) =>
       ranked([best.piece, best.probability], others.map((one) => [one.piece, one.probability])));
@@ -107,9 +107,14 @@ function passageOf({ context, answers }) {
 
 // ---- a file ---------------------------------------------------------------------------------------------------------
 
+/** Why nothing is predicted, in the language of the page. */
+function whyNone({ why }) {
+  return { "the text is empty": t("the text is empty"), "not sure enough": t("not sure enough") }[why] ?? why;
+}
+
 /** What is predicted for a row, and its probability or why there is nothing, as text. */
 function saidOf(found) {
-  if (found.why) return ["", found.why];
+  if (found.why) return ["", whyNone(found)];
   if (found.spans) return [found.spans.map(({ label, text }) => `${label} ${text}`).join(", "), ""];
   if (found.slots) return [Object.entries(found.slots).map(([name, one]) => `${name} ${one?.value ?? one ?? "-"}`).join(", "), ""];
   if (!found.probabilities) return [String(found.prediction), ""];
