@@ -468,6 +468,8 @@ def _choice_lines(choice: FoldChoice, names: Sequence[str]) -> Iterator[Message]
             "vectors are those of {name}: on held-out folds, the losses are {losses}",
             name=names[choice.encoder], losses=losses,
         )  # fmt: skip
+        if choice.losses[choice.encoder] > min(choice.losses):
+            yield Message("the lower loss may be chance: it is less than two standard errors below the other")
     if len(choice.trials) == 1:
         return
     gain, error = choice.gain

@@ -79,6 +79,9 @@ def test_vectors_are_those_of_one_of_two_encoders(quick):
     (line,) = [line for line in said(quick) if line["template"].startswith("vectors are those of")]
     alone = korbert.load(line["values"]["name"]).embed(POSITIVE, pooling="mean")
     assert quick.model.embed(POSITIVE, pooling="mean") == pytest.approx(alone, abs=1e-6)
+    losses = dict(one.rsplit(" ", 1) for one in line["values"]["losses"].split(", "))
+    is_lowest = losses[line["values"]["name"]] == min(losses.values())
+    assert is_lowest != any(one["template"].startswith("the lower loss may be chance") for one in said(quick))
 
 
 def test_scores_say_what_was_chosen(quick):
