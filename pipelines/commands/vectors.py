@@ -240,9 +240,11 @@ def index(
                 ),
                 err=True,
             )  # fmt: skip
-    texts_now = Message("{count:,} texts", count=len(made))
-    if made.num_passages > len(made):
-        texts_now = Message("{count:,} texts in {passages:,} passages", count=len(made), passages=made.num_passages)
+    count = len(made)
+    passages = made.num_passages
+    texts_now = Message("{count:,} texts", count=count)
+    if passages > count:
+        texts_now = Message("{count:,} texts in {passages:,} passages", count=count, passages=passages)
     say(
         Message(
             "{output}: {new:,} new, {replaced:,} replaced, {unchanged:,} unchanged, {removed:,} removed; {texts}",

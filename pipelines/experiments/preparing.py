@@ -21,9 +21,7 @@ from korbert.pipelines.artifacts import Runtime, StageInputs
 from korbert.pipelines.experiments.task_rows import read_parts
 from korbert.pipelines.experiments.teaching import mean_soft_targets, teacher_of
 from korbert.system import JsonObject, broadcast, claim, is_intact, package, require_rows
-from korbert.tasks.files import (
-    TaskRow,
-)
+from korbert.tasks.files import TaskRow
 from korbert.tasks.finetuning import EncodedTexts, KeptVectors, keep_layers, keep_vectors
 from korbert.tasks.kinds.kind import Kind, Prepared, TaskPrediction, TaughtKind
 from korbert.tasks.kinds.sections import TaskSection

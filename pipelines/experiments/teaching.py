@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from torch import nn
 
 from korbert.errors import ArtifactError, CorpusError, ModelError
-from korbert.huggingface.importing import load_encoder, read_folder
+from korbert.huggingface.importing import read_folder
 from korbert.messages import Message, join_messages
 from korbert.model import Model
+from korbert.modeling import TransformersEncoder
 from korbert.pipelines.inference.input_records import records
 from korbert.pipelines.inference.teachers import file_hashes
 from korbert.records import Fault, is_empty
@@ -123,8 +124,9 @@ def _of_transformers(folder: Path, class_name: str) -> Any:
     try:
         with quietly():
             model, report = getattr(transformers, class_name).from_pretrained(
-                folder, use_safetensors=True, local_files_only=True, trust_remote_code=False, output_loading_info=True
-            )
+                folder, dtype=torch.float32, use_safetensors=True, local_files_only=True, trust_remote_code=False,
+                output_loading_info=True,
+            )  # fmt: skip
     except Exception as error:  # their classes raise all kinds of errors
         raise ModelError(
             "{folder}: is no {name} of transformers that can be loaded ({why}): save it again",
@@ -143,6 +145,7 @@ def _tagger_or_reader(folder: Path, task: TaughtKind, device: torch.device) -> M
 
     Its label names are those of pieces, such as B-PS and I-PS. ModelError if its head is not a single linear layer.
     """
+    config = read_folder(folder)
     tags = isinstance(task, TokenClassification)
     theirs = _of_transformers(folder, f"AutoModelFor{'TokenClassification' if tags else 'QuestionAnswering'}")
     head = getattr(theirs, "classifier" if tags else "qa_outputs", None)
@@ -151,14 +154,13 @@ def _tagger_or_reader(folder: Path, task: TaughtKind, device: torch.device) -> M
             "{folder}: the head of {name} is more than a linear layer: name a model of another architecture",
             folder=folder, name=type(theirs).__name__,
         )  # fmt: skip
-    config = read_folder(folder)
     kind: TaughtKind = task
     if isinstance(kind, TokenClassification):
         names = tuple(name for _, name in sorted(theirs.config.id2label.items()))
         longest = min(kind.max_length, config.max_position_embeddings)
         kind = kind.model_copy(update={"tags": names, "rungs": ("encoder",), "max_length": longest})
     network: Any = kind.model(config)
-    network.encoder = load_encoder(folder, config)
+    network.encoder = TransformersEncoder(config, model=theirs.base_model)
     network.classifier.load_state_dict(head.state_dict())
     return Model(network.to(device).eval(), TransformersTokenizer.of_folder(folder), kind, name=str(folder))
 
