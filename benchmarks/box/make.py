@@ -4,7 +4,8 @@
 
 The steps are those of steps.toml; `--dry-run` prints them as a table, with their commands below. A step whose product
 is there is skipped, and one that was interrupted goes on where its command does. FOLDER/box receives the models, and
-FOLDER/made.json says of each step its command, and where and when it ran.
+FOLDER/made.json says of each step its command, and where and when it ran. With --encoder korbert-mini nothing is
+pretrained: the others are made from that model, which two cores can do in hours.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from korbert.system.processor import processor_name
 
 HERE = Path(__file__).parent
 _PROGRAMS = {"korbert": ("-m", "korbert"), "python": ()}
+_OF_ENCODER = {"all", "korbert-mini"}
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,19 @@ class Step:
         return [word.format_map(values) for word in shlex.split(self.run)]
 
 
-def read_steps(only: Sequence[str] = ()) -> tuple[list[Step], dict[str, Any], dict[str, str]]:
-    """The steps of some models and of the encoder that they need, all by default; the values; and the teachers."""
+def read_steps(
+    only: Sequence[str] = (), *, pretrains: bool = True
+) -> tuple[list[Step], dict[str, Any], dict[str, str]]:
+    """The steps of some models and of the encoder that they need, all by default; the values; and the teachers.
+
+    pretrains: False leaves the steps of the encoder out.
+    """
     table = tomllib.loads((HERE / "steps.toml").read_text("utf-8"))
     steps = [step for entry in table["step"] for step in _expanded(entry)]
     if only:
-        steps = [step for step in steps if {"all", "korbert-mini", *only} & set(step.models)]
+        steps = [step for step in steps if {*_OF_ENCODER, *only} & set(step.models)]
+    if not pretrains:
+        steps = [step for step in steps if not _OF_ENCODER & set(step.models)]
     return steps, table["values"], table["teachers"]
 
 
@@ -71,6 +80,12 @@ def table_of(steps: Sequence[Step]) -> str:
         ]
         lines.append(f"| {' | '.join([step.facts['model'], step.name, *minutes, facts['adds'], facts['differs']])} |")
     return "\n".join(lines)
+
+
+def folders(data: object, work: object, encoder: str | None) -> dict[str, object]:
+    """What the steps name beside values and teachers. encoder: a packed model in the place of a pretrained one."""
+    made = {"encoder": f"{work}/encoder/pretrain", "base": f"{work}/box/korbert-mini"}
+    return {"data": data, "work": work, "here": HERE, **(made if encoder is None else dict.fromkeys(made, encoder))}
 
 
 def make(steps: Sequence[Step], values: Mapping[str, object], work: Path) -> None:
@@ -104,17 +119,18 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="the files of docs/data.md")
     parser.add_argument("--work", type=Path, help="the folder of all products")
     parser.add_argument("--only", nargs="*", default=[], metavar="MODEL", help="models to make, with what they need")
+    parser.add_argument("--encoder", metavar="MODEL", help="make the others from this packed encoder: pretrain none")
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", dest="changes")
     parser.add_argument("--dry-run", action="store_true", help="print the steps, and run nothing")
     asked = parser.parse_args()
-    steps, values, teachers = read_steps(asked.only)
+    steps, values, teachers = read_steps(asked.only, pretrains=asked.encoder is None)
     if unknown := set(asked.only) - {model for step in read_steps()[0] for model in step.models}:
         parser.error(f"--only {' '.join(sorted(unknown))}: no such model")
     changes = dict(change.split("=", 1) for change in asked.changes)
     if unknown := changes.keys() - values.keys() - teachers.keys():
         parser.error(f"--set {', '.join(unknown)}: there are {', '.join([*values, *teachers])}")
-    shown = {name: f"<{about}>" for name, about in teachers.items()} | {"data": "DATA", "work": "WORK", "here": HERE}
     if asked.dry_run:
+        shown = {name: f"<{about}>" for name, about in teachers.items()} | folders("DATA", "WORK", asked.encoder)
         print(table_of(steps))
         for step in steps:
             print(f"\n{step.name}:\n    {' '.join(step.command({**shown, **values, **changes}))}")
@@ -124,8 +140,8 @@ def main() -> None:
     missing = [name for name in teachers if name not in changes and any(f"{{{name}}}" in step.run for step in steps)]
     if missing:
         parser.error(f"--set {missing[0]}=FOLDER: name the teacher's folder: {teachers[missing[0]]}")
-    folders = {"data": asked.data.resolve(), "work": asked.work.resolve(), "here": HERE}
-    make(steps, {**folders, **values, **changes}, asked.work.resolve())
+    named = folders(asked.data.resolve(), asked.work.resolve(), asked.encoder)
+    make(steps, {**named, **values, **changes}, asked.work.resolve())
 
 
 if __name__ == "__main__":

@@ -305,8 +305,7 @@ class _Rungs:
         train = self.ready.parts["train"]
         if "words" in self.choice.trials:
             own = {text for row in train.rows for text in task.texts(row)[:1]}
-            encoded = self.ready.encoded
-            passages = (passage for passage in encoded.passages() if passage.text in own)
+            passages = (passage for text, passage in self.ready.encoded.passages().items() if text in own)
             found["morphemes"] = strongest_morphemes(self.fit("words", _LEARNED), task, passages)
         known = self.inputs["train"].vectors
         part = "test" if self.ready.rows.test else "valid"

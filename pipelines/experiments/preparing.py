@@ -27,6 +27,7 @@ from korbert.tasks.kinds.kind import Kind, Prepared, TaskPrediction, TaughtKind
 from korbert.tasks.kinds.sections import TaskSection
 from korbert.tasks.kinds.texts import TextKind
 from korbert.tasks.noise import wrong_spaces
+from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer
 from korbert.training import choose_device
@@ -79,8 +80,11 @@ class PreparedTask:
         train = self.parts["train"].rows
         rows = [*train, *self.unlabelled]
         read = [*self.rows.train, *(self.rows.unlabelled or ())] if isinstance(task, TextKind) else rows
-        prepared = _examples_of(task, {"taught": rows}, self.encoded, self.tokenizer)["taught"]
-        shares = mean_soft_targets(task, read, prepared, self.teachers, self.tokenizer, self.vectors, self.device)
+        passages = self.encoded.passages()
+        prepared = _prepared(task, rows, passages, self.tokenizer)
+        shares = mean_soft_targets(
+            task, read, prepared, self.teachers, self.tokenizer, passages, self.vectors, self.device
+        )
         self.say(
             Message(
                 "{rows:,} rows, {more:,} of them without a label, are learned from teachers",
@@ -152,7 +156,7 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
             )
         )
     # Each text is analysed once, however many rows and parts have it; with wrong spaces it is another one.
-    read = chain(*rows.by_name().values(), by_part["train"], unlabelled)
+    read = chain(*rows.by_name().values(), by_part["train"], rows.unlabelled or (), unlabelled)
     texts = list(dict.fromkeys(text for row in read for text in task.texts(row)))
     for line in said:
         _logger.info(line)
@@ -187,11 +191,14 @@ def _examples_of(
     task: Kind, rows: Mapping[str, Sequence[TaskRow]], encoded: EncodedTexts, tokenizer: AnyTokenizer
 ) -> dict[str, Prepared]:
     """The rows of each part as examples."""
-    passages = dict(zip(encoded.texts, encoded.passages(), strict=True))
-    return {
-        name: task.prepare(own, [[passages[text] for text in task.texts(row)] for row in own], tokenizer)
-        for name, own in rows.items()
-    }
+    passages = encoded.passages()
+    return {name: _prepared(task, own, passages, tokenizer) for name, own in rows.items()}
+
+
+def _prepared(
+    task: Kind, rows: Sequence[TaskRow], passages: Mapping[str, Passage], tokenizer: AnyTokenizer
+) -> Prepared:
+    return task.prepare(rows, [[passages[text] for text in task.texts(row)] for row in rows], tokenizer)
 
 
 def _with_wrong_spaces(task: Kind, row: TaskRow, share: float, seed: int) -> TaskRow:

@@ -34,6 +34,7 @@ from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.kind import Kind, Prepared, TaughtKind, TeacherOutputs
 from korbert.tasks.kinds.texts import TextKind
 from korbert.tasks.kinds.token_classification import TokenClassification
+from korbert.tasks.passages import Passage
 from korbert.tasks.splits import subset
 from korbert.tokenization import AnyTokenizer, TransformersTokenizer
 from korbert.tokenization.transformers_tokenizer import open_tokenizer
@@ -49,27 +50,29 @@ class Teacher(Protocol):
     folder: Path
     kind: Any
 
-    def outputs(self, rows: Sequence[TaskRow]) -> TeacherOutputs:
-        """Its outputs for rows, with the labels of its own kind."""
+    def outputs(self, rows: Sequence[TaskRow], passages: Mapping[str, Passage]) -> TeacherOutputs:
+        """Its outputs for rows, with the labels of its own kind. passages: their texts in the student's pieces."""
 
 
 def mean_soft_targets(
     task: TaughtKind, rows: Sequence[TaskRow], prepared: Prepared, folders: Sequence[Path],
-    tokenizer: AnyTokenizer, cache: Path, device: torch.device,
+    tokenizer: AnyTokenizer, passages: Mapping[str, Passage], cache: Path, device: torch.device,
 ) -> NDArray[np.float32]:  # fmt: skip
     """The mean soft targets of the teachers in these folders, shaped as in TaughtKind.soft_targets.
 
-    rows: as the teachers read them. prepared: the same rows as the student's examples. tokenizer: the student's. cache:
-    the folder of the parts. ModelError as teacher_of.
+    rows: as the teachers read them. prepared: the same rows as the student's examples. tokenizer: the student's.
+    passages: the texts of rows by that tokenizer. cache: the folder of the parts. ModelError as teacher_of.
     """
     total = np.zeros((), np.float32)
     for folder in folders:
         teacher = teacher_of(folder, task, tokenizer, device)
-        total = total + task.soft_targets(_computed(teacher, rows, cache), teacher.kind, prepared)
+        total = total + task.soft_targets(_computed(teacher, rows, passages, cache), teacher.kind, prepared)
     return np.asarray(total / np.float32(len(folders)))
 
 
-def _computed(teacher: Teacher, rows: Sequence[TaskRow], cache: Path) -> TeacherOutputs:
+def _computed(
+    teacher: Teacher, rows: Sequence[TaskRow], passages: Mapping[str, Passage], cache: Path
+) -> TeacherOutputs:
     made_from = [repr(teacher.kind.task()), file_hashes(teacher.folder)]
     parts = [rows[start : start + _PART_ROWS] for start in range(0, len(rows), _PART_ROWS)]
     names = []
@@ -82,7 +85,7 @@ def _computed(teacher: Teacher, rows: Sequence[TaskRow], cache: Path) -> Teacher
     with track("teacher", len(rows), "rows", len(rows) - sum(len(parts[number]) for number in missing)) as advance:
         for number in missing:
             buffer = BytesIO()
-            np.savez(buffer, **teacher.outputs(parts[number])._asdict())
+            np.savez(buffer, **teacher.outputs(parts[number], passages)._asdict())
             data = buffer.getvalue()
             named = cache / f"{names[number]}-{content_digest(data)}.npz"
             broadcast(partial(write_bytes_atomically, named, data))
@@ -109,12 +112,13 @@ def teacher_of(folder: Path, task: TaughtKind, tokenizer: AnyTokenizer, device: 
         return _ClassifierOfTransformers(folder, task, device)
     model = Model.load(folder, device.type) if is_ours else _tagger_or_reader(folder, task, device)
     _check_same_task(folder, model.kind, task)
-    if task.teacher_fields and model.tokenizer.digest != tokenizer.digest:
+    has_pieces = model.tokenizer.digest == tokenizer.digest
+    if task.teacher_fields and not has_pieces:
         raise ModelError(
             "{folder}: has another tokenizer than the model that learns: name a teacher with the same one",
             folder=folder,
         )
-    return _Ours(folder, model)
+    return _Ours(folder, model, has_pieces)
 
 
 def _of_transformers(folder: Path, class_name: str) -> Any:
@@ -166,16 +170,22 @@ def _tagger_or_reader(folder: Path, task: TaughtKind, device: torch.device) -> M
 
 
 class _Ours:
-    def __init__(self, folder: Path, model: Model) -> None:
+    """A model of ours. has_pieces: whether its tokenizer is the student's, so that no text is analysed again."""
+
+    def __init__(self, folder: Path, model: Model, has_pieces: bool) -> None:
         self.folder = folder
         self.kind: Any = model.kind
         self._model = model
+        self._has_pieces = has_pieces
 
-    def outputs(self, rows: Sequence[TaskRow]) -> TeacherOutputs:
-        model = self._model
-        return TeacherOutputs.joined(
-            [self.kind.teacher_outputs(model.network, part, **model.scoring) for part in model.prepare_rows(rows)]
-        )
+    def outputs(self, rows: Sequence[TaskRow], passages: Mapping[str, Passage]) -> TeacherOutputs:
+        model, kind = self._model, self.kind
+        if self._has_pieces:
+            texts = [[passages[text] for text in kind.texts(row)] for row in rows]
+            parts = iter([kind.prepare(rows, texts, model.tokenizer)])
+        else:
+            parts = model.prepare_rows(rows)
+        return TeacherOutputs.joined([kind.teacher_outputs(model.network, part, **model.scoring) for part in parts])
 
 
 def _check_same_task(folder: Path, own: Kind | None, task: TaughtKind) -> None:
@@ -237,7 +247,7 @@ class _ClassifierOfTransformers:
         return [own.index(label) for label in self.kind.labels]
 
     @torch.inference_mode()
-    def outputs(self, rows: Sequence[TaskRow]) -> TeacherOutputs:
+    def outputs(self, rows: Sequence[TaskRow], passages: Mapping[str, Passage]) -> TeacherOutputs:
         texts = [self.kind.texts(row) for row in rows]
         order = sorted(range(len(texts)), key=lambda number: sum(map(len, texts[number])))
         scores = np.zeros((len(texts), len(self._columns)))  # logits

@@ -146,9 +146,9 @@ def test_two_teachers_and_a_file_of_texts(teacher, tmp_path, monkeypatch):
     asked_rows, targets = [], []
     before, learned = teaching._Ours.outputs, search.finetune
 
-    def said(self, rows):
+    def said(self, rows, passages):
         asked_rows.append([row["text"] for row in rows])
-        return before(self, rows)
+        return before(self, rows, passages)
 
     def noted(model, examples, *others, **named):
         targets.append(examples.labels)
@@ -183,7 +183,7 @@ def test_what_teachers_said_is_known_by_the_order_of_their_labels(teacher, tmp_p
     (prepared,) = teacher.model.prepare_rows(rows)
     folder = teacher.folder / "model"
     first, second = (
-        teaching.mean_soft_targets(one, rows, prepared, [folder], tiny_tokenizer, tmp_path, CPU)
+        teaching.mean_soft_targets(one, rows, prepared, [folder], tiny_tokenizer, {}, tmp_path, CPU)
         for one in (task, task.model_copy(update={"labels": task.labels[::-1]}))
     )
     assert first == pytest.approx(second[:, ::-1])
@@ -248,7 +248,7 @@ def test_a_classifier_of_transformers_teaches(tmp_path, tiny_tokenizer):
         for own in [pipe(TEXTS)]
         for one in own
     ]
-    assert found.outputs([{"text": text} for text in TEXTS]).values == pytest.approx(np.array(expected), abs=1e-5)
+    assert found.outputs([{"text": text} for text in TEXTS], {}).values == pytest.approx(np.array(expected), abs=1e-5)
     for kind, fault in (
         (task.model_copy(update={"label_names": {}}), "has the labels 0, 1, and the files"),
         (task.model_copy(update={"several": True}), "several is False of this model, True"),
@@ -256,14 +256,14 @@ def test_a_classifier_of_transformers_teaches(tmp_path, tiny_tokenizer):
     ):
         with pytest.raises(ModelError, match=fault):
             teaching.teacher_of(tmp_path / "bert", kind, tiny_tokenizer, CPU)
-    assert len(found.outputs([{"text": "영화 " * 2_000}]).values) == 1  # is cut where its positions end
+    assert len(found.outputs([{"text": "영화 " * 2_000}], {}).values) == 1  # is cut where its positions end
 
 
 def test_a_tagger_of_transformers_teaches(tmp_path, tiny_tokenizer):
     labels = {0: "B-PS", 1: "I-PS", 2: "O"}
     _, model, tokenizer = save_bert(tmp_path / "bert", "BertForTokenClassification", TEXTS, id2label=labels)
     found = teaching.teacher_of(tmp_path / "bert", TAGGING, tiny_tokenizer, CPU)
-    said = found.outputs([{"text": text} for text in TEXTS])
+    said = found.outputs([{"text": text} for text in TEXTS], {})
     read = [tokenizer(text, return_offsets_mapping=True, return_tensors="pt") for text in TEXTS]
     starts = [one.pop("offset_mapping")[0, 1:-1, 0].numpy() for one in read]
     with torch.inference_mode():
@@ -287,8 +287,10 @@ def test_a_tagger_of_transformers_teaches(tmp_path, tiny_tokenizer):
 
 def test_a_reader_of_transformers_teaches_an_encoder_with_its_tokenizer(tmp_path, tiny_tokenizer):
     _, model, tokenizer = save_bert(tmp_path / "bert", "BertForQuestionAnswering", TEXTS)
-    found = teaching.teacher_of(tmp_path / "bert", READING, TransformersTokenizer.of_folder(tmp_path / "bert"), CPU)
-    said = found.outputs([{"question": TEXTS[1], "context": TEXTS[0]}])
+    own = TransformersTokenizer.of_folder(tmp_path / "bert")
+    found = teaching.teacher_of(tmp_path / "bert", READING, own, CPU)
+    passages = dict(zip(TEXTS, encode_passages(own, TEXTS), strict=True))
+    said = found.outputs([{"question": TEXTS[1], "context": TEXTS[0]}], passages)
     read = tokenizer(TEXTS[1], TEXTS[0], return_tensors="pt")
     with torch.inference_mode():
         ends = model(**read)

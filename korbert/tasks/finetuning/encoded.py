@@ -77,18 +77,16 @@ class EncodedTexts:
         for _, table in self._tables():
             yield from table["morphemes"].to_pylist()
 
-    def passages(self) -> list[Passage]:
-        """Each text with its pieces and spans, in order."""
-        passages: list[Passage] = []
+    def passages(self) -> dict[str, Passage]:
+        """Each text with its pieces and spans, by itself."""
+        passages: dict[str, Passage] = {}
         for texts, table in self._tables():
             columns = [table[name].combine_chunks() for name in ("input_ids", "boundaries", "spans")]
             ids, boundaries, spans = (column.values.to_numpy() for column in columns)
             spans = spans.reshape(-1, 2)
             bounds = pairwise(columns[0].offsets.to_pylist())
-            passages += [
-                Passage(text, ids[start:end], boundaries[start:end], spans[start:end])
-                for text, (start, end) in zip(texts, bounds, strict=True)
-            ]
+            for text, (start, end) in zip(texts, bounds, strict=True):
+                passages[text] = Passage(text, ids[start:end], boundaries[start:end], spans[start:end])
         return passages
 
     def _tables(self) -> Iterator[tuple[Sequence[str], pa.Table]]:

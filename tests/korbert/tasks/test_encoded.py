@@ -31,7 +31,7 @@ def _kept(tokenizer, texts, folder):
     """As reading.question_pairs has them kept."""
     encoded_texts = EncodedTexts(folder, texts, tokenizer)
     encoded_texts.make(1, "encode")
-    return encoded_texts.passages()
+    return list(encoded_texts.passages().values())
 
 
 def _equal(one, other):
@@ -44,13 +44,13 @@ def test_a_flipped_bit_is_found_and_the_part_made_anew(tiny_tokenizer, tmp_path,
     texts = EncodedTexts(tmp_path, TEXTS, tiny_tokenizer)
     texts.make(1)
     (path,) = tmp_path.glob("texts-*.parquet")
-    written, expected = path.read_bytes(), texts.passages()
+    written, expected = path.read_bytes(), texts.passages().values()
     harmed = bytearray(written)
     harmed[int(place * len(harmed))] ^= 1
     path.write_bytes(harmed)
     texts.make(1)
     assert path.read_bytes() == written
-    assert _equal(texts.passages(), expected)
+    assert _equal(texts.passages().values(), expected)
 
 
 def test_a_part_is_the_same_whatever_the_workers_and_not_made_again(tiny_tokenizer, tmp_path):
