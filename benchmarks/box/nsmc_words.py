@@ -2,11 +2,10 @@
 
     python -m benchmarks.box.nsmc_words OLD --train ratings_train.txt --output FOLDER [--unpacked FOLDER]
 
-OLD is the classifier before, packed or not. Its encoder has learned the training reviews but for 5 %, which were held
-out by a hash of their texts: they choose C of both columns, the weight of words, and the temperature. The vectors learn
-30,000 of the other reviews, words all of them, at last with those held out. The model is packed with `korbert-mini` as
-its base, and scored on the held-out reviews as packed, of whose words it has then learned; what is printed before is of
-words that have not.
+OLD is a classifier, packed or not, whose encoder was trained on 95 % of the reviews. The other 5 %, held out by a hash
+of their texts, choose C of both models, the weight of words, and the temperature. The model of vectors is fitted on
+30,000 training reviews, that of words on all of them, and once more with those held out, as it is packed (with
+`korbert-mini` as its base). The last accuracy that is printed is therefore too high; those before it are not.
 """
 
 import argparse
@@ -122,22 +121,23 @@ def main() -> None:
     roles = [ROLES["text"], rename_labels(ROLES["label"], kind.label_names)]
     read = read_rows(given.train, roles, form="tsv-plain", columns={"text": ("document",), "label": ("label",)})
     rows, held_rows = split_by_texts(read, HELD_OUT, kind.group_texts)
-    some = limit(rows, VECTOR_ROWS, kind.group_texts)
+    vector_rows = limit(rows, VECTOR_ROWS, kind.group_texts)
     print(f"{len(rows):,} reviews, {len(held_rows):,} held out", flush=True)
 
     reader = LinearModel.on(old, 2, 0, 1).eval()
-    every = inputs_of(reader, examples_of(kind, read.rows, tokenizer), with_vectors=False)
+    all_inputs = inputs_of(reader, examples_of(kind, read.rows, tokenizer), with_vectors=False)
     numbers = {id(row): number for number, row in enumerate(read)}
-    learned = every.rows(np.array([numbers[id(row)] for row in rows], np.int64))
-    of_some, held = (
-        inputs_of(reader, examples_of(kind, part.rows, tokenizer), with_vectors=True) for part in (some, held_rows)
+    train_inputs = all_inputs.rows(np.array([numbers[id(row)] for row in rows], np.int64))
+    vector_inputs, held_inputs = (
+        inputs_of(reader, examples_of(kind, part.rows, tokenizer), with_vectors=True)
+        for part in (vector_rows, held_rows)
     )
-    every_target, targets, some_targets, held_targets = (
-        kind.numbers([kind.target(row) for row in part]) for part in (read, rows, some, held_rows)
+    all_targets, train_targets, vector_targets, held_targets = (
+        kind.numbers([kind.target(row) for row in part]) for part in (read, rows, vector_rows, held_rows)
     )
 
-    vectors = fit_column("vectors", of_some, some_targets, held, held_targets, reader)
-    words = fit_column("words", learned, targets, held, held_targets, reader)
+    vectors = fit_column("vectors", vector_inputs, vector_targets, held_inputs, held_targets, reader)
+    words = fit_column("words", train_inputs, train_targets, held_inputs, held_targets, reader)
     scores: dict[Column, _Scores] = {"vectors": vectors.scores, "words": words.scores}
     share = best_share(scores, held_targets)
     both = sum_of_scores(scores, share)
@@ -147,7 +147,7 @@ def main() -> None:
         flush=True,
     )
 
-    of_all = fit(every, every_target, 2, "words", words.c, reader).scaled(words.scale)
+    of_all = fit(all_inputs, all_targets, 2, "words", words.c, reader).scaled(words.scale)
     model = vectors.model.with_words(of_all, share).scaled(scale)
     with tempfile.TemporaryDirectory() as folder:
         unpacked = given.unpacked or Path(folder) / "model"

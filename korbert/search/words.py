@@ -180,7 +180,8 @@ def _change(
 def word_scores(database: sqlite3.Connection, terms: Sequence[str], owners: Owners) -> NDArray[np.float32]:
     """The score of each passage for these terms: (1 + largest number,), 0 without any of them.
 
-    It is the mean of the passage's BM25 and of its text's, which are the same for a text that is one passage.
+    It is the mean of two BM25 scores, of the passage and of the whole text that it is cut from. If every text is a
+    single passage, both are the same.
     """
     scores = np.zeros(len(owners.texts), np.float32)
     of_texts = np.zeros(len(owners.lengths), np.float32)
@@ -194,16 +195,16 @@ def word_scores(database: sqlite3.Connection, terms: Sequence[str], owners: Owne
         if not rows:
             continue
         buckets = [(bucket, np.frombuffer(blob, _POSTING)) for _, bucket, blob in rows]
-        numbers = np.concatenate([bucket * _BUCKET + own["offset"].astype(np.int64) for bucket, own in buckets])
+        numbers = np.concatenate([bucket * _BUCKET + found["offset"].astype(np.int64) for bucket, found in buckets])
         if numbers.max() >= len(scores):
             raise Damage(Message("passage {number} is missing", number=numbers.max()))
-        entries = np.concatenate([own for _, own in buckets])
+        entries = np.concatenate([found for _, found in buckets])
         counts = entries["count"].astype(np.float32)
         scores[numbers] += _bm25(times, passages, counts, entries["length"], mean)  # a number is there once
         if not owners.is_single:
-            with_term = owners.texts[numbers]
-            starts = np.flatnonzero(np.diff(with_term, prepend=-1))
-            with_term = with_term[starts]
+            texts_of_entries = owners.texts[numbers]  # passages of a text have consecutive numbers
+            starts = np.flatnonzero(np.diff(texts_of_entries, prepend=-1))
+            with_term = texts_of_entries[starts]
             counts = np.add.reduceat(counts, starts)
             of_texts[with_term] += _bm25(times, texts, counts, owners.lengths[with_term], mean_of_texts)
     return scores if owners.is_single else np.asarray((scores + of_texts[owners.texts]) / 2, np.float32)

@@ -5,6 +5,8 @@ space (1 to 4). Inside words, random spaces cost a model of words 2.4 points of 
 3,000 comments; so they cost 1 and 2.4. Pieces are morphemes, or parts of rare ones; on four sets they were as good as
 morphemes with their tags.
 
+Saved models depend on all of it: a change needs a new TERMS_VERSION (korbert/modeling/linear.py).
+
 A term is a number: its group (pieces or characters, of the first or the second text of a row) and, in the lowest
 HASH_BITS bits, a hash. A model stores no text, but whether a given piece occurred in training can be tested.
 """
@@ -37,7 +39,7 @@ class Terms(NamedTuple):
         offsets = np.cumsum([0, *np.diff(self.offsets)[rows]], dtype=np.int64)
         return Terms(self.ids[places], self.counts[places], offsets)
 
-    def none(self) -> "Terms":
+    def without_terms(self) -> "Terms":
         """As many rows without terms."""
         return Terms(self.ids[:0], self.counts[:0], np.zeros_like(self.offsets))
 

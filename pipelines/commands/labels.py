@@ -227,11 +227,12 @@ def suggest(
             labels = [row["label"]] if isinstance(row["label"], str) else row["label"]
             rows.append(("", row["text"], "", "", _SEPARATOR.join(labels)))
     known = {row[1] for row in rows}
-    left = [(line, own) for line, own in _texts_of(file, form, text) if own not in known]
+    unlabelled = [(line, content) for line, content in _texts_of(file, form, text) if content not in known]
     loaded = options.load_for_batches(model, device, precision)
-    for one in korbert.suggest(loaded, [own for _, own in left], count):
-        probability = "" if one.probability is None else f"{one.probability:.3f}"
-        rows.append((left[one.place][0], one.text, _SEPARATOR.join(one.labels), probability, ""))
+    for suggestion in korbert.suggest(loaded, [content for _, content in unlabelled], count):
+        line, _ = unlabelled[suggestion.place]
+        probability = "" if suggestion.probability is None else f"{suggestion.probability:.3f}"
+        rows.append((line, suggestion.text, _SEPARATOR.join(suggestion.labels), probability, ""))
     table = io.StringIO()
     csv.writer(table, lineterminator="\n").writerows([("line", "text", "guess", "probability", "label"), *rows])
     write_bytes_atomically(output, table.getvalue().encode("utf-8-sig"))  # without its mark, Excel reads CP949

@@ -280,9 +280,10 @@ class _Rungs:
         )
 
     def columns(self) -> Iterator[_Fitted]:
-        """Words, and vectors, each alone, where they are not the linear model."""
+        """Baselines: the models of words alone and of vectors alone, but for one that is the linear model itself."""
+        only = {0.0: "vectors", 1.0: "words"}.get(self.choice.share)  # what the linear model has, if it has one
         for name, trial in self.choice.trials.items():
-            if len(self.choice.trials) == 2 and (name == "words" or self.choice.share):
+            if name != only and len(self.choice.trials) == 2:
                 facts = {"name": name, "seed": None, "c": trial.c}
                 yield _Fitted(facts, partial(self.fit, name), self.scores_of_inputs, self.of_folds(trial.scores))
 

@@ -127,7 +127,7 @@ class PreparedTask:
 
 
 def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runtime) -> PreparedTask:
-    """Reads the model and the files, and turns all rows into examples."""
+    """Reads the model and the files, and turns the rows with labels into examples; the others are only analysed."""
     started = time.monotonic()
     require_rows("batch_size", min(settings.batch_size))
     if len(settings.seeds) > 1:

@@ -198,13 +198,14 @@ async def rows(body: schemas.RowsRequest, request: Request) -> schemas.RowsRespo
     served = _service(request).model(body.model, "predict")
     try:
         content = base64.b64decode(body.content, validate=True)
-        read = await asyncio.to_thread(rows_of, served.model, content, body.name, body.text)
     except ValueError:
         raise Refusal(422, Message("content: is not base64"), "content") from None
+    try:
+        read = await asyncio.to_thread(rows_of, served.model, content, body.name, body.text)
     except KorbertError as error:
         values = error.message.values
         fault = Message("content: {error}", error=error.message)
-        if "lacking" in values:  # of columns, whose error names options of the command line
+        if "lacking" in values:  # a column is missing: that message proposes options of the command line
             fault = Message(
                 "content: no column {values} among {columns}: name the column of the text",
                 values=values["values"], columns=values["columns"],

@@ -99,6 +99,16 @@ def test_scores_say_what_was_chosen(quick):
     assert "above the majority baseline" in page or "no clear difference" in page
 
 
+@pytest.mark.parametrize(("share", "others"), [(0.0, ["words"]), (0.5, ["vectors", "words"]), (1.0, ["vectors"])])
+def test_a_column_that_is_the_linear_model_is_not_a_baseline_of_it(monkeypatch, share, others):
+    monkeypatch.setattr("korbert.tasks.linear.best_share", lambda scores, targets: share)
+    monkeypatch.setattr("korbert.tasks.linear.EASY", 1.1)
+    result = korbert.finetune("korbert-mini", ROWS, test=TEST, quick=True, embedder="")
+    rows = json.loads((result.folder / "scores.json").read_text("utf-8"))["rows"]
+    assert rows[0]["name"] == "linear"
+    assert sorted({row["name"] for row in rows} & {"words", "vectors"}) == others
+
+
 def test_evaluate_gives_the_same_scores(quick):
     assert korbert.evaluate(quick.folder, TEST).scores == quick.scores
 

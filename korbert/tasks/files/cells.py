@@ -180,7 +180,7 @@ def flagged_names(names: Iterable[str], flags: Sequence[object]) -> list[str]:
     return [name(label) for label, cell in zip(names, flags, strict=True) if flag(cell)]
 
 
-def distinct_labels(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
+def labels_of_lists(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
     """The labels of all rows of a file, where lists of 0 and 1 give labels by position: [0, 1, 0] is "1".
 
     Those are lists of one length, two or more, in all rows. Raises ValueError for other lists that repeat a label, and

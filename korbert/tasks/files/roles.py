@@ -121,7 +121,7 @@ ROLES: Mapping[str, Role] = {
               series=("negative",)),
         _role("label", _LABEL, cells.label),
         _role("labels", "labels label classes categories emotions cats 라벨 감정들", cells.labels, empty=list,
-              flags=True, settle=cells.distinct_labels),
+              flags=True, settle=cells.labels_of_lists),
         _role("score", "score similarity rating stars 점수 유사도 평점 별점", cells.score),
         _role("vector", "vector embedding", cells.vector, required=False),
         _role("id", "id _id guid sent_id idx uid 번호", cells.name, required=False, unique=True),

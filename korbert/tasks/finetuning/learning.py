@@ -32,7 +32,7 @@ from korbert.training import (
 _logger = logging.getLogger(__name__)
 
 _MEASURED_STEPS = 4
-_OF_AN_EPOCH = 1.3  # its seconds, with optimizer and validation, relative to those of its gradients
+_EPOCH_OVERHEAD = 1.3  # seconds of an epoch with optimizer and validation, relative to those of its gradients
 
 Measure = Callable[[nn.Module], tuple[float, dict[str, float]]]
 """Model -> its validation score, higher is better, and figures for the log."""
@@ -45,7 +45,8 @@ def finetune(
 ) -> Best:  # fmt: skip
     """Trains `model` and returns its best epoch, whose weights it then has, in eval mode.
 
-    way: the hyperparameters. measure: None: the last epoch is taken for the best. keeps_last: so it is then, too.
+    way: the hyperparameters. measure: computes the validation score. The last epoch is kept if `measure` is None or
+    `keeps_last` is true, else the one with the highest score.
     work: folder for checkpoints, `best.safetensors` and `timing.jsonl`; with the same folder, an interrupted run
     resumes and ends in the same bytes. metrics: log file of `fit`, with "heldout" at the end of each epoch.
     With several connected processes all train, and rank 0 writes.
@@ -105,7 +106,7 @@ def seconds_per_epoch(
             if device.type == "cuda":
                 torch.cuda.synchronize(device)
             seconds.append(time.perf_counter() - started)
-    return _OF_AN_EPOCH * batches.steps_per_epoch * sum(seconds[1:]) / _MEASURED_STEPS  # the first one warms up
+    return _EPOCH_OVERHEAD * batches.steps_per_epoch * sum(seconds[1:]) / _MEASURED_STEPS  # the first one warms up
 
 
 def _remove_checkpoints_without_the_best(work: Path, steps_per_epoch: int) -> None:

@@ -1,4 +1,4 @@
-"""Shared by several kinds: rows of pieces for one or two texts, and groups of rows."""
+"""Training examples of one or two texts: cut to the model's length, in windows for linear models, or as choices."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -159,13 +159,13 @@ class LinearExamples(Groups):
         size = max_length - 2  # [CLS] and [SEP]
         groups = []
         texts = []
-        for number, passages in enumerate(rows):
-            windows = []
-            for at, passage in enumerate(passages):
-                own = [passage.window(start, size) for start in range(0, max(1, len(passage.ids)), size)]
-                texts += [number * num_texts + at] * len(own)
-                windows += [(window,) for window in own]
-            groups.append(windows)
+        for row, passages in enumerate(rows):
+            group = []
+            for text, passage in enumerate(passages, row * num_texts):
+                windows = [passage.window(start, size) for start in range(0, max(1, len(passage.ids)), size)]
+                texts += [text] * len(windows)
+                group += [(window,) for window in windows]
+            groups.append(group)
         examples = cls.of(groups, labels, tokenizer, max_length)
         return replace(examples, texts=np.array(texts, dtype=np.int64), num_texts=num_texts, terms=terms_of(rows))
 
@@ -282,7 +282,7 @@ class TextKind(TaughtKind, frozen=True):
         targets[:labelled] = (targets[:labelled] + own) / 2
         examples = replace(examples, labels=targets[:, 0] if are_numbers else targets)
         if isinstance(examples, LinearExamples):  # words are not learned from teachers
-            examples = replace(examples, terms=examples.terms.none())
+            examples = replace(examples, terms=examples.terms.without_terms())
         return replace(prepared, examples=examples)
 
     def prepare(

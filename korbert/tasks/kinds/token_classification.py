@@ -244,9 +244,9 @@ class TokenClassification(TaughtKind, frozen=True):
     def _scored(
         self, model: nn.Module, prepared: Prepared, *, as_characters: bool = False, **how: Unpack[Scoring]
     ) -> list[tuple[list[Span] | None, Passage, NDArray[np.float32]]]:
-        """Words, pieces, and the scores of the units of each row, (U, C) as in piece_scores.
+        """The words, the pieces, and the scores of the units of each row, (U, C) as in piece_scores.
 
-        as_characters: the units are those of characters; there are no words then.
+        Without words (None), a unit is a piece with characters of its own. as_characters: takes no words of any row.
         """
         examples = prepared.examples
         assert isinstance(examples, TaggedExamples)
@@ -254,7 +254,7 @@ class TokenClassification(TaughtKind, frozen=True):
         words = [None if as_characters else self._text_and_words(row)[1] for row in prepared.rows]
         texts = [passage for (passage,) in prepared.passages]
         rows = zip(words, texts, by_text(scores, examples.windows), strict=True)
-        return [(words, passage, own[units_of(words, passage)]) for words, passage, own in rows]
+        return [(words, passage, of_pieces[units_of(words, passage)]) for words, passage, of_pieces in rows]
 
     def _tagged(
         self, model: nn.Module, prepared: Prepared, *, as_characters: bool = False, **how: Unpack[Scoring]

@@ -6,6 +6,7 @@ import torch
 from scipy import sparse
 from scipy.stats import sem
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.naive_bayes import MultinomialNB
 
 from korbert.modeling import EmbeddingModel, LinearModel, load_model, save_model
 from korbert.modeling.files.packing import pack
@@ -64,6 +65,18 @@ def read(tiny_tokenizer, start):
     return examples, reader, inputs_of(reader, examples)
 
 
+def evidence_of(words, *columns):
+    """By the naive Bayes model of scikit-learn, of each label against the others."""
+    present = (words > 0).astype(float)
+    squares = []
+    for targets in columns:
+        for label in np.unique(targets):
+            others, own = MultinomialNB(alpha=1.0).fit(present, targets == label).feature_log_prob_
+            squares.append(np.mean(targets == label) * (own - others) ** 2)
+    evidence = np.sqrt(np.sqrt(np.sum(squares, axis=0)))
+    return evidence / evidence.mean()
+
+
 @pytest.mark.parametrize("num_labels", [2, 3])
 @pytest.mark.parametrize("pairs", [False, True], ids=["texts", "pairs"])
 def test_scores_are_those_of_scikit_learn(tiny_tokenizer, start, num_labels, pairs):
@@ -76,7 +89,9 @@ def test_scores_are_those_of_scikit_learn(tiny_tokenizer, start, num_labels, pai
     vectors = fit(inputs, targets, num_labels, "vectors", 3.0, reader)
     binary = {"solver": "liblinear", "dual": True, "max_iter": 1_000}
     expected = []
-    for model, matrix in ((words, Words(inputs.terms).columns(inputs.terms)), (vectors, inputs.vectors.astype(float))):
+    columns = Words(inputs.terms).columns(inputs.terms)
+    columns = columns.multiply(evidence_of(columns, targets)).tocsr()
+    for model, matrix in ((words, columns), (vectors, inputs.vectors.astype(float))):
         is_exact = matrix.shape[0] < matrix.shape[1]
         multinomial = {"max_iter": 10_000, "tol": 1e-8} if is_exact else {"max_iter": 300, "tol": 1e-3}
         how = multinomial if num_labels > 2 else binary
@@ -103,14 +118,19 @@ def test_numbers_are_those_of_ridge_regression(read):
     assert choice.losses == pytest.approx([variances])
 
 
-def test_several_labels_have_a_model_each(read):
+@pytest.mark.parametrize("column", ["words", "vectors"])
+def test_several_labels_have_a_model_each(read, column):
     examples, reader, inputs = read
     targets = np.array([[number % 2 == 0, number % 3 == 0, True, False] for number in range(len(TEXTS))])
-    scores = scores_of(fit(inputs, targets, 4, "vectors", 1.0, reader), examples)
+    matrix = inputs.vectors.astype(float)
+    if column == "words":
+        words = Words(inputs.terms).columns(inputs.terms)
+        matrix = words.multiply(evidence_of(words, targets[:, 0], targets[:, 1])).tocsr()
+    scores = scores_of(fit(inputs, targets, 4, column, 1.0, reader), examples)
     for label in (0, 1):
         theirs = LogisticRegression(solver="liblinear", dual=True, max_iter=1_000, random_state=0)
-        theirs.fit(inputs.vectors.astype(float), targets[:, label])
-        np.testing.assert_allclose(scores[:, label], theirs.decision_function(inputs.vectors), atol=1e-5)
+        theirs.fit(matrix, targets[:, label])
+        np.testing.assert_allclose(scores[:, label], theirs.decision_function(matrix), atol=1e-5)
     assert (scores[:, 2] > 10).all()  # all rows have it
     assert (scores[:, 3] < -10).all()
 
