@@ -81,13 +81,13 @@ def is_prose(title: str, text: str) -> bool:
 
 def first_bytes(rows: list[dict[str, Any]], kind: str, limit: int) -> list[dict[str, Any]]:
     """As many rows as fit into `limit` bytes of JSONL, sampled by hash, in their original order."""
-    taken, size = set(), 0
+    ids, size = set(), 0
     for row in sorted(rows, key=lambda row: order(kind, row["id"])):
         size += len(json_line(row).encode())
         if size > limit:
             break
-        taken.add(row["id"])
-    return [row for row in rows if row["id"] in taken]
+        ids.add(row["id"])
+    return [row for row in rows if row["id"] in ids]
 
 
 def json_line(row: dict[str, Any]) -> str:
@@ -117,12 +117,12 @@ def read_nsmc(path: Path) -> list[list[str]]:
 
 def take_nsmc(rows: list[list[str]], count: int, barred: set[str]) -> list[list[str]]:
     """`count` rows by hash, labels in the shares that `rows` has, each text once and none that is barred."""
-    left = {"1": round(count * sum(row[2] == "1" for row in rows) / len(rows))}
-    left["0"] = count - left["1"]
+    remaining = {"1": round(count * sum(row[2] == "1" for row in rows) / len(rows))}
+    remaining["0"] = count - remaining["1"]
     seen, taken = set(barred), set()
     for page, text, label in sorted(rows, key=lambda row: order("nsmc", row[0])):
-        if left[label] and folded(text) not in seen:
-            left[label] -= 1
+        if remaining[label] and folded(text) not in seen:
+            remaining[label] -= 1
             seen.add(folded(text))
             taken.add(page)
     return [row for row in rows if row[0] in taken]

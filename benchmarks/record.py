@@ -39,10 +39,10 @@ def write(folder: Path | None, name: str, tables: Sequence[dict[str, Any]], sent
     """Writes folder/NAME.json with the tables, and how and when they were measured. Nothing without a folder."""
     if folder is None:
         return
-    kept = FOLDER / f"{name}.json"
+    existing = FOLDER / f"{name}.json"
     result: dict[str, Any] = {"title": name, "subject": None}
-    if kept.exists():
-        result = json.loads(kept.read_text("utf-8"))
+    if existing.exists():
+        result = json.loads(existing.read_text("utf-8"))
     result["command"] = command_line(sys.orig_argv)
     result["commit"] = commit()
     result["processor"] = f"{processor_name()}, {cores()} cores"
@@ -55,13 +55,13 @@ def write(folder: Path | None, name: str, tables: Sequence[dict[str, Any]], sent
 
 def command_line(words: Sequence[str]) -> str:
     """The command without what is about this machine: folders of absolute paths, and where its figures were put."""
-    shown = ["python"]
+    parts = ["python"]
     for word in words[1:]:
-        shown.append(Path(word).name if Path(word).is_absolute() else word)
-    if "--record" in shown:
-        at = shown.index("--record")
-        del shown[at : at + 2]
-    return shlex.join(shown)
+        parts.append(Path(word).name if Path(word).is_absolute() else word)
+    if "--record" in parts:
+        position = parts.index("--record")
+        del parts[position : position + 2]
+    return shlex.join(parts)
 
 
 def commit() -> str | None:

@@ -63,26 +63,26 @@ def section(name: str, result: dict[str, Any]) -> Iterator[str]:
 
 
 def measured(result: dict[str, Any]) -> str:
-    """How and when the figures were measured, and what nobody wrote down of it."""
-    said = []
+    """Says how and when the figures were measured, and which of these facts are not recorded."""
+    parts = []
     if result["command"]:
-        said.append(f"`{result['command']}`")
+        parts.append(f"`{result['command']}`")
     if result["commit"]:
-        said.append(f"commit {result['commit']}")
-    said += [result[key] for key in ("processor", "date") if result[key]]
+        parts.append(f"commit {result['commit']}")
+    parts += [result[key] for key in ("processor", "date") if result[key]]
     missing = [key for key in ("command", "commit", "processor", "date") if not result[key]]
     if missing:
-        said.append(f"not recorded: {', '.join(missing)}")
-    return "; ".join(said) + "."
+        parts.append(f"not recorded: {', '.join(missing)}")
+    return "; ".join(parts) + "."
 
 
 def links(name: str, result: dict[str, Any]) -> str:
-    found = [f"[All tables](results/{name}.json)"]
+    parts = [f"[All tables](results/{name}.json)"]
     if result["note"]:
-        found.append(f"[notes](notes/{result['note']})")
+        parts.append(f"[notes](notes/{result['note']})")
     if result["archive"]:
-        found.append(f"[in full](archive/{result['archive']})")
-    return ", ".join(found) + "."
+        parts.append(f"[in full](archive/{result['archive']})")
+    return ", ".join(parts) + "."
 
 
 def lines_of(result: dict[str, Any], shown: dict[str, Any]) -> Iterator[str]:

@@ -16,7 +16,7 @@ def read_texts(paths: list[Path]) -> Iterator[str]:
         streams.append(row.text for chunk in chunks(source, [path], 1 << 20) for row in rows(chunk))
     while streams:
         for stream in list(streams):
-            taken = list(islice(stream, 50))
-            if not taken:
+            batch = list(islice(stream, 50))
+            if not batch:
                 streams.remove(stream)
-            yield from taken
+            yield from batch

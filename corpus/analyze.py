@@ -78,11 +78,12 @@ def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers
     eojeols and morphemes.
     """
     units = {unit.part: unit for unit in _slices(settings, documents, output)}
-    missing, totals = parts.unfinished(units)
-    pending = [units[part] for part in missing]
-    # Progress in bytes, as their time is alike; documents of one source may be ten times as long as those of the next.
-    total, left = (sum(unit.size for unit in some) for some in (units.values(), pending))
-    with track("analyze", total=total, unit="bytes", done=total - left) as advance:
+    pending_parts, totals = parts.unfinished(units)
+    pending = [units[part] for part in pending_parts]
+    # Progress counts bytes, as equal bytes take about equal time; documents of one source may be ten times as long as
+    # those of the next.
+    total_size, pending_size = (sum(unit.size for unit in slices) for slices in (units.values(), pending))
+    with track("analyze", total=total_size, unit="bytes", done=total_size - pending_size) as advance:
         for outcome in run_units(
             _analyze,
             pending,
@@ -131,16 +132,16 @@ def _load_analyzer(options: AnalyzerOptions) -> None:
 
 
 def _analyze(unit: _Slice) -> dict[str, int] | pa.Table:
-    """Writes the part of a slice and returns its counts; of a piece returns the morphemes."""
+    """Writes the part of a slice and returns its counts; for a piece of a slice, only returns the morphemes."""
     assert _analyzer is not None
     gc.collect()
     documents = unit.read()
     fields = [field for field in SCHEMA if pa.types.is_list(field.type)]
     columns: list[list[pa.Array]] = [[pa.array([], field.type)] for field in fields]
     analyses = _analyzer.analyze_many(documents["text"].to_pylist())
-    while some := list(islice(analyses, _DOCUMENTS_AT_ONCE)):
+    while batch := list(islice(analyses, _DOCUMENTS_AT_ONCE)):
         for column, field in zip(columns, fields, strict=True):
-            column.append(pa.array([getattr(analysis, f"{field.name}s") for analysis in some], field.type))
+            column.append(pa.array([getattr(analysis, f"{field.name}s") for analysis in batch], field.type))
     lists = [pa.concat_arrays(column) for column in columns]
     table = pa.table([documents["id"], documents["source"], *lists], schema=SCHEMA)
     return table if unit.is_piece else unit.finish(table, _FAILED.empty_table())

@@ -77,52 +77,52 @@ def form_counts(counts: Path, settings: VocabularySettings, min_documents: int =
 def frequent_cut_forms(
     counts: Path, tokenizer: Tokenizer, number: int, *, min_count: int = 1, min_documents: int = 1
 ) -> list[str]:
-    """At most that many forms, those that the tokenizer most often cuts into several pieces; ties by form.
+    """Returns at most `number` forms: those that the tokenizer most often cuts into several pieces; ties by form.
 
     Forms longer than the tokenizer's maximum piece length, forms with a space, and forms cut in fewer
     than `min_count` occurrences are left out. counts, min_documents: as in form_counts.
     """
     longest = tokenizer.settings.max_piece_chars
-    most: list[tuple[int, str]] = []
+    most_cut: list[tuple[int, str]] = []
     with connect(None, threads=1, counts=[counts]) as database:
         for table in result_tables(database, _FORM_COUNTS, min_documents=min_documents):
             forms = table["form"].to_pylist()
             initial = table["initial"].to_numpy()
-            cut = np.zeros(len(forms), np.int64)  # occurrences
-            for begins, times in ((True, initial), (False, table["count"].to_numpy() - initial)):
-                cut += times * [len(ids) > 1 for ids in tokenizer.encode_forms(forms, [begins] * len(forms))]
-            rows = zip((-cut).tolist(), forms, strict=True)
-            fit = (row for row in rows if -row[0] >= min_count and len(row[1]) <= longest and is_form(row[1]))
-            most = heapq.nsmallest(number, [*most, *fit])
-    return [form for _, form in most]
+            cut_counts = np.zeros(len(forms), np.int64)  # occurrences
+            for begins, uses in ((True, initial), (False, table["count"].to_numpy() - initial)):
+                cut_counts += uses * [len(ids) > 1 for ids in tokenizer.encode_forms(forms, [begins] * len(forms))]
+            rows = zip((-cut_counts).tolist(), forms, strict=True)
+            eligible = (row for row in rows if -row[0] >= min_count and len(row[1]) <= longest and is_form(row[1]))
+            most_cut = heapq.nsmallest(number, [*most_cut, *eligible])
+    return [form for _, form in most_cut]
 
 
 def coverage(
     morphemes: Path, tokenizer: Tokenizer, output: Path, *, seed: int, heldout_share: float, workers: int | Workers
 ) -> dict[str, Any]:
-    """The content of `coverage.json`, as docs/formats.md describes it: figures of the held-out documents, of all and by
+    """Returns the content of `coverage.json`, which docs/formats.md describes: figures of all held-out documents and by
     source, and the morphemes with most pieces beyond their first. Shares are 0 if nothing is held out.
 
     output: for scratch files.
     """
     paths, totals = _count_parts(morphemes, output, seed, heldout_share, workers, heldout=True)
     documents = {name.partition(".")[2]: number for name, number in totals.items() if "." in name}
-    sums: dict[str | None, Counter[str]] = {source: Counter() for source in (None, *sorted(documents))}
-    split: dict[str | None, list[_Split]] = {source: [] for source in sums}
+    sums_by_source: dict[str | None, Counter[str]] = {source: Counter() for source in (None, *sorted(documents))}
+    splits_by_source: dict[str | None, list[_Split]] = {source: [] for source in sums_by_source}
     with connect(output, local_threads(workers), parts=paths) as database:
         for table in result_tables(database, _HELDOUT):
             for source in table["source"].unique().to_pylist():
                 of_source = pc.is_null(table["source"]) if source is None else pc.equal(table["source"], source)
-                some, most_split = _measure_splits(table.filter(of_source), tokenizer)
-                sums[source].update(some)
-                split[source] = sorted([*split[source], *most_split])[:_MOST_SPLIT]
+                split_sums, source_splits = _measure_splits(table.filter(of_source), tokenizer)
+                sums_by_source[source].update(split_sums)
+                splits_by_source[source] = sorted([*splits_by_source[source], *source_splits])[:_MOST_SPLIT]
     columns = ("form", "tag", "count", "pieces")
     return {
-        "all": _figures(sums[None], sum(documents.values())),
-        "by_source": {source: _figures(sums[source], number) for source, number in sorted(documents.items())},
+        "all": _figures(sums_by_source[None], sum(documents.values())),
+        "by_source": {source: _figures(sums_by_source[source], number) for source, number in sorted(documents.items())},
         "most_split": {
             source or "all": [dict(zip(columns, row[1:], strict=True)) for row in rows]
-            for source, rows in split.items()
+            for source, rows in splits_by_source.items()
         },
     }
 
@@ -133,11 +133,15 @@ def usage(counts: Path, tokenizer: Tokenizer) -> dict[str, int]:
 
     counts: the file that `count` wrote.
     """
-    used = np.zeros(tokenizer.vocab_size, np.int64)
+    use_counts = np.zeros(tokenizer.vocab_size, np.int64)
     for key, number in form_counts(counts, tokenizer.settings):
-        np.add.at(used, list(tokenizer.ids_of(key)), number)
-    used = used[FIRST_PIECE:]
-    return {"entries": len(used), "never": int((used == 0).sum()), "rarely": int(((used > 0) & (used < _RARELY)).sum())}
+        np.add.at(use_counts, list(tokenizer.ids_of(key)), number)
+    use_counts = use_counts[FIRST_PIECE:]
+    return {
+        "entries": len(use_counts),
+        "never": int((use_counts == 0).sum()),
+        "rarely": int(((use_counts > 0) & (use_counts < _RARELY)).sum()),
+    }
 
 
 def _count_parts(
@@ -155,17 +159,17 @@ def _count_parts(
 
 
 def _count_part(part: OutputPart, path: Path, seed: int, heldout_share: float, heldout: bool) -> dict[str, int]:
-    """Writes form, tag, count, initial and documents of a part, of held-out documents also by source. Unordered."""
+    """Writes form, tag, count, initial and documents of a part, unordered; for held-out documents also by source."""
     morphemes = read_morphemes(path, seed=seed, heldout_share=heldout_share)
-    wanted = morphemes.heldout == heldout  # (D,)
+    is_counted = morphemes.heldout == heldout  # (D,)
     sources = Codes.of(morphemes.sources)
     lengths = np.diff(morphemes.bounds)
-    chosen = np.repeat(wanted, lengths)  # (M,), of which C are True
-    document = np.repeat(np.arange(len(lengths)), lengths)[chosen]  # (C,)
+    is_chosen = np.repeat(is_counted, lengths)  # (M,), of which C are True
+    document = np.repeat(np.arange(len(lengths)), lengths)[is_chosen]  # (C,)
     # Each morpheme gets a key from form, tag and source; a kind is a distinct key.
     num_forms = max(1, len(morphemes.forms.names))
     num_tags = max(1, len(morphemes.tags.names))
-    key = (morphemes.forms.codes * num_tags + morphemes.tags.codes)[chosen]
+    key = (morphemes.forms.codes * num_tags + morphemes.tags.codes)[is_chosen]
     if heldout:
         key += sources.codes[document] * (num_forms * num_tags)
     kinds, kind = np.unique(key, return_inverse=True)  # (K,), (C,)
@@ -174,14 +178,14 @@ def _count_part(part: OutputPart, path: Path, seed: int, heldout_share: float, h
         "form": morphemes.forms.names.take(pa.array(kinds // num_tags % num_forms)),
         "tag": morphemes.tags.names.take(pa.array(kinds % num_tags)),
         "count": np.bincount(kind, minlength=len(kinds)),
-        "initial": np.bincount(kind[morphemes.begins_eojeol[chosen]], minlength=len(kinds)),
+        "initial": np.bincount(kind[morphemes.begins_eojeol[is_chosen]], minlength=len(kinds)),
         "documents": np.bincount(holders, minlength=len(kinds)),
     }
     if heldout:
         columns["source"] = sources.names.take(pa.array(kinds // (num_forms * num_tags)))
     file = write_parquet(part.scratch(), pa.table(columns), part.output, scratch=True)
-    counts = {"morphemes": len(document), "eojeols": int(columns["initial"].sum()), "documents": int(wanted.sum())}
-    by_source = np.bincount(sources.codes[wanted], minlength=len(sources.names)).tolist()
+    counts = {"morphemes": len(document), "eojeols": int(columns["initial"].sum()), "documents": int(is_counted.sum())}
+    by_source = np.bincount(sources.codes[is_counted], minlength=len(sources.names)).tolist()
     named = zip(sources.names.to_pylist(), by_source, strict=True)
     return part.finish([file], {f"documents.{name}": number for name, number in named if number} | counts)
 
@@ -195,8 +199,8 @@ def _measure_splits(table: pa.Table, tokenizer: Tokenizer) -> tuple[Counter[str]
     # (K, 2) arrays, for occurrences that begin an eojeol and those that do not.
     count = np.stack([initial, table["count"].to_numpy() - initial], axis=1)
     ids = [tokenizer.encode_forms(forms, [begins] * len(forms)) for begins in (True, False)]
-    pieces = np.array([[len(each) for each in column] for column in ids], np.int64).T  # of one occurrence
-    in_bytes = [[sum(FIRST_BYTE <= id < FIRST_PIECE for id in each) for each in column] for column in ids]
+    pieces = np.array([[len(piece_ids) for piece_ids in column] for column in ids], np.int64).T  # of one occurrence
+    in_bytes = [[sum(FIRST_BYTE <= id < FIRST_PIECE for id in piece_ids) for piece_ids in column] for column in ids]
     bytes_ = np.array(in_bytes, np.int64).T
     sums = Counter(
         morphemes=int(count.sum()),
@@ -206,10 +210,10 @@ def _measure_splits(table: pa.Table, tokenizer: Tokenizer) -> tuple[Counter[str]
         bytes=int((count * bytes_).sum()),
     )
     cost = (count * (pieces - 1)).sum(axis=1)
-    usual = np.where(count[:, 0] > count[:, 1], pieces[:, 0], pieces[:, 1])
+    usual_pieces = np.where(count[:, 0] > count[:, 1], pieces[:, 0], pieces[:, 1])
     totals = count.sum(axis=1)
     rows = [row for row in np.argsort(-cost, kind="stable")[:_MOST_SPLIT].tolist() if cost[row]]
-    return sums, [(-int(cost[row]), forms[row], tags[row], int(totals[row]), int(usual[row])) for row in rows]
+    return sums, [(-int(cost[row]), forms[row], tags[row], int(totals[row]), int(usual_pieces[row])) for row in rows]
 
 
 def _figures(sums: Counter[str], documents: int) -> dict[str, int | float]:

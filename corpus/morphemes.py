@@ -49,7 +49,7 @@ class MorphemeArrays:
 
 
 def read_morphemes(path: Path, *, seed: int, heldout_share: float) -> MorphemeArrays:
-    """One part, without the spans."""
+    """Reads one part, without the spans of its morphemes."""
     columns = ["id", "source", "form", "tag", "sentence", "eojeol"]
     table = read_table(path, columns, read_dictionary=["form.list.element", "tag.list.element"])
     arrays = {name: table[name].combine_chunks() for name in columns}
@@ -69,7 +69,10 @@ def read_morphemes(path: Path, *, seed: int, heldout_share: float) -> MorphemeAr
 
 
 def changes(numbers: NDArray[np.int64], bounds: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """(M,) bool: where a number differs from the one before, or is the first of its text. bounds: (N + 1,)."""
+    """Returns (M,) bool: whether a number differs from the one before it, or is the first of its document.
+
+    bounds: (D + 1,), the offsets of each document's numbers.
+    """
     begins = np.ones(len(numbers), bool)
     begins[1:] = numbers[1:] != numbers[:-1]
     firsts = bounds[:-1]

@@ -25,24 +25,24 @@ class QueryPassagePair(NamedTuple):
 def pairs_of(title: str, text: str) -> Iterator[QueryPassagePair]:
     """The pairs of a document, the same ones for the same text.
 
-    titles: its title and the first paragraph. headings: title and heading, and the first paragraph below: a heading is
-    a line as Wikipedia's extracts have it ("생애."), in 【】, or in Markdown. sentences: a sentence of a paragraph of
-    three or more, and the others (the inverse cloze task, Lee et al. 2019, 3.2); one of each paragraph, chosen by its
-    hash.
+    titles: the title of the document, and its first paragraph. headings: title and heading, and the first paragraph
+    below; a heading is a line as in Wikipedia's extracts ("생애."), in 【】, or in Markdown. sentences: one sentence of
+    a paragraph of three or more, chosen by the paragraph's hash, and the other sentences (the inverse cloze task, Lee
+    et al. 2019, 3.2).
     """
-    above = title  # the query of the next passage
+    query = title  # of the next passage
     source: PairSource = "titles"
     for line in filter(None, map(str.strip, text.split("\n"))):
         if _HEADING.fullmatch(line):
-            above = f"{title} {line.strip('.#【】 ')}".strip()
+            query = f"{title} {line.strip('.#【】 ')}".strip()
             source = "headings"
             continue
         passage = line[:_MAX_PASSAGE]
         if len(passage) < _MIN_PASSAGE:
             continue
-        if above and above != passage:
-            yield QueryPassagePair(above, passage, source)
-        above = ""
+        if query and query != passage:
+            yield QueryPassagePair(query, passage, source)
+        query = ""
         sentences = [passage[start:end] for start, end in sentence_spans(passage)]
         if len(sentences) > 2:
             chosen = int.from_bytes(blake2b(passage.encode(), digest_size=8).digest()) % len(sentences)

@@ -46,12 +46,12 @@ def shard(
     morphemes: the folder of parts that `analyze` wrote. tokenizer: folder of a tokenizer. A shard without documents is
     not written. Returns the numbers of documents, morphemes and pieces, in total and held out (`heldout_documents`).
     """
-    loaded = Tokenizer.load(tokenizer)
+    loaded_tokenizer = Tokenizer.load(tokenizer)
     work: dict[OutputPart, tuple[list[Path], int, float]] = {}
     paths = parts.part_files(morphemes, made_by="analyze")
     for group in group_by_size(paths, settings.part_bytes, lambda path: path.stat().st_size):
         hashes = [sha256_of(path) for path in group]
-        key = parts.key_of(settings, _VERSION, loaded.digest, *hashes, libraries=_LIBRARIES)
+        key = parts.key_of(settings, _VERSION, loaded_tokenizer.digest, *hashes, libraries=_LIBRARIES)
         work[OutputPart(output, "shard", f"part-{len(work):05d}", key)] = group, settings.seed, settings.heldout_share
     totals = run_parts("shard", _shard, work, workers=workers, initializer=partial(load_tokenizer, tokenizer))
     if totals["documents"] == totals["heldout_documents"]:
@@ -62,12 +62,12 @@ def shard(
         (output / folder).mkdir(exist_ok=True)
         parts.keep_only(output / folder, [f"{part.name}.arrow" for part in work])
 
-    piece_counts = np.zeros(loaded.vocab_size, np.int64)
+    piece_counts = np.zeros(loaded_tokenizer.vocab_size, np.int64)
     for part in work:
         with parts.named_in_errors(path := part.scratch(suffix=".npy")):
             piece_counts += np.load(path)
-    ids = np.arange(loaded.vocab_size, dtype=np.int32)
-    table = pa.table({"id": ids, "piece": loaded.tokens(ids.tolist()), "count": piece_counts})
+    ids = np.arange(loaded_tokenizer.vocab_size, dtype=np.int32)
+    table = pa.table({"id": ids, "piece": loaded_tokenizer.tokens(ids.tolist()), "count": piece_counts})
     parts.write_parquet(output / "pieces.parquet", table, output)
     return {f"{kind}{name}": totals[f"{kind}{name}"] for kind in ("", "heldout_") for name in _COUNTED}
 
@@ -91,13 +91,13 @@ def _shard(part: OutputPart, paths: Sequence[Path], seed: int, heldout_share: fl
 
     files = []
     for heldout, folder in _FOLDERS.items():
-        some = [documents.filter(pa.array(mask == heldout)) for documents, mask in batches]
-        ids = np.concatenate([documents["input_ids"].flatten().to_numpy() for documents in some])
-        sizes = {"documents": sum(documents.num_rows for documents in some), "pieces": len(ids)}
+        split_batches = [documents.filter(pa.array(mask == heldout)) for documents, mask in batches]
+        ids = np.concatenate([documents["input_ids"].flatten().to_numpy() for documents in split_batches])
+        sizes = {"documents": sum(documents.num_rows for documents in split_batches), "pieces": len(ids)}
         counts.update(sizes)
         path = part.output / folder / f"{part.name}.arrow"
         if sizes["documents"]:
-            files.append(parts.written_aside(path, partial(_write_stream, some), part.output))
+            files.append(parts.written_aside(path, partial(_write_stream, split_batches), part.output))
         else:
             path.unlink(missing_ok=True)
         if heldout:

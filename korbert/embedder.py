@@ -52,12 +52,17 @@ def inference_precision(network: Network, precision: InferencePrecision) -> Infe
 
     SettingsError if the network, the hardware or the installed packages do not support it.
     """
-    eight = quantizable(network)
-    if precision == "auto" and eight and has_instructions("avx512_vnni") and all(map(find_spec, EXTRAS["onnx"])):
+    is_quantizable = quantizable(network)
+    if (
+        precision == "auto"
+        and is_quantizable
+        and has_instructions("avx512_vnni")
+        and all(map(find_spec, EXTRAS["onnx"]))
+    ):
         return "int8"
     if precision != "int8":
         return choose_precision(device_of(network), precision)
-    if not eight:
+    if not is_quantizable:
         raise SettingsError("precision 'int8': is for encoders of korbert on a CPU: take auto, bf16 or fp32")
     for name in EXTRAS["onnx"]:
         package(name, "precision int8")
@@ -126,7 +131,7 @@ class Embedder:
 
     @contextmanager
     def _naming_errors(self, what: str = "") -> Iterator[None]:
-        """Names the model in the error of numbers that are not finite. what: which ones, if the error says others."""
+        """Adds the name of the model to a NotFinite error. what: the numbers that are not finite; "": as it says."""
         try:
             yield
         except NotFinite as error:

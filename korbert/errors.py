@@ -10,8 +10,8 @@ KorbertError
 │       └── ProcessLost  another process of the run was killed                exit code 1
 └── EndedElsewhere    another process of the run failed and reports why       exit code 1
 
-The code is 2 for what the user can mend before anything begins. Once a stage has begun, text and models that stop it
-are failures: 1.
+The exit code is 2 for what the user can mend before anything begins. Once a stage has begun, text and models that stop
+it are failures: code 1.
 """
 
 from korbert.messages import Message

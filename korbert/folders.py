@@ -30,13 +30,13 @@ def models(folder: str | Path = ".") -> list[str]:
     """
     if not Path(folder).is_dir():
         raise ModelError("{folder}: is not a folder: name one that holds models", folder=folder)
-    found = []
+    folders = []
     for depth in range(_DEEPEST + 1):
         for path in Path(folder).glob("*/" * depth + "config.json"):
             with suppress(OSError, ValueError):
                 if "korbert_format" in read_object(path):
-                    found.append(str(path.parent.parent if path.parent.name == "model" else path.parent))
-    return models_in_the_box() + sorted(found)
+                    folders.append(str(path.parent.parent if path.parent.name == "model" else path.parent))
+    return models_in_the_box() + sorted(folders)
 
 
 def bundled(name: str | Path) -> Path | None:
@@ -56,9 +56,9 @@ def lasting(folder: str | Path) -> str:
 
 
 def base_folder(folder: Path, base: str) -> Path:
-    """The base of a packed folder: its sibling of that name, else the bundled model."""
-    beside = folder.absolute().parent / base
-    return beside if beside.exists() else bundled(base) or beside
+    """Returns the folder of the base of a packed model: the sibling of that name, else the bundled model."""
+    sibling = folder.absolute().parent / base
+    return sibling if sibling.exists() else bundled(base) or sibling
 
 
 def model_folder(folder: str | Path) -> Path:
@@ -74,7 +74,7 @@ def model_folder(folder: str | Path) -> Path:
 def tokenizer_folder(folder: str | Path) -> Path:
     """The folder itself, or the tokenizer of a vocab artifact, a model, or an artifact that holds a model.
 
-    Without one, as model_folder.
+    A folder without a tokenizer is treated as model_folder treats one without a model.
     """
     return _find(Path(folder), ("", "tokenizer", "model/tokenizer"), "korbert_tokenizer.json", "tokenizer")
 
@@ -87,16 +87,18 @@ def _find(folder: Path, below: tuple[str, ...], file: str, kind: str) -> Path:
     if not folder.exists():
         folder = bundled(folder) or folder
     if not folder.exists():
-        known: dict[str, object] = {name: f"{name}, which comes with korbert" for name in models_in_the_box()}
+        candidates: dict[str, object] = {name: f"{name}, which comes with korbert" for name in models_in_the_box()}
         with suppress(OSError):  # the parent may not be readable
-            known = {path.name: path for path in folder.parent.iterdir() if path.is_dir()} | known
-        if near := difflib.get_close_matches(folder.name, known, 1, 0.8):
-            raise ModelError("{folder}: no such folder: did you mean {known}?", folder=folder, known=known[near[0]])
+            candidates = {path.name: path for path in folder.parent.iterdir() if path.is_dir()} | candidates
+        if matches := difflib.get_close_matches(folder.name, candidates, 1, 0.8):
+            raise ModelError(
+                "{folder}: no such folder: did you mean {known}?", folder=folder, known=candidates[matches[0]]
+            )
     for name in below:
         if (folder / name / file).is_file():
             return folder / name
-    inside = sorted(folder.iterdir()) if folder.is_dir() else []
-    if holders := [str(path) for path in inside if any((path / name / file).is_file() for name in below)]:
+    entries = sorted(folder.iterdir()) if folder.is_dir() else []
+    if holders := [str(path) for path in entries if any((path / name / file).is_file() for name in below)]:
         raise ModelError(
             "{folder}: is no {kind}, but has some below: give {holders}",
             folder=folder,

@@ -27,7 +27,7 @@ model = korbert.load("hf:{repo}")  # it can {can}
 
 @cache
 def download(repo: str) -> Path:
-    """The folder of a model in the cache, where its newest files are; without a network, those that are there.
+    """Returns the folder of a model in the cache, with its newest files; without a network, with the cached ones.
 
     repo: USER/NAME or USER/NAME@REVISION. Looked up once in a process. ModelError if it is not on the Hub, or if the
     Hub cannot be reached and the cache does not have it.

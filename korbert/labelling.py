@@ -96,28 +96,28 @@ def zero_shot(
     listed = [text for text in as_texts(texts, "texts")[0] if text.strip()]
     if not listed:
         raise SettingsError("texts: all are empty: give texts of the kind that is to be labelled")
-    start = model if isinstance(model, Model) else load(model)
+    base_model = model if isinstance(model, Model) else load(model)
     kind = Classification(
         metrics=("accuracy", "macro_f1"), max_length=_MAX_LENGTH, rungs=("vectors",), labels=tuple(names)
     )
-    network = LinearModel.on(start.network, len(names), 0, 1)
-    reader = Model(network, start.tokenizer, kind, name=start.name, precision=start.precision)
+    network = LinearModel.on(base_model.network, len(names), 0, 1)
+    reader = Model(network, base_model.tokenizer, kind, name=base_model.name, precision=base_model.precision)
     vectors = torch.from_numpy(_text_vectors(reader, listed))
-    framed = [frame.format(name) for name in names for frame in _FRAMES]
-    of_names = torch.from_numpy(_text_vectors(reader, framed)).view(len(names), len(_FRAMES), -1).mean(dim=1)
+    framed_names = [frame.format(name) for name in names for frame in _FRAMES]
+    label_vectors = torch.from_numpy(_text_vectors(reader, framed_names)).view(len(names), len(_FRAMES), -1).mean(dim=1)
     for number, name in enumerate(names):
         if name in described:
             vector = torch.from_numpy(_text_vectors(reader, [described[name]])[0])
-            of_names[number] = F.normalize(of_names[number], dim=0) + vector
+            label_vectors[number] = F.normalize(label_vectors[number], dim=0) + vector
     network.center.copy_(vectors.mean(dim=0))
     half = network.center / 2
-    cosines = (F.normalize(vectors - half, dim=1) @ F.normalize(of_names - half, dim=1).T).numpy()
+    cosines = (F.normalize(vectors - half, dim=1) @ F.normalize(label_vectors - half, dim=1).T).numpy()
     rows = network.row_vectors(vectors).numpy()
     if len(rows) > _NEIGHBOURS:
-        _, near = _nearest(rows, _NEIGHBOURS)
-        cosines = _OWN_SHARE * cosines + (1 - _OWN_SHARE) * cosines[near].mean(axis=1)
+        _, neighbours = _nearest(rows, _NEIGHBOURS)
+        cosines = _OWN_SHARE * cosines + (1 - _OWN_SHARE) * cosines[neighbours].mean(axis=1)
     network = _trained_on_own_labels(network, rows, cosines)
-    return Model(network, start.tokenizer, kind, name=start.name, precision=start.precision)
+    return Model(network, base_model.tokenizer, kind, name=base_model.name, precision=base_model.precision)
 
 
 def suggest(model: Model | str | Path, texts: Iterable[str], count: int = 50) -> list[Suggestion]:
@@ -146,30 +146,32 @@ def suggest(model: Model | str | Path, texts: Iterable[str], count: int = 50) ->
     """
     if count < 1:
         raise SettingsError("{option} {count}: take at least 1", option=argument("rows"), count=count)
-    chosen = model if isinstance(model, Model) else load(model)
-    predicts = "predict" in chosen.can
-    if predicts and not (isinstance(chosen.kind, Classification) and not chosen.kind.pair):
-        raise SettingsError("{name}: is no classifier of single texts, whose doubts could be asked", name=chosen.name)
+    loaded_model = model if isinstance(model, Model) else load(model)
+    predicts = "predict" in loaded_model.can
+    if predicts and not (isinstance(loaded_model.kind, Classification) and not loaded_model.kind.pair):
+        raise SettingsError(
+            "{name}: is no classifier of single texts, whose doubts could be asked", name=loaded_model.name
+        )
     listed = as_texts(texts, "texts")[0]
     first = {text: place for place, text in reversed([*enumerate(listed)]) if text.strip()}
-    every = np.array(sorted(first.values()), np.int64)
+    distinct_places = np.array(sorted(first.values()), np.int64)
     guesses: dict[int, Label | Labels] = {}
     if predicts:
-        found = chosen.predict([listed[place] for place in every])
-        guesses = dict(zip(every.tolist(), found, strict=True))
-        order = np.argsort([_margin(guess) for guess in found], kind="stable")
+        predictions = loaded_model.predict([listed[place] for place in distinct_places])
+        guesses = dict(zip(distinct_places.tolist(), predictions, strict=True))
+        order = np.argsort([_margin(guess) for guess in predictions], kind="stable")
     else:
-        order = np.random.default_rng(0).permutation(len(every))
-    places = every[order[:_MOST_TEXTS]]
+        order = np.random.default_rng(0).permutation(len(distinct_places))
+    places = distinct_places[order[:_MOST_TEXTS]]
     if len(places) > count:
-        vectors = chosen.embed([listed[place] for place in places])
+        vectors = loaded_model.embed([listed[place] for place in places])
         vectors = to_unit_length(vectors - vectors.mean(axis=0))
         typical = -_nearest(vectors, min(_OTHERS, len(places) - 1))[0].mean(axis=1)
         if predicts:
             places = places[_least_sure(vectors, typical, math.ceil(count / 2))]
-            left = np.setdiff1d(every, places)
-            others = np.random.default_rng(0).choice(left, count - len(places), replace=False)
-            places = np.concatenate([places, others])
+            remaining_places = np.setdiff1d(distinct_places, places)
+            random_places = np.random.default_rng(0).choice(remaining_places, count - len(places), replace=False)
+            places = np.concatenate([places, random_places])
         else:
             places = places[_of_clusters(vectors, count, typical)]
     return [_suggestion(place, listed[place], guesses.get(place)) for place in sorted(places.tolist())]
@@ -178,8 +180,8 @@ def suggest(model: Model | str | Path, texts: Iterable[str], count: int = 50) ->
 def _least_sure(vectors: NDArray[np.float32], typical: NDArray[np.float32], count: int) -> list[int]:
     """Rows that are unsure, typical, and unlike each other. vectors: (N, D), from the least sure row on."""
     ranks = np.arange(len(vectors)) + _TYPICAL_SHARE * rankdata(-typical)
-    some = np.argsort(ranks, kind="stable")[: _UNSURE * count]
-    return [int(some[row]) for row in _of_clusters(vectors[some], count)]
+    candidates = np.argsort(ranks, kind="stable")[: _UNSURE * count]
+    return [int(candidates[row]) for row in _of_clusters(vectors[candidates], count)]
 
 
 def _of_clusters(vectors: NDArray[np.float32], count: int, merits: NDArray[np.float32] | None = None) -> list[int]:
@@ -187,8 +189,8 @@ def _of_clusters(vectors: NDArray[np.float32], count: int, merits: NDArray[np.fl
     clusters = KMeans(min(count, len(vectors)), n_init=1, max_iter=20, random_state=0).fit(vectors)
     if merits is None:
         merits = -clusters.transform(vectors).min(axis=1)
-    members = (np.flatnonzero(clusters.labels_ == own) for own in range(clusters.n_clusters))
-    return [int(own[merits[own].argmax()]) for own in members if len(own)]
+    members = (np.flatnonzero(clusters.labels_ == cluster) for cluster in range(clusters.n_clusters))
+    return [int(rows[merits[rows].argmax()]) for rows in members if len(rows)]
 
 
 def _suggestion(place: int, text: str, guess: Label | Labels | None) -> Suggestion:
@@ -199,8 +201,10 @@ def _suggestion(place: int, text: str, guess: Label | Labels | None) -> Suggesti
 
 
 def _margin(label: Label | Labels) -> float:
-    """How much more probable the best label is than the next one; of several labels, how far the nearest is from its
-    threshold of a half."""
+    """Returns how much more probable the best label is than the next one.
+
+    For Labels: how far the probability that is nearest to the threshold of a half is from it.
+    """
     probabilities = np.array(list(label.probabilities.values()))
     if isinstance(label, Labels):
         return float(np.abs(probabilities - 0.5).min())
@@ -211,19 +215,19 @@ def _margin(label: Label | Labels) -> float:
 def _trained_on_own_labels(
     network: LinearModel, vectors: NDArray[np.float32], cosines: NDArray[np.float32]
 ) -> LinearModel:
-    """The model of rows that have the labels of their best cosines. vectors: (N, D). cosines: (N, C).
+    """Trains the model on rows labelled by their best cosines, then by itself. vectors: (N, D). cosines: (N, C).
 
-    Its mean confidence is that of the cosines: its own labels say nothing of how sure it may be.
+    The mean confidence of the model is set to that of the cosines: its own labels say nothing of how sure it may be.
     """
-    none = Terms(np.empty(0, np.int64), np.empty(0, np.float32), np.zeros(len(vectors) + 1, np.int64))
-    inputs = LinearInputs(none, vectors)
+    no_terms = Terms(np.empty(0, np.int64), np.empty(0, np.float32), np.zeros(len(vectors) + 1, np.int64))
+    inputs = LinearInputs(no_terms, vectors)
     num_labels = cosines.shape[1]
     scores = cosines
     for _ in range(_ROUNDS):
         guesses = scores.argmax(axis=1)
         second, first = np.partition(scores, (-2, -1), axis=1)[:, -2:].T
-        own = (np.flatnonzero(guesses == label) for label in range(num_labels))
-        rows = np.concatenate([_clearest(numbers, first - second) for numbers in own])
+        rows_by_label = (np.flatnonzero(guesses == label) for label in range(num_labels))
+        rows = np.concatenate([_clearest(label_rows, first - second) for label_rows in rows_by_label])
         counts = np.bincount(guesses[rows], minlength=num_labels)
         fitted = fit(inputs.rows(rows), guesses[rows], num_labels, "vectors", _C, network)
         network = fitted.scaled(1.0, torch.from_numpy(-np.log(np.maximum(counts, 1))))  # all labels alike
@@ -237,7 +241,7 @@ def _confidence(scores: NDArray[np.float32]) -> float:
 
 
 def _scale_to(confidence: float, scores: NDArray[np.float32]) -> float:
-    """What to multiply scores by, 0.05 to 3, to have a confidence."""
+    """Returns the factor of the scores, 0.05 to 3, that gives them this mean confidence."""
     low, high = 0.05, 3.0
     for _ in range(20):
         middle = (low + high) / 2
@@ -247,14 +251,14 @@ def _scale_to(confidence: float, scores: NDArray[np.float32]) -> float:
 
 def _nearest(vectors: NDArray[np.float32], count: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """The cosine distances of the nearest other rows of each row, and their numbers, (N, count)."""
-    found: tuple[NDArray[np.float32], NDArray[np.int64]] = (
+    neighbours: tuple[NDArray[np.float32], NDArray[np.int64]] = (
         NearestNeighbors(n_neighbors=count, metric="cosine").fit(vectors).kneighbors()
     )
-    return found
+    return neighbours
 
 
 def _clearest(rows: NDArray[np.int64], margins: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Those of the rows with the largest margins."""
+    """Returns the half of the rows, but at least four if there are as many, that have the largest margins."""
     count = max(_FEWEST, math.ceil(_LEARNED_SHARE * len(rows)))
     return rows[np.argsort(-margins[rows], kind="stable")[:count]]
 
@@ -262,4 +266,4 @@ def _clearest(rows: NDArray[np.int64], margins: NDArray[np.float32]) -> NDArray[
 def _text_vectors(model: Model, texts: Sequence[str]) -> NDArray[np.float32]:
     """The vectors of texts, read to their ends, (N, D). model: a linear one."""
     batches = model.prepare_rows([{"text": text} for text in texts])
-    return np.concatenate([text_vectors(model.fast_network, one.examples, **model.scoring) for one in batches])
+    return np.concatenate([text_vectors(model.fast_network, batch.examples, **model.scoring) for batch in batches])

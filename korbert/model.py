@@ -277,12 +277,12 @@ class Model(Embedder):
         questions, one_question = as_texts(question, "question")
         contexts, one_context = as_texts(context, "context")
         if one_context != one_question or len(contexts) != len(questions):
-            asked = "one string" if one_question else len(questions)
-            read = "one string" if one_context else len(contexts)
+            question_form = "one string" if one_question else len(questions)
+            context_form = "one string" if one_context else len(contexts)
             raise SettingsError(
                 "question is {asked} and context {read}: give two strings, or lists of one length",
-                asked=asked,
-                read=read,
+                asked=question_form,
+                read=context_form,
             )
         pairs = zip(questions, contexts, strict=True)
         answers = self.results_of([{"question": question, "context": context} for question, context in pairs])
@@ -318,7 +318,7 @@ class Model(Embedder):
         return row
 
     def _by_role(self, given: Mapping[str, object]) -> TaskRow:
-        """What the task needs: the columns of training if all are given, else those named by role, or usually.
+        """Returns what the task needs: the columns of training if all are given, else columns by role or usual name.
 
         ValueError for a role without a column, for two roles in one column, and for a cell that the role cannot have.
         """
@@ -328,10 +328,10 @@ class Model(Embedder):
         if present.issuperset(needs) and not present.issuperset(chain.from_iterable(trained.values())):
             trained = {role: (role,) for role in trained}
         roles = []
-        for role, own in trained.items():
+        for role, trained_columns in trained.items():
             usual = ROLES[role]
             value = _text_as_given if usual.value is ROLES["text"].value else usual.value
-            roles.append(replace(usual, names=(*own, role, *usual.names), value=value))
+            roles.append(replace(usual, names=(*trained_columns, role, *usual.names), value=value))
         return row_of(given, roles, trained)
 
     def predict_rows(self, rows: Sequence[TaskRow]) -> list[TaskPrediction]:
@@ -359,7 +359,7 @@ class Model(Embedder):
             texts = [self.task.texts(row) for row in batch]
             distinct = list(dict.fromkeys(chain.from_iterable(texts)))
             encoded = dict(zip(distinct, encode_passages(self.tokenizer, distinct, workers=cores()), strict=True))
-            yield batch, [[encoded[text] for text in own] for own in texts]
+            yield batch, [[encoded[text] for text in row_texts] for row_texts in texts]
 
     def results_of(
         self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]] | None = None, *, why: bool = False
@@ -368,16 +368,16 @@ class Model(Embedder):
 
         passages: the pieces of the texts of each row, if they are known already; no progress is shown then.
         """
-        read = self._passages_of(rows) if passages is None else iter([(rows, passages)])
+        batches = self._passages_of(rows) if passages is None else iter([(rows, passages)])
         if why:
-            return [result for batch in read for result in self._explained(*batch)]
+            return [result for batch in batches for result in self._explained(*batch)]
         results = []
-        for batch in (self.task.prepare(*own, self.tokenizer) for own in read):
+        for batch in (self.task.prepare(*with_passages, self.tokenizer) for with_passages in batches):
             is_long = passages is None and "answer" in self.can and len(batch.examples) > _MANY_WINDOWS
-            shown = track("answer", len(batch.examples), "windows") if is_long else nullcontext(untracked)
-            with shown as advance, self._naming_errors():
-                how: Scoring = {**self.scoring, "advance": advance}
-                results += self.task.results(self.fast_network, batch, **how)
+            progress = track("answer", len(batch.examples), "windows") if is_long else nullcontext(untracked)
+            with progress as advance, self._naming_errors():
+                options: Scoring = {**self.scoring, "advance": advance}
+                results += self.task.results(self.fast_network, batch, **options)
         return results
 
     def _explained(self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]]) -> Iterator[Any]:
@@ -459,18 +459,18 @@ def load(folder: str | Path, device: str = "auto", precision: InferencePrecision
 def _unpickle(
     kind: type[Model], files: Mapping[str, bytes], name: str, folder: str | None, precision: InferencePrecision
 ) -> Model:
-    with TemporaryDirectory(prefix="korbert-") as aside:
+    with TemporaryDirectory(prefix="korbert-") as temporary:
         for path, content in files.items():
-            (Path(aside) / path).parent.mkdir(exist_ok=True)
-            (Path(aside) / path).write_bytes(content)
-        model = kind.load(aside, precision=precision)
+            (Path(temporary) / path).parent.mkdir(exist_ok=True)
+            (Path(temporary) / path).write_bytes(content)
+        model = kind.load(temporary, precision=precision)
     model.name = name
     model.folder = folder
     return model
 
 
 def _text_as_given(cell: object) -> str:
-    """A text as it is, whatever its characters are; of another cell, as in files."""
+    """Returns a text unchanged, whatever its characters are; reads another cell as a cell of a file."""
     return cell if isinstance(cell, str) else text_or_empty(cell)
 
 

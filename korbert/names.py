@@ -30,12 +30,12 @@ def same_name(name: str, other: str) -> bool:
 
 
 def on_disk(path: Path) -> Path:
-    """The path as the file system spells it, if that is equal in NFC; else, and where it exists, the path itself."""
+    """Returns `path` if it exists, else the existing path that equals it in NFC; `path` if there is none."""
     if str(path).isascii() or path.exists() or path.parent == path:
         return path
     folder = on_disk(path.parent)
-    beside = folder.iterdir() if folder.is_dir() else ()
-    return next((other for other in beside if same_name(other.name, path.name)), path)
+    siblings = folder.iterdir() if folder.is_dir() else ()
+    return next((sibling for sibling in siblings if same_name(sibling.name, path.name)), path)
 
 
 def glob_paths(folder: Path, pattern: str) -> Iterator[Path]:
@@ -61,5 +61,5 @@ def _glob_parts(folder: Path, parts: Sequence[str]) -> Iterator[Path]:
 
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> Message:
     """Asks about the known name that is closest to this one; empty if none is close (difflib's cutoff)."""
-    near = difflib.get_close_matches(name, list(known), 1, cutoff)
-    return Message("did you mean {name}?", name=near[0]) if near else Message("")
+    matches = difflib.get_close_matches(name, list(known), 1, cutoff)
+    return Message("did you mean {name}?", name=matches[0]) if matches else Message("")

@@ -76,13 +76,19 @@ class _FineTunedEstimator(_TextEstimator):
         if len(rows[0]) == 2 and all(str(target) in row for row, target in zip(rows, targets, strict=True)):
             raise SettingsError("X holds y in one of its columns: give the column of texts alone")
         names = ("text", "pair", self._target) if len(rows[0]) == 2 else ("text", self._target)
-        made = [dict(zip(names, (*row, target), strict=True)) for row, target in zip(rows, targets, strict=True)]
-        asked: dict[str, Any] = {"epochs": self.epochs, "learning_rates": self.learning_rate, "features": self.features}
-        asked |= {"validation_share": self.validation_share, "baselines": False, **(self.settings or {})}
-        settings = {name: value for name, value in asked.items() if value is not None}
+        training_rows = [
+            dict(zip(names, (*row, target), strict=True)) for row, target in zip(rows, targets, strict=True)
+        ]
+        options: dict[str, Any] = {
+            "epochs": self.epochs,
+            "learning_rates": self.learning_rate,
+            "features": self.features,
+        }
+        options |= {"validation_share": self.validation_share, "baselines": False, **(self.settings or {})}
+        settings = {name: value for name, value in options.items() if value is not None}
         seed = self.random_state
         seeds = [seed if isinstance(seed, int) else int(check_random_state(seed).randint(2**31))]
-        result = finetune(self.model, made, kind=self._kind, device=self.device, seeds=seeds, **settings)
+        result = finetune(self.model, training_rows, kind=self._kind, device=self.device, seeds=seeds, **settings)
         self.scores_ = dict(result.scores)
         self.model_ = Model.load(result.folder, self.device)
         self.model_.name = type(self).__name__

@@ -11,8 +11,8 @@ What `korbert run RECIPE` does:
    and compares the results.
 5. reports/ writes the HTML pages and prints tables.
 
-The rooms stand on floors, and import from lower ones alone (tests/test_layering.py): artifacts; experiments,
-submission; stages; recipes; runs; planning, reports; service; commands.
+The folders form layers, and each imports only from lower layers (tests/test_layering.py), lowest first: artifacts,
+inference; experiments, submission; stages; recipes; runs; planning, reports; results, service; commands, library; cli.
 
 Other commands: inference/ (predict, embed, tokenize, questions), planning/ (plan), service/ (serve), submission/.
 From Python: library.py (`korbert.finetune`, `run`, `pretrain`, `evaluate`, `compare`); results.py is what these return.

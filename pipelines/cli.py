@@ -47,10 +47,10 @@ def run_command(arguments: list[str]) -> int:
     """Runs one command line; returns the exit code."""
     debug = "--debug" in arguments
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments  # what follows is text
-    at = options.index("--lang") if "--lang" in options else len(arguments)
-    if arguments[at + 1 : at + 2] in (["en"], ["ko"]):  # before click, to which --help comes first
-        os.environ[VARIABLE] = arguments[at + 1]
-        arguments = arguments[:at] + arguments[at + 2 :]
+    position = options.index("--lang") if "--lang" in options else len(arguments)
+    if arguments[position + 1 : position + 2] in (["en"], ["ko"]):  # before click, which handles --help first
+        os.environ[VARIABLE] = arguments[position + 1]
+        arguments = arguments[:position] + arguments[position + 2 :]
     command = next(iter(arguments), "")
     with handled_signals(raising=True) as arrived, _at_the_command_line():
         try:
@@ -82,7 +82,7 @@ def run_command(arguments: list[str]) -> int:
 
 @contextmanager
 def _at_the_command_line() -> Iterator[None]:
-    """Makes messages name options instead of arguments, and click's own words be in the user's language."""
+    """Makes messages name options instead of arguments, and click speak the user's language."""
     # In the environment, which worker processes inherit.
     os.environ[NAMES] = "options"
     os.environ["LANGUAGE"] = language()
@@ -97,7 +97,7 @@ def _at_the_command_line() -> Iterator[None]:
 
 
 def _run_in_another_rank(arguments: list[str], command: str) -> None:
-    """Runs the command in another rank than 0. Errors that rank 0 has, too, are reported by rank 0.
+    """Runs the command in a rank other than 0. Errors that also occur in rank 0 are reported by rank 0.
 
     torchrun ends all processes as soon as one fails, even if rank 0 has not reported its error yet. Commands that do
     not train run in rank 0 alone.
@@ -123,14 +123,14 @@ def _leave_interrupted(error: BaseException, number: signal.Signals, command: st
     if isinstance(error, Interrupted):
         number = error.number
         saved = error.saved
-    how = Message("interrupted") if number == signal.SIGINT else Message("ended by {signal}", signal=number.name)
+    ending = Message("interrupted") if number == signal.SIGINT else Message("ended by {signal}", signal=number.name)
     if saved:
-        what = Message("{saved}; the same command resumes there", saved=saved)
+        outcome = Message("{saved}; the same command resumes there", saved=saved)
     elif command in _RESUMING:
-        what = Message("finished work is kept; the same command resumes")
+        outcome = Message("finished work is kept; the same command resumes")
     else:
-        what = Message("the same command starts over")
-    say(join_messages(["korbert", how, what], ": "), err=True)
+        outcome = Message("the same command starts over")
+    say(join_messages(["korbert", ending, outcome], ": "), err=True)
     return 128 + number
 
 
@@ -171,7 +171,7 @@ GROUPS = {  # in the order of use
 
 
 def _said(text: str) -> str:
-    """A text of the help in the user's language."""
+    """Translates a text of the help into the user's language."""
     return in_language(Message(text))
 
 
@@ -189,12 +189,12 @@ class _Formatter(click.HelpFormatter):
 
     def write_text(self, text: str) -> None:
         paragraphs = [paragraph.split("\n") for paragraph in text.split("\n\n")]
-        said = [_said(" ".join(lines)) if lines[0] != "\b" else "\n".join(map(_said, lines)) for lines in paragraphs]
-        super().write_text(self._wide("\n\n".join(said)))
+        texts = [_said(" ".join(lines)) if lines[0] != "\b" else "\n".join(map(_said, lines)) for lines in paragraphs]
+        super().write_text(self._wide("\n\n".join(texts)))
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        said = [(term, "  ".join(map(_said, about.split("  ")))) for term, about in rows]
-        super().write_dl([(term, self._wide(about)) for term, about in said], col_max, col_spacing)
+        translated = [(term, "  ".join(map(_said, about.split("  ")))) for term, about in rows]
+        super().write_dl([(term, self._wide(about)) for term, about in translated], col_max, col_spacing)
 
     def _wide(self, text: str) -> str:
         return re.sub("[가-힣]", rf"\g<0>{self._FILLER}", text)
@@ -223,7 +223,7 @@ class _Grouped(click.Group):
 
 
 def summary(command: click.Command) -> str:
-    """The first sentence of its help."""
+    """The first sentence of a command's help."""
     return command.get_short_help_str(limit=1_000)
 
 

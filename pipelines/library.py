@@ -1,7 +1,7 @@
 """The pipeline from Python: what `korbert.finetune`, `run`, `pretrain`, `evaluate` and `compare` do.
 
-They take what the commands of these names take, and raise what those report. Artifacts are the same, so that a command
-continues what Python began, and the other way round.
+These functions take what the commands of the same names take, and raise the errors that the commands report. Artifacts
+are the same, so a command can continue what Python began, and the other way round.
 """
 
 import json
@@ -67,16 +67,16 @@ def finetune(
         model: A model, its folder, or its name.
         train: A file of any format of `korbert finetune`, a list of tuples (text, label) or (text, pair, label), or of
             dicts, a frame of pandas or polars, or a Dataset of `datasets`.
-        valid, test: Likewise. The epoch and the rate are selected on `valid`, by default a part of `train`; `test` is
-            scored once per seed, by default `valid` is.
+        valid, test: Likewise. The epoch and the rate are selected on `valid`, by default a part of `train`. `test` is
+            scored once per seed; without it, `valid` is scored.
         task, data: A known data set instead of `train` (`korbert tasks` lists them), and the folder with its files.
-        kind: Of task; None: inferred from the columns.
+        kind: The kind of task; None: inferred from the columns.
         output: Folder of the artifact. None: a temporary one, which lives as long as the result.
         form: Format of the files.
         seeds: Number of seeds to train with, or the seeds themselves.
         device, workers, rebuild: As in `run`.
         quick: Labels: fit a linear model on words, and on vectors of a frozen encoder, in seconds. Spans: fit a CRF on
-            layers of it.
+            layers of that encoder.
         only: Labels, spans: one part of the model alone, "words" (of labels), "vectors" or "encoder"; None: all.
         **settings: Columns by role (text, pair, label, score, question, ..: a name, or several), and any setting of a
             recipe's task: epochs, learning_rates, features, several, validation_share, .. `teachers` are models or
@@ -173,8 +173,8 @@ def run(
         ArtifactError: An artifact is stale or in use.
         CorpusError, ModelError: Text that cannot be used; a model that cannot be trained.
     """
-    asked = {"root": str(root), "data": data and str(data), "settings": settings and dict(settings)}
-    given = tuple(f"{name}={value!r}" for name, value in asked.items() if value)  # for errors to repeat
+    arguments = {"root": str(root), "data": data and str(data), "settings": settings and dict(settings)}
+    given = tuple(f"{name}={value!r}" for name, value in arguments.items() if value)  # for errors to repeat
     data = data or os.environ.get("KORBERT_DATA")
     base = Path(data) if data else None
     changes = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in (settings or {}).items()]
@@ -205,7 +205,7 @@ def pretrain(
         >>> korbert.pretrain("mine.toml", settings={"seed": 1}).model.can
         ('fill', 'embed')
 
-    The arguments and errors are those of `run`, which makes the stages before it, too: here they must be fresh.
+    The arguments and errors are those of `run`. The stages before `pretrain`, which `run` makes, too, must be fresh.
     """
     return run(
         recipe, from_="pretrain", to="pretrain", root=root, data=data, settings=settings, rebuild=rebuild,
@@ -265,7 +265,7 @@ def compare(*sides: Finetuned | Run | str | Path, model: str | Sequence[str] = (
 
 
 def _folder_of(model: Model | str | Path, aside: Path) -> str | Path:
-    """The folder of a model; `aside`, where it is saved, if it is in none, or in one that has gone."""
+    """The folder of a model. A model without a folder, or whose folder is gone, is saved in `aside`."""
     if not isinstance(model, Model):
         return model
     if model.folder and model_folder(model.folder).exists():
@@ -275,19 +275,19 @@ def _folder_of(model: Model | str | Path, aside: Path) -> str | Path:
 
 
 def _columns(names_of: Mapping[str, str | Sequence[str]]) -> dict[str, list[str]]:
-    """Role -> its columns, of which a single one may be given alone."""
+    """Returns role -> the list of its columns. names_of: role -> a column, or several."""
     return {role: [names] if isinstance(names, str) else list(names) for role, names in names_of.items()}
 
 
 def _named_folder(folder: str | Path, argument: str) -> Path:
-    """SettingsError for an empty name, which would be the working folder."""
+    """Returns the folder as a Path. Raises SettingsError for an empty name, which would be the working folder."""
     if not str(folder):
         raise SettingsError("{argument}: is empty: name a folder", argument=argument)
     return Path(folder)
 
 
 def _file(rows: object, aside: Path, name: str, kind: str | None) -> Any:
-    """The file that holds the rows: as given, or written aside."""
+    """The file that holds the rows: the given file, or one in the folder `aside` with the given rows."""
     if isinstance(rows, str) and "://" in rows:
         from upath import UPath
 
@@ -303,7 +303,7 @@ def _file(rows: object, aside: Path, name: str, kind: str | None) -> Any:
 
 @contextmanager
 def _torch_as_before() -> Iterator[None]:
-    """Gives the caller's process its threads and its random numbers back, which a training sets for itself."""
+    """Restores PyTorch's number of threads and the state of its random numbers, which a training sets for itself."""
     threads = torch.get_num_threads()
     try:
         with torch.random.fork_rng(devices=[]):

@@ -26,8 +26,8 @@ class Finetuned:
         ('folds', ['accuracy', 'macro_f1'], ['words', 'majority'])
 
     Attributes:
-        folder: Of the artifact. Without an `output` it is temporary, and removed with this object.
-        kind: Of the task.
+        folder: The folder of the artifact. Without an `output` it is temporary, and removed with this object.
+        kind: The kind of the task.
         scored_on: "test"; "folds": all rows, each scored by a model that had not learned it; or "valid": these rows
             also chose the epoch.
         rows: The number of rows scored.
@@ -49,11 +49,11 @@ class Finetuned:
 
     @classmethod
     def open(cls, folder: str | Path) -> "Finetuned":
-        """The finished artifact in a folder. ArtifactError if there is none, or if it is damaged."""
+        """Opens the finished artifact in a folder. Raises ArtifactError if there is none, or if it is damaged."""
         artifact = Artifact.open(Path(folder))
         with drawing(artifact):
             record = artifact.json("scores.json")
-            of_model = {
+            scores_by_model = {
                 entry["name"]: {name: score for name in record["metrics"] if (score := mean(name, entry)) is not None}
                 for entry in record["models"]
             }
@@ -61,7 +61,7 @@ class Finetuned:
             ends = main.get("examples")
             return cls(
                 Path(folder), record["task"]["kind"], record["scored_on"], record["counts"][record["scored_on"]],
-                of_model.pop(main["name"]), ends and tuple(ends), of_model,
+                scores_by_model.pop(main["name"]), ends and tuple(ends), scores_by_model,
                 tuple(map(Message.from_json, record["said"])), figures_of(artifact),
             )  # fmt: skip
 
@@ -79,8 +79,8 @@ class Finetuned:
         return "\n  ".join((f"{self.kind} in {self.folder}", *self._figures))
 
     def _repr_html_(self) -> str:
-        first, *others = self._figures
-        facts = {"scores": first, "others": others, "notes": self.notes, "folder": self.folder}
+        main, *other_figures = self._figures
+        facts = {"scores": main, "others": other_figures, "notes": self.notes, "folder": self.folder}
         return as_html(f"fine-tuned: {self.kind}", facts)
 
 
@@ -93,7 +93,7 @@ class Run:
         'artifacts/mine/index.html'
 
     Attributes:
-        folder: Of the recipe's artifacts.
+        folder: The folder of the recipe's artifacts.
         stages: Name of each stage that was run or found fresh -> its artifact.
         figures: Name of the stage -> the figures that the terminal shows.
     """
@@ -104,7 +104,7 @@ class Run:
 
     @property
     def tasks(self) -> dict[str, Finetuned]:
-        """Name of the stage -> the result, of each task among the stages."""
+        """The result of each task among the stages, by the name of its stage."""
         tasks = filter(reports.task_scores.has_result, self.stages)
         return {name: Finetuned.open(self.stages[name]) for name in tasks}
 
@@ -140,7 +140,7 @@ class Comparison:
         True
 
     Attributes:
-        names: Of the sides, in order.
+        names: The names of the sides, in order.
         details: What `korbert compare --json` prints.
     """
 

@@ -84,8 +84,13 @@ def table_of(steps: Sequence[Step]) -> str:
 
 def folders(data: object, work: object, encoder: str | None) -> dict[str, object]:
     """What the steps name beside values and teachers. encoder: a packed model in the place of a pretrained one."""
-    made = {"encoder": f"{work}/encoder/pretrain", "base": f"{work}/box/korbert-mini"}
-    return {"data": data, "work": work, "here": HERE, **(made if encoder is None else dict.fromkeys(made, encoder))}
+    encoder_paths = {"encoder": f"{work}/encoder/pretrain", "base": f"{work}/box/korbert-mini"}
+    return {
+        "data": data,
+        "work": work,
+        "here": HERE,
+        **(encoder_paths if encoder is None else dict.fromkeys(encoder_paths, encoder)),
+    }
 
 
 def make(steps: Sequence[Step], values: Mapping[str, object], work: Path) -> None:
@@ -96,22 +101,24 @@ def make(steps: Sequence[Step], values: Mapping[str, object], work: Path) -> Non
     (work / "box").mkdir(parents=True, exist_ok=True)
     for step in steps:
         command = step.command(values)
-        made = work / "made.json"
-        known = json.loads(made.read_text("utf-8")) if made.exists() else {}
+        record_path = work / "made.json"
+        entries = json.loads(record_path.read_text("utf-8")) if record_path.exists() else {}
         if (work / step.makes).exists():
-            before = known.get(step.name, {}).get("command", "a command that made.json does not know")
-            if step.name in known and before != shlex.join(command):
-                raise SystemExit(f"{work / step.makes}: was made by {before}: remove it, or take another --work")
-            print(f"{step.name}: is there, made by {before}", flush=True)
+            command_before = entries.get(step.name, {}).get("command", "a command that made.json does not know")
+            if step.name in entries and command_before != shlex.join(command):
+                raise SystemExit(
+                    f"{work / step.makes}: was made by {command_before}: remove it, or take another --work"
+                )
+            print(f"{step.name}: is there, made by {command_before}", flush=True)
             continue
         print(f"{step.name}: {shlex.join(command)}", flush=True)
         began = time.monotonic()
         subprocess.run([sys.executable, *_PROGRAMS[command[0]], *command[1:]], check=True)
-        known[step.name] = {
+        entries[step.name] = {
             "command": shlex.join(command), "commit": record.commit(), "processor": processor_name(),
             "date": date.today().isoformat(), "minutes": round((time.monotonic() - began) / 60, 1),
         }  # fmt: skip
-        write_json(made, known)
+        write_json(record_path, entries)
 
 
 def main() -> None:
@@ -122,26 +129,28 @@ def main() -> None:
     parser.add_argument("--encoder", metavar="MODEL", help="make the others from this packed encoder: pretrain none")
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", dest="changes")
     parser.add_argument("--dry-run", action="store_true", help="print the steps, and run nothing")
-    asked = parser.parse_args()
-    steps, values, teachers = read_steps(asked.only, pretrains=asked.encoder is None)
-    if unknown := set(asked.only) - {model for step in read_steps()[0] for model in step.models}:
+    arguments = parser.parse_args()
+    steps, values, teachers = read_steps(arguments.only, pretrains=arguments.encoder is None)
+    if unknown := set(arguments.only) - {model for step in read_steps()[0] for model in step.models}:
         parser.error(f"--only {' '.join(sorted(unknown))}: no such model")
-    changes = dict(change.split("=", 1) for change in asked.changes)
+    changes = dict(change.split("=", 1) for change in arguments.changes)
     if unknown := changes.keys() - values.keys() - teachers.keys():
         parser.error(f"--set {', '.join(unknown)}: there are {', '.join([*values, *teachers])}")
-    if asked.dry_run:
-        shown = {name: f"<{about}>" for name, about in teachers.items()} | folders("DATA", "WORK", asked.encoder)
+    if arguments.dry_run:
+        placeholders = {name: f"<{about}>" for name, about in teachers.items()} | folders(
+            "DATA", "WORK", arguments.encoder
+        )
         print(table_of(steps))
         for step in steps:
-            print(f"\n{step.name}:\n    {' '.join(step.command({**shown, **values, **changes}))}")
+            print(f"\n{step.name}:\n    {' '.join(step.command({**placeholders, **values, **changes}))}")
         return
-    if asked.data is None or asked.work is None:
+    if arguments.data is None or arguments.work is None:
         parser.error("--data and --work: name both folders")
     missing = [name for name in teachers if name not in changes and any(f"{{{name}}}" in step.run for step in steps)]
     if missing:
         parser.error(f"--set {missing[0]}=FOLDER: name the teacher's folder: {teachers[missing[0]]}")
-    named = folders(asked.data.resolve(), asked.work.resolve(), asked.encoder)
-    make(steps, {**named, **values, **changes}, asked.work.resolve())
+    named = folders(arguments.data.resolve(), arguments.work.resolve(), arguments.encoder)
+    make(steps, {**named, **values, **changes}, arguments.work.resolve())
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ def said(scores: _Scores, targets: NDArray[np.int64]) -> str:
 
 
 def fit_column(
-    column: Column, inputs: LinearInputs, targets: NDArray[np.int64], held: LinearInputs,
+    column: Column, inputs: LinearInputs, targets: NDArray[np.int64], held_inputs: LinearInputs,
     held_targets: NDArray[np.int64], reader: LinearModel,
 ) -> "Fitted":  # fmt: skip
     """The calibrated model of a column with the C of the least loss on held-out rows."""
@@ -94,7 +94,7 @@ def fit_column(
     least = np.inf
     for c in CS:
         model = fit(inputs, targets, 2, column, c, reader)
-        raw = scores_of(model, held)
+        raw = scores_of(model, held_inputs)
         scale = scale_on(raw, held_targets)
         print(f"{column}, C {c:g}: held-out rows {said(scale * raw, held_targets)}", flush=True)
         loss = float(losses_of(scale * raw, held_targets).mean())
@@ -111,53 +111,54 @@ def main() -> None:
     parser.add_argument("--train", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--unpacked", type=Path)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     torch.set_num_threads(cores())
 
-    old, tokenizer = load_model(given.old, "classification")
-    kind = kind_of_task(read_config(given.old)["task"], str(given.old))
+    classifier, tokenizer = load_model(arguments.old, "classification")
+    kind = kind_of_task(read_config(arguments.old)["task"], str(arguments.old))
     assert isinstance(kind, Classification)
     kind = kind.model_copy(update={"rungs": ("words", "vectors")})
     roles = [ROLES["text"], rename_labels(ROLES["label"], kind.label_names)]
-    read = read_rows(given.train, roles, form="tsv-plain", columns={"text": ("document",), "label": ("label",)})
-    rows, held_rows = split_by_texts(read, HELD_OUT, kind.group_texts)
+    reviews = read_rows(arguments.train, roles, form="tsv-plain", columns={"text": ("document",), "label": ("label",)})
+    rows, held_rows = split_by_texts(reviews, HELD_OUT, kind.group_texts)
     vector_rows = limit(rows, VECTOR_ROWS, kind.group_texts)
     print(f"{len(rows):,} reviews, {len(held_rows):,} held out", flush=True)
 
-    reader = LinearModel.on(old, 2, 0, 1).eval()
-    all_inputs = inputs_of(reader, examples_of(kind, read.rows, tokenizer), with_vectors=False)
-    numbers = {id(row): number for number, row in enumerate(read)}
+    reader = LinearModel.on(classifier, 2, 0, 1).eval()
+    all_inputs = inputs_of(reader, examples_of(kind, reviews.rows, tokenizer), with_vectors=False)
+    numbers = {id(row): number for number, row in enumerate(reviews)}
     train_inputs = all_inputs.rows(np.array([numbers[id(row)] for row in rows], np.int64))
     vector_inputs, held_inputs = (
         inputs_of(reader, examples_of(kind, part.rows, tokenizer), with_vectors=True)
         for part in (vector_rows, held_rows)
     )
     all_targets, train_targets, vector_targets, held_targets = (
-        kind.numbers([kind.target(row) for row in part]) for part in (read, rows, vector_rows, held_rows)
+        kind.numbers([kind.target(row) for row in part]) for part in (reviews, rows, vector_rows, held_rows)
     )
 
     vectors = fit_column("vectors", vector_inputs, vector_targets, held_inputs, held_targets, reader)
     words = fit_column("words", train_inputs, train_targets, held_inputs, held_targets, reader)
     scores: dict[Column, _Scores] = {"vectors": vectors.scores, "words": words.scores}
     share = best_share(scores, held_targets)
-    both = sum_of_scores(scores, share)
-    scale = scale_on(both, held_targets)
+    combined = sum_of_scores(scores, share)
+    scale = scale_on(combined, held_targets)
     print(
-        f"{share:g} words of {words.model.num_terms:,} terms: held-out rows {said(scale * both, held_targets)}",
+        f"{share:g} words of {words.model.num_terms:,} terms: held-out rows {said(scale * combined, held_targets)}",
         flush=True,
     )
 
-    of_all = fit(all_inputs, all_targets, 2, "words", words.c, reader).scaled(words.scale)
-    model = vectors.model.with_words(of_all, share).scaled(scale)
+    words_of_all = fit(all_inputs, all_targets, 2, "words", words.c, reader).scaled(words.scale)
+    model = vectors.model.with_words(words_of_all, share).scaled(scale)
     with tempfile.TemporaryDirectory() as folder:
-        unpacked = given.unpacked or Path(folder) / "model"
+        unpacked = arguments.unpacked or Path(folder) / "model"
         save_model(unpacked, model, tokenizer, kind.task())
-        size = pack(unpacked, given.output, "korbert-mini")
-    predictions = korbert.load(given.output).predict([row["text"] for row in held_rows])
-    right = np.mean([own.label == kind.target(row) for own, row in zip(predictions, held_rows, strict=True)])
-    print(
-        f"packed: {model.num_terms:,} terms, {size / 1e6:.1f} MB, held-out rows, learned by words, {100 * right:.2f} %"
+        size = pack(unpacked, arguments.output, "korbert-mini")
+    predictions = korbert.load(arguments.output).predict([row["text"] for row in held_rows])
+    accuracy = np.mean(
+        [prediction.label == kind.target(row) for prediction, row in zip(predictions, held_rows, strict=True)]
     )
+    share = f"{100 * accuracy:.2f} %"
+    print(f"packed: {model.num_terms:,} terms, {size / 1e6:.1f} MB, held-out rows, learned by words, {share}")
 
 
 if __name__ == "__main__":

@@ -31,17 +31,17 @@ def sentences_of(files: Iterable[Path]) -> Iterator[str]:
 
 def drawn(sentences: Iterable[str], count: int) -> list[str]:
     """The `count` distinct sentences with the smallest hashes, in their order."""
-    kept: list[tuple[int, str]] = []  # a heap, the largest hash first
-    known = set[int]()
+    heap: list[tuple[int, str]] = []  # the largest hash first
+    numbers = set[int]()
     for sentence in sentences:
         number = -int.from_bytes(blake2b(sentence.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
-        if number in known or (len(kept) == count and number < kept[0][0]):
+        if number in numbers or (len(heap) == count and number < heap[0][0]):
             continue
-        known.add(number)
-        heapq.heappush(kept, (number, sentence))
-        if len(kept) > count:
-            known.discard(heapq.heappop(kept)[0])
-    return [sentence for _, sentence in sorted(kept, reverse=True)]
+        numbers.add(number)
+        heapq.heappush(heap, (number, sentence))
+        if len(heap) > count:
+            numbers.discard(heapq.heappop(heap)[0])
+    return [sentence for _, sentence in sorted(heap, reverse=True)]
 
 
 def main() -> None:
@@ -49,9 +49,11 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--count", type=int, required=True)
     parser.add_argument("--output", type=Path, required=True)
-    asked = parser.parse_args()
-    lines = (json.dumps({"text": text}, ensure_ascii=False) for text in drawn(sentences_of(asked.files), asked.count))
-    write_bytes_atomically(asked.output, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass"))
+    arguments = parser.parse_args()
+    lines = (
+        json.dumps({"text": text}, ensure_ascii=False) for text in drawn(sentences_of(arguments.files), arguments.count)
+    )
+    write_bytes_atomically(arguments.output, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass"))
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def rows_of(path: Path, text: str, count: int) -> list[tuple[str, str, dict[str,
 
 
 def make(folder: Path, model: korbert.Model) -> None:
-    """An index with all that an index has."""
+    """Makes an index with texts and fields, from which some texts were removed and replaced."""
     law = rows_of(SAMPLE / "law" / "dev.jsonl", "passage", 100)
     reviews = rows_of(SAMPLE / "reviews.jsonl", "text", 560)
     index = search.Index.create(folder, model)
@@ -50,14 +50,14 @@ def answers_of(folder: Path, model: korbert.Model) -> str:
     index = search.Index.load(folder, model)
     queries = [json.loads(line)["query"] for line in (SAMPLE / "law" / "dev.jsonl").open(encoding="utf-8")][:8]
     queries += ["배우의 연기", "지루한 영화", "최고의 감동", "음악이 좋다"]
-    found = [index.search(queries, 10, way) for way in ("words", "vectors", "both")]
-    found.append(index.search(queries, 10, "both", "number BETWEEN 20 AND 300 AND text LIKE '%다%'"))
-    hits = [[list(map(asdict, own)) for own in one] for one in found]
+    results = [index.search(queries, 10, way) for way in ("words", "vectors", "both")]
+    results.append(index.search(queries, 10, "both", "number BETWEEN 20 AND 300 AND text LIKE '%다%'"))
+    hits = [[list(map(asdict, query_hits)) for query_hits in per_query] for per_query in results]
     return json.dumps([len(index), list(index), hits], ensure_ascii=False)
 
 
 def damaged(data: bytes, rng: random.Random) -> Iterator[tuple[str, bytes]]:
-    """Kind of damage and a copy that has it, without end."""
+    """Yields a kind of damage and a copy with that damage, without end."""
     while True:
         copy = bytearray(data)
         (kind,) = rng.choices(list(KINDS), list(KINDS.values()))
@@ -76,8 +76,8 @@ def damaged(data: bytes, rng: random.Random) -> Iterator[tuple[str, bytes]]:
             )
         else:
             size = PAGE if kind == "page" else BLOCK
-            at = rng.choice(blocks) // size * size
-            copy[at : at + size] = bytes(size)
+            start = rng.choice(blocks) // size * size
+            copy[start : start + size] = bytes(size)
         if copy != data:
             yield kind, bytes(copy)
 
@@ -98,32 +98,32 @@ def main() -> None:
     parser.add_argument("--copies", type=int, default=340)
     parser.add_argument("--seed", type=int, default=59)
     record.add_option(parser)
-    given = parser.parse_args()
-    model = korbert.load(given.model, "cpu")
+    arguments = parser.parse_args()
+    model = korbert.load(arguments.model, "cpu")
     with tempfile.TemporaryDirectory(prefix="korbert-damaged-") as folder:
         whole, copy = Path(folder, "whole"), Path(folder, "copy")
         make(whole, model)
         (file,) = whole.iterdir()  # a closed index has one file
         expected = answers_of(whole, model)
         data = file.read_bytes()
-        print(f"{file.name}: {len(data):,} bytes; seed {given.seed}")
+        print(f"{file.name}: {len(data):,} bytes; seed {arguments.seed}")
         counts: dict[str, Counter[str]] = {kind: Counter() for kind in (*KINDS, "all")}
-        made = damaged(data, random.Random(given.seed))
-        for number in range(given.copies):
-            kind, own = next(made)
+        copies = damaged(data, random.Random(arguments.seed))
+        for number in range(arguments.copies):
+            kind, content = next(copies)
             shutil.rmtree(copy, ignore_errors=True)
             copy.mkdir()
-            (copy / file.name).write_bytes(own)
-            checked, said = outcome(search.check, copy)
-            (copy / file.name).write_bytes(own)
-            how, answer = outcome(answers_of, copy, model)
-            differs = how == "answered" and answer != expected
+            (copy / file.name).write_bytes(content)
+            checked, check_message = outcome(search.check, copy)
+            (copy / file.name).write_bytes(content)
+            result, answer = outcome(answers_of, copy, model)
+            differs = result == "answered" and answer != expected
             facts = {
                 "copies": True,
-                "answered as before": how == "answered" and not differs,
-                "refused": how == "refused",
+                "answered as before": result == "answered" and not differs,
+                "refused": result == "refused",
                 "answered otherwise in silence": differs,
-                "raw error": "raw" in (how, checked),
+                "raw error": "raw" in (result, checked),
                 "--check found it": checked == "refused",
                 "missed by --check, and answered otherwise": checked == "answered" and differs,
             }
@@ -131,10 +131,18 @@ def main() -> None:
                 counts[kind][name] += is_so
                 counts["all"][name] += is_so
             if differs or facts["raw error"]:
-                print(number, kind, how, answer[:200] if how == "raw" else "", checked, said[:200], flush=True)
+                print(
+                    number,
+                    kind,
+                    result,
+                    answer[:200] if result == "raw" else "",
+                    checked,
+                    check_message[:200],
+                    flush=True,
+                )
         rows = [[name, *(counts[kind][name] for kind in counts)] for name in counts["all"]]
         title = "Copies of an index, each damaged once"
-        record.write(given.record, "damaged-index", [record.table(title, ["copies", *counts], rows)])
+        record.write(arguments.record, "damaged-index", [record.table(title, ["copies", *counts], rows)])
         for name in counts["all"]:
             print(f"{name:45}", *(f"{kind} {counts[kind][name]:4}" for kind in counts))
 

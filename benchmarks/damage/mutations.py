@@ -139,8 +139,8 @@ def signed(folder: Path) -> None:
     for name, file in (("weights_sha256", folder / "model.safetensors"), ("tokenizer_record_sha256", record)):
         if name in value and file.is_file():
             value[name] = hashlib.sha256(file.read_bytes()).hexdigest()
-    rest = {name: one for name, one in value.items() if name != "config_sha256"}
-    value["config_sha256"] = hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    entries = {name: entry for name, entry in value.items() if name != "config_sha256"}
+    value["config_sha256"] = hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
     path.write_text(json.dumps(value), encoding="utf-8")
 
 
@@ -249,8 +249,8 @@ def spoil_index(trial: Trial, base: Path) -> None:
 
     def run() -> int:
         try:
-            found = korbert.Index.load(folder, base / "vectors")
-            found.search(query, way=rng.choice(("words", "vectors", "both")), where=where)
+            index = korbert.Index.load(folder, base / "vectors")
+            index.search(query, way=rng.choice(("words", "vectors", "both")), where=where)
         except KorbertError as error:
             print(f"korbert: {error}", file=sys.stderr)
             return error.exit_code
@@ -318,9 +318,9 @@ def serve(base: Path, numbers: list[int], seed: int) -> tuple[Counter[str], list
         status = Path(f"/proc/{service.pid}/status").read_text(encoding="ascii")
         peak = int(status.partition("VmHWM:")[2].split()[0]) << 10
         service.send_signal(signal.SIGTERM)
-        said = service.communicate(timeout=60)[1]
-    if said.count("\n") > 1:  # the signal is said
-        faults.append(f"the service says {said[:500]!r}")
+        messages = service.communicate(timeout=60)[1]
+    if messages.count("\n") > 1:  # the signal is said
+        faults.append(f"the service says {messages[:500]!r}")
     return counts, faults, longest, peak
 
 
@@ -360,17 +360,17 @@ def attempt(kind: str, number: int, seed: int, base: Path, kept: Path) -> tuple[
         child(trial)
     began, status = time.monotonic(), 0
     while True:
-        done, status, usage = os.wait4(pid, os.WNOHANG)
-        if done:
+        finished, status, usage = os.wait4(pid, os.WNOHANG)
+        if finished:
             break
         if time.monotonic() - began > WALL_SECONDS:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
         time.sleep(0.01)
     seconds, peak, code = usage.ru_utime + usage.ru_stime, usage.ru_maxrss << 10, os.waitstatus_to_exitcode(status)
-    said = (folder / "stderr").read_text("utf-8", "replace") if (folder / "stderr").exists() else ""
+    messages = (folder / "stderr").read_text("utf-8", "replace") if (folder / "stderr").exists() else ""
     fault = ""
-    if "Traceback (most recent" in said or "with --debug shows where" in said:
+    if "Traceback (most recent" in messages or "with --debug shows where" in messages:
         fault = "raw error"
     elif code not in (0, 1, 2):
         fault = f"left with {code}"
@@ -378,10 +378,10 @@ def attempt(kind: str, number: int, seed: int, base: Path, kept: Path) -> tuple[
         fault = f"{seconds:.1f} s of processor time"
     elif peak > MOST_BYTES:
         fault = f"{peak / 1e9:.1f} GB"
-    elif max(map(len, said.splitlines()), default=0) > MOST_CHARS:
+    elif max(map(len, messages.splitlines()), default=0) > MOST_CHARS:
         fault = "a message of more than 2,000 characters"
     if fault:
-        fault = f"{kind} {number}: {trial.what}: {fault}: {said[-300:]!r} ({folder})"
+        fault = f"{kind} {number}: {trial.what}: {fault}: {messages[-300:]!r} ({folder})"
     else:
         shutil.rmtree(folder)
     return {0: "answered", 1: "failed", 2: "refused"}.get(code, "crashed"), fault, seconds, peak
@@ -390,13 +390,13 @@ def attempt(kind: str, number: int, seed: int, base: Path, kept: Path) -> tuple[
 def prepare() -> None:
     """Imports what the commands import, and lets all models share one Kiwi, which takes seconds to load."""
     torch.set_num_threads(1)
-    load_kiwi, kept = analyzer.load_kiwi, dict[str, Any]()
+    load_kiwi, loaded = analyzer.load_kiwi, dict[str, Any]()
 
     def once(options: Any, threads: int) -> Any:
         key = json.dumps(options)
-        if key not in kept:
-            kept[key] = load_kiwi(options, threads)
-        return kept[key]
+        if key not in loaded:
+            loaded[key] = load_kiwi(options, threads)
+        return loaded[key]
 
     analyzer.load_kiwi = once
 
@@ -409,8 +409,8 @@ def main() -> None:
     parser.add_argument("--only", nargs=2, metavar=("KIND", "NUMBER"), help="one trial again")
     record.add_option(parser)
     options = parser.parse_args()
-    kept, began = Path(tempfile.mkdtemp(prefix="korbert-mutations-")), time.monotonic()
-    base = kept / "base"
+    scratch, began = Path(tempfile.mkdtemp(prefix="korbert-mutations-")), time.monotonic()
+    base = scratch / "base"
     base.mkdir()
     prepare()
     base_of(base)
@@ -424,28 +424,36 @@ def main() -> None:
         if not numbers:
             continue
         if kind == "request":
-            counts, own, longest, peak = serve(base, numbers, options.seed)
+            counts, kind_faults, longest, peak = serve(base, numbers, options.seed)
         else:
-            counts, own, longest, peak = Counter[str](), list[str](), 0.0, 0
+            counts, kind_faults, longest, peak = Counter[str](), list[str](), 0.0, 0
             for number in numbers:
-                how, fault, seconds, used = attempt(kind, number, options.seed, base, kept)
-                counts[how] += 1
-                own += [fault] * bool(fault)
-                longest, peak = max(longest, seconds), max(peak, used)
-        faults += own
-        shown = "".join(f"{value:>{width},}" for value, width in (
-            (len(numbers), 8), (counts["answered"], 10), (counts["refused"], 10), (counts["failed"], 8), (len(own), 8)
+                outcome, fault, seconds, memory = attempt(kind, number, options.seed, base, scratch)
+                counts[outcome] += 1
+                kind_faults += [fault] * bool(fault)
+                longest, peak = max(longest, seconds), max(peak, memory)
+        faults += kind_faults
+        cells = "".join(f"{value:>{width},}" for value, width in (
+            (len(numbers), 8), (counts["answered"], 10), (counts["refused"], 10), (counts["failed"], 8),
+            (len(kind_faults), 8),
         ))  # fmt: skip
-        print(f"{kind:10}{shown}{longest:>8.1f} s{peak / 1e6:>6,.0f} MB", flush=True)
-        print("".join(f"  {fault}\n" for fault in own), end="", flush=True)
-        answers = [f"{counts[how]:,}" for how in ("answered", "refused", "failed")]
+        print(f"{kind:10}{cells}{longest:>8.1f} s{peak / 1e6:>6,.0f} MB", flush=True)
+        print("".join(f"  {fault}\n" for fault in kind_faults), end="", flush=True)
+        answers = [f"{counts[outcome]:,}" for outcome in ("answered", "refused", "failed")]
         rows.append(
-            [SPOILED[kind], f"{len(numbers):,}", *answers, str(len(own)), f"{longest:.1f} s", f"{peak / 1e6:,.0f} MB"]
+            [
+                SPOILED[kind],
+                f"{len(numbers):,}",
+                *answers,
+                str(len(kind_faults)),
+                f"{longest:.1f} s",
+                f"{peak / 1e6:,.0f} MB",
+            ]
         )
     print(f"{len(faults)} faults in {time.monotonic() - began:.0f} s")
     columns = ["spoiled", "trials", "answered", "refused", "failed", "faults", "longest", "memory"]
     record.write(options.record, "mutations", [record.table("Trials", columns, rows)])
-    shutil.rmtree(base if faults else kept)
+    shutil.rmtree(base if faults else scratch)
     sys.exit(bool(faults))
 
 

@@ -73,8 +73,8 @@ TITLES = {"masks": "Log odds, relative to the mean of the groups of a kind", "re
 
 def log_odds(filler: Model, sentence: str, first: str, second: str) -> float:
     """log(p(first) / p(second)) in the gap."""
-    found = {one.piece: one.probability for one in filler.fill(sentence, top=filler.tokenizer.vocab_size)[0]}
-    return math.log(found[first] / found[second])
+    probabilities = {one.piece: one.probability for one in filler.fill(sentence, top=filler.tokenizer.vocab_size)[0]}
+    return math.log(probabilities[first] / probabilities[second])
 
 
 def masks(filler: Model) -> Iterator[list[str]]:
@@ -87,12 +87,15 @@ def masks(filler: Model) -> Iterator[list[str]]:
                 for group in GROUPS[kind]
             }
             means = [statistics.fmean(column) for column in zip(*scores.values(), strict=True)]
-            own = {group: [one - mean for one, mean in zip(row, means, strict=True)] for group, row in scores.items()}
-            ranked = sorted(own, key=lambda group: -statistics.fmean(own[group]))
-            shown = ", ".join(
-                f"{one} {statistics.fmean(own[one]):+.2f} ({statistics.stdev(own[one]):.2f})" for one in ranked
+            relative = {
+                group: [one - mean for one, mean in zip(row, means, strict=True)] for group, row in scores.items()
+            }
+            ranked = sorted(relative, key=lambda group: -statistics.fmean(relative[group]))
+            summary = ", ".join(
+                f"{one} {statistics.fmean(relative[one]):+.2f} ({statistics.stdev(relative[one]):.2f})"
+                for one in ranked
             )
-            yield [kind, f"{first} over {second}", shown]
+            yield [kind, f"{first} over {second}", summary]
 
 
 def wilson(wrong: int, count: int) -> tuple[float, float]:
@@ -127,20 +130,20 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("--test", type=Path, help="NSMC's test file, for reviews")
     record.add_option(parser)
-    given = parser.parse_args()
-    model = korbert.load(given.model)
-    if given.what == "masks":
+    arguments = parser.parse_args()
+    model = korbert.load(arguments.model)
+    if arguments.what == "masks":
         if "fill" not in model.can:
-            parser.error(f"{given.model}: fills no gaps: name a pretrained model")
+            parser.error(f"{arguments.model}: fills no gaps: name a pretrained model")
         lines = masks(model)
     else:
-        if "predict" not in model.can or given.test is None:
-            parser.error(f"{given.model} with --test: name a classifier fine-tuned on NSMC, and the test file")
-        lines = reviews(model, given.test)
+        if "predict" not in model.can or arguments.test is None:
+            parser.error(f"{arguments.model} with --test: name a classifier fine-tuned on NSMC, and the test file")
+        lines = reviews(model, arguments.test)
     head, *rows = lines
     for row in (head, ["---"] * len(head), *rows):
         print(f"| {' | '.join(row)} |")
-    record.write(given.record, f"biases-{given.what}", [record.table(TITLES[given.what], head, rows)])
+    record.write(arguments.record, f"biases-{arguments.what}", [record.table(TITLES[arguments.what], head, rows)])
 
 
 if __name__ == "__main__":

@@ -106,30 +106,30 @@ def main() -> None:
     parser.add_argument("--steps", type=int, nargs=2, default=[700, 150], help="of rows of 128 and of 512 pieces")
     parser.add_argument("--seeds", type=int, default=3, help="of fine-tuning on NSMC")
     record.add_option(parser)
-    given = parser.parse_args()
-    fill_data(given.folder / "data", given.data)
+    arguments = parser.parse_args()
+    fill_data(arguments.folder / "data", arguments.data)
     first, pieces = next(iter(CHOICES)), {}
     rows: list[list[str]] = []
-    made: dict[str, Path] = {}  # stages that do not depend on the vocabulary, by what made them
+    stage_folders: dict[str, Path] = {}  # of stages without the vocabulary, by what made them
     for name, (program, _) in CHOICES.items():
-        root = given.folder / name
-        folder = root / given.recipe
-        for stage, source in (("clean", made.get("clean")), ("analyze", made.get(program[-1]))):
+        root = arguments.folder / name
+        folder = root / arguments.recipe
+        for stage, source in (("clean", stage_folders.get("clean")), ("analyze", stage_folders.get(program[-1]))):
             if source is not None:
                 borrow(source / stage, folder / stage)
-        common = [given.recipe, "--root", str(root), "--data", str(given.folder / "data")]
+        common = [arguments.recipe, "--root", str(root), "--data", str(arguments.folder / "data")]
         run(name, common, "shard")
-        made |= {"clean": folder, program[-1]: folder}
+        stage_folders |= {"clean": folder, program[-1]: folder}
         pieces[name] = read_stage(folder, "shard")["counts"]["pieces"]
-        short, long = (round(steps * pieces[name] / pieces[first]) for steps in given.steps)
+        short, long = (round(steps * pieces[name] / pieces[first]) for steps in arguments.steps)
         phases = f"{{length=128,batch_size=64,steps={short}}},{{length=512,batch_size=24,steps={long}}}"
-        changes = [f"pretrain.phases=[{phases}]", f"nsmc.seeds={list(range(given.seeds))}", "nsmc.scratch=false"]
+        changes = [f"pretrain.phases=[{phases}]", f"nsmc.seeds={list(range(arguments.seeds))}", "nsmc.scratch=false"]
         run(name, [*common, *(part for change in changes for part in ("--set", change))], "korquad")
-        found = scores(folder, heldout_chars(folder))
-        print(name, json.dumps(found), flush=True)
-        rows.append([name, *(f"{value:.3f}" for value in found.values())])
-        columns = ["scheme", *found]
-    record.write(given.record, "choices", [record.table("Schemes, pretrained", columns, rows)])
+        figures = scores(folder, heldout_chars(folder))
+        print(name, json.dumps(figures), flush=True)
+        rows.append([name, *(f"{value:.3f}" for value in figures.values())])
+        columns = ["scheme", *figures]
+    record.write(arguments.record, "choices", [record.table("Schemes, pretrained", columns, rows)])
 
 
 if __name__ == "__main__":

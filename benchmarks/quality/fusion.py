@@ -31,24 +31,26 @@ WEIGHTS = (0.1, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0)
 
 def scores_of(model: Any, queries: list[str], texts: list[str]) -> tuple[Scores, Scores, Scores]:
     """BM25, cosine, and score of a search by both, of each query and text: (Q, N)."""
-    read = list(read_texts(model.tokenizer, queries, model.max_length))
+    encoded_queries = list(read_texts(model.tokenizer, queries, model.max_length))
     with tempfile.TemporaryDirectory() as folder:
         index = Index.create(folder, model)
         index.add((str(row), text) for row, text in enumerate(texts))
         settings = index.settings.model_copy(update={"side": "query"})
-        asked = index.model.pool_encoded([encoding for encoding, _ in read], settings)
+        query_vectors = index.model.pool_encoded([encoding for encoding, _ in encoded_queries], settings)
         with reading(index.folder) as database:
             numbers, vectors = zip(*database.execute("SELECT number, vector FROM vectors ORDER BY number"), strict=True)
             owners = read_owners(database)
-            words = np.stack([word_scores(database, terms, owners) for _, terms in read])
-        both = np.full((len(queries), len(texts)), -1.0, np.float32)
+            words = np.stack([word_scores(database, terms, owners) for _, terms in encoded_queries])
+        combined = np.full((len(queries), len(texts)), -1.0, np.float32)
         for row, hits in enumerate(index.search(queries, 100, "both")):
-            both[row, [int(hit.id) for hit in hits]] = [hit.score for hit in hits]
+            combined[row, [int(hit.id) for hit in hits]] = [hit.score for hit in hits]
     rows = np.frombuffer(b"".join(vectors), np.float32).reshape(len(numbers), -1)
     # Of a text of several passages, the best one.
     starts = np.flatnonzero(np.diff(owners.texts[list(numbers)], prepend=-1))
-    words, cosines = (np.maximum.reduceat(own, starts, axis=1) for own in (words[:, list(numbers)], asked @ rows.T))
-    return words, cosines, both
+    words, cosines = (
+        np.maximum.reduceat(columns, starts, axis=1) for columns in (words[:, list(numbers)], query_vectors @ rows.T)
+    )
+    return words, cosines, combined
 
 
 def by_ranks(scores: Scores, only: float) -> Scores:
@@ -75,24 +77,24 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2_000, help="of each set, at most")
     parser.add_argument("--precision", choices=["auto", "fp32", "bf16", "int8"], default="auto")
     record.add_option(parser)
-    given = parser.parse_args()
-    model = korbert.load(given.model, device="cpu", precision=given.precision)
+    arguments = parser.parse_args()
+    model = korbert.load(arguments.model, device="cpu", precision=arguments.precision)
     columns = ["set", "ranking", "recall@1", "MRR", "recall@1, other half", "MRR, other half"]
     print(f"| {' | '.join(columns)} |\n|---|---|---|---|---|---|")
     rows: list[list[str]] = []
-    for name in given.sets:
-        queries, texts, answers = SEARCHES[name](given.data, given.rows)
+    for name in arguments.sets:
+        queries, texts, answers = SEARCHES[name](arguments.data, arguments.rows)
         relevant = np.zeros((len(queries), len(texts)), bool)
         relevant[np.arange(len(queries)), answers] = True
         for label, scores in ways(*scores_of(model, queries, texts)):
             figures = [
                 f"{100 * metric(scores[half::2], relevant[half::2]).mean():.1f}"
                 for half in (0, 1)
-                for metric in (lambda own, true: recall_at(1, own, true), reciprocal_rank)
+                for metric in (lambda scores_half, true: recall_at(1, scores_half, true), reciprocal_rank)
             ]
             rows.append([f"{name} ({len(queries):,} of {len(texts):,})", label, *figures])
             print(f"| {' | '.join(rows[-1])} |", flush=True)
-    record.write(given.record, "fusion", [record.table(f"Recall and MRR with {given.model}", columns, rows)])
+    record.write(arguments.record, "fusion", [record.table(f"Recall and MRR with {arguments.model}", columns, rows)])
 
 
 if __name__ == "__main__":

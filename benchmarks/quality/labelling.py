@@ -62,18 +62,18 @@ def split_of(name: str, data: Path) -> Split:
 
 def scored(model: Any, test: Sequence[Example]) -> tuple[float, float, float]:
     """Accuracy, macro F1 and expected calibration error, in percent."""
-    found = model.predict([one.text for one in test])
-    true, given = [one.label for one in test], [one.label for one in found]
-    macro = f1_score(true, given, average="macro", labels=sorted(set(true)), zero_division=0)
-    return 100 * accuracy_score(true, given), 100 * macro, 100 * calibration_error(found, test)
+    predictions = model.predict([one.text for one in test])
+    true_labels, predicted_labels = [one.label for one in test], [one.label for one in predictions]
+    macro = f1_score(true_labels, predicted_labels, average="macro", labels=sorted(set(true_labels)), zero_division=0)
+    return 100 * accuracy_score(true_labels, predicted_labels), 100 * macro, 100 * calibration_error(predictions, test)
 
 
 def by_names(name: str, split: Split) -> list[str]:
     texts = [one.text for one in split.train[:MOST_TEXTS]]
     labels = [named for named, _ in NAMED[name].values()]
     described = dict(NAMED[name].values())
-    most = max(Counter(one.label for one in split.test).values())
-    row = [name, f"{len(split.test):,}", f"{100 * most / len(split.test):.1f}"]
+    majority = max(Counter(one.label for one in split.test).values())
+    row = [name, f"{len(split.test):,}", f"{100 * majority / len(split.test):.1f}"]
     for descriptions in ({}, described):
         began = time.perf_counter()
         model = korbert.zero_shot(labels, texts, descriptions)
@@ -90,14 +90,14 @@ def fitted(rows: Sequence[Example]) -> Any:
 
 def suggested(pool: Sequence[Example], test: Sequence[Example]) -> NDArray[np.float64]:
     """(ROUNDS, 3) scores of the classifier after each round."""
-    left = list(pool)
+    unlabelled = list(pool)
     rows: list[Example] = []
     model: Any = "korbert-mini-embed"
     curve = []
     for _ in range(ROUNDS):
-        places = {one.place for one in korbert.suggest(model, [one.text for one in left], STEP)}
-        rows += [left[place] for place in places]
-        left = [one for place, one in enumerate(left) if place not in places]
+        places = {one.place for one in korbert.suggest(model, [one.text for one in unlabelled], STEP)}
+        rows += [unlabelled[place] for place in places]
+        unlabelled = [one for place, one in enumerate(unlabelled) if place not in places]
         if len({one.label for one in rows}) > 1:
             model = fitted(rows)
             curve.append(scored(model, test))
@@ -117,14 +117,14 @@ def by_rows(name: str, split: Split, seeds: int) -> list[list[str]]:
     for seed in range(seeds):
         pool = random.Random(seed).sample(list(split.train), min(POOL, len(split.train)))
         curves.append((drawn(pool, split.test), suggested(pool, split.test)))
-    plain, ours = (np.stack(side) for side in zip(*curves, strict=True))
+    random_rows, chosen = (np.stack(side) for side in zip(*curves, strict=True))
     table = []
     for place in range(ROUNDS):
         row = [name, str(STEP * (place + 1)), str(seeds)]
         for metric in range(2):
-            gains = (ours - plain)[:, place, metric]
+            gains = (chosen - random_rows)[:, place, metric]
             spread = float(gains.std(ddof=1)) / seeds**0.5 if seeds > 1 else 0.0
-            row += [f"{plain[:, place, metric].mean():.1f}", f"{gains.mean():+.1f} ± {spread:.1f}"]
+            row += [f"{random_rows[:, place, metric].mean():.1f}", f"{gains.mean():+.1f} ± {spread:.1f}"]
         table.append(row)
     return table
 
@@ -136,21 +136,23 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", choices=NAMED, default=list(NAMED))
     parser.add_argument("--seeds", type=int, default=3)
     record.add_option(parser)
-    asked = parser.parse_args()
-    if asked.what == "names":
+    arguments = parser.parse_args()
+    if arguments.what == "names":
         measures = ("accuracy", "macro F1", "ECE", "seconds")
         columns = ["set", "test rows", "majority", *measures, *(f"described: {measure}" for measure in measures)]
     else:
         columns = ["set", "labels", "seeds", "accuracy, random", "suggested", "macro F1, random", "suggested"]
     print(f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}")
     rows = []
-    for name in asked.sets:
-        split = split_of(name, asked.data)
-        found = [by_names(name, split)] if asked.what == "names" else by_rows(name, split, asked.seeds)
-        for row in found:
+    for name in arguments.sets:
+        split = split_of(name, arguments.data)
+        new_rows = [by_names(name, split)] if arguments.what == "names" else by_rows(name, split, arguments.seeds)
+        for row in new_rows:
             print(f"| {' | '.join(row)} |", flush=True)
-        rows += found
-    record.write(asked.record, f"labelling-{asked.what}", [record.table("Labels where there are none", columns, rows)])
+        rows += new_rows
+    record.write(
+        arguments.record, f"labelling-{arguments.what}", [record.table("Labels where there are none", columns, rows)]
+    )
 
 
 if __name__ == "__main__":

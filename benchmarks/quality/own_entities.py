@@ -44,7 +44,7 @@ Sentence = tuple[str, list[str]]  # its text, and a tag for each character
 
 
 def features(text: str, kiwi: Kiwi) -> list[list[str]]:
-    """Those of each character."""
+    """The features of each character."""
     morphemes = kiwi.tokenize(text)
     owner = np.full(len(text), -1)
     for number, token in enumerate(morphemes):
@@ -54,9 +54,9 @@ def features(text: str, kiwi: Kiwi) -> list[list[str]]:
     rows = []
     last = -1
     for place, character in enumerate(text):
-        near = padded[place : place + 7]
-        row = [f"{offset}:{one}" for offset, one in zip(range(-3, 4), near, strict=True)]
-        row += [f"before:{near[2:4]}", f"after:{near[3:5]}", f"digit:{character.isdigit()}"]
+        neighbours = padded[place : place + 7]
+        row = [f"{offset}:{neighbour}" for offset, neighbour in zip(range(-3, 4), neighbours, strict=True)]
+        row += [f"before:{neighbours[2:4]}", f"after:{neighbours[3:5]}", f"digit:{character.isdigit()}"]
         number = int(owner[place])
         if number >= 0:
             last = number
@@ -65,9 +65,12 @@ def features(text: str, kiwi: Kiwi) -> list[list[str]]:
             row += [f"form:{token.form}", f"tag:{token.tag}", f"begins:{begins} {token.tag}"]
         for offset in (-2, -1, 1, 2):
             # A space is after the morpheme before it.
-            other = last + offset + (number < 0 and offset < 0)
-            if 0 <= other < len(morphemes):
-                row += [f"form {offset}:{morphemes[other].form}", f"tag {offset}:{morphemes[other].tag}"]
+            morpheme_number = last + offset + (number < 0 and offset < 0)
+            if 0 <= morpheme_number < len(morphemes):
+                row += [
+                    f"form {offset}:{morphemes[morpheme_number].form}",
+                    f"tag {offset}:{morphemes[morpheme_number].tag}",
+                ]
         rows.append(row)
     return rows
 
@@ -91,10 +94,10 @@ def fit_ours(way: str, train: Sequence[Sentence], test: Sequence[Sentence]) -> l
     rows = [{"text": text, "spans": [list(span) for span in read_bio(tags)]} for text, tags in train]
     with tempfile.TemporaryDirectory() as folder:
         result = korbert.finetune("korbert-mini", rows, output=Path(folder) / "model", baselines=False, **WAYS[way])
-        found = result.model.tag([text for text, _ in test])
+        predictions = result.model.tag([text for text, _ in test])
         return [
             write_bio([(span.start, span.end, span.label) for span in spans], len(text))
-            for spans, (text, _) in zip(found, test, strict=True)
+            for spans, (text, _) in zip(predictions, test, strict=True)
         ]
 
 
@@ -148,13 +151,13 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="*", type=int, default=SIZES)
     parser.add_argument("--ways", nargs="*", choices=WAYS, default=["quick", "default"])
     record.add_option(parser)
-    asked = parser.parse_args()
-    parts = load("klue-ner", asked.data)
+    arguments = parser.parse_args()
+    parts = load("klue-ner", arguments.data)
     train, test = ([(row["text"], list(row["tags"])) for row in rows] for rows in (parts.train, parts.test))
     columns = ["sentences", "way", "macro F1", "F1", "minus", "seconds"]
     print(f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}")
-    rows = list(compared(train[: max(asked.sizes)], test[:TEST_ROWS], asked.sizes, asked.ways))
-    record.write(asked.record, "own-entities", [record.table("Entities", columns, rows)])
+    rows = list(compared(train[: max(arguments.sizes)], test[:TEST_ROWS], arguments.sizes, arguments.ways))
+    record.write(arguments.record, "own-entities", [record.table("Entities", columns, rows)])
 
 
 if __name__ == "__main__":

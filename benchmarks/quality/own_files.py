@@ -69,7 +69,7 @@ class Split(NamedTuple):
 
 
 def by_hash(examples: Sequence[Example]) -> list[Example]:
-    """In an order that depends on the texts alone."""
+    """Sorts examples into an order that depends on the texts alone."""
     return sorted(examples, key=lambda one: blake2b(f"{one.text}\n{one.pair}".encode()).digest())
 
 
@@ -154,12 +154,14 @@ class Features:
 
     def _compute(self, examples: Sequence[Example]) -> None:
         texts = {text for one in examples for text in (one.text, one.pair)} - self.vectors.keys()
-        windows = [(text, text[at : at + WINDOW]) for text in texts for at in range(0, max(len(text), 1), WINDOW)]
-        found: dict[str, list[Any]] = {text: [] for text in texts}
+        windows = [
+            (text, text[start : start + WINDOW]) for text in texts for start in range(0, max(len(text), 1), WINDOW)
+        ]
+        window_vectors: dict[str, list[Any]] = {text: [] for text in texts}
         for (text, _), vector in zip(windows, self.embedder.embed([part for _, part in windows]), strict=True):
-            found[text].append(vector)
-        for text, own in found.items():
-            mean = np.mean(own, axis=0)
+            window_vectors[text].append(vector)
+        for text, vectors_of_text in window_vectors.items():
+            mean = np.mean(vectors_of_text, axis=0)
             self.vectors[text] = mean / max(float(np.linalg.norm(mean)), 1e-9)
             self.morphemes[text] = " ".join(f"{token.form}/{token.tag}" for token in self.kiwi.tokenize(text))
 
@@ -213,18 +215,20 @@ def fit_plain(columns: tuple[Any, Any], train: Sequence[Example]) -> list[Label]
 
 
 def _model_of_several(c: float) -> OneVsRestClassifier:
-    """In the dual: 44 labels of long rows in minutes instead of hours."""
+    """One logistic regression per label, solved in the dual: 44 labels of long rows take minutes instead of hours."""
     return OneVsRestClassifier(LogisticRegression(C=c, solver="liblinear", dual=True, max_iter=1_000, random_state=0))
 
 
 def _c_of_several(columns: Any, targets: Any) -> float:
     """The C whose micro F1 is best on the last fifth of the rows."""
-    held = max(1, columns.shape[0] // 5)
+    num_heldout = max(1, columns.shape[0] // 5)
 
     def quality(c: float) -> float:
-        model = _model_of_several(c).fit(columns[:-held], targets[:-held])
-        predicted = model.predict(columns[-held:])
-        return float(2 * (predicted & targets[-held:]).sum() / max(1, predicted.sum() + targets[-held:].sum()))
+        model = _model_of_several(c).fit(columns[:-num_heldout], targets[:-num_heldout])
+        predicted = model.predict(columns[-num_heldout:])
+        return float(
+            2 * (predicted & targets[-num_heldout:]).sum() / max(1, predicted.sum() + targets[-num_heldout:].sum())
+        )
 
     return max(TRIED_C, key=quality)
 
@@ -236,7 +240,7 @@ WAYS: dict[str, dict[str, Any]] = {"quick": {"quick": True}, "default": {}}
 
 
 class Answers(NamedTuple):
-    """Labels of the test rows. error: expected calibration error. sure: those given at PRECISION, if any."""
+    """Labels of the test rows. error: expected calibration error. sure: labels given at PRECISION, None for others."""
 
     labels: list[Label]
     error: float
@@ -258,12 +262,14 @@ def fit_ours(way: str, train: Sequence[Example], test: Sequence[Example]) -> Ans
         )
         texts: list[Any] = [(one.text, one.pair) if one.pair else one.text for one in test]
         model: Any = result.model
-        found = model.predict(texts)
+        predictions = model.predict(texts)
         sure: list[Any] = []
         with contextlib.suppress(korbert.errors.SettingsError):  # never so sure
             sure = model.predict(texts, abstain=PRECISION)
         return Answers(
-            [labels_of(one) for one in found], calibration_error(found, test), [labels_of(one) for one in sure]
+            [labels_of(one) for one in predictions],
+            calibration_error(predictions, test),
+            [labels_of(one) for one in sure],
         )
 
 
@@ -272,7 +278,7 @@ def labels_of(result: Any) -> Any:
 
 
 def calibration_error(found: Sequence[Any], test: Sequence[Example]) -> float:
-    """Of the predicted label; with several labels, of the probability of each."""
+    """The expected calibration error of the predicted labels; with several labels, of the probability of each."""
     pairs = []
     for one, example in zip(found, test, strict=True):
         if isinstance(example.label, list):
@@ -290,8 +296,10 @@ def hits(predictions: Sequence[Label], test: Sequence[Example]) -> NDArray[np.fl
     """(N, 3) correct, predicted and true labels of each row: the sums give the micro F1, of one label the accuracy."""
     counts = []
     for predicted, example in zip(predictions, test, strict=True):
-        given, true = ({label} if isinstance(label, str) else set(label) for label in (predicted, example.label))
-        counts.append((len(given & true), len(given), len(true)))
+        predicted_labels, true_labels = (
+            {label} if isinstance(label, str) else set(label) for label in (predicted, example.label)
+        )
+        counts.append((len(predicted_labels & true_labels), len(predicted_labels), len(true_labels)))
     return np.array(counts, np.float64)
 
 
@@ -302,13 +310,15 @@ def micro_f1(counts: NDArray[np.float64]) -> float:
 
 def macro_f1(predictions: Sequence[Label], test: Sequence[Example]) -> float:
     """The mean F1 of the labels of the test rows."""
-    given, true = (
+    predicted, true = (
         [[one] if isinstance(one, str) else one for one in side] for side in (predictions, [one.label for one in test])
     )
     binarizer = MultiLabelBinarizer().fit(true)
-    known = set(binarizer.classes_)
-    given = [[label for label in row if label in known] for row in given]
-    return float(f1_score(binarizer.transform(true), binarizer.transform(given), average="macro", zero_division=0.0))
+    known_labels = set(binarizer.classes_)
+    predicted = [[label for label in row if label in known_labels] for row in predicted]
+    return float(
+        f1_score(binarizer.transform(true), binarizer.transform(predicted), average="macro", zero_division=0.0)
+    )
 
 
 def paired_error(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
@@ -343,9 +353,9 @@ def compared(
         counts = {way: hits(predictions, split.test) for way, predictions in plain.items()}
         best = max(counts, key=lambda way: micro_f1(counts[way]))
         macro = max(macro_f1(predictions, split.test) for predictions in plain.values())
-        shown = [name, f"{size} a class" if size == PER_CLASS else f"{size:,}"]
-        shown += [f"{100 * micro_f1(counts[way]):.1f}" for way in ways]
-        shown.append(f"{seconds:.0f}")
+        cells = [name, f"{size} a class" if size == PER_CLASS else f"{size:,}"]
+        cells += [f"{100 * micro_f1(counts[way]):.1f}" for way in ways]
+        cells.append(f"{seconds:.0f}")
         for way in ours:
             began = time.perf_counter()
             answers = fit_ours(way, train, split.test)
@@ -353,7 +363,7 @@ def compared(
             seconds = time.perf_counter() - began
             difference = micro_f1(counts_of_way) - micro_f1(counts[best])
             error = paired_error(counts_of_way, counts[best])
-            shown += [
+            cells += [
                 f"{100 * micro_f1(counts_of_way):.1f}",
                 f"{seconds:.0f}",
                 f"{100 * difference:+.1f} ± {100 * error:.1f}",
@@ -361,8 +371,8 @@ def compared(
                 precision_of(answers, split.test),
                 f"{100 * macro_f1(answers.labels, split.test):.1f}: {100 * macro:.1f}",
             ]
-        print(f"| {' | '.join(shown)} |", flush=True)
-        yield shown
+        print(f"| {' | '.join(cells)} |", flush=True)
+        yield cells
 
 
 def draw(columns: Sequence[str], rows: Sequence[Sequence[str]], path: Path) -> None:
@@ -376,18 +386,18 @@ def draw(columns: Sequence[str], rows: Sequence[Sequence[str]], path: Path) -> N
     names = list(dict.fromkeys(row[0] for row in rows))
     figure, axes = pyplot.subplots(1, len(names), figsize=(2.6 * len(names), 2.8), layout="constrained")
     plain = [columns.index(way) for way in ("words", "vectors", "both")]
-    for one, name in zip(np.atleast_1d(axes), names, strict=True):
-        own = [row for row in rows if row[0] == name]
-        places = range(len(own))
-        best = [max(float(row[column]) for column in plain) for row in own]
-        one.plot(places, best, marker="o", color="0.6", label="best plain way")
+    for panel, name in zip(np.atleast_1d(axes), names, strict=True):
+        set_rows = [row for row in rows if row[0] == name]
+        places = range(len(set_rows))
+        best = [max(float(row[column]) for column in plain) for row in set_rows]
+        panel.plot(places, best, marker="o", color="0.6", label="best plain way")
         for way, color in (("quick", "C0"), ("default", "C3")):
             if way in columns:
-                scores = [float(row[columns.index(way)]) for row in own]
-                one.plot(places, scores, marker="o", color=color, label=way)
-        one.set_xticks(places, [row[1].replace(" a class", "/class") for row in own], fontsize=7)
-        one.set_title(name, loc="left", fontsize=10)
-        one.spines[["top", "right"]].set_visible(False)
+                scores = [float(row[columns.index(way)]) for row in set_rows]
+                panel.plot(places, scores, marker="o", color=color, label=way)
+        panel.set_xticks(places, [row[1].replace(" a class", "/class") for row in set_rows], fontsize=7)
+        panel.set_title(name, loc="left", fontsize=10)
+        panel.spines[["top", "right"]].set_visible(False)
     np.atleast_1d(axes)[0].legend(fontsize=8, frameon=False)
     figure.savefig(path, format="svg", metadata={"Date": None})
 
@@ -400,18 +410,18 @@ def main() -> None:
     parser.add_argument("--ways", nargs="*", choices=WAYS, default=["quick"])
     parser.add_argument("--plot", type=Path, help="an .svg file to draw the scores into")
     record.add_option(parser)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     columns = ["set", "rows", "words", "vectors", "both", "seconds"]
-    for way in asked.ways:
+    for way in arguments.ways:
         columns += [way, "seconds", "minus", "ECE", f"{PRECISION} %", "macro"]
     print(f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}")
     features = Features()
     rows: list[list[str]] = []
-    for name in asked.sets:
-        rows += compared(name, SETS[name](asked.data), asked.sizes, features, asked.ways)
-    if asked.plot:
-        draw(columns, rows, asked.plot)
-    record.write(asked.record, "own-files", [record.table("Own files", columns, rows)])
+    for name in arguments.sets:
+        rows += compared(name, SETS[name](arguments.data), arguments.sizes, features, arguments.ways)
+    if arguments.plot:
+        draw(columns, rows, arguments.plot)
+    record.write(arguments.record, "own-files", [record.table("Own files", columns, rows)])
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ _Scores = NDArray[np.floating[Any]]
 
 def recall_at(k: int, scores: _Scores, relevant: NDArray[np.bool_]) -> NDArray[np.float64]:
     """(Q,) float: share of the relevant documents of a query whose rank is k or less (Manning et al. 2008, 8.3)."""
-    found = ((_ranks(scores) <= k) & relevant).sum(axis=1)
-    return np.asarray(found / np.maximum(relevant.sum(axis=1), 1))
+    hits = ((_ranks(scores) <= k) & relevant).sum(axis=1)
+    return np.asarray(hits / np.maximum(relevant.sum(axis=1), 1))
 
 
 def reciprocal_rank(scores: _Scores, relevant: NDArray[np.bool_]) -> NDArray[np.float64]:

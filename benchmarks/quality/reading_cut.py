@@ -35,14 +35,14 @@ def shortened(text: str, pieces: Pieces, span: Span, last: int, question: str) -
     answer = text[low:high]
     if not is_slice(text, pieces, last) or pieces.tags[last] not in TAGS or text.count(answer) > 1:
         return span
-    found = span
+    result = span
     for particle in PARTICLES:
         stem = answer.removesuffix(particle)
         if stem == answer or len(stem) < 2 or high - len(particle) <= pieces.spans[last][0]:
             continue
         if any(re.search(f"{re.escape(stem)}(?!{particle})", place) for place in (text, question)):
-            found = low, high - len(particle)
-    return found
+            result = low, high - len(particle)
+    return result
 
 
 def gold(rows: TaskRows) -> Iterator[tuple[TaskRow, Span]]:
@@ -71,12 +71,12 @@ def main() -> None:
         run = span_to_pieces(pieces.spans, *span)
         if run is None:
             continue
-        before = span_of(pieces.spans, *run)
-        after = shortened(text, pieces, before, run[1], row["question"])
+        span_before = span_of(pieces.spans, *run)
+        span_after = shortened(text, pieces, span_before, run[1], row["question"])
         answers = [answer.text for answer in row["answers"]]
-        was, is_now = (exact_match(text[slice(*one)], answers) for one in (before, after))
-        questions, right, applied = questions + 1, right + was, applied + (after != before)
-        mended, broken = mended + (is_now and not was), broken + (was and not is_now)
+        was_right, is_right = (exact_match(text[slice(*one)], answers) for one in (span_before, span_after))
+        questions, right, applied = questions + 1, right + was_right, applied + (span_after != span_before)
+        mended, broken = mended + (is_right and not was_right), broken + (was_right and not is_right)
     print(f"{questions:,} questions, {right:,} right without the rule; it applies to {applied},", end=" ")
     print(f"mends {mended} and breaks {broken}")
     rows_of_table = [["the rule applies", applied], ["fixes", mended], ["breaks", broken]]

@@ -34,20 +34,21 @@ def forms(analysis: Analysis, text: str) -> Analysis:
 
 def merged(analysis: Analysis, text: str) -> Analysis:
     """Morphemes, merged if they share characters: 했다 is 했 + 다. Morphemes without characters are dropped."""
-    found = Analysis()
+    result = Analysis()
     for row in zip(*columns(analysis), strict=True):
         _, tag, low, high, _, eojeol = row
         if low == high:
             continue
-        for column, value in zip(columns(found), row, strict=True):
+        for column, value in zip(columns(result), row, strict=True):
             column.append(value)
-        while len(found) > 1 and low < found.ends[-2] and eojeol == found.eojeols[-2]:  # 하세요: 어요 begins before 시
-            low, high = min(low, found.starts[-2]), max(high, found.ends[-2])
-            tag = f"{found.tags[-2]}+{tag}"
-            for column in columns(found):
+        # 하세요: 어요 begins before 시
+        while len(result) > 1 and low < result.ends[-2] and eojeol == result.eojeols[-2]:
+            low, high = min(low, result.starts[-2]), max(high, result.ends[-2])
+            tag = f"{result.tags[-2]}+{tag}"
+            for column in columns(result):
                 column.pop()
-        found.forms[-1], found.tags[-1], found.starts[-1], found.ends[-1] = text[low:high], tag, low, high
-    return found
+        result.forms[-1], result.tags[-1], result.starts[-1], result.ends[-1] = text[low:high], tag, low, high
+    return result
 
 
 def tagged(analysis: Analysis, text: str) -> Analysis:
@@ -58,8 +59,8 @@ def tagged(analysis: Analysis, text: str) -> Analysis:
 
 def words(analysis: Analysis, text: str) -> Analysis:
     """Words between spaces, without an analyser."""
-    found = [(match[0], *match.span()) for match in _WORD.finditer(text)]
-    names, starts, ends = map(list, zip(*found, strict=True)) if found else ([], [], [])
+    matches = [(match[0], *match.span()) for match in _WORD.finditer(text)]
+    names, starts, ends = map(list, zip(*matches, strict=True)) if matches else ([], [], [])
     return Analysis(names, [""] * len(names), starts, ends, [0] * len(names), list(range(len(names))))
 
 
@@ -135,9 +136,9 @@ class Units(Scheme):
         self.counts: Counter[tuple[str, bool]] = Counter()
 
     def take(self, text: str, analysis: Analysis) -> None:
-        found = self.unit(analysis, text)
-        initial = chain([True], map(int.__ne__, found.eojeols[1:], found.eojeols))
-        self.counts.update(zip(found.forms, initial, strict=False))
+        units = self.unit(analysis, text)
+        initial = chain([True], map(int.__ne__, units.eojeols[1:], units.eojeols))
+        self.counts.update(zip(units.forms, initial, strict=False))
 
     def learn(self) -> None:
         if self.whole_first:
@@ -148,8 +149,8 @@ class Units(Scheme):
                 (form, count) for form, count in total.items() if form.isprintable() and not re.search(r"[\s▁]", form)
             ]
             fit.sort(key=lambda row: (-row[1], row[0]))
-            whole = tuple(form for form, _ in fit[: self.whole_first])
-            self.settings = self.settings.model_copy(update={"words": whole})
+            whole_words = tuple(form for form, _ in fit[: self.whole_first])
+            self.settings = self.settings.model_copy(update={"words": whole_words})
         rows = ((marked(form, initial, self.settings.mark), count) for (form, initial), count in self.counts.items())
         model = learn(rows, self.settings, self.model_type)
         kind = TaggedTokenizer if self.unit is tagged else Tokenizer
@@ -222,8 +223,8 @@ class KiwiUnigram(Direct):
         config = SwTokenizerConfig(**special, fallback_byte=True)
         with tempfile.TemporaryDirectory() as folder:
             path = str(Path(folder) / "tokenizer.json")
-            found = SwTokenizer.train(path, self.texts, config, self.size, kiwi=kiwi(), show_progress=False)
-        self.tokenizer, self.names = found, found.id2vocab
+            trained = SwTokenizer.train(path, self.texts, config, self.size, kiwi=kiwi(), show_progress=False)
+        self.tokenizer, self.names = trained, trained.id2vocab
         self.texts.clear()
 
     def pieces(self, text: str, analysis: Analysis) -> Pieces:
@@ -243,8 +244,8 @@ class HuggingFace(Direct):
     """A tokenizer of the `tokenizers` package."""
 
     def pieces(self, text: str, analysis: Analysis) -> Pieces:
-        found = self.tokenizer.encode(text, add_special_tokens=False)
-        return self._pieces(text, found.ids, [text[slice(*span)] for span in found.offsets], found.offsets)
+        encoding = self.tokenizer.encode(text, add_special_tokens=False)
+        return self._pieces(text, encoding.ids, [text[slice(*span)] for span in encoding.offsets], encoding.offsets)
 
     def decode(self, ids: Sequence[int]) -> str:
         return self.tokenizer.decode(ids)
@@ -275,10 +276,10 @@ class WordPiece(HuggingFace):
     def learn(self) -> None:
         from tokenizers import BertWordPieceTokenizer
 
-        found = BertWordPieceTokenizer(lowercase=False, strip_accents=False, handle_chinese_chars=False)
-        found.train_from_iterator(self.texts, vocab_size=self.size, show_progress=False)
-        self.tokenizer = found
-        self.unknown = found.token_to_id("[UNK]")
+        trained = BertWordPieceTokenizer(lowercase=False, strip_accents=False, handle_chinese_chars=False)
+        trained.train_from_iterator(self.texts, vocab_size=self.size, show_progress=False)
+        self.tokenizer = trained
+        self.unknown = trained.token_to_id("[UNK]")
         self.texts.clear()
 
     def is_byte(self, id: int) -> bool:

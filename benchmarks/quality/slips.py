@@ -50,7 +50,7 @@ def found(order: NDArray[np.int64], turned: NDArray[np.bool_]) -> list[str]:
 
 
 def checked(texts: list[str], labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The order of the rows by `korbert check`; what it does not list comes last."""
+    """The order of the rows by `korbert check`; rows that it does not list come last."""
     with tempfile.TemporaryDirectory() as folder:
         file, output = Path(folder, "rows.csv"), Path(folder, "found.csv")
         with file.open("w", encoding="utf-8", newline="") as opened:
@@ -83,21 +83,21 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="*", default=[3_000, 10_000])
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1])
     record.add_option(parser)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     columns = ["rows", "draw", "korbert check, first 5 %", "first 10 %", "plain, first 5 %", "first 10 %"]
     print(f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}")
     rows = []
-    for count in asked.rows:
-        for seed in asked.seeds:
-            texts, labels, turned = drawn(asked.data / "nsmc" / "ratings_train.txt", count, seed)
+    for count in arguments.rows:
+        for seed in arguments.seeds:
+            texts, labels, turned = drawn(arguments.data / "nsmc" / "ratings_train.txt", count, seed)
             shares = [*found(checked(texts, labels), turned), *found(plain(texts, labels), turned)]
             rows.append([f"{count:,}", str(seed), *shares])
             print(f"| {' | '.join(rows[-1])} |", flush=True)
-    texts, labels, turned = drawn(asked.data / "nsmc" / "ratings_test.txt", TEST_ROWS, 0)
-    most = found(known(texts, labels), turned)
-    rows.append([f"{TEST_ROWS:,} of the test file, by korbert-mini-nsmc", "0", *most, "", ""])
+    texts, labels, turned = drawn(arguments.data / "nsmc" / "ratings_test.txt", TEST_ROWS, 0)
+    known_shares = found(known(texts, labels), turned)
+    rows.append([f"{TEST_ROWS:,} of the test file, by korbert-mini-nsmc", "0", *known_shares, "", ""])
     print(f"| {' | '.join(rows[-1])} |")
-    record.write(asked.record, "slips", [record.table("Labels turned round that are found, %", columns, rows)])
+    record.write(arguments.record, "slips", [record.table("Labels turned round that are found, %", columns, rows)])
 
 
 if __name__ == "__main__":

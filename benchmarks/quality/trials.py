@@ -94,8 +94,8 @@ class Trials(BaseModel, frozen=True, extra="forbid"):
     @classmethod
     def load(cls, path: Path) -> Self:
         raw = tomllib.loads(path.read_text("utf-8"))
-        beside = {name: path.parent / str(raw.get(name, "")) for name in ("recipe", "tasks")}
-        return cls.model_validate(raw | {name: str(file) for name, file in beside.items() if file.is_file()})
+        local_files = {name: path.parent / str(raw.get(name, "")) for name in ("recipe", "tasks")}
+        return cls.model_validate(raw | {name: str(file) for name, file in local_files.items() if file.is_file()})
 
     def changes(self, way: str) -> list[str]:
         return [*self.set, *self.ways[way].set]
@@ -116,16 +116,16 @@ def korbert(command: str, recipe: str, *words: object, changes: Iterable[str] = 
     """The output of a command, run in a separate process. Signals are passed on, so that it saves its work and ends."""
     options = [word for change in changes for word in ("--set", change)]
     line = [sys.executable, "-m", "korbert", command, recipe, *map(str, words), *options]
-    own = partial(die_with_parent, os.getpid())
-    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=own) as child:
+    set_up = partial(die_with_parent, os.getpid())
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=set_up) as child:
         try:
-            said, _ = child.communicate()
+            output, _ = child.communicate()
         except SystemExit:
             child.terminate()
             raise
     if child.returncode:
         sys.exit(child.returncode if child.returncode > 0 else 128 - child.returncode)
-    return said
+    return output
 
 
 def link(path: Path, target: Path) -> None:
@@ -158,13 +158,15 @@ class Bench:
 
     def made(self) -> list[tuple[str, float, list[Path]]]:
         """(way, minutes, folders of its finished runs), for all times below the root."""
-        found = []
+        finished = []
         for minutes in sorted(float(path.name) for path in self.root.glob("[0-9]*")):
             places = replace(self, minutes=minutes).runs(self.trials.ways)
-            for way, own in groupby(places, key=lambda run: run[0]):
-                done = [place for _, _, place in own if (self.artifact(place, "pretrain") / "stage.json").exists()]
-                found += [(way, minutes, done)] if done else []
-        return found
+            for way, way_runs in groupby(places, key=lambda run: run[0]):
+                finished_places = [
+                    place for _, _, place in way_runs if (self.artifact(place, "pretrain") / "stage.json").exists()
+                ]
+                finished += [(way, minutes, finished_places)] if finished_places else []
+        return finished
 
     def artifact(self, place: Path, stage: str) -> Path:
         recipe = self.trials.tasks if stage.startswith("tasks.") else self.trials.recipe
@@ -182,25 +184,30 @@ class Bench:
     def calibrate(self, ways: Sequence[str], rounds: int, seconds: int) -> None:
         """Writes calibration.json: the seconds of the recipe's steps in each round, and the result for each way."""
         path, trials = self.root / "calibration.json", self.trials
-        kept = read_json(path) if path.exists() else {"processor": processor_name(), "rounds": [], "ways": {}}
-        if kept["processor"] != processor_name():
-            sys.exit(f"{path}: is of {kept['processor']}, this is {processor_name()}: take another --root here")
+        calibration = read_json(path) if path.exists() else {"processor": processor_name(), "rounds": [], "ways": {}}
+        if calibration["processor"] != processor_name():
+            sys.exit(f"{path}: is of {calibration['processor']}, this is {processor_name()}: take another --root here")
         ways = [trials.ways[way].steps_of or way for way in ways]
-        ways = [way for way in dict.fromkeys([trials.base, *ways]) if way not in kept["ways"]]
-        done = [one["seconds"] for one in kept["rounds"] if one["ways"] == ways]
-        while ways and len(done) < rounds:
-            found = {}
+        ways = [way for way in dict.fromkeys([trials.base, *ways]) if way not in calibration["ways"]]
+        rounds_done = [entry["seconds"] for entry in calibration["rounds"] if entry["ways"] == ways]
+        while ways and len(rounds_done) < rounds:
+            seconds_of_way = {}
             for way in dict.fromkeys([trials.base, *ways]):
-                found[way] = self._recipe_seconds(way, seconds)
-                print(f"round {len(done) + 1}: {way}: {found[way]:,.0f} s for all of the recipe", flush=True)
-            done.append(found)
-            kept["rounds"].append({"ways": ways, "seconds": found})
-            write_json(path, kept)
-        base = kept["ways"].get(trials.base, {}).get("seconds") or statistics.median(one[trials.base] for one in done)
+                seconds_of_way[way] = self._recipe_seconds(way, seconds)
+                print(
+                    f"round {len(rounds_done) + 1}: {way}: {seconds_of_way[way]:,.0f} s for all of the recipe",
+                    flush=True,
+                )
+            rounds_done.append(seconds_of_way)
+            calibration["rounds"].append({"ways": ways, "seconds": seconds_of_way})
+            write_json(path, calibration)
+        base = calibration["ways"].get(trials.base, {}).get("seconds") or statistics.median(
+            entry[trials.base] for entry in rounds_done
+        )
         for way in ways:
-            ratio = statistics.median(one[way] / one[trials.base] for one in done)
-            kept["ways"][way] = {"set": trials.changes(way), "seconds": ratio * base}
-        write_json(path, kept)
+            ratio = statistics.median(entry[way] / entry[trials.base] for entry in rounds_done)
+            calibration["ways"][way] = {"set": trials.changes(way), "seconds": ratio * base}
+        write_json(path, calibration)
 
     def _recipe_seconds(self, way: str, seconds: int) -> float:
         """Seconds of all steps of the recipe, from a trial of `seconds`, or longer if its steps had too few rows."""
@@ -214,13 +221,13 @@ class Bench:
         """Steps of each phase, from the calibration."""
         path = self.root / "calibration.json"
         way = self.trials.ways[way].steps_of or way
-        kept = read_json(path)["ways"].get(way) if path.exists() else None
-        if kept is None:
+        calibrated = read_json(path)["ways"].get(way) if path.exists() else None
+        if calibrated is None:
             sys.exit(f"{way}: is not calibrated: run --only calibrate first")
-        if kept["set"] != self.trials.changes(way):
-            sys.exit(f"{path}: {way} was calibrated as {kept['set']}: give other settings another name")
+        if calibrated["set"] != self.trials.changes(way):
+            sys.exit(f"{path}: {way} was calibrated as {calibrated['set']}: give other settings another name")
         phases = self.trials.settings(way).phases
-        return steps_within(60 * self.minutes, kept["seconds"], [phase.steps for phase in phases])
+        return steps_within(60 * self.minutes, calibrated["seconds"], [phase.steps for phase in phases])
 
     def pretrain(self, ways: Sequence[str]) -> None:
         for way, seed, place in self.runs(ways):
@@ -296,30 +303,30 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=40, help="of calibration, for each way and round")
     parser.add_argument("--threads", type=int, help="of pretraining and scoring; default: those of the recipes")
     parser.add_argument("--only", choices=STEPS, help="one step of the four")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
 
-    trials = Trials.load(given.trials)
-    ways, tasks = given.ways or list(trials.ways), given.tasks or trials.task_names()
-    for names, known in ((ways, trials.ways), (tasks, trials.task_names())):
-        if unknown := [name for name in names if name not in known]:
-            sys.exit(f"{given.trials}: has no {unknown[0]}, only {', '.join(known)}")
-    bench = Bench(trials, given.root.absolute(), given.data.absolute(), given.minutes, given.threads)
-    steps = [given.only] if given.only else STEPS
+    trials = Trials.load(arguments.trials)
+    ways, tasks = arguments.ways or list(trials.ways), arguments.tasks or trials.task_names()
+    for names, available in ((ways, trials.ways), (tasks, trials.task_names())):
+        if unknown := [name for name in names if name not in available]:
+            sys.exit(f"{arguments.trials}: has no {unknown[0]}, only {', '.join(available)}")
+    bench = Bench(trials, arguments.root.absolute(), arguments.data.absolute(), arguments.minutes, arguments.threads)
+    steps = [arguments.only] if arguments.only else STEPS
     if steps != ["table"]:
-        bench.prepare(given.shards)
+        bench.prepare(arguments.shards)
     if "calibrate" in steps:
-        bench.calibrate(ways, given.rounds, given.seconds)
+        bench.calibrate(ways, arguments.rounds, arguments.seconds)
     if "pretrain" in steps:
         bench.pretrain(ways)
     if "score" in steps:
         bench.score(ways, tasks)
     if "table" in steps:
-        said = table(bench)
-        write_bytes_atomically(bench.root / "trials.md", said.encode())
+        table_text = table(bench)
+        write_bytes_atomically(bench.root / "trials.md", table_text.encode())
         picture(bench, bench.root / "trials.svg")
-        print(said, end="")
+        print(table_text, end="")
 
 
 if __name__ == "__main__":

@@ -25,17 +25,17 @@ MODEL = "pretrained"  # what tasks call the encoder of their `init`
 
 def results(artifact: Path) -> dict[str, list[float]]:
     """The scores of each model and baseline of a task, times 100, one per seed; empty if the task was not run."""
-    found: dict[str, list[float]] = {}
+    scores_of_model: dict[str, list[float]] = {}
     scores = read_json(artifact / "scores.json") if (artifact / "stage.json").exists() else {"rows": []}
     for row in scores["rows"]:
         score = row["scores"][scores["metrics"][0]]
-        found.setdefault(row["name"], []).append(math.nan if score is None else 100 * score)
-    return found
+        scores_of_model.setdefault(row["name"], []).append(math.nan if score is None else 100 * score)
+    return scores_of_model
 
 
 def facts(bench: "Bench", places: Sequence[Path]) -> dict[str, list[float]]:
     """Figures of each run of a way, and its scores in each task, one per fine-tuning seed."""
-    found: dict[str, list[float]] = {}
+    figures_of_runs: dict[str, list[float]] = {}
     for place in places:
         folder = bench.artifact(place, "pretrain")
         metrics, timing = (
@@ -50,15 +50,15 @@ def facts(bench: "Bench", places: Sequence[Path]) -> dict[str, list[float]]:
         }
         for name, value in figures.items():
             if value is not None:
-                found.setdefault(name, []).append(value)
+                figures_of_runs.setdefault(name, []).append(value)
         for task in bench.trials.task_names():
-            found.setdefault(task, []).extend(results(bench.artifact(place, f"tasks.{task}")).get(MODEL, []))
-    return found
+            figures_of_runs.setdefault(task, []).extend(results(bench.artifact(place, f"tasks.{task}")).get(MODEL, []))
+    return figures_of_runs
 
 
 @cache
 def tested(artifact: Path) -> tuple[Any, list[Any]]:
-    """The task, and the encoder's predictions with the targets, one per seed; none if it was not run."""
+    """The task, and the encoder's predictions with the targets, one per seed; (None, []) if the task was not run."""
     if not (artifact / "stage.json").exists():
         return None, []
     task = kind_of_task(read_json(artifact / "scores.json")["task"], str(artifact))
@@ -68,14 +68,18 @@ def tested(artifact: Path) -> tuple[Any, list[Any]]:
 
 def against(bench: "Bench", own: Sequence[Path], base: Sequence[Path]) -> str:
     """The tasks with a significant difference between two ways, and the difference in points."""
-    said = []
+    differences = []
     for task in bench.trials.task_names():
         sides = [[tested(bench.artifact(place, f"tasks.{task}")) for place in places] for places in (own, base)]
         runs = [[run for _, found in side for run in found] for side in sides]
         if all(runs):
-            found = compare_runs(sides[0][0][0], *runs, ("way", "base"))
-            said += [f"{task} {100 * found['difference']:+.2f}"] if found and found["more_than_chance"] else []
-    return ", ".join(said)
+            comparison = compare_runs(sides[0][0][0], *runs, ("way", "base"))
+            differences += (
+                [f"{task} {100 * comparison['difference']:+.2f}"]
+                if comparison and comparison["more_than_chance"]
+                else []
+            )
+    return ", ".join(differences)
 
 
 def shown(values: Sequence[float], digits: int = 2) -> str:
@@ -115,7 +119,9 @@ def picture(bench: "Bench", path: Path) -> None:
     points: dict[str, list[dict[str, list[float]]]] = {}
     for way, _, places in bench.made():
         points.setdefault(way, []).append(facts(bench, places))
-    panels = [name for name in names if any(found.get(name) for own in points.values() for found in own)]
+    panels = [
+        name for name in names if any(found.get(name) for facts_of_way in points.values() for found in facts_of_way)
+    ]
     rows = max(1, math.ceil(len(panels) / 2))
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "trials", "font.size": 9}):
         figure = Figure(figsize=(10, 3 * rows + 1.2), layout="constrained")
@@ -124,9 +130,9 @@ def picture(bench: "Bench", path: Path) -> None:
             if name is None:
                 axes.set_axis_off()
                 continue
-            for number, (way, own) in enumerate(points.items()):
+            for number, (way, facts_of_way) in enumerate(points.items()):
                 start = results(bench.artifact(bench.root / "untrained" / trials.first_like(way), f"tasks.{name}"))
-                found = [{"seconds": [0], name: start.get(MODEL)}, *own]
+                found = [{"seconds": [0], name: start.get(MODEL)}, *facts_of_way]
                 found = [one for one in found if one.get(name)]
                 minutes = [statistics.mean(one["seconds"]) / 60 for one in found]
                 means = [statistics.mean(one[name]) for one in found]
@@ -134,8 +140,8 @@ def picture(bench: "Bench", path: Path) -> None:
                 style = {"color": f"C{number % 10}", "marker": "os^"[number // 10 % 3], "capsize": 2, "linewidth": 1}
                 axes.errorbar(minutes, means, spread, label=way, **style)
             first = bench.root / "untrained" / trials.first_like(trials.base)
-            others = results(bench.artifact(first, f"tasks.{name}"))
-            if best := [statistics.mean(scores) for model, scores in others.items() if model != MODEL]:
+            baselines = results(bench.artifact(first, f"tasks.{name}"))
+            if best := [statistics.mean(scores) for model, scores in baselines.items() if model != MODEL]:
                 axes.axhline(max(best), color="grey", linestyle=":")
             axes.set_xlim(left=0)
             axes.set(title="bits a character" if name == "bits" else name, xlabel="minutes")

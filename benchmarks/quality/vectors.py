@@ -46,8 +46,12 @@ TRIED_C = (0.01, 0.1, 1.0, 10.0)
 
 def sts(rows: Iterable[Any], count: int) -> Pairs:
     """First texts, second texts and scores of the first rows."""
-    own = list(islice(rows, count))
-    return [row["text"] for row in own], [row["pair"] for row in own], np.array([row["score"] for row in own])
+    first_rows = list(islice(rows, count))
+    return (
+        [row["text"] for row in first_rows],
+        [row["pair"] for row in first_rows],
+        np.array([row["score"] for row in first_rows]),
+    )
 
 
 def ways(model: Model) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -67,19 +71,19 @@ def all_ways(model: Model, texts: Sequence[str], tried: Sequence[dict[str, Any]]
     encodings = model.tokenizer.encode_batch(texts, max_length=model.max_length, workers=0)
     rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
     examples = Examples.of_rows(rows, [0] * len(texts), model.tokenizer.pad_id)
-    found: list[list[Any]] = [[None] * len(texts) for _ in tried]
+    vectors_of_way: list[list[Any]] = [[None] * len(texts) for _ in tried]
     for numbers in by_length(examples.lengths, 32):
         batch = examples.batch(numbers)
         with torch.inference_mode():
             layers = model.network.encoder.all_layers(**model_inputs(batch)).float()
-        for way, asked in enumerate(tried):
-            settings = model.vector_settings(**asked)
-            own = layers[list(settings.places(len(layers) - 1))]
-            hidden = torch.cat(list(own), dim=-1) if settings.mix == "concat" else own.mean(dim=0)
+        for way, settings_of_way in enumerate(tried):
+            settings = model.vector_settings(**settings_of_way)
+            way_layers = layers[list(settings.places(len(layers) - 1))]
+            hidden = torch.cat(list(way_layers), dim=-1) if settings.mix == "concat" else way_layers.mean(dim=0)
             weights = weights_of(batch["attention_mask"], settings.special_tokens)
             for number, vector in zip(numbers, POOLINGS[settings.pooling].pool(hidden, weights).numpy(), strict=True):
-                found[way][number] = vector
-    return [np.stack(own) for own in found]
+                vectors_of_way[way][number] = vector
+    return [np.stack(own) for own in vectors_of_way]
 
 
 def correlation(sides: Sequence[Vectors], scores: NDArray[Any]) -> float:
@@ -89,14 +93,16 @@ def correlation(sides: Sequence[Vectors], scores: NDArray[Any]) -> float:
 
 def regression(train: tuple[Vectors, Any], test: tuple[Vectors, Any]) -> float:
     """Test accuracy of logistic regression on standardized vectors, with C chosen on the last tenth of train."""
-    (x, y), held = train, len(train[1]) // 10
+    (x, y), num_heldout = train, len(train[1]) // 10
     mean, deviation = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-6)
     x = (x - mean) / deviation
 
-    def fitted(c: float, own: Vectors, labels: Any) -> LogisticRegression:
-        return LogisticRegression(C=c, max_iter=300).fit(own, labels)
+    def fitted(c: float, vectors: Vectors, labels: Any) -> LogisticRegression:
+        return LogisticRegression(C=c, max_iter=300).fit(vectors, labels)
 
-    best = max(TRIED_C, key=lambda c: fitted(c, x[:-held], y[:-held]).score(x[-held:], y[-held:]))
+    best = max(
+        TRIED_C, key=lambda c: fitted(c, x[:-num_heldout], y[:-num_heldout]).score(x[-num_heldout:], y[-num_heldout:])
+    )
     return 100 * float(fitted(best, x, y).score((test[0] - mean) / deviation, test[1]))
 
 
@@ -106,23 +112,23 @@ def layers_and_poolings(model: Model, data: Path, rows: int) -> dict[str, Any]:
     assert parts.valid is not None
     assert dev.valid is not None
     # Without its training file, which was not at hand, KLUE-STS dev is cut in three: together they are all of it.
-    whole = chain(dev.train, dev.valid, dev.test)
-    korsts_dev, korsts, klue = sts(parts.valid, rows), sts(parts.test, rows), sts(whole, rows)
+    klue_rows = chain(dev.train, dev.valid, dev.test)
+    korsts_dev, korsts, klue = sts(parts.valid, rows), sts(parts.test, rows), sts(klue_rows, rows)
     tables = [read_reviews(data / "nsmc" / f"ratings_{part}.txt")[:rows] for part in ("train", "test")]
     names, tried = map(list, zip(*ways(model), strict=True))
     labels, scores = [own["label"].to_numpy() for own in tables], [pairs[2] for pairs in (korsts_dev, korsts, klue)]
     vectors = [all_ways(model, list(own["text"]), tried) for own in tables]
     sides = [[all_ways(model, side, tried) for side in pairs[:2]] for pairs in (korsts_dev, korsts, klue)]
 
-    found = []
-    for way, (name, asked) in enumerate(zip(names, tried, strict=True)):
+    results = []
+    for way, (name, settings) in enumerate(zip(names, tried, strict=True)):
         figures = [correlation([side[way] for side in own], score) for own, score in zip(sides, scores, strict=True)]
         train, test = ((own[way], label) for own, label in zip(vectors, labels, strict=True))
-        found.append((name, asked, *figures, regression(train, test)))
-    best = max(found, key=lambda row: row[2])
+        results.append((name, settings, *figures, regression(train, test)))
+    best = max(results, key=lambda row: row[2])
     columns = ["vectors", "KorSTS dev", "KorSTS test", "KLUE-STS dev", "NSMC"]
     lines = []
-    for name, _, *figures in found:
+    for name, _, *figures in results:
         mark = " (best on KorSTS dev)" if name == best[0] else ""
         lines.append([name + mark, *(f"{figure:.2f}" for figure in figures)])
     for line in (columns, ["---"] * len(columns), *lines):
@@ -133,30 +139,31 @@ def layers_and_poolings(model: Model, data: Path, rows: int) -> dict[str, Any]:
 def question_pairs(data: Path, rows: int) -> tuple[list[str], list[str], list[int]]:
     """Queries, texts, and the matching text of each query: pairs of questions with the same meaning."""
     pairs = load("question-pair", data)
-    same = list(islice((row for row in chain(pairs.train, pairs.test) if row["label"] == "0"), rows))  # 1: they differ
-    return among([row["text"] for row in same], [row["pair"] for row in same])
+    # Label 1: the questions differ.
+    matching = list(islice((row for row in chain(pairs.train, pairs.test) if row["label"] == "0"), rows))
+    return among([row["text"] for row in matching], [row["pair"] for row in matching])
 
 
 def paragraphs(data: Path, rows: int) -> tuple[list[str], list[str], list[int]]:
     """Questions of KorQuAD, and all paragraphs."""
-    found = korquad.read(data / "korquad1" / "KorQuAD_v1.0_dev.json").rows
-    asked = found[:: max(len(found) // rows, 1)][:rows]
-    contexts, others = ([row["context"] for row in some] for some in (asked, found))
-    return among([row["question"] for row in asked], contexts, others)
+    rows_of_set = korquad.read(data / "korquad1" / "KorQuAD_v1.0_dev.json").rows
+    questions = rows_of_set[:: max(len(rows_of_set) // rows, 1)][:rows]
+    contexts, others = ([row["context"] for row in part] for part in (questions, rows_of_set))
+    return among([row["question"] for row in questions], contexts, others)
 
 
 def paraphrases(data: Path, rows: int) -> tuple[list[str], list[str], list[int]]:
     """Pairs of KLUE-STS whose binary label is 1; the texts are the second sentences of all pairs."""
     (path,) = data.rglob("klue-sts-v1.1_dev.json")
     pairs = json.loads(path.read_text(encoding="utf-8"))
-    same = [one for one in pairs if one["labels"]["binary-label"] == 1][:rows]
-    others = [one["sentence2"] for one in pairs]
-    return among([one["sentence1"] for one in same], [one["sentence2"] for one in same], others)
+    matching = [one for one in pairs if one["labels"]["binary-label"] == 1][:rows]
+    all_texts = [one["sentence2"] for one in pairs]
+    return among([one["sentence1"] for one in matching], [one["sentence2"] for one in matching], all_texts)
 
 
 def points_of_law(data: Path, rows: int) -> tuple[list[str], list[str], list[int]]:
     """Points at issue of court decisions, and 10,000 summaries."""
-    decided, others = (
+    decided, training_rows = (
         list(
             map(
                 json.loads, zstandard.open(data / "law" / f"pairs-{part}.jsonl.zst", "rt", dctx=_LONG, encoding="utf-8")
@@ -164,9 +171,9 @@ def points_of_law(data: Path, rows: int) -> tuple[list[str], list[str], list[int
         )
         for part in ("dev", "train")
     )
-    asked = random.Random(1).sample(decided, min(rows, 1_008))
-    texts = [row["passage"] for row in decided + random.Random(0).sample(others, 7_449)]
-    return among([row["query"] for row in asked], [row["passage"] for row in asked], texts)
+    chosen = random.Random(1).sample(decided, min(rows, 1_008))
+    texts = [row["passage"] for row in decided + random.Random(0).sample(training_rows, 7_449)]
+    return among([row["query"] for row in chosen], [row["passage"] for row in chosen], texts)
 
 
 def among(queries: list[str], answers: list[str], others: Sequence[str] = ()) -> tuple[list[str], list[str], list[int]]:
@@ -215,23 +222,23 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=list(SEARCHES), default=list(SEARCHES), help="of the second table")
     parser.add_argument("--tables", choices=["1", "2", "both"], default="both")
     record.add_option(parser)
-    given = parser.parse_args()
-    torch.set_num_threads(given.threads)
-    model = korbert.load(given.model, device="cpu")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    model = korbert.load(arguments.model, device="cpu")
     tables = []
-    if given.tables != "2":
-        tables.append(layers_and_poolings(model, given.data, given.rows))
-    if given.tables != "1":
+    if arguments.tables != "2":
+        tables.append(layers_and_poolings(model, arguments.data, arguments.rows))
+    if arguments.tables != "1":
         columns = ["set (queries of texts)", "way", "recall@1", "recall@10", "MRR", "nDCG@10"]
         lines: list[list[str]] = []
         print(f"\n| {' | '.join(columns)} |\n|---|---|---|---|---|---|")
-        for name in given.sets:
-            lines += search(name, model, {}, given.data, given.rows, "vectors", words=True)
-            for folder in given.train_once:
+        for name in arguments.sets:
+            lines += search(name, model, {}, arguments.data, arguments.rows, "vectors", words=True)
+            for folder in arguments.trained:
                 trained = korbert.load(folder, device="cpu")
-                lines += search(name, trained, {}, given.data, given.rows, f"vectors of {folder.name}")
+                lines += search(name, trained, {}, arguments.data, arguments.rows, f"vectors of {folder.name}")
         tables.append(record.table("Retrieval", columns, lines))
-    record.write(given.record, "vectors", tables)
+    record.write(arguments.record, "vectors", tables)
 
 
 if __name__ == "__main__":

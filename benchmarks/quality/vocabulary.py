@@ -59,8 +59,8 @@ def documents(artifacts: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[
     texts = _rows(artifacts / "clean" / "documents", ["id", "text"], wanted)
     names = ["id", "source", "form", "tag", "start", "end", "sentence", "eojeol"]
     for id, source, *lists in _rows(artifacts / "analyze" / "morphemes", names, wanted):
-        for found, text in texts:
-            if found == id:  # a document that Kiwi failed at has no morphemes
+        for text_id, text in texts:
+            if text_id == id:  # a document that Kiwi failed at has no morphemes
                 yield id, source, text, Analysis(*lists)
                 break
 
@@ -83,8 +83,8 @@ def with_multi(texts: Iterator[tuple[str, str, str, Analysis]]) -> Iterator[tupl
 
 def analyzed(texts: list[str], multi: bool) -> list[Text]:
     kinds = {kind: options for kind, options in _KINDS.items() if multi or options == PLAIN}
-    found = [list(Analyzer(options).analyze_many(texts, workers=2)) for options in kinds.values()]
-    return [Text("", text, dict(zip(kinds, row, strict=True))) for text, *row in zip(texts, *found, strict=True)]
+    analyses = [list(Analyzer(options).analyze_many(texts, workers=2)) for options in kinds.values()]
+    return [Text("", text, dict(zip(kinds, row, strict=True))) for text, *row in zip(texts, *analyses, strict=True)]
 
 
 def coverage(scheme: Scheme, heldout: list[Text]) -> dict[str, float]:
@@ -92,12 +92,12 @@ def coverage(scheme: Scheme, heldout: list[Text]) -> dict[str, float]:
     sums: Counter[str] = Counter()
     for row in heldout:
         pieces = scheme.pieces(row.text, row.of(scheme))
-        own = Counter(pieces.morphemes)
+        pieces_of_unit = Counter(pieces.morphemes)
         source = "reviews" if row.source == "reviews" else "wiki"
         sums.update(
             {
-                f"{source} units": len(own),
-                f"{source} whole": sum(count == 1 for count in own.values()),
+                f"{source} units": len(pieces_of_unit),
+                f"{source} whole": sum(count == 1 for count in pieces_of_unit.values()),
                 f"{source} pieces": len(pieces),
                 f"{source} eojeols": len(row.text.split()),
                 f"{source} bytes": sum(map(scheme.is_byte, pieces.ids)),
@@ -108,9 +108,9 @@ def coverage(scheme: Scheme, heldout: list[Text]) -> dict[str, float]:
             sums[f"{source} lines"] += 1
             sums[f"{source} exact"] += decoded == line
             sums[f"{source} spaceless"] += decoded.replace(" ", "") == line.replace(" ", "")
-    found = {}
+    shares = {}
     for source in ("wiki", "reviews"):
-        found |= {
+        shares |= {
             f"whole {source}": 100 * sums[f"{source} whole"] / sums[f"{source} units"] if scheme.whole else math.nan,
             f"per unit {source}": sums[f"{source} pieces"] / sums[f"{source} units"] if scheme.whole else math.nan,
             f"per eojeol {source}": sums[f"{source} pieces"] / sums[f"{source} eojeols"],
@@ -118,7 +118,7 @@ def coverage(scheme: Scheme, heldout: list[Text]) -> dict[str, float]:
             f"exact {source}": 100 * sums[f"{source} exact"] / sums[f"{source} lines"],
             f"spaceless {source}": 100 * sums[f"{source} spaceless"] / sums[f"{source} lines"],
         }
-    return found
+    return shares
 
 
 def lines(text: str, pieces: Pieces) -> Iterator[tuple[str, list[int]]]:
@@ -141,9 +141,9 @@ def ceilings(questions: TaskRows, contexts: list[Text], scheme: Scheme) -> dict[
     pieces_of = {row.text: scheme.pieces(row.text, row.of(scheme)) for row in contexts}
     sums = Counter[str]()
     for row in questions:
-        right = right_answers(row)
-        answers = [answer.text for answer in right]
-        for kind, texts in _reachable(row["context"], pieces_of[row["context"]], right, answers).items():
+        gold_answers = right_answers(row)
+        answers = [answer.text for answer in gold_answers]
+        for kind, texts in _reachable(row["context"], pieces_of[row["context"]], gold_answers, answers).items():
             exact, f1 = max(
                 ((korquad.exact_match(text, answers), korquad.f1(text, answers)) for text in texts), default=(0, 0)
             )
@@ -192,8 +192,9 @@ class Sentiment(NamedTuple):
             [list(map(str, scheme.pieces(row.text, row.of(scheme)).ids)) for row in rows]
             for rows in (self.train, self.test)
         )
-        found, _ = fit_labels((train, train[:100], test), self.labels[0], lambda probabilities: None, 2, [2.0])  # one C
-        return 100 * float(((found[:, 1] >= 0.5) == self.labels[1]).mean())
+        sides = (train, train[:100], test)
+        test_shares, _ = fit_labels(sides, self.labels[0], lambda probabilities: None, 2, [2.0])  # one C
+        return 100 * float(((test_shares[:, 1] >= 0.5) == self.labels[1]).mean())
 
 
 COLUMNS = {
@@ -256,12 +257,12 @@ def main() -> None:
     print("| | " + " | ".join(COLUMNS) + " |\n|---" + "|---" * len(COLUMNS) + "|", flush=True)
     lines: list[list[str]] = []
     for scheme in chosen:
-        begun = time.perf_counter()
+        began = time.perf_counter()
         scheme.learn()
-        found = {"seconds": time.perf_counter() - begun} | coverage(scheme, heldout)
-        found |= ceilings(questions, contexts, scheme)
-        found["nsmc"] = sentiment.accuracy(scheme)
-        lines.append([scheme.name, *(shown(found, *column) for column in COLUMNS.values())])
+        figures = {"seconds": time.perf_counter() - began} | coverage(scheme, heldout)
+        figures |= ceilings(questions, contexts, scheme)
+        figures["nsmc"] = sentiment.accuracy(scheme)
+        lines.append([scheme.name, *(shown(figures, *column) for column in COLUMNS.values())])
         print(f"| {' | '.join(lines[-1])} |", flush=True)
     table = record.table("Schemes of tokenization", ["scheme", *COLUMNS], lines)
     record.write(options.record, "vocabulary", [table])

@@ -72,14 +72,14 @@ def enough_texts(paths: list[Path], seconds: float, workers: int) -> list[str]:
     """Enough texts to keep Kiwi's threads busy for `seconds`, plus a tenth."""
     kiwi = bare_kiwi(workers)
     texts = (normalize(text, NormalizeSettings()) for text in read_texts(paths))  # as `clean` does
-    taken: list[str] = []
+    collected: list[str] = []
     start = time.perf_counter()
     while time.perf_counter() - start < seconds * 1.1:
-        some = list(islice(texts, 200))
-        taken += some
-        for _ in kiwi.tokenize(line for text in some for line in text.split("\n")):
+        chunk = list(islice(texts, 200))
+        collected += chunk
+        for _ in kiwi.tokenize(line for text in chunk for line in text.split("\n")):
             pass
-    return taken
+    return collected
 
 
 def tokenize_all(lines: list[str]) -> float:
@@ -95,13 +95,13 @@ def time_threads(lines: list[str], workers: int) -> float:
 
 
 def time_processes(lines: list[str], workers: int) -> float:
-    bundles, held = [[]], 0
+    bundles, size = [[]], 0
     for line in lines:
         bundles[-1].append(line)
-        held += len(line.encode())
-        if held >= PART_BYTES:
+        size += len(line.encode())
+        if size >= PART_BYTES:
             bundles.append([])
-            held = 0
+            size = 0
     with multiprocessing.get_context("spawn").Pool(workers, load_bare, (1,)) as pool:
         pool.map(wait_a_second, range(workers), chunksize=1)  # all have loaded
         start = time.perf_counter()
@@ -131,49 +131,53 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--scaling", action="store_true", help="what so many workers make of the time of one, as well")
     record.add_option(parser)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     # By the module's name: worker processes of the stage do not see what is defined in `__main__`.
     stage._load_analyzer = importlib.import_module("benchmarks.speed.analyze").load_analyzer
-    texts = enough_texts(given.files, given.seconds, given.workers)
+    texts = enough_texts(arguments.files, arguments.seconds, arguments.workers)
     lines = [line for text in texts for line in text.split("\n") if line]
     print(f"{len(texts):,} documents, {len(lines):,} lines, {sum(len(line.encode()) for line in lines) / 1e6:.1f} MB")
     ratios: dict[str, list[float]] = {"threads": [], "processes": []}
-    spent: dict[str, list[float]] = {"threads": [], "processes": [], "analyze": []}
+    seconds_of_way: dict[str, list[float]] = {"threads": [], "processes": [], "analyze": []}
     gains: dict[str, list[float]] = {"analyze": [], "processes": []}
     with tempfile.TemporaryDirectory() as folder:
         ids = [f"s:{number}" for number in range(len(texts))]
         table = pa.table({"id": ids, "source": ["s"] * len(ids), "text": pa.array(texts, pa.large_string())})
         write_parquet(Path(folder) / "documents" / "part-00000.parquet", table, Path(folder), ROW_GROUP_ROWS)
         documents = Path(folder) / "documents"
-        for number in range(1, given.rounds + 1):
-            taken = {"threads": time_threads(lines, given.workers), "processes": time_processes(lines, given.workers)}
-            ours = time_analyze(documents, given.workers)
-            for name, seconds in taken.items():
-                ratios[name].append(seconds / ours)
-                spent[name].append(seconds)
-                print(f"round {number}: {name} {seconds:.1f} s, ratio {seconds / ours:.3f}")
-            if given.scaling:
-                gains["analyze"].append(time_analyze(documents, 1) / ours)
-                gains["processes"].append(time_processes(lines, 1) / taken["processes"])
+        for number in range(1, arguments.rounds + 1):
+            kiwi_seconds = {
+                "threads": time_threads(lines, arguments.workers),
+                "processes": time_processes(lines, arguments.workers),
+            }
+            analyze_seconds = time_analyze(documents, arguments.workers)
+            for name, seconds in kiwi_seconds.items():
+                ratios[name].append(seconds / analyze_seconds)
+                seconds_of_way[name].append(seconds)
+                print(f"round {number}: {name} {seconds:.1f} s, ratio {seconds / analyze_seconds:.3f}")
+            if arguments.scaling:
+                gains["analyze"].append(time_analyze(documents, 1) / analyze_seconds)
+                gains["processes"].append(time_processes(lines, 1) / kiwi_seconds["processes"])
                 print(f"round {number}: " + ", ".join(f"{name} x {found[-1]:.2f}" for name, found in gains.items()))
-            spent["analyze"].append(ours)
-            print(f"round {number}: analyze {ours:.1f} s, load {os.getloadavg()[0]:.1f}", flush=True)
+            seconds_of_way["analyze"].append(analyze_seconds)
+            print(f"round {number}: analyze {analyze_seconds:.1f} s, load {os.getloadavg()[0]:.1f}", flush=True)
     medians = {name: statistics.median(values) for name, values in ratios.items()}
     print(", ".join(f"median ratio to {name} {median:.3f}" for name, median in medians.items()))
     print(f"to the faster: {min(medians.values()):.3f} (bar: 0.95)")
     rows = []
-    for name, seconds in spent.items():
-        every = ", ".join(f"{ratio:.3f}" for ratio in ratios.get(name, []))
+    for name, seconds in seconds_of_way.items():
+        each_round = ", ".join(f"{ratio:.3f}" for ratio in ratios.get(name, []))
         median = f"{medians[name]:.3f}" if name in medians else ""
-        rows.append([NAMES[name], f"{min(seconds):.1f} to {max(seconds):.1f}", every, median])
+        rows.append([NAMES[name], f"{min(seconds):.1f} to {max(seconds):.1f}", each_round, median])
     columns = ["what", "seconds, lowest to highest", "(its time) / (time of `analyze`), each round", "median"]
     size = sum(len(line.encode()) for line in lines) / 1e6
-    title = f"{len(lines):,} lines, {size:.1f} MB, {given.workers} workers, {given.rounds} rounds"
-    record.write(given.record, "analyze", [record.table(title, columns, rows)])
-    if given.scaling:
+    title = f"{len(lines):,} lines, {size:.1f} MB, {arguments.workers} workers, {arguments.rounds} rounds"
+    record.write(arguments.record, "analyze", [record.table(title, columns, rows)])
+    if arguments.scaling:
         medians = {name: statistics.median(values) for name, values in gains.items()}
         print(
-            f"{given.workers} workers beside one: " + ", ".join(f"{name} x {one:.2f}" for name, one in medians.items())
+            f"{arguments.workers} workers beside one: "
+            + ", ".join(f"{name} x {one:.2f}" for name, one in medians.items())
         )
 
 

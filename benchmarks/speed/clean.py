@@ -76,10 +76,10 @@ def steps_of(path: Path, data: Path) -> None:
         texts = list(normalize_many(texts, settings.normalize))
     with clocked(spent, "personal data"):
         texts, _ = mask(texts, settings.personal)
-    found, dropped = batches(texts, settings.filters.repetition_min_words), []
+    measured_batches, dropped = batches(texts, settings.filters.repetition_min_words), []
     while True:
         with clocked(spent, "characters"):
-            batch, features = next(found, (None, None))
+            batch, features = next(measured_batches, (None, None))
         if batch is None:
             break
         with clocked(spent, "filters"):
@@ -106,22 +106,22 @@ def steps_of(path: Path, data: Path) -> None:
 
 @contextmanager
 def clocked(spent: dict[str, float], name: str) -> Iterator[None]:
-    begun = time.process_time()
+    began = time.process_time()
     yield
-    spent[name] = spent.get(name, 0.0) + time.process_time() - begun
+    spent[name] = spent.get(name, 0.0) + time.process_time() - began
 
 
 def filter_times(texts: list[str], settings: CleanSettings) -> Counter[str]:
     """Seconds of each filter, without work shared with an earlier filter."""
     spent: Counter[str] = Counter()
     for first in range(0, len(texts), 500):
-        begun = time.process_time()
+        began = time.process_time()
         features = Features(texts[first : first + 500], settings.filters.repetition_min_words)
-        spent["characters, words"] += time.process_time() - begun
-        for one in FILTERS:
-            begun = time.process_time()
-            one.drops(features, settings.filters)
-            spent[one.reason] += time.process_time() - begun
+        spent["characters, words"] += time.process_time() - began
+        for rule in FILTERS:
+            began = time.process_time()
+            rule.drops(features, settings.filters)
+            spent[rule.reason] += time.process_time() - began
     return spent
 
 
@@ -130,8 +130,8 @@ def filter_times(texts: list[str], settings: CleanSettings) -> Counter[str]:
 
 def run(command: list[str], environment: dict[str, str] | None = None) -> tuple[float, float]:
     """(seconds, peak MB) of a command."""
-    begun = time.perf_counter()
-    most = 0
+    began = time.perf_counter()
+    peak = 0
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, **(environment or {})}
     ) as process:
@@ -139,12 +139,12 @@ def run(command: list[str], environment: dict[str, str] | None = None) -> tuple[
         reader = threading.Thread(target=lambda: lines.extend(process.stdout or ()))
         reader.start()
         while process.poll() is None:
-            most = max(most, resident(process.pid))
+            peak = max(peak, resident(process.pid))
             time.sleep(0.2)
         reader.join()
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{''.join(lines[-30:])}")
-    return time.perf_counter() - begun, most / 1e6
+    return time.perf_counter() - began, peak / 1e6
 
 
 def resident(root: int) -> int:
@@ -174,7 +174,7 @@ def rivals(data: Path, pieces: Path, rounds: int, datatrove: Path | None, keep: 
     cut_into_pieces(corpus_files(data), pieces)
     size = sum(unpacked(path) for path in corpus_files(data)) / 1e6
     print(f"{size:.0f} MB of JSON lines")
-    found: dict[str, list[tuple[float, float]]] = {}
+    runs_of: dict[str, list[tuple[float, float]]] = {}
     for _ in range(rounds):
         for name in ("korbert", "datasets", "datatrove"):
             with tempfile.TemporaryDirectory() as scratch:
@@ -187,12 +187,12 @@ def rivals(data: Path, pieces: Path, rounds: int, datatrove: Path | None, keep: 
                     command = [str(datatrove), str(HERE / "rival_datatrove.py"), str(pieces), scratch]
                 else:
                     continue
-                seconds, most = run(command)
-            found.setdefault(name, []).append((seconds, most))
-            print(f"{name:10} {seconds:7.1f} s {size / seconds:6.2f} MB/s {most:7.0f} MB", flush=True)
+                seconds, memory_of_run = run(command)
+            runs_of.setdefault(name, []).append((seconds, memory_of_run))
+            print(f"{name:10} {seconds:7.1f} s {size / seconds:6.2f} MB/s {memory_of_run:7.0f} MB", flush=True)
     rows = []
-    for name, runs in found.items():
-        ratio = statistics.median(run / ours for (run, _), (ours, _) in zip(runs, found["korbert"], strict=True))
+    for name, runs in runs_of.items():
+        ratio = statistics.median(run / ours for (run, _), (ours, _) in zip(runs, runs_of["korbert"], strict=True))
         middle = statistics.median(seconds for seconds, _ in runs)
         print(f"{name}: median {middle:.1f} s, {ratio:.2f} times korbert's")
         memory = max(most for _, most in runs)
@@ -221,7 +221,7 @@ def unpacked(path: Path) -> int:
 
 
 def scale(data: Path, megabytes: list[int], plot: Path | None, keep: Path | None) -> None:
-    found: list[tuple[int, float, float]] = []
+    measurements: list[tuple[int, float, float]] = []
     for size in megabytes:
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch)
@@ -230,18 +230,20 @@ def scale(data: Path, megabytes: list[int], plot: Path | None, keep: Path | None
                 (folder / "data" / Path(one["path"]).parent).mkdir(exist_ok=True)
                 (folder / "data" / one["path"]).symlink_to((data / one["path"]).absolute())
             write_repeated(corpus_files(data), folder / "data" / "text.jsonl.zst", size * 1_000_000)
-            seconds, most = run(korbert(folder / "data", folder, "text.jsonl.zst"))
-            print(f"{size:5} MB {seconds:8.1f} s {size / seconds:6.2f} MB/s {most:7.0f} MB of memory", flush=True)
-            found.append((size, seconds, most))
+            seconds, memory = run(korbert(folder / "data", folder, "text.jsonl.zst"))
+            print(f"{size:5} MB {seconds:8.1f} s {size / seconds:6.2f} MB/s {memory:7.0f} MB of memory", flush=True)
+            measurements.append((size, seconds, memory))
     if plot is not None:
-        draw(found, plot)
-    rows = [[f"{size:,}", f"{took:.1f}", f"{size / took:.2f}", f"{most:,.0f} MB"] for size, took, most in found]
+        draw(measurements, plot)
+    rows = [
+        [f"{size:,}", f"{took:.1f}", f"{size / took:.2f}", f"{memory:,.0f} MB"] for size, took, memory in measurements
+    ]
     columns = ["MB", "seconds", "MB/s", "memory of all processes"]
     record.write(keep, "clean-scale", [record.table("The corpus repeated under different ids", columns, rows)])
 
 
-def draw(found: list[tuple[int, float, float]], path: Path) -> None:
-    """Plots seconds and memory against size as SVG. found: (MB, seconds, MB of memory)."""
+def draw(measurements: list[tuple[int, float, float]], path: Path) -> None:
+    """Plots seconds and memory against size as SVG. measurements: (MB, seconds, MB of memory)."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -249,14 +251,14 @@ def draw(found: list[tuple[int, float, float]], path: Path) -> None:
 
     matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "korbert", "font.family": "sans-serif"}
     figure, axes = pyplot.subplots(1, 2, figsize=(8, 3), layout="constrained")
-    sizes, seconds, memory = zip(*found, strict=True)
-    for one, values, name in ((axes[0], seconds, "seconds"), (axes[1], memory, "MB of memory, all processes")):
-        one.plot(sizes, values, marker="o")
-        one.set_xlabel("MB of JSON lines")
-        one.set_title(name, loc="left", fontsize=10)
-        one.set_ylim(bottom=0)
-        one.set_xlim(left=0)
-        one.spines[["top", "right"]].set_visible(False)
+    sizes, seconds, memory = zip(*measurements, strict=True)
+    for panel, values, name in ((axes[0], seconds, "seconds"), (axes[1], memory, "MB of memory, all processes")):
+        panel.plot(sizes, values, marker="o")
+        panel.set_xlabel("MB of JSON lines")
+        panel.set_title(name, loc="left", fontsize=10)
+        panel.set_ylim(bottom=0)
+        panel.set_xlim(left=0)
+        panel.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, format="svg", metadata={"Date": None})
 
 
@@ -268,10 +270,10 @@ def write_repeated(paths: list[Path], target: Path, size: int) -> None:
             streams = [lines_of(path) for path in paths]
             while streams:
                 for stream in list(streams):
-                    taken = list(islice(stream, 50))
-                    if not taken:
+                    batch = list(islice(stream, 50))
+                    if not batch:
                         streams.remove(stream)
-                    for line in taken:
+                    for line in batch:
                         record = json.loads(line)
                         record["id"] = f"{turn}-{record['id']}"
                         data = json.dumps(record, ensure_ascii=False).encode() + b"\n"

@@ -53,10 +53,10 @@ def decisions(data: Path) -> Iterator[dict[str, str]]:
         rows = [json.loads(line) for line in file]
     for turn in count():
         for first in range(0, len(rows), 10):
-            some = rows[first : first + 10]
-            if sum(len(row["text"].encode()) for row in some) > LONGEST:
+            group = rows[first : first + 10]
+            if sum(len(row["text"].encode()) for row in group) > LONGEST:
                 continue
-            yield {"id": f"{turn}-{some[0]['id']}", "text": "\n".join(row["text"] for row in some)}
+            yield {"id": f"{turn}-{group[0]['id']}", "text": "\n".join(row["text"] for row in group)}
 
 
 def korbert(*words: object) -> float:
@@ -79,30 +79,30 @@ def turns(options: argparse.Namespace) -> None:
         corpus.mkdir()
         lines = [json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts]
         for number in range(4):
-            some = lines[number * len(lines) // 4 : (number + 1) * len(lines) // 4]
-            (corpus / f"{number}.jsonl").write_text("".join(some), "utf-8")
-        whole = Path(folder, "whole.parquet")
-        pq.write_table(pa.table({"text": texts}), whole)
+            part = lines[number * len(lines) // 4 : (number + 1) * len(lines) // 4]
+            (corpus / f"{number}.jsonl").write_text("".join(part), "utf-8")
+        single_file = Path(folder, "whole.parquet")
+        pq.write_table(pa.table({"text": texts}), single_file)
         for command in options.commands:
             seconds: dict[str, list[float]] = {way: [] for way in options.ways}
-            made = {}
+            outputs = {}
             for turn in range(options.rounds):
                 for way in options.ways:
-                    made[way] = Path(folder, f"{command} {way} {turn}")
+                    outputs[way] = Path(folder, f"{command} {way} {turn}")
                     source: Path = corpus
                     if way == "one process":
-                        source, made[way] = whole, made[way].with_suffix(".parquet")
-                    asked = [command, MODELS[command], source, "--output", made[way], *WAYS[way]]
-                    seconds[way].append(korbert(*asked, "--precision", "fp32"))
-            for way, own in seconds.items():
-                ratio = statistics.median(a / b for a, b in zip(seconds[options.ways[0]], own, strict=True))
-                speed = len(texts) / statistics.median(own)
+                        source, outputs[way] = single_file, outputs[way].with_suffix(".parquet")
+                    arguments = [command, MODELS[command], source, "--output", outputs[way], *WAYS[way]]
+                    seconds[way].append(korbert(*arguments, "--precision", "fp32"))
+            for way, way_seconds in seconds.items():
+                ratio = statistics.median(a / b for a, b in zip(seconds[options.ways[0]], way_seconds, strict=True))
+                speed = len(texts) / statistics.median(way_seconds)
                 rows.append([command, way, f"{speed:,.0f}", f"{ratio:.2f}"])
                 print(*rows[-1], flush=True)
-            others = [rows_of(made[way]).select(["text"]) for way in options.ways if way != "one process"]
-            assert all(len(other) == len(texts) for other in others)
-            if {"two processes", "Ray"} <= made.keys():
-                assert rows_of(made["two processes"]).equals(rows_of(made["Ray"]))
+            tables = [rows_of(outputs[way]).select(["text"]) for way in options.ways if way != "one process"]
+            assert all(len(other) == len(texts) for other in tables)
+            if {"two processes", "Ray"} <= outputs.keys():
+                assert rows_of(outputs["two processes"]).equals(rows_of(outputs["Ray"]))
     columns = ["command", "way", "texts a second", "times the first"]
     record.write(options.record, "corpora", [record.table("A folder in parts", columns, rows)])
 
@@ -128,42 +128,42 @@ def killed(options: argparse.Namespace) -> None:
         rows = decisions(options.data)
         size = number = files = 0
         while size < options.bytes:
-            some = list(islice(rows, 400))
-            size += sum(len(row["text"].encode()) for row in some)
-            number += len(some)
+            batch = list(islice(rows, 400))
+            size += sum(len(row["text"].encode()) for row in batch)
+            number += len(batch)
             if files % 2:
-                pq.write_table(pa.Table.from_pylist(some), corpus / f"{files:03}.parquet")
+                pq.write_table(pa.Table.from_pylist(batch), corpus / f"{files:03}.parquet")
             else:
-                lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in some)
+                lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in batch)
                 (corpus / f"{files:03}.jsonl").write_text("".join(lines), "utf-8")
             files += 1
         print(f"{number:,} texts, {size:,} bytes, {files} files", flush=True)
         output = Path(folder, "vectors")
-        asked = [sys.executable, "-m", "korbert", "embed", MODELS["embed"], str(corpus), "--output", str(output)]
+        command = [sys.executable, "-m", "korbert", "embed", MODELS["embed"], str(corpus), "--output", str(output)]
         seconds = []
         peaks: list[float] = []
         for ends in (*options.ends, None):
             began = time.perf_counter()
-            running = subprocess.Popen([*asked, "--workers", "2"], start_new_session=True)
-            used = []
+            running = subprocess.Popen([*command, "--workers", "2"], start_new_session=True)
+            samples = []
             while running.poll() is None and (ends is None or time.perf_counter() - began < ends):
                 time.sleep(SAMPLED)
-                used.append(memory_of(running.pid))
+                samples.append(memory_of(running.pid))
             if ends is not None:
                 os.killpg(running.pid, signal.SIGKILL)
             running.wait()
             seconds.append(time.perf_counter() - began)
-            peaks.append(max(used) / 1e9)
+            peaks.append(max(samples) / 1e9)
             place = output.with_name("vectors.partial") if ends is not None else output
-            kept = sum(pq.read_metadata(path).num_rows for path in place.glob("part-*"))
-            print(f"{seconds[-1]:.0f} s, {kept:,} rows kept, at most {peaks[-1]:.2f} GB", flush=True)
-        made = rows_of(output).select(["id", "vector"])
-        assert len(made) == number
-        assert len(set(made["id"].to_pylist())) == number
-        assert made["vector"].null_count == 0
+            rows_kept = sum(pq.read_metadata(path).num_rows for path in place.glob("part-*"))
+            print(f"{seconds[-1]:.0f} s, {rows_kept:,} rows kept, at most {peaks[-1]:.2f} GB", flush=True)
+        table = rows_of(output).select(["id", "vector"])
+        assert len(table) == number
+        assert len(set(table["id"].to_pylist())) == number
+        assert table["vector"].null_count == 0
         speed = size / sum(seconds)
-        shown = ", ".join(f"{peak:.2f}" for peak in peaks)
-        cells = [f"{size / 1e9:.2f}", f"{number:,}", f"{sum(seconds) / 60:.0f}", f"{speed / 1e3:.0f}", shown]
+        peaks_text = ", ".join(f"{peak:.2f}" for peak in peaks)
+        cells = [f"{size / 1e9:.2f}", f"{number:,}", f"{sum(seconds) / 60:.0f}", f"{speed / 1e3:.0f}", peaks_text]
         print(*cells)
     columns = ["GB of text", "rows", "minutes", "kB a second", "GB of memory at most, run by run"]
     record.write(options.record, "corpora-killed", [record.table("Killed twice and resumed", columns, [cells])])

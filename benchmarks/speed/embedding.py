@@ -50,50 +50,50 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     record.add_option(parser)
-    given = parser.parse_args()
-    torch.set_num_threads(given.threads)
-    theirs = SentenceTransformer(str(given.export), trust_remote_code=True, device="cpu")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    theirs = SentenceTransformer(str(arguments.export), trust_remote_code=True, device="cpu")
     names = ["fp32", *(["bf16"] if has_bf16(torch.device("cpu")) else []), "int8"]
-    ours: dict[str, Any] = {name: korbert.load(given.model, "cpu", name) for name in names}
+    ours: dict[str, Any] = {name: korbert.load(arguments.model, "cpu", name) for name in names}
     texts = {
-        "reviews": read_reviews(given.data / "nsmc" / "ratings_test.txt")["text"].tolist()[: given.reviews],
-        "paragraphs": list(islice(paragraphs(given.data), given.paragraphs)),
+        "reviews": read_reviews(arguments.data / "nsmc" / "ratings_test.txt")["text"].tolist()[: arguments.reviews],
+        "paragraphs": list(islice(paragraphs(arguments.data), arguments.paragraphs)),
     }
-    few = list(chain.from_iterable(some[:50] for some in texts.values()))
-    print(f"of {len(few)} texts, from the vectors of sentence-transformers: largest difference, least cosine")
-    expected = theirs.encode(few)
+    sample = list(chain.from_iterable(some[:50] for some in texts.values()))
+    print(f"of {len(sample)} texts, from the vectors of sentence-transformers: largest difference, least cosine")
+    expected = theirs.encode(sample)
     rows: list[list[str]] = []
     differences = []
     for name, model in ours.items():
-        found = model.embed(few)
-        cosines = (found * expected).sum(1) / np.linalg.norm(found, axis=1) / np.linalg.norm(expected, axis=1)
-        print(f"{name}: {np.abs(found - expected).max():.1e}, {cosines.min():.6f}")
-        differences.append(f"{np.abs(found - expected).max():.1e}, {cosines.min():.6f}")
+        vectors = model.embed(sample)
+        cosines = (vectors * expected).sum(1) / np.linalg.norm(vectors, axis=1) / np.linalg.norm(expected, axis=1)
+        print(f"{name}: {np.abs(vectors - expected).max():.1e}, {cosines.min():.6f}")
+        differences.append(f"{np.abs(vectors - expected).max():.1e}, {cosines.min():.6f}")
     print(f"\n| texts | sentence-transformers, texts/s | {' | '.join(f'korbert, {name} | ratio' for name in ours)} |")
     print("|---|---|" + "---|---|" * len(ours))
-    for kind, some in texts.items():
+    for kind, kind_texts in texts.items():
         ratios: dict[str, list[float]] = {name: [] for name in ours}
         rates: dict[str, list[float]] = {name: [] for name in ["sentence-transformers", *ours]}
-        for _ in range(given.rounds):
-            base, cells = speed(theirs.encode, some), []
+        for _ in range(arguments.rounds):
+            base, cells = speed(theirs.encode, kind_texts), []
             rates["sentence-transformers"].append(base)
             for name, model in ours.items():
-                found_speed = speed(model.embed, some)
+                found_speed = speed(model.embed, kind_texts)
                 ratios[name].append(found_speed / base)
                 rates[name].append(found_speed)
                 cells.append(f"{found_speed:,.0f} | {ratios[name][-1]:.2f}")
-            print(f"| {len(some):,} {kind} | {base:,.0f} | {' | '.join(cells)} |", flush=True)
+            print(f"| {len(kind_texts):,} {kind} | {base:,.0f} | {' | '.join(cells)} |", flush=True)
         medians = ", ".join(f"{name} {statistics.median(found):.2f}" for name, found in ratios.items())
         print(f"median ratios: {medians} (bar: 3)")
-        row = [f"{len(some):,} {kind}"]
+        row = [f"{len(kind_texts):,} {kind}"]
         for name, found in rates.items():
-            times = f": x {statistics.median(ratios[name]):.2f}" if name in ratios else ""
-            row.append(f"{min(found):,.0f} to {max(found):,.0f}{times}")
+            ratio_text = f": x {statistics.median(ratios[name]):.2f}" if name in ratios else ""
+            row.append(f"{min(found):,.0f} to {max(found):,.0f}{ratio_text}")
         rows.append(row)
-    rows.append([f"largest difference, smallest cosine, {len(few)} texts", "", *differences])
+    rows.append([f"largest difference, smallest cosine, {len(sample)} texts", "", *differences])
     columns = ["texts", "sentence-transformers", *ours]
     title = "Texts a second, times sentence-transformers"
-    record.write(given.record, "embedding", [record.table(title, columns, rows)])
+    record.write(arguments.record, "embedding", [record.table(title, columns, rows)])
 
 
 if __name__ == "__main__":

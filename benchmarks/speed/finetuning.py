@@ -59,8 +59,8 @@ def examples(options: argparse.Namespace) -> tuple[ClassificationModel, Examples
     pretrained, tokenizer = load_model(options.model)
     config = pretrained.config
     model = ClassificationModel(config, 2, generator=torch.Generator().manual_seed(0))
-    given, labels = texts(options.rows, options.count)
-    encoded = tokenizer.encode_batch(given, max_length=LENGTH, workers=os.cpu_count() or 1)
+    lines, labels = texts(options.rows, options.count)
+    encoded = tokenizer.encode_batch(lines, max_length=LENGTH, workers=os.cpu_count() or 1)
     rows = ((one.input_ids, one.boundaries) for one in encoded)
     return model, Examples.of_rows(rows, labels, tokenizer.pad_id)
 
@@ -79,12 +79,12 @@ def ours(options: argparse.Namespace) -> float:
         updates = Updates(model.train().to(device), loss, plan, device, World())
         for step in range(3):
             updates.update(step, batches(step))
-        before = updates.pieces
+        pieces_before = updates.pieces
         started = time.perf_counter()
         while (seconds := time.perf_counter() - started) < options.seconds:
             step += 1
             updates.update(step, batches(step))
-    return (updates.pieces - before) / seconds
+    return (updates.pieces - pieces_before) / seconds
 
 
 def theirs(options: argparse.Namespace, *, grouped: bool) -> float:
@@ -101,13 +101,13 @@ def theirs(options: argparse.Namespace, *, grouped: bool) -> float:
     with tempfile.TemporaryDirectory() as aside:
         save_model(Path(aside, "model"), model, tokenizer)
         export(Path(aside, "model"), Path(aside, "exported"))
-        same = transformers.AutoModelForSequenceClassification.from_pretrained(Path(aside, "exported"))
-        reads = transformers.AutoTokenizer.from_pretrained(Path(aside, "exported"), trust_remote_code=True)
+        model_exported = transformers.AutoModelForSequenceClassification.from_pretrained(Path(aside, "exported"))
+        tokenizer_exported = transformers.AutoTokenizer.from_pretrained(Path(aside, "exported"), trust_remote_code=True)
         bounds = zip(rows.offsets[:-1], rows.offsets[1:], strict=True)
         ids = [rows.input_ids[first:last].tolist() for first, last in bounds]
         data = [
-            {"input_ids": one, "attention_mask": [1] * len(one), "labels": int(label), "length": len(one)}
-            for one, label in zip(ids, rows.labels, strict=True)
+            {"input_ids": row_ids, "attention_mask": [1] * len(row_ids), "labels": int(label), "length": len(row_ids)}
+            for row_ids, label in zip(ids, rows.labels, strict=True)
         ]
 
         class Timed(TrainerCallback):  # type: ignore[misc]
@@ -120,7 +120,7 @@ def theirs(options: argparse.Namespace, *, grouped: bool) -> float:
                     control.should_training_stop = True
 
         timed = Timed()
-        pad = DataCollatorWithPadding(reads, padding=True if grouped else "max_length", max_length=LENGTH)
+        pad = DataCollatorWithPadding(tokenizer_exported, padding=True if grouped else "max_length", max_length=LENGTH)
 
         def collated(batch: list[dict[str, Any]]) -> Any:
             timed.pieces += sum(row["length"] for row in batch)
@@ -140,7 +140,7 @@ def theirs(options: argparse.Namespace, *, grouped: bool) -> float:
             disable_tqdm=True,
             logging_strategy="no",
         )
-        Trainer(same, arguments, train_dataset=data, data_collator=collated, callbacks=[timed]).train()
+        Trainer(model_exported, arguments, train_dataset=data, data_collator=collated, callbacks=[timed]).train()
         return timed.pieces / (time.perf_counter() - timed.started)
 
 
@@ -149,14 +149,23 @@ def train(options: argparse.Namespace) -> None:
     for _ in range(options.rounds):
         for way in WAYS:
             command = [sys.executable, "-m", "benchmarks.speed.finetuning", *sys.argv[1:], "--only", way]
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-            speeds[way].append(float(done.stdout.split()[-1]))
+            finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            speeds[way].append(float(finished.stdout.split()[-1]))
     rows = []
-    for way, own in speeds.items():
-        ratio = statistics.median(first / other for first, other in zip(speeds["ours"], own, strict=True))
-        every = " ".join(f"{speed:,.0f}" for speed in own)
-        print(f"{way:28} {statistics.median(own):10,.0f} pieces/s   ours x {ratio:5.2f}   ({every})", flush=True)
-        rows.append([way, f"{statistics.median(own):,.0f} ({min(own):,.0f} to {max(own):,.0f})", f"{ratio:.2f}"])
+    for way, way_speeds in speeds.items():
+        ratio = statistics.median(first / other for first, other in zip(speeds["ours"], way_speeds, strict=True))
+        each_round = " ".join(f"{speed:,.0f}" for speed in way_speeds)
+        print(
+            f"{way:28} {statistics.median(way_speeds):10,.0f} pieces/s   ours x {ratio:5.2f}   ({each_round})",
+            flush=True,
+        )
+        rows.append(
+            [
+                way,
+                f"{statistics.median(way_speeds):,.0f} ({min(way_speeds):,.0f} to {max(way_speeds):,.0f})",
+                f"{ratio:.2f}",
+            ]
+        )
     columns = ["implementation", "pieces per second", "ours x"]
     table = record.table("Pieces a second, padding excluded", columns, rows)
     record.write(options.record, "finetuning-train", [table])
@@ -170,8 +179,8 @@ def predict(options: argparse.Namespace) -> None:
     from korbert.tasks.passages import encode_passages
 
     model = korbert.load(options.model, options.device)
-    given, _ = texts(options.rows, options.count)
-    data = "\n".join(given).encode()
+    lines, _ = texts(options.rows, options.count)
+    data = "\n".join(lines).encode()
 
     def whole() -> None:
         with Path(os.devnull).open("wb") as file:
@@ -179,14 +188,14 @@ def predict(options: argparse.Namespace) -> None:
                 file.write(b"\n".join(map(as_json, results)))
 
     def kiwi() -> dict[str, Any]:
-        different = list(dict.fromkeys(given))
+        different = list(dict.fromkeys(lines))
         return dict(
             zip(different, encode_passages(model.tokenizer, different, workers=os.cpu_count() or 1), strict=True)
         )
 
     passages = kiwi()
     prepared = model.kind.prepare(
-        [{"text": text} for text in given], [[passages[text]] for text in given], model.tokenizer
+        [{"text": text} for text in lines], [[passages[text]] for text in lines], model.tokenizer
     )
     device = next(model.network.parameters()).device
     share(options, whole, kiwi, lambda: model.kind.predict(model.network, prepared, device=device))
@@ -198,11 +207,11 @@ def embed(options: argparse.Namespace) -> None:
     from korbert.pipelines.inference.embedding import TextEmbedder, text_records, write_vectors
 
     model = korbert.load(options.model, options.device)
-    given, _ = texts(options.rows, options.count)
-    data = "\n".join(given).encode()
+    lines, _ = texts(options.rows, options.count)
+    data = "\n".join(lines).encode()
 
     def kiwi() -> Any:
-        return model.tokenizer.encode_batch(given, max_length=model.max_length, workers=os.cpu_count() or 1)
+        return model.tokenizer.encode_batch(lines, max_length=model.max_length, workers=os.cpu_count() or 1)
 
     encodings, settings = kiwi(), model.vector_settings()
     with tempfile.TemporaryDirectory() as folder:
@@ -230,8 +239,8 @@ def share(options: argparse.Namespace, *parts: Callable[[], object]) -> None:
                 seconds[clock].append(now() - started[clock])
         for clock, (whole, kiwi, encoder) in seconds.items():
             shares[clock].append((kiwi + encoder) / whole)
-            said = f"whole {whole:.2f} s, Kiwi {kiwi:.2f}, encoder {encoder:.2f}: {shares[clock][-1]:.1%}"
-            print(f"round {number}, {clock} time: {said}", flush=True)
+            summary = f"whole {whole:.2f} s, Kiwi {kiwi:.2f}, encoder {encoder:.2f}: {shares[clock][-1]:.1%}"
+            print(f"round {number}, {clock} time: {summary}", flush=True)
     rows = []
     for clock, found in shares.items():
         middle = f"{statistics.median(found):.1%} ({min(found):.1%} to {max(found):.1%})"
@@ -244,18 +253,18 @@ def share(options: argparse.Namespace, *parts: Callable[[], object]) -> None:
 
 def memory(options: argparse.Namespace) -> None:
     """Peak memory of `korbert predict` for --count lines and for four times as many."""
-    given, _ = texts(options.rows, options.count)
+    lines, _ = texts(options.rows, options.count)
     rows = []
-    for times in (1, 4):
+    for repeats in (1, 4):
         with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
-            file.writelines(f"{text}\n" for _ in range(times) for text in given)
+            file.writelines(f"{text}\n" for _ in range(repeats) for text in lines)
             file.flush()
             command = [sys.executable, "-m", "korbert", "predict", str(options.model), file.name]
             before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
             subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
             peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-            print(f"{times * len(given):,} lines: peak {max(peak, before) / 1024:,.0f} MiB", flush=True)
-            rows.append([f"{times * len(given):,}", f"{max(peak, before) / 1024:,.0f} MiB"])
+            print(f"{repeats * len(lines):,} lines: peak {max(peak, before) / 1024:,.0f} MiB", flush=True)
+            rows.append([f"{repeats * len(lines):,}", f"{max(peak, before) / 1024:,.0f} MiB"])
     record.write(
         options.record, "finetuning-memory", [record.table("Peak memory of `predict`", ["lines", "peak"], rows)]
     )

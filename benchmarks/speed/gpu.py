@@ -61,13 +61,13 @@ def main() -> int:
     options.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     options.steps = 3 if options.dry else options.steps
     is_gpu = options.device.type == "cuda"
-    measured: Figures = {
+    results: Figures = {
         "device": torch.cuda.get_device_name() if is_gpu else platform.processor() or platform.machine(),
         "devices": torch.cuda.device_count(),
         "torch": torch.__version__,
         "dry": options.dry,
     }
-    print(", ".join(f"{name} {value}" for name, value in measured.items()), flush=True)
+    print(", ".join(f"{name} {value}" for name, value in results.items()), flush=True)
     failed = False
     for name in options.only or PARTS:
         started = time.perf_counter()
@@ -76,18 +76,18 @@ def main() -> int:
         except Exception as error:  # the other parts still have something to say
             traceback.print_exc()
             figures, failed = {"error": f"{type(error).__name__}: {error}"}, True
-        measured[name] = figures | {"seconds": round(time.perf_counter() - started, 1)}
+        results[name] = figures | {"seconds": round(time.perf_counter() - started, 1)}
         failed |= bool(figures.get("failed"))
-        print(f"{name:10} " + ", ".join(f"{key} {value}" for key, value in measured[name].items()), flush=True)
+        print(f"{name:10} " + ", ".join(f"{key} {value}" for key, value in results[name].items()), flush=True)
         if options.output:
-            options.output.write_text(json.dumps(measured, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            options.output.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     rows = [
         [part, name, value]
-        for part, figures in measured.items()
+        for part, figures in results.items()
         if isinstance(figures, dict)
         for name, value in figures.items()
     ]
-    facts = [f"{name}: {value}" for name, value in measured.items() if not isinstance(value, dict)]
+    facts = [f"{name}: {value}" for name, value in results.items() if not isinstance(value, dict)]
     table = record.table("Figures by part", ["part", "what", "figure"], rows)
     record.write(options.record, "gpu", [table], facts)
     return int(failed)
@@ -101,14 +101,14 @@ def tests(options: argparse.Namespace) -> Figures:
     """
     command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "tests/korbert", "-p", "no:cacheprovider"]
     command.append("--continue-on-collection-errors")
-    done = subprocess.run(command, cwd=Path(__file__).resolve().parents[2], capture_output=True, text=True)
-    last = (done.stdout.strip().splitlines() or [done.stderr.strip()[-200:]])[-1].strip("= ")
-    if done.returncode:
-        print(done.stdout[-6_000:], done.stderr[-2_000:], flush=True)
-    not_collected = done.stdout.count("ERROR collecting ")  # each is also one of the errors of the last line
-    failures = sum(int(number) for number in re.findall(r"(\d+) (?:failed|error)", last)) - not_collected
-    failed = failures > 0 or done.returncode > 1 or not re.search("passed|skipped", last)
-    return {"result": last, "not_collected": not_collected, "failed": failed}
+    finished = subprocess.run(command, cwd=Path(__file__).resolve().parents[2], capture_output=True, text=True)
+    summary = (finished.stdout.strip().splitlines() or [finished.stderr.strip()[-200:]])[-1].strip("= ")
+    if finished.returncode:
+        print(finished.stdout[-6_000:], finished.stderr[-2_000:], flush=True)
+    not_collected = finished.stdout.count("ERROR collecting ")  # each is also one of the errors of the last line
+    failures = sum(int(number) for number in re.findall(r"(\d+) (?:failed|error)", summary)) - not_collected
+    failed = failures > 0 or finished.returncode > 1 or not re.search("passed|skipped", summary)
+    return {"result": summary, "not_collected": not_collected, "failed": failed}
 
 
 def ceiling(options: argparse.Namespace) -> Figures:
@@ -134,8 +134,8 @@ def step(options: argparse.Namespace) -> Figures:
     peak = matrix_rate(options)
     figures: Figures = {}
     for name, head, width, compiled in STEPS:
-        made, config = training(options, head, width)
-        batches = [made.batch(number, options.rows) for number in range(4)]
+        rows, config = training(options, head, width)
+        batches = [rows.batch(number, options.rows) for number in range(4)]
         model = PretrainingModel(config)
         updates = updates_of(model, options.precision, options.device, compiled=compiled)
         numbers = iter(range(1_000_000))
@@ -164,10 +164,10 @@ def waiting(options: argparse.Namespace) -> Figures:
     """Share of the time that steps wait for their rows, by the number of processes that make them."""
     figures: Figures = {}
     for workers in (0, 1) if options.dry else (0, 2, 4, 8):
-        made, config = training(options, "sampled")
+        rows, config = training(options, "sampled")
         first = 2 + 2 * workers  # before it, steps wait for processes to start, each for its own
         steps = first + options.steps
-        batches = in_phases([Phase(made, steps, options.rows)])
+        batches = in_phases([Phase(rows, steps, options.rows)])
         updates = updates_of(PretrainingModel(config), options.precision, options.device)
         waited = pieces = 0.0
         with prefetch_batches(batches, range(steps), workers=workers, pin=options.device.type == "cuda") as walk:
@@ -193,13 +193,13 @@ def attention(options: argparse.Namespace) -> Figures:
     rows = Rows(lengths, options.device)
     flat = torch.randn(rows.pieces, 3, heads, size, device=options.device, dtype=torch.bfloat16, requires_grad=True)
     dense = torch.randn(count, 3, heads, longest, size, device=options.device, dtype=torch.bfloat16, requires_grad=True)
-    kept = (torch.arange(longest, device=options.device) < torch.tensor(lengths, device=options.device)[:, None])[
+    mask = (torch.arange(longest, device=options.device) < torch.tensor(lengths, device=options.device)[:, None])[
         :, None, None
     ]
     is_gpu = options.device.type == "cuda"  # elsewhere `attend` groups rows into blocks
     varlen = seconds_of(lambda: attend(flat, rows).float().sum().backward(), options)
     padded = seconds_of(
-        lambda: F.scaled_dot_product_attention(*dense.unbind(1), attn_mask=kept).float().sum().backward(), options
+        lambda: F.scaled_dot_product_attention(*dense.unbind(1), attn_mask=mask).float().sum().backward(), options
     )
     return {
         "varlen_ms" if is_gpu else "blocks_ms": round(1e3 * varlen, 3),
@@ -210,18 +210,18 @@ def attention(options: argparse.Namespace) -> Figures:
 
 
 def processes(options: argparse.Namespace) -> Figures:
-    """The tests of training on several processes; with several devices also the speed of the `ddp` part on each."""
+    """Runs the recipe `demo` to `pretrain` under torchrun, one process per device; skipped with fewer than two."""
     count = torch.cuda.device_count()
     if count < 2:
         return {"skipped": f"{count} device{'s' * (count != 1)}"}
     command = ["torchrun", f"--nproc-per-node={count}", "-m", "korbert", "run", "demo", "--to", "pretrain"]
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
-        done = subprocess.run([*command, "--root", folder], capture_output=True, text=True)
+        finished = subprocess.run([*command, "--root", folder], capture_output=True, text=True)
         return {
             "devices": count,
             "demo_seconds": round(time.perf_counter() - started, 1),
-            "failed": done.returncode != 0,
+            "failed": finished.returncode != 0,
         }
 
 

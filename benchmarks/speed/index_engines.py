@@ -37,9 +37,9 @@ class Korbert:
     def add(self, start: int, terms: list[list[str]], vectors: Any) -> None:
         with store.writing(self.folder) as database:
             rows = []
-            for number, (own, vector) in enumerate(zip(terms, vectors, strict=True), start):
-                text = " ".join(own)
-                rows.append((str(number), "{}", text, own, [(0, len(text), 0, len(own))], [vector]))
+            for number, (text_terms, vector) in enumerate(zip(terms, vectors, strict=True), start):
+                text = " ".join(text_terms)
+                rows.append((str(number), "{}", text, text_terms, [(0, len(text), 0, len(text_terms))], [vector]))
             insert(database, rows)
 
     def words(self, terms: list[str]) -> Sequence[int]:
@@ -51,8 +51,8 @@ class Korbert:
     def nearest(self, vector: Any) -> Sequence[int]:
         with store.reading(self.folder) as database:
             codes = self.cache.read(database)
-            found = codes.query(vector).best(database, read_owners(database), codes.numbers, 10)
-            return [number - 1 for number, _ in found]
+            best = codes.query(vector).best(database, read_owners(database), codes.numbers, 10)
+            return [number - 1 for number, _ in best]
 
     def remove(self, rows: list[int]) -> None:
         with store.writing(self.folder) as database:
@@ -63,7 +63,7 @@ class Korbert:
 
 
 class Fts5(Korbert):
-    """Only its words; terms have no characters at which the tokenizer would cut."""
+    """Searches words only. Terms have no characters at which the tokenizer would cut."""
 
     def __init__(self, folder: Path, size: int) -> None:
         self.database = sqlite3.connect(folder / "fts5.sqlite")
@@ -89,7 +89,7 @@ class Fts5(Korbert):
 
 
 class SqliteVec(Fts5):
-    """Only its vectors."""
+    """Searches vectors only."""
 
     def __init__(self, folder: Path, size: int) -> None:
         import sqlite_vec
@@ -135,8 +135,8 @@ class LanceDb:
         self.table.optimize()
 
     def words(self, terms: list[str]) -> Sequence[int]:
-        found = self.table.search(" ".join(terms), query_type="fts").select(["row"]).limit(10).to_list()
-        return [hit["row"] for hit in found]
+        hits = self.table.search(" ".join(terms), query_type="fts").select(["row"]).limit(10).to_list()
+        return [hit["row"] for hit in hits]
 
     def nearest(self, vector: Any) -> Sequence[int]:
         search = self.table.search(vector).distance_type("dot").select(["row"]).limit(10)
@@ -157,9 +157,13 @@ def made(count: int, size: int, length: int) -> Iterator[tuple[int, list[list[st
     weights = 1 / np.arange(10, 100_010)
     for start in range(0, count, BATCH):
         rows = min(BATCH, count - start)
-        drawn = rng.choice(len(weights), (rows, length), p=weights / weights.sum())
+        numbers = rng.choice(len(weights), (rows, length), p=weights / weights.sum())
         vectors = rng.standard_normal((rows, size), np.float32)
-        yield start, [[f"t{term}" for term in own] for own in drawn], vectors / np.linalg.norm(vectors, axis=1)[:, None]
+        yield (
+            start,
+            [[f"t{term}" for term in row_numbers] for row_numbers in numbers],
+            vectors / np.linalg.norm(vectors, axis=1)[:, None],
+        )
 
 
 def main() -> None:
@@ -170,40 +174,45 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=256, help="numbers per vector")
     parser.add_argument("--terms", type=int, default=40, help="per text; a query has a quarter as many")
     record.add_option(parser)
-    given = parser.parse_args()
-    is_new = not given.folder.exists()
-    given.folder.mkdir(parents=True, exist_ok=True)
-    engine, spent, queries = ENGINES[given.engine](given.folder, given.size), 0.0, []
-    for start, terms, vectors in made(given.texts, given.size, given.terms):
+    arguments = parser.parse_args()
+    is_new = not arguments.folder.exists()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    engine, add_seconds, queries = ENGINES[arguments.engine](arguments.folder, arguments.size), 0.0, []
+    for start, terms, vectors in made(arguments.texts, arguments.size, arguments.terms):
         if not is_new and len(queries) == QUERIES:
             break
-        before = time.process_time()
+        began = time.process_time()
         if is_new:
             engine.add(start, terms, vectors)
-        spent += time.process_time() - before
+        add_seconds += time.process_time() - began
         if len(queries) < QUERIES:
-            queries += [(own[: given.terms // 4], vector) for own, vector in zip(terms, vectors, strict=True)][:QUERIES]
-    before = time.process_time()
+            queries += [
+                (text_terms[: arguments.terms // 4], vector) for text_terms, vector in zip(terms, vectors, strict=True)
+            ][:QUERIES]
+    began = time.process_time()
     engine.index()
-    spent += time.process_time() - before
-    figures: dict[str, Any] = {"engine": given.engine, "texts": given.texts, "add_s": round(spent, 1)}
-    figures["disk_mb"] = round(sum(path.stat().st_size for path in given.folder.rglob("*") if path.is_file()) / 1e6)
+    add_seconds += time.process_time() - began
+    figures: dict[str, Any] = {"engine": arguments.engine, "texts": arguments.texts, "add_s": round(add_seconds, 1)}
+    figures["disk_mb"] = round(sum(path.stat().st_size for path in arguments.folder.rglob("*") if path.is_file()) / 1e6)
     for name, search in (
         ("words", lambda query: engine.words(query[0])), ("vectors", lambda query: engine.nearest(query[1])),
     ):  # fmt: skip
-        times = []
+        milliseconds = []
         for query in queries[:1] + queries:
-            before = time.process_time()
+            began = time.process_time()
             search(query)
-            times.append(1e3 * (time.process_time() - before))
-        figures |= {f"{name}_first_ms": round(times[0], 1), f"{name}_ms": round(float(np.median(times[1:])), 1)}
-    before = time.process_time()
+            milliseconds.append(1e3 * (time.process_time() - began))
+        figures |= {
+            f"{name}_first_ms": round(milliseconds[0], 1),
+            f"{name}_ms": round(float(np.median(milliseconds[1:])), 1),
+        }
+    began = time.process_time()
     engine.remove(list(range(1_000)))
-    figures["remove_1000_s"] = round(time.process_time() - before, 2)
+    figures["remove_1000_s"] = round(time.process_time() - began, 2)
     figures["memory_mb"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)
     print(json.dumps(figures), flush=True)
-    table = record.table(f"{given.texts:,} texts", ["what", "figure"], list(figures.items()))
-    record.write(given.record, f"index-engines-{given.engine}", [table])
+    table = record.table(f"{arguments.texts:,} texts", ["what", "figure"], list(figures.items()))
+    record.write(arguments.record, f"index-engines-{arguments.engine}", [table])
 
 
 if __name__ == "__main__":

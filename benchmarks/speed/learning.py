@@ -20,15 +20,15 @@ def main() -> None:
     parser.add_argument("counts", type=Path, help="counts.parquet of the stage vocab")
     parser.add_argument("--size", type=int, default=102_400, help="entries")
     record.add_option(parser)
-    given = parser.parse_args()
-    settings = VocabularySettings(size=given.size)
+    arguments = parser.parse_args()
+    settings = VocabularySettings(size=arguments.size)
     begin = time.perf_counter()
-    model = learn(form_counts(given.counts, settings), settings)
+    model = learn(form_counts(arguments.counts, settings), settings)
     seconds = time.perf_counter() - begin
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{given.size:,} entries, {len(model):,} bytes: {seconds:.1f} s, {memory:,.0f} MB")
+    print(f"{arguments.size:,} entries, {len(model):,} bytes: {seconds:.1f} s, {memory:,.0f} MB")
     rows = [["seconds", f"{seconds:.1f}"], ["memory", f"{memory:,.0f} MB"]]
-    record.write(given.record, "learning", [record.table(f"{given.size:,} entries", ["what", "figure"], rows)])
+    record.write(arguments.record, "learning", [record.table(f"{arguments.size:,} entries", ["what", "figure"], rows)])
 
 
 if __name__ == "__main__":

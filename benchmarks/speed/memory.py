@@ -69,10 +69,10 @@ def family(root: int) -> set[int]:
                 parents[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
             except OSError:
                 continue
-    found = {root}
-    while more := {child for child, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found
+    processes = {root}
+    while children := {child for child, parent in parents.items() if parent in processes} - processes:
+        processes |= children
+    return processes
 
 
 def anonymous_bytes(process: int) -> int:
@@ -85,16 +85,16 @@ def anonymous_bytes(process: int) -> int:
 
 def measure(command: list[str]) -> tuple[float, int, int]:
     """Seconds, the peak of all processes together, and of the largest one, in bytes."""
-    together = largest = 0
+    total = largest = 0
     started = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as running:
         while running.poll() is None:
-            held = [anonymous_bytes(process) for process in family(running.pid)]
-            together, largest = max(together, sum(held)), max(largest, *held)
+            sizes = [anonymous_bytes(process) for process in family(running.pid)]
+            total, largest = max(total, sum(sizes)), max(largest, *sizes)
             time.sleep(0.2)
         if running.returncode:
             raise SystemExit(running.stderr.read() if running.stderr else running.returncode)
-    return time.perf_counter() - started, together, largest
+    return time.perf_counter() - started, total, largest
 
 
 def main() -> None:
@@ -107,31 +107,31 @@ def main() -> None:
     parser.add_argument("--root", type=Path, default="artifacts", help="of that recipe")
     parser.add_argument("--stages", nargs="+", default=STAGES)
     record.add_option(parser)
-    given = parser.parse_args()
-    limit = 1_000 * (1 + given.workers)
+    arguments = parser.parse_args()
+    limit = 1_000 * (1 + arguments.workers)
     rows: list[list[str]] = []
     print(f"load {os.getloadavg()[0]:.1f}; the bar is {limit:,} MB for all processes together")
 
     def run(name: str, recipe: Path, *options: str) -> None:
-        for stage in given.stages:
-            place = [str(recipe), *options, "--workers", str(given.workers)]
-            seconds, together, largest = measure([sys.executable, "-m", "korbert", stage, *place])
-            print(f"{name}  {stage:<8} {seconds:8.1f} s  together {together / 1e6:6,.0f} MB", end="")
+        for stage in arguments.stages:
+            place = [str(recipe), *options, "--workers", str(arguments.workers)]
+            seconds, total, largest = measure([sys.executable, "-m", "korbert", stage, *place])
+            print(f"{name}  {stage:<8} {seconds:8.1f} s  together {total / 1e6:6,.0f} MB", end="")
             print(f"  largest process {largest / 1e6:6,.0f} MB", flush=True)
-            rows.append([name.strip(), stage, f"{seconds:.1f}", f"{together / 1e6:,.0f}", f"{largest / 1e6:,.0f}"])
+            rows.append([name.strip(), stage, f"{seconds:.1f}", f"{total / 1e6:,.0f}", f"{largest / 1e6:,.0f}"])
 
     columns = ["text", "stage", "seconds", "all processes, MB", "the largest, MB"]
-    if given.recipe is not None:
-        run(given.recipe.stem, given.recipe, "--root", str(given.root), "--data", str(given.data))
-        record.write(given.record, "memory-full", [record.table("Stages", columns, rows)])
+    if arguments.recipe is not None:
+        run(arguments.recipe.stem, arguments.recipe, "--root", str(arguments.root), "--data", str(arguments.data))
+        record.write(arguments.record, "memory-full", [record.table("Stages", columns, rows)])
         return
-    for megabytes in given.megabytes:
+    for megabytes in arguments.megabytes:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            write_input(given.files, folder, megabytes)
+            write_input(arguments.files, folder, megabytes)
             (folder / "memory.toml").write_text(RECIPE, encoding="utf-8")
             run(f"{megabytes:>6} MB", folder / "memory.toml", "--root", str(folder))
-    record.write(given.record, "memory", [record.table("Stages by size", columns, rows)])
+    record.write(arguments.record, "memory", [record.table("Stages by size", columns, rows)])
 
 
 if __name__ == "__main__":

@@ -32,8 +32,8 @@ def made(count: int, size: int, cosine: float) -> Iterator[Any]:
     rng = np.random.default_rng(0)
     common = to_unit_length(rng.standard_normal(size, np.float32)) * np.float32(cosine**0.5)
     for start in range(0, count, BATCH):
-        own = to_unit_length(rng.standard_normal((min(BATCH, count - start), size), np.float32))
-        yield to_unit_length(common + own * np.float32((1 - cosine) ** 0.5))
+        random_part = to_unit_length(rng.standard_normal((min(BATCH, count - start), size), np.float32))
+        yield to_unit_length(common + random_part * np.float32((1 - cosine) ** 0.5))
 
 
 def main() -> None:
@@ -45,12 +45,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--threads", type=int, default=2)
     record.add_option(parser)
-    given = parser.parse_args()
-    torch.set_num_threads(given.threads)
-    if not given.folder.exists():
-        store.create(given.folder, {})
-        for number, part in enumerate(made(given.texts, given.size, given.cosine)):
-            with store.writing(given.folder) as database:
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    if not arguments.folder.exists():
+        store.create(arguments.folder, {})
+        for number, part in enumerate(made(arguments.texts, arguments.size, arguments.cosine)):
+            with store.writing(arguments.folder) as database:
                 insert(
                     database,
                     [(f"{number}-{row}", "{}", "", [], [(0, 0, 0, 0)], [vector]) for row, vector in enumerate(part)],
@@ -59,34 +59,40 @@ def main() -> None:
     def memory() -> int:
         return round(Process().memory_info().rss / 1e6)
 
-    cache, rng, before, start = VectorCache(given.size), np.random.default_rng(1), memory(), time.perf_counter()
-    with store.reading(given.folder) as database:
+    cache, rng, before, start = VectorCache(arguments.size), np.random.default_rng(1), memory(), time.perf_counter()
+    with store.reading(arguments.folder) as database:
         codes = cache.read(database)
-    first, own = time.perf_counter() - start, memory() - before
+    first_seconds, cache_memory = time.perf_counter() - start, memory() - before
     before = memory()
-    whole = np.empty((len(codes.numbers), given.size), np.float32)
-    with store.reading(given.folder) as database:
+    vectors = np.empty((len(codes.numbers), arguments.size), np.float32)
+    with store.reading(arguments.folder) as database:
         for row, (vector,) in enumerate(database.execute("SELECT vector FROM vectors ORDER BY number")):
-            whole[row] = np.frombuffer(vector, np.float32)
-    figures = {"texts": len(whole), "first_s": round(first, 1), "memory_mb": [own, memory() - before]}
-    times, differ = np.zeros((given.rounds, 4)), 0
-    for turn in range(given.rounds):
-        near = whole[rng.integers(len(whole))]
-        query = to_unit_length(near + np.float32(0.7 * given.size**-0.5) * rng.standard_normal(given.size, np.float32))
+            vectors[row] = np.frombuffer(vector, np.float32)
+    figures = {
+        "texts": len(vectors),
+        "first_s": round(first_seconds, 1),
+        "memory_mb": [cache_memory, memory() - before],
+    }
+    seconds, differ = np.zeros((arguments.rounds, 4)), 0
+    for turn in range(arguments.rounds):
+        neighbour = vectors[rng.integers(len(vectors))]
+        query = to_unit_length(
+            neighbour + np.float32(0.7 * arguments.size**-0.5) * rng.standard_normal(arguments.size, np.float32)
+        )
         start = np.array([time.perf_counter(), time.process_time()])
-        with store.reading(given.folder) as database:
-            found = codes.query(query).best(database, read_owners(database), codes.numbers, TOP)
+        with store.reading(arguments.folder) as database:
+            best = codes.query(query).best(database, read_owners(database), codes.numbers, TOP)
         middle = np.array([time.perf_counter(), time.process_time()])
-        expected = select_best(codes.numbers, whole @ query, TOP)
-        times[turn] = *(middle - start), *(np.array([time.perf_counter(), time.process_time()]) - middle)
-        differ += [number for number, _ in found] != [number for number, _ in expected]
-    codes_ms, codes_cpu_ms, whole_ms, whole_cpu_ms = np.median(1e3 * times, axis=0).round(1).tolist()
+        expected = select_best(codes.numbers, vectors @ query, TOP)
+        seconds[turn] = *(middle - start), *(np.array([time.perf_counter(), time.process_time()]) - middle)
+        differ += [number for number, _ in best] != [number for number, _ in expected]
+    codes_ms, codes_cpu_ms, whole_ms, whole_cpu_ms = np.median(1e3 * seconds, axis=0).round(1).tolist()
     figures |= {"codes_ms": codes_ms, "whole_ms": whole_ms, "codes_cpu_ms": codes_cpu_ms, "whole_cpu_ms": whole_cpu_ms}
-    ratios = np.median(times[:, 2:] / times[:, :2], axis=0).round(2).tolist()
+    ratios = np.median(seconds[:, 2:] / seconds[:, :2], axis=0).round(2).tolist()
     figures |= {"ratio": ratios[0], "ratio_cpu": ratios[1], "differ": differ}
     print(json.dumps(figures))
-    title = f"{given.texts:,} vectors of {given.size}"
-    record.write(given.record, "nearest", [record.table(title, ["what", "figure"], list(figures.items()))])
+    title = f"{arguments.texts:,} vectors of {arguments.size}"
+    record.write(arguments.record, "nearest", [record.table(title, ["what", "figure"], list(figures.items()))])
 
 
 if __name__ == "__main__":

@@ -45,28 +45,28 @@ def main() -> None:
     parser.add_argument("--pieces", type=int, nargs="+", default=[128, 512])
     parser.add_argument("--rounds", type=int, default=5)
     record.add_option(parser)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     columns = ["pieces", "page, MB", "first paint, s", "head drawn, s"]
     print(f"| {' | '.join(columns)} |\n|---|---|---|---|")
     rows: list[list[str]] = []
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=list(QUIET))
-        for pieces in given.pieces:
+        for pieces in arguments.pieces:
             page = Path(folder) / f"{pieces}.html"
-            code = run_command(["look", str(given.model), text_of(given.model, pieces), "--html", str(page)])
+            code = run_command(["look", str(arguments.model), text_of(arguments.model, pieces), "--html", str(page)])
             assert code == 0
-            paints, drawn = [], []
-            for _ in range(given.rounds):
+            paints, drawings = [], []
+            for _ in range(arguments.rounds):
                 with browser.new_context() as context:
                     tab = context.new_page()
                     began = time.perf_counter()
                     tab.goto(page.as_uri())
                     tab.wait_for_selector("#room > *")
-                    drawn.append(time.perf_counter() - began)
+                    drawings.append(time.perf_counter() - began)
                     paints.append(tab.evaluate(PAINT) / 1000)
-            rows.append([str(pieces), f"{page.stat().st_size / 1e6:.1f}", shown(paints), shown(drawn)])
+            rows.append([str(pieces), f"{page.stat().st_size / 1e6:.1f}", shown(paints), shown(drawings)])
             print(f"| {' | '.join(rows[-1])} |", flush=True)
-        record.write(given.record, "page", [record.table(f"Chromium {browser.version}", columns, rows)])
+        record.write(arguments.record, "page", [record.table(f"Chromium {browser.version}", columns, rows)])
         browser.close()
 
 

@@ -57,29 +57,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     record.add_option(parser)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     ids = torch.randint(1_000, 29_000, (BATCH, PIECES), generator=torch.Generator().manual_seed(0))
     mask = torch.ones_like(ids)
     encoders: dict[str, Any] = {"korbert-mini": korbert.load("korbert-mini", "cpu").network.encoder}
     encoders |= {name: make() for name, make in _MADE.items()}
     runs = {name: partial(model.eval(), ids, attention_mask=mask) for name, model in encoders.items()}
     runs["korbert-mini"] = partial(runs["korbert-mini"], boundaries=mask)
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for number in range(asked.rounds + 1):
+    seconds_of_encoder: dict[str, list[float]] = {name: [] for name in runs}
+    for number in range(arguments.rounds + 1):
         for name, run in runs.items():
             seconds = seconds_of(run)
             if number:  # the first one warms up
-                times[name].append(seconds)
+                seconds_of_encoder[name].append(seconds)
     columns = ["encoder", "parameters, million", "MB in fp32", "texts a second", "times korbert-mini"]
-    ours = statistics.median(times["korbert-mini"])
+    base = statistics.median(seconds_of_encoder["korbert-mini"])
     rows = []
     for name, model in encoders.items():
         count = sum(parameter.numel() for parameter in model.parameters())
-        median = statistics.median(times[name])
+        median = statistics.median(seconds_of_encoder[name])
         speed = f"{BATCH * BATCHES / median:.0f}"
-        rows.append([name, f"{count / 1e6:.1f}", f"{4 * count / 1e6:.0f}", speed, f"{ours / median:.2f}"])
+        rows.append([name, f"{count / 1e6:.1f}", f"{4 * count / 1e6:.0f}", speed, f"{base / median:.2f}"])
         print(f"| {' | '.join(rows[-1])} |", flush=True)
-    record.write(asked.record, "peers", [record.table(f"Encoders of {PIECES} pieces a text", columns, rows)])
+    record.write(arguments.record, "peers", [record.table(f"Encoders of {PIECES} pieces a text", columns, rows)])
 
 
 if __name__ == "__main__":

@@ -62,8 +62,8 @@ def sizes(options: argparse.Namespace) -> dict[str, int]:
 
 def encoder(options: argparse.Namespace, architecture: str, **others: Any) -> EncoderConfig:
     """Encoder settings. GeGLU has two halves, so two thirds of the width make both architectures the same size."""
-    own = {"intermediate_size": 8 * options.hidden // 3} if architecture == "modern" else {}
-    return EncoderConfig.model_validate({"architecture": architecture, **sizes(options), **own, **others})
+    width_entries = {"intermediate_size": 8 * options.hidden // 3} if architecture == "modern" else {}
+    return EncoderConfig.model_validate({"architecture": architecture, **sizes(options), **width_entries, **others})
 
 
 def full_rows(options: argparse.Namespace, folder: Path) -> list[Path]:
@@ -93,12 +93,12 @@ def full_rows(options: argparse.Namespace, folder: Path) -> list[Path]:
 def rows_of(options: argparse.Namespace, folder: Path, head: str) -> PretrainingRows:
     """Rows of --shards, or full rows of random shards written to the folder."""
     files = sorted(options.shards.glob("*.arrow")) if options.shards else full_rows(options, folder)
-    given: dict[str, Any] = {}
+    sampling: dict[str, Any] = {}
     if "sampled" in head:
         from korbert.pretraining.objectives.vocabulary import Negatives  # the checkout before has none
 
-        given["negatives"] = Negatives(counts_of(files, options.vocabulary), options.negatives)
-    return PretrainingRows(files, IDS, options.length, MaskingSettings(), PairSettings(), seed=0, **given)
+        sampling["negatives"] = Negatives(counts_of(files, options.vocabulary), options.negatives)
+    return PretrainingRows(files, IDS, options.length, MaskingSettings(), PairSettings(), seed=0, **sampling)
 
 
 def counts_of(files: list[Path], entries: int) -> np.ndarray:
@@ -205,20 +205,22 @@ def in_turn(options: argparse.Namespace, names: Sequence[str], against: Callable
             # This file, not `-m benchmarks..`: `korbert` is that of the checkout.
             command = [sys.executable, str(Path(__file__).resolve()), *sys.argv[1:], "--only", name]
             environment = {**os.environ, "PYTHONPATH": str(checkout)}
-            done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, cwd="/")
-            if done.returncode == -signal.SIGKILL:
+            finished = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, cwd="/")
+            if finished.returncode == -signal.SIGKILL:
                 print(f"{name:36} is killed: it needs more memory than there is", flush=True)
                 del speeds[name]
                 continue
-            done.check_returncode()
-            speeds[name].append(float(done.stdout.split()[-1]))
+            finished.check_returncode()
+            speeds[name].append(float(finished.stdout.split()[-1]))
     rows = []
-    for name, own in speeds.items():
-        base = speeds.get(against(name), [math.nan] * len(own))  # killed
-        ratio = statistics.median(one / other for one, other in zip(own, base, strict=True))
-        every = " ".join(f"{speed:,.0f}" for speed in own)
-        print(f"{name:36} {statistics.median(own):10,.0f} pieces/s   x {ratio:5.2f}   ({every})", flush=True)
-        rows.append([name, f"{statistics.median(own):,.0f}", f"{ratio:.2f}", every])
+    for name, step_speeds in speeds.items():
+        base = speeds.get(against(name), [math.nan] * len(step_speeds))  # killed
+        ratio = statistics.median(one / other for one, other in zip(step_speeds, base, strict=True))
+        each_round = " ".join(f"{speed:,.0f}" for speed in step_speeds)
+        print(
+            f"{name:36} {statistics.median(step_speeds):10,.0f} pieces/s   x {ratio:5.2f}   ({each_round})", flush=True
+        )
+        rows.append([name, f"{statistics.median(step_speeds):,.0f}", f"{ratio:.2f}", each_round])
     keep(options, "Pieces a second", ["step", "pieces a second", "times", "each round"], rows)
 
 
@@ -266,15 +268,15 @@ def by_length(options: argparse.Namespace, folder: Path) -> dict[str, Callable[[
     steps: dict[str, Callable[[], Step]] = {}
     no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     for length, precision in itertools.product((512, 2_048), options.precisions):
-        full = {"shards": None, "length": length, "rows": max(1, 4_096 // length)}
-        own = argparse.Namespace(**{**vars(options), **full})
+        changes = {"shards": None, "length": length, "rows": max(1, 4_096 // length)}
+        length_options = argparse.Namespace(**{**vars(options), **changes})
         for name, architecture, others in (
             ("bert", "bert", {}),
             ("bert without dropout", "bert", no_dropout),
             ("modern", "modern", {}),
         ):
-            config = encoder(own, architecture, **others)
-            steps[f"{name} {length} {precision}"] = partial(ours, own, precision, folder, config, "sampled")
+            config = encoder(length_options, architecture, **others)
+            steps[f"{name} {length} {precision}"] = partial(ours, length_options, precision, folder, config, "sampled")
     return steps
 
 
@@ -284,7 +286,7 @@ def share_of_products(options: argparse.Namespace) -> None:
     from korbert.modeling.rows import Rows
 
     device = choose_device(options.device)
-    kept: list[list[str]] = []
+    table_rows: list[list[str]] = []
     for precision in options.precisions:
         kind = torch.bfloat16 if precision == "bf16" else torch.float32
         config = encoder(options, "modern")
@@ -312,15 +314,14 @@ def share_of_products(options: argparse.Namespace) -> None:
                 speed = products()
                 started = time.perf_counter()
                 passes()
-                own = operations / (time.perf_counter() - started)
+                rate = operations / (time.perf_counter() - started)
                 if number:
-                    shares.append(own / speed)
-                    print(
-                        f"{precision}: product {speed / 1e9:6.0f} GFLOP/s, encoder {own / 1e9:6.0f}, {own / speed:.0%}"
-                    )
+                    shares.append(rate / speed)
+                    print(f"{precision}: product {speed / 1e9:6.0f} GFLOP/s, encoder {rate / 1e9:6.0f}, ", end="")
+                    print(f"{rate / speed:.0%}")
         print(f"{precision}: median share {statistics.median(shares):.1%}", flush=True)
-        kept.append([precision, f"{statistics.median(shares):.1%}"])
-    keep(options, "Share of the machine's matrix product", ["precision", "share"], kept)
+        table_rows.append([precision, f"{statistics.median(shares):.1%}"])
+    keep(options, "Share of the machine's matrix product", ["precision", "share"], table_rows)
 
 
 PARTS = {
@@ -347,9 +348,9 @@ def where_time_goes(options: argparse.Namespace, folder: Path) -> None:
             with torch.profiler.profile() as profile:
                 for _ in range(6):
                     step()
-        times = {event.key.removeprefix("aten::"): event.self_cpu_time_total for event in profile.key_averages()}
-        total = sum(times.values())
-        shares = {part: sum(times.get(name, 0) for name in names) / total for part, names in PARTS.items()}
+        cpu_times = {event.key.removeprefix("aten::"): event.self_cpu_time_total for event in profile.key_averages()}
+        total = sum(cpu_times.values())
+        shares = {part: sum(cpu_times.get(name, 0) for name in names) / total for part, names in PARTS.items()}
         print(f"{head} head, {precision}: {total / 6e6:.3f} s a step")
         for part, share in sorted({**shares, "all else": 1 - sum(shares.values())}.items(), key=lambda one: -one[1]):
             print(f"  {part:36} {share:6.1%}")
@@ -396,8 +397,8 @@ def main() -> None:
         built = steps(options, folder)
         if options.only:
             step, device = built[options.only](), choose_device(options.device)
-            kept = not options.only.startswith(f"{AS_IT_IS} ")
-            print(pieces_per_second(step, options.seconds, device, keep_memory=kept))
+            keep_memory = not options.only.startswith(f"{AS_IT_IS} ")
+            print(pieces_per_second(step, options.seconds, device, keep_memory=keep_memory))
         else:
             in_turn(
                 options, list(built), lambda name: against.format(length=name.split()[-2], precision=name.split()[-1])

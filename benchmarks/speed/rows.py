@@ -53,18 +53,18 @@ def write_shard(path: Path, pieces: int, seed: int) -> None:
 
 def speed(phases: list[Phase], workers: int, seconds: float) -> tuple[float, float]:
     """(pieces per second, seconds until the first step)."""
-    pieces, since, started, first = 0, 0.0, time.perf_counter(), 0.0
+    pieces, began, started, first_seconds = 0, 0.0, time.perf_counter(), 0.0
     with prefetch_batches(in_phases(phases), range(phases[0].steps), workers=workers) as steps:
         for step, micro_batches, _ in steps:
             if step == 0:
-                first = time.perf_counter() - started
+                first_seconds = time.perf_counter() - started
             if step <= STEPS_TO_START:
-                pieces, since = 0, time.perf_counter()
+                pieces, began = 0, time.perf_counter()
                 continue
             pieces += sum(batch["pieces"] for batch in micro_batches)
-            if time.perf_counter() - since >= seconds:
+            if time.perf_counter() - began >= seconds:
                 break
-        return pieces / (time.perf_counter() - since), first
+        return pieces / (time.perf_counter() - began), first_seconds
 
 
 def main() -> None:
@@ -77,36 +77,36 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--rounds", type=int, default=5)
     record.add_option(parser)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
-        folder = given.shards or Path(name)
-        if given.shards is None:
+        folder = arguments.shards or Path(name)
+        if arguments.shards is None:
             for number in range(8):
-                write_shard(folder / f"part-{number:05d}.arrow", given.million_pieces * 125_000, number)
+                write_shard(folder / f"part-{number:05d}.arrow", arguments.million_pieces * 125_000, number)
         started = time.perf_counter()
         shards = Shards(sorted(folder.glob("*.arrow")))
-        rows = PretrainingRows(shards, IDS, given.length, MaskingSettings(), PairSettings(), seed=0)
+        rows = PretrainingRows(shards, IDS, arguments.length, MaskingSettings(), PairSettings(), seed=0)
         opened = time.perf_counter() - started
         print(f"{shards.edges[-1]:,} pieces, {len(shards):,} documents, {len(rows):,} rows, opened in {opened:.2f} s")
-        phases = [Phase(rows, steps=10**9, batch_size=given.rows)]
-        measured: dict[int, list[float]] = {workers: [] for workers in given.workers}
-        for number in range(1, given.rounds + 1):
-            for workers in given.workers:
-                rate, first = speed(phases, workers, given.seconds)
-                measured[workers].append(rate)
-                who = f"{workers} workers" if workers else "thread"
-                print(f"round {number}, {who}: {rate:,.0f} pieces/s, first step after {first:.1f} s", end="")
+        phases = [Phase(rows, steps=10**9, batch_size=arguments.rows)]
+        rates_of: dict[int, list[float]] = {workers: [] for workers in arguments.workers}
+        for number in range(1, arguments.rounds + 1):
+            for workers in arguments.workers:
+                rate, first_seconds = speed(phases, workers, arguments.seconds)
+                rates_of[workers].append(rate)
+                label = f"{workers} workers" if workers else "thread"
+                print(f"round {number}, {label}: {rate:,.0f} pieces/s, first step after {first_seconds:.1f} s", end="")
                 print(f", load {os.getloadavg()[0]:.1f}", flush=True)
         rows_of_table = []
-        for workers, rates in measured.items():
-            who = f"{workers} workers" if workers else "thread"
-            print(f"{who}: median {statistics.median(rates):,.0f} pieces/s")
-            rows_of_table.append([who, f"{statistics.median(rates):,.0f}"])
-        title = f"Pieces a second, medians of {given.rounds} rounds"
-        record.write(given.record, "rows", [record.table(title, ["made by", "pieces a second"], rows_of_table)])
-        if {1, 2} <= measured.keys():
-            ratios = [two / one for one, two in zip(measured[1], measured[2], strict=True)]
+        for workers, rates in rates_of.items():
+            label = f"{workers} workers" if workers else "thread"
+            print(f"{label}: median {statistics.median(rates):,.0f} pieces/s")
+            rows_of_table.append([label, f"{statistics.median(rates):,.0f}"])
+        title = f"Pieces a second, medians of {arguments.rounds} rounds"
+        record.write(arguments.record, "rows", [record.table(title, ["made by", "pieces a second"], rows_of_table)])
+        if {1, 2} <= rates_of.keys():
+            ratios = [two / one for one, two in zip(rates_of[1], rates_of[2], strict=True)]
             print(f"two workers / one: median {statistics.median(ratios):.2f} (bar: {BAR})")
 
 

@@ -83,8 +83,8 @@ def served(model: Path, *options: str) -> Iterator[tuple[int, subprocess.Popen[s
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert process.stdout is not None
     try:
-        said = process.stdout.readline()
-        yield int(said.rpartition(":")[2]), process, time.perf_counter() - began
+        line = process.stdout.readline()
+        yield int(line.rpartition(":")[2]), process, time.perf_counter() - began
     finally:
         process.terminate()
         process.wait()
@@ -98,10 +98,10 @@ class Model:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
         self.loading = self.ask(texts=texts)
 
-    def ask(self, **what: Any) -> Any:
+    def ask(self, **question: Any) -> Any:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(what) + "\n")
+        self.process.stdin.write(json.dumps(question) + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
 
@@ -113,25 +113,25 @@ def own(folder: Path, precision: Any) -> None:
     model: Any = korbert.load(folder, "cpu", precision)
     texts: list[str] = []
     for line in sys.stdin:
-        asked = json.loads(line)
-        if "texts" in asked:
-            texts = asked["texts"]
+        question = json.loads(line)
+        if "texts" in question:
+            texts = question["texts"]
             began = time.perf_counter()
             model.tokenizer.encode_pieces("가")
-            found: Any = time.perf_counter() - began
+            answer: Any = time.perf_counter() - began
             model.embed(texts[:600])
-        elif "seconds" in asked:
-            began, done = time.perf_counter(), 0
-            while time.perf_counter() - began < asked["seconds"]:
-                done += len(model.embed(texts))
-            found = done / (time.perf_counter() - began)
+        elif "seconds" in question:
+            began, count = time.perf_counter(), 0
+            while time.perf_counter() - began < question["seconds"]:
+                count += len(model.embed(texts))
+            answer = count / (time.perf_counter() - began)
         else:
-            found = []
-            for text in texts[: asked["alone"]]:
+            answer = []
+            for text in texts[: question["alone"]]:
                 began = time.perf_counter()
                 model.embed(text)
-                found.append(time.perf_counter() - began)
-        print(json.dumps(found), flush=True)
+                answer.append(time.perf_counter() - began)
+        print(json.dumps(answer), flush=True)
 
 
 def memory(process: subprocess.Popen[str]) -> float:
@@ -169,45 +169,45 @@ async def _watched(clients: Clients, number: int, seconds: float, process: subpr
 
 
 def load(
-    given: argparse.Namespace, texts: list[str], model: Model, port: int, process: subprocess.Popen[str]
+    arguments: argparse.Namespace, texts: list[str], model: Model, port: int, process: subprocess.Popen[str]
 ) -> dict[str, Any]:
     """1: throughput."""
     columns = ("texts a request", "service, texts/s", "embed, texts/s", "ratio", "median s", "99 % s", "memory, MB")
-    printed = Printed(f"{given.clients} clients", *columns)
-    for texts_a_request in given.texts_a_request:
+    printed = Printed(f"{arguments.clients} clients", *columns)
+    for texts_a_request in arguments.texts_a_request:
         ratios = []
-        for _ in range(given.rounds):
+        for _ in range(arguments.rounds):
             clients = Clients(port, texts, texts_a_request)
             began = time.perf_counter()
-            sizes = asyncio.run(_watched(clients, given.clients, given.seconds, process))
+            sizes = asyncio.run(_watched(clients, arguments.clients, arguments.seconds, process))
             rate = sum(reply.texts for reply in clients.replies if reply.code == 200) / (time.perf_counter() - began)
-            beside = model.ask(seconds=given.seconds)
-            ratios.append(rate / beside)
-            found = clients.seconds(200)
-            between = f"{sizes[0]:.0f}, {max(sizes):.0f}, {sizes[-1]:.0f}"
-            middle, last = statistics.median(found), found[int(0.99 * len(found))]
+            own_rate = model.ask(seconds=arguments.seconds)
+            ratios.append(rate / own_rate)
+            latencies = clients.seconds(200)
+            memory_text = f"{sizes[0]:.0f}, {max(sizes):.0f}, {sizes[-1]:.0f}"
+            middle, slow = statistics.median(latencies), latencies[int(0.99 * len(latencies))]
             printed.row(
                 texts_a_request,
                 f"{rate:,.0f}",
-                f"{beside:,.0f}",
+                f"{own_rate:,.0f}",
                 f"{ratios[-1]:.2f}",
                 f"{middle:.3f}",
-                f"{last:.3f}",
-                between,
+                f"{slow:.3f}",
+                memory_text,
             )
         print(f"median ratio {statistics.median(ratios):.2f} (bar: {BARS['texts a second']})")
     return printed.kept()
 
 
-def alone(given: argparse.Namespace, texts: list[str], model: Model, port: int) -> dict[str, Any]:
+def alone(arguments: argparse.Namespace, texts: list[str], model: Model, port: int) -> dict[str, Any]:
     """2: single texts."""
     printed = Printed("One text alone", "one text alone", "median ms", "99 % ms")
     ratios = []
-    for _ in range(given.rounds):
+    for _ in range(arguments.rounds):
         clients = Clients(port, texts, 1)
-        asyncio.run(_some(clients, given.alone))
+        asyncio.run(_some(clients, arguments.alone))
         medians = []
-        for name, seconds in (("service", clients.seconds(200)), ("embed", sorted(model.ask(alone=given.alone)))):
+        for name, seconds in (("service", clients.seconds(200)), ("embed", sorted(model.ask(alone=arguments.alone)))):
             medians.append(statistics.median(seconds))
             printed.row(name, f"{1000 * medians[-1]:.2f}", f"{1000 * seconds[int(0.99 * len(seconds))]:.2f}")
         ratios.append(medians[0] / medians[1])
@@ -225,18 +225,20 @@ async def _some(clients: Clients, number: int) -> None:
     writer.close()
 
 
-def overload(given: argparse.Namespace, texts: list[str]) -> dict[str, Any]:
+def overload(arguments: argparse.Namespace, texts: list[str]) -> dict[str, Any]:
     """3: overload."""
     columns = ("queue, texts", "clients", "answered", "refused", "refused: median ms", "99 % ms", "answered: 99 % ms")
     printed = Printed("Overload", *columns)
-    with served(given.model, "--precision", given.precision, "--queue", str(given.queue)) as (port, _, _):
+    with served(arguments.model, "--precision", arguments.precision, "--queue", str(arguments.queue)) as (port, _, _):
         clients = Clients(port, texts, 1)
-        asyncio.run(asyncio.wait_for(clients.run(4 * given.queue, given.seconds), given.seconds + 60))
+        asyncio.run(asyncio.wait_for(clients.run(4 * arguments.queue, arguments.seconds), arguments.seconds + 60))
         answered, refused = clients.seconds(200), clients.seconds(429)
         assert len(answered) + len(refused) == len(clients.replies), "another code than 200 and 429"
         figures = [(refused, 0.5), (refused, 0.99), (answered, 0.99)]
-        times = [f"{1000 * seconds[int(share * len(seconds))]:.1f}" if seconds else "-" for seconds, share in figures]
-        printed.row(given.queue, 4 * given.queue, f"{len(answered):,}", f"{len(refused):,}", *times)
+        latencies = [
+            f"{1000 * seconds[int(share * len(seconds))]:.1f}" if seconds else "-" for seconds, share in figures
+        ]
+        printed.row(arguments.queue, 4 * arguments.queue, f"{len(answered):,}", f"{len(refused):,}", *latencies)
     return printed.kept()
 
 
@@ -253,21 +255,21 @@ def main() -> None:
     parser.add_argument("--precision", default="auto", help="of both")
     parser.add_argument("--own", action="store_true", help=argparse.SUPPRESS)
     record.add_option(parser)
-    given = parser.parse_args()
-    given.model = given.model.absolute() if given.model.exists() else given.model  # else one in the box
-    if given.own:
-        own(given.model, given.precision)
+    arguments = parser.parse_args()
+    arguments.model = arguments.model.absolute() if arguments.model.exists() else arguments.model  # else one in the box
+    if arguments.own:
+        own(arguments.model, arguments.precision)
         return
     with REVIEWS.open(encoding="utf-8") as lines:
-        texts = [json.loads(line)["text"] for line in islice(lines, given.texts)]
-    model = Model(given.model, texts, given.precision)
-    with served(given.model, "--precision", given.precision) as (port, process, ready):
+        texts = [json.loads(line)["text"] for line in islice(lines, arguments.texts)]
+    model = Model(arguments.model, texts, arguments.precision)
+    with served(arguments.model, "--precision", arguments.precision) as (port, process, ready):
         print(f"ready after {ready:.1f} s, of which Kiwi takes {model.loading:.1f} s")
-        tables = [load(given, texts, model, port, process), alone(given, texts, model, port)]
+        tables = [load(arguments, texts, model, port, process), alone(arguments, texts, model, port)]
     assert model.process.stdin is not None
     model.process.stdin.close()
-    tables.append(overload(given, texts))
-    record.write(given.record, "serving", tables)
+    tables.append(overload(arguments, texts))
+    record.write(arguments.record, "serving", tables)
 
 
 if __name__ == "__main__":

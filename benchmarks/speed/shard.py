@@ -74,29 +74,29 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--workers", type=int, default=2)
     record.add_option(parser)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     # By the module's name: worker processes of the stage do not see what is defined in `__main__`.
     stage.load_tokenizer = importlib.import_module("benchmarks.speed.shard").load_tokenizer
-    parts = part_files(given.morphemes)
-    tokenizer = Tokenizer.load(given.tokenizer)
+    parts = part_files(arguments.morphemes)
+    tokenizer = Tokenizer.load(arguments.tokenizer)
     rates = []
     with tempfile.TemporaryDirectory() as folder:
-        few = copies(parts, Path(folder) / "few", 4)
-        seconds, _ = time_shard(few, given.tokenizer, given.workers)
-        many = copies(parts, Path(folder) / "many", max(4, round(4 * 1.2 * given.seconds / seconds)))
-        for number in range(1, given.rounds + 1):
-            loop = statistics.median(loop_rate(path, tokenizer) for path in parts[:5]) * given.workers
-            seconds, morphemes = time_shard(many, given.tokenizer, given.workers)
+        small_folder = copies(parts, Path(folder) / "few", 4)
+        seconds, _ = time_shard(small_folder, arguments.tokenizer, arguments.workers)
+        large_folder = copies(parts, Path(folder) / "many", max(4, round(4 * 1.2 * arguments.seconds / seconds)))
+        for number in range(1, arguments.rounds + 1):
+            loop = statistics.median(loop_rate(path, tokenizer) for path in parts[:5]) * arguments.workers
+            seconds, morphemes = time_shard(large_folder, arguments.tokenizer, arguments.workers)
             rates.append(morphemes / seconds)
             print(
                 f"round {number}: {morphemes:,} morphemes in {seconds:.1f} s: {rates[-1] / 1e6:.2f} million/s", end=""
             )
             print(f", plain loop {loop / 1e6:.2f} million/s, load {os.getloadavg()[0]:.1f}", flush=True)
-    print(f"median {statistics.median(rates) / 1e6:.2f} million morphemes/s on {given.workers} workers (bar: 1.00)")
+    print(f"median {statistics.median(rates) / 1e6:.2f} million morphemes/s on {arguments.workers} workers (bar: 1.00)")
     of_all = f"{statistics.median(rates) / 1e6:.2f} million ({min(rates) / 1e6:.2f} to {max(rates) / 1e6:.2f})"
     rows = [["morphemes a second, median", of_all], ["a plain loop, last round", f"{loop / 1e6:.2f} million"]]
-    title = f"{given.workers} workers, {given.rounds} rounds"
-    record.write(given.record, "shard", [record.table(title, ["what", "figure"], rows)])
+    title = f"{arguments.workers} workers, {arguments.rounds} rounds"
+    record.write(arguments.record, "shard", [record.table(title, ["what", "figure"], rows)])
 
 
 if __name__ == "__main__":

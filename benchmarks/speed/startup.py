@@ -21,15 +21,15 @@ def main() -> None:
     parser.add_argument("recipe", nargs="?", default="demo")
     parser.add_argument("--root", default="artifacts")
     record.add_option(parser)
-    given = parser.parse_args()
+    options = parser.parse_args()
     rows = []
-    place = [given.recipe, "--root", given.root]
+    place = [options.recipe, "--root", options.root]
     for arguments, limit in ((["--help"], 0.4), (["status", *place], 2.0), (["run", *place], 2.0)):
         seconds = [_measure(arguments) for _ in range(RUNS)]
-        shown = f"median {statistics.median(seconds):.2f} s, slowest {max(seconds):.2f} s, limit {limit} s"
-        print(f"korbert {' '.join(arguments):<40} {shown}")
+        summary = f"median {statistics.median(seconds):.2f} s, slowest {max(seconds):.2f} s, limit {limit} s"
+        print(f"korbert {' '.join(arguments):<40} {summary}")
         rows.append([f"`korbert {arguments[0]}`", f"{statistics.median(seconds):.2f}", limit])
-    record.write(given.record, "startup", [record.table(f"Median of {RUNS}", ["command", "seconds", "limit"], rows)])
+    record.write(options.record, "startup", [record.table(f"Median of {RUNS}", ["command", "seconds", "limit"], rows)])
 
 
 def _measure(arguments: list[str]) -> float:

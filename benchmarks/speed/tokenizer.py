@@ -66,11 +66,11 @@ def lines_of(path: Path) -> Iterator[str]:
 
 def enough_lines(path: Path, kiwi: Any, seconds: float) -> list[str]:
     """Enough lines to keep Kiwi busy for `seconds`, plus a tenth."""
-    lines, taken, spent = lines_of(path), [], 0.0
-    while spent < seconds * 1.1 and (some := list(islice(lines, 5_000))):
-        taken += some
-        spent += seconds_of(lambda some=some: consume(kiwi.tokenize(iter(some))))
-    return taken
+    lines, collected, busy_seconds = lines_of(path), [], 0.0
+    while busy_seconds < seconds * 1.1 and (chunk := list(islice(lines, 5_000))):
+        collected += chunk
+        busy_seconds += seconds_of(lambda chunk=chunk: consume(kiwi.tokenize(iter(chunk))))
+    return collected
 
 
 def consume(iterator: Any) -> None:
@@ -95,21 +95,21 @@ def one_by_one(call: Callable[[str], object], texts: list[str]) -> Callable[[], 
 
 
 def compare_short(tokenizer: Tokenizer, kiwi: Any, lines: list[str], rounds: int) -> float:
-    short = [line for line in lines if len(line) <= _SHORT][:2_000]
+    short_texts = [line for line in lines if len(line) <= _SHORT][:2_000]
     ratios = []
     for _ in range(rounds):
-        alone = seconds_of(one_by_one(kiwi.tokenize, short))
-        ratios.append(seconds_of(one_by_one(tokenizer.encode, short)) / alone)
+        kiwi_seconds = seconds_of(one_by_one(kiwi.tokenize, short_texts))
+        ratios.append(seconds_of(one_by_one(tokenizer.encode, short_texts)) / kiwi_seconds)
     return statistics.median(ratios)
 
 
 def loading(folder: Path, rounds: int) -> dict[str, float]:
-    times: dict[str, list[float]] = {name: [] for name in _LOADING}
+    seconds_of_way: dict[str, list[float]] = {name: [] for name in _LOADING}
     for _ in range(rounds):
         for name, code in _LOADING.items():
             command = [sys.executable, "-c", code, str(folder)]
-            times[name].append(seconds_of(lambda command=command: subprocess.run(command, check=True)))
-    return {name: statistics.median(found) for name, found in times.items()}
+            seconds_of_way[name].append(seconds_of(lambda command=command: subprocess.run(command, check=True)))
+    return {name: statistics.median(found) for name, found in seconds_of_way.items()}
 
 
 def runs(folder: Path) -> None:
@@ -132,41 +132,46 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1, help="threads of Kiwi's, for both")
     parser.add_argument("--batch", type=int, default=20_000, help="lines that encode_batch gets at once")
     record.add_option(parser)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
 
     from kiwipiepy import Kiwi
 
     rows: list[list[str]] = []
-    found = loading(given.tokenizer, given.rounds)
-    print(", ".join(f"{name} loads in {seconds:.2f} s" for name, seconds in found.items()))
-    runs(given.tokenizer)
-    tokenizer = Tokenizer.load(given.tokenizer)
+    loading_seconds = loading(arguments.tokenizer, arguments.rounds)
+    print(", ".join(f"{name} loads in {seconds:.2f} s" for name, seconds in loading_seconds.items()))
+    runs(arguments.tokenizer)
+    tokenizer = Tokenizer.load(arguments.tokenizer)
     options = {"model_type": tokenizer.analyzer_options.model_type, "load_multi_dict": False}
-    kiwi = Kiwi(num_workers=given.workers, **options)
+    kiwi = Kiwi(num_workers=arguments.workers, **options)
     kiwi.tokenize("한국어")
     tokenizer.encode("한국어")
-    tokenizer.encode_batch(["한국어"], workers=given.workers)
-    for path in given.files:
-        lines = enough_lines(path, kiwi, given.seconds)
+    tokenizer.encode_batch(["한국어"], workers=arguments.workers)
+    for path in arguments.files:
+        lines = enough_lines(path, kiwi, arguments.seconds)
         size = sum(len(line.encode()) for line in lines)
         print(f"{path.name}: {len(lines):,} lines, {size / 1e6:.1f} MB", flush=True)
-        memory_of_a_batch(given.tokenizer, lines[: given.batch], given.workers)
+        memory_of_a_batch(arguments.tokenizer, lines[: arguments.batch], arguments.workers)
         ratios = []
-        for number in range(1, given.rounds + 1):
-            alone = seconds_of(lambda lines=lines: consume(kiwi.tokenize(iter(lines))))
-            ours = seconds_of(lambda lines=lines: encode_in_batches(tokenizer, lines, given.batch, given.workers))
-            ratios.append(alone / ours)
+        for number in range(1, arguments.rounds + 1):
+            kiwi_seconds = seconds_of(lambda lines=lines: consume(kiwi.tokenize(iter(lines))))
+            our_seconds = seconds_of(
+                lambda lines=lines: encode_in_batches(tokenizer, lines, arguments.batch, arguments.workers)
+            )
+            ratios.append(kiwi_seconds / our_seconds)
             load = os.getloadavg()[0]
-            print(f"round {number}: Kiwi {alone:.1f} s, encode_batch {ours:.1f} s, {ratios[-1]:.3f}, load {load:.1f}")
+            print(f"round {number}: Kiwi {kiwi_seconds:.1f} s, encode_batch {our_seconds:.1f} s, ", end="")
+            print(f"{ratios[-1]:.3f}, load {load:.1f}")
         print(f"{path.name}: median {statistics.median(ratios):.3f} (bar: 0.95)")
-        short = compare_short(tokenizer, kiwi, lines, given.rounds)
-        print(f"{path.name}: a short text takes {short:.2f} of Kiwi's call (bar: 1.2)", flush=True)
-        every = ", ".join(f"{ratio:.3f}" for ratio in ratios)
-        rows.append([path.name, str(given.workers), every, f"{statistics.median(ratios):.3f}", f"{short:.2f}"])
+        short_ratio = compare_short(tokenizer, kiwi, lines, arguments.rounds)
+        print(f"{path.name}: a short text takes {short_ratio:.2f} of Kiwi's call (bar: 1.2)", flush=True)
+        each_round = ", ".join(f"{ratio:.3f}" for ratio in ratios)
+        rows.append(
+            [path.name, str(arguments.workers), each_round, f"{statistics.median(ratios):.3f}", f"{short_ratio:.2f}"]
+        )
     columns = ["text", "workers", "(Kiwi's time) / (ours), each round", "median", "a short text: ours / Kiwi's"]
-    load_rows = [[name, f"{seconds:.2f}"] for name, seconds in found.items()]
+    load_rows = [[name, f"{seconds:.2f}"] for name, seconds in loading_seconds.items()]
     batches = record.table("(Kiwi's time) / (ours) of `encode_batch`", columns, rows)
-    record.write(given.record, "tokenizer", [batches, record.table("Loading", ["what", "seconds"], load_rows)])
+    record.write(arguments.record, "tokenizer", [batches, record.table("Loading", ["what", "seconds"], load_rows)])
 
 
 if __name__ == "__main__":

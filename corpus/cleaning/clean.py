@@ -50,7 +50,7 @@ _MIN_SECONDS = 60.0
 
 
 class Screened(NamedTuple):
-    """The result for a row: its clean text, and the reason to drop it with details, or None for both."""
+    """The result for a row: its clean text, and the reason to drop it with details; both are None for a row to keep."""
 
     text: str
     reason: str | None
@@ -67,8 +67,8 @@ def screen(
     row keeps its raw text and its reason. Duplicates are looked for afterwards, over all parts.
     """
     normalized = normalize_many((row.text for row in rows if row.reason is None), settings.normalize)
-    texts, masked = mask(normalized, settings.personal)
-    counts = Counter({f"masked.{kind}": number for kind, number in masked.items()})
+    texts, mask_counts = mask(normalized, settings.personal)
+    counts = Counter({f"masked.{kind}": number for kind, number in mask_counts.items()})
     readable: list[Screened] = []
     hits = [np.empty(0, np.uint64)]
     limits = settings.filters
@@ -82,15 +82,15 @@ def screen(
             counts.update(f"contaminated.{name}" for name in leak.names)
             hits.append(leak.hashes)
             # Without the contaminated lines, if the settings say so and enough of the document is left.
-            rest = without_lines(text, leak.lines) if settings.decontamination.unit == "line" else ""
-            if rest and not too_short(rest, limits):
-                readable.append(Screened(rest, None, None))
+            remaining_text = without_lines(text, leak.lines) if settings.decontamination.unit == "line" else ""
+            if remaining_text and not too_short(remaining_text, limits):
+                readable.append(Screened(remaining_text, None, None))
             else:
                 readable.append(Screened(text, "contaminated", f"{', '.join(leak.names)}: {leak.shared}"))
-    # The unreadable rows go back between them.
+    # The unreadable rows return to their places between the readable ones.
     results = iter(readable)
-    in_order = [next(results) if row.reason is None else Screened(row.text, row.reason, row.detail) for row in rows]
-    return in_order, counts, np.unique(np.concatenate(hits))
+    screened = [next(results) if row.reason is None else Screened(row.text, row.reason, row.detail) for row in rows]
+    return screened, counts, np.unique(np.concatenate(hits))
 
 
 @dataclass(frozen=True)
@@ -209,14 +209,14 @@ def _check_sources(
     for source in settings.sources:
         undecodable, size = (sums.get(f"{source.name}.{name}", 0) for name in ("undecodable", "bytes"))
         if undecodable > source.max_undecodable * size:
-            how = Message("detected") if source.encoding == "auto" else Message("given")
+            encoding_origin = Message("detected") if source.encoding == "auto" else Message("given")
             raise CorpusError(
                 "source {source!r}: {undecodable:,} of {size:,} bytes cannot be decoded in the encoding that "
                 "was {how}: set encoding of the source in the recipe, or max_undecodable, which drops those rows",
                 source=source.name,
                 undecodable=undecodable,
                 size=size,
-                how=how,
+                how=encoding_origin,
             )
         if sums.get(f"{source.name}.readable"):
             continue
@@ -303,9 +303,9 @@ def _merge_pieces(outcome: Outcome[_ReadUnit, _Result]) -> dict[str, int]:
     results = []
     for piece in outcome.pieces:
         if isinstance(piece, Lost):  # a record whose worker crashed or hung is dropped
-            raw = list(rows(piece.unit.chunk, piece.unit.first, piece.unit.stop, parse_rows=False))
-            screened = [Screened(row.text, f"clean_{piece.reason}", f"{row.place}: {piece.detail}") for row in raw]
-            piece = piece.unit.result(raw, screened, Counter(), np.empty(0, np.uint64))
+            raw_rows = list(rows(piece.unit.chunk, piece.unit.first, piece.unit.stop, parse_rows=False))
+            screened = [Screened(row.text, f"clean_{piece.reason}", f"{row.place}: {piece.detail}") for row in raw_rows]
+            piece = piece.unit.result(raw_rows, screened, Counter(), np.empty(0, np.uint64))
         results.append(piece)
     tables = {kind: pa.concat_tables(result.tables[kind] for result in results) for kind in results[0].tables}
     counts: Counter[str] = Counter()

@@ -1,8 +1,8 @@
 """Decontamination: finds text of evaluation sets in the corpus by shared n-grams of terms.
 
 A term is letters and digits in a row, A-Z lowercased. A text of `terms` terms or more is searched for by each
-of its n-grams of so many terms, a shorter one as a whole, and one of fewer than `min_terms` terms not at all: it may be
-a stock phrase. N-grams of few characters, or that mostly repeat themselves, are not searched for.
+of its n-grams of `terms` terms, a shorter text as a whole, and a text of fewer than `min_terms` terms not at all: it
+may be a stock phrase. N-grams of few characters, or that mostly repeat themselves, are not searched for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ class NgramIndex:
 
     @cached_property
     def sieve(self) -> BoolArray:
-        """Whether an n-gram has those upper bits."""
+        """(2^24,) whether the hash of any n-gram has these upper 24 bits."""
         sieve = np.zeros(1 << _SIEVE_BITS, bool)
         sieve[self.hashes >> _SIEVE_SHIFT] = True
         return sieve
@@ -80,36 +80,36 @@ class NgramIndex:
         lines = features.lines
         for text, ngrams in shared.items():
             ngrams.sort()
-            touched: set[int] = set()
+            touched_lines: set[int] = set()
             for first, last, _ in ngrams:
                 begin, end = np.searchsorted(lines.starts, terms.starts[[first, last]], side="right") - 1
-                touched.update(features.line_numbers[begin : end + 1].tolist())
+                touched_lines.update(features.line_numbers[begin : end + 1].tolist())
             first, last, _ = ngrams[0]
             words = features.joined[terms.starts[first] : terms.ends[last]].split()
             hashes = np.unique(np.array([key for *_, key in ngrams], np.uint64))
             names = tuple(self.names[np.unique(self.sets[self.texts_of(hashes)])].tolist())
-            leaks[text] = Leak(names, " ".join(words), tuple(sorted(touched)), hashes)
+            leaks[text] = Leak(names, " ".join(words), tuple(sorted(touched_lines)), hashes)
         return leaks
 
     def texts_of(self, hashes: HashArray) -> IntArray:
-        """The texts that hold one of those n-grams."""
+        """Returns the numbers of the texts of the sets that hold an n-gram with one of these hashes."""
         begin, end = (np.searchsorted(self.hashes, hashes, side) for side in ("left", "right"))
         owners = [self.owners[a:b] for a, b in zip(begin, end, strict=True)]
         return np.unique(np.concatenate([np.empty(0, np.int64), *owners]))
 
     def text_counts(self, hashes: HashArray) -> dict[str, dict[str, int]]:
-        """By set: numbers of all texts, of those long enough to be looked for, and of those found.
+        """Counts texts by set: all (`texts`), those long enough to be looked for, and those found in the corpus.
 
-        hashes: of the n-grams that the corpus holds; a text is found if one of them is its own.
+        hashes: of the n-grams that the corpus holds. A text is found if it has one of these n-grams.
         """
-        chosen = {"texts": self.sets, "looked_for": self.sets[np.unique(self.owners)]}
-        chosen["found"] = self.sets[self.texts_of(hashes)]
-        counts = {kind: np.bincount(sets, minlength=len(self.names)).tolist() for kind, sets in chosen.items()}
+        sets_by_kind = {"texts": self.sets, "looked_for": self.sets[np.unique(self.owners)]}
+        sets_by_kind["found"] = self.sets[self.texts_of(hashes)]
+        counts = {kind: np.bincount(sets, minlength=len(self.names)).tolist() for kind, sets in sets_by_kind.items()}
         names = enumerate(self.names.tolist())
         return {name: {kind: numbers[i] for kind, numbers in counts.items()} for i, name in names}
 
     def save(self, path: Path, output: Path) -> Path:
-        """Writes the file that `load_index` reads. output: the folder whose scratch folder it is written in first."""
+        """Writes the file that `load_index` reads. output: its scratch folder holds the file while it is written."""
         arrays = {field.name: getattr(self, field.name) for field in fields(self)}
         return written_aside(path, lambda file: np.savez(file, **arrays), output)
 
@@ -124,24 +124,24 @@ def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> 
     sets: list[int] = []
     for number, evaluation in enumerate(settings.evaluation):
         name = evaluation.name
-        cut = chunks(evaluation.source(), files[name], settings.part_bytes, settings.filters.max_record_bytes)
-        records = [row for chunk in cut for row in rows(chunk)]
+        set_chunks = chunks(evaluation.source(), files[name], settings.part_bytes, settings.filters.max_record_bytes)
+        records = [row for chunk in set_chunks for row in rows(chunk)]
         readable = [row.text for row in records if row.reason is None]
         if not readable:
-            why = Message(" ({detail})", detail=records[0].detail) if records else ""
+            cause = Message(" ({detail})", detail=records[0].detail) if records else ""
             raise CorpusError(
-                "evaluation set {name!r}: no text in its files{why}: see its path, kind and text", name=name, why=why
+                "evaluation set {name!r}: no text in its files{why}: see its path, kind and text", name=name, why=cause
             )
-        faulty = [row for row in records if row.reason not in _NO_TEXT]
-        if faulty:
+        faulty_rows = [row for row in records if row.reason not in _NO_TEXT]
+        if faulty_rows:
             raise CorpusError(
                 "evaluation set {name!r}: {faulty:,} of {records:,} records cannot be read, first "
                 "{place}: {detail}: their text would not be looked for: repair them, or set kind and encoding",
                 name=name,
-                faulty=len(faulty),
+                faulty=len(faulty_rows),
                 records=len(records),
-                place=faulty[0].place,
-                detail=faulty[0].detail,
+                place=faulty_rows[0].place,
+                detail=faulty_rows[0].detail,
             )
         texts += mask(normalize_many(readable, settings.normalize), settings.personal)[0]
         sets += [number] * len(readable)
@@ -163,26 +163,26 @@ def load_index(path: Path) -> NgramIndex:
 
 
 def _ngrams(texts: Sequence[str], settings: DecontaminationSettings) -> tuple[HashArray, IntArray, IntArray]:
-    """Hashes, owners and sizes, as NgramIndex takes them; the hashes are not sorted yet."""
+    """Returns the hashes, owners and sizes that NgramIndex holds, but with the hashes not yet sorted."""
     hashes = []
     owners = []
     sizes = [settings.min_terms]
-    done = 0
+    num_texts = 0
     for batch, features in batches(texts):
         terms = features.terms
         counts = features.count(terms)
         for size, keys, starts in features.term_ngrams(*range(settings.min_terms, settings.terms + 1)):
-            texts_of = terms.texts[starts]
+            text_numbers = terms.texts[starts]
             # Every n-gram of a long text, and shorter texts as a whole.
-            chosen = (counts[texts_of] >= size) if size == settings.terms else (counts[texts_of] == size)
-            # They have enough characters, and more than half of their terms differ.
-            window = starts[:, None] + np.arange(size)
-            chosen &= (terms.ends - terms.starts)[window].sum(axis=1) >= settings.min_chars
-            in_order = np.sort(features.term_hashes[window], axis=1)
-            chosen &= 2 * (1 + (in_order[:, 1:] != in_order[:, :-1]).sum(axis=1)) > size
-            hashes.append(keys[chosen])
-            owners.append(texts_of[chosen] + done)
-            if chosen.any():
+            is_chosen = (counts[text_numbers] >= size) if size == settings.terms else (counts[text_numbers] == size)
+            # Only n-grams with enough characters, of whose terms more than half differ.
+            term_indices = starts[:, None] + np.arange(size)
+            is_chosen &= (terms.ends - terms.starts)[term_indices].sum(axis=1) >= settings.min_chars
+            sorted_hashes = np.sort(features.term_hashes[term_indices], axis=1)
+            is_chosen &= 2 * (1 + (sorted_hashes[:, 1:] != sorted_hashes[:, :-1]).sum(axis=1)) > size
+            hashes.append(keys[is_chosen])
+            owners.append(text_numbers[is_chosen] + num_texts)
+            if is_chosen.any():
                 sizes.append(size)
-        done += len(batch)
+        num_texts += len(batch)
     return np.concatenate(hashes), np.concatenate(owners), np.unique(np.array(sizes, np.int64))

@@ -64,19 +64,20 @@ def deduplicate(settings: CleanSettings, parts: Sequence[OutputPart], output: Pa
     files: dict[str, Path] = {}
 
     def database(*kinds: str) -> AbstractContextManager[Database]:
-        """Its views are the tables of those kinds, without the documents dropped so far."""
+        """Connects a database whose views are the tables of these kinds, without the documents dropped so far."""
         views = {kind: [part.scratch(kind) for part in parts] for kind in kinds}
         return connect(output, threads, without=list(files.values()), **views)
 
     def once(
         reason: str, check: str, kinds: Sequence[str], find: Callable[..., int], *arguments: object, **parameters: float
     ) -> None:
+        """Runs a check unless an earlier run has finished it, and enters its file under the reason."""
         part = OutputPart(output, "deduplicate", check, key)
         path = part.scratch()
         if part.finished() is None:
             with track(f"clean: {check}", total=None), database(*kinds) as tables:
                 find(tables, *arguments, path, output, **parameters)
-                part.finish([path, *(each for each in arguments if isinstance(each, Path))], {})
+                part.finish([path, *(argument for argument in arguments if isinstance(argument, Path))], {})
         files[reason] = path
 
     with track("clean: ids", total=None), database("read") as tables:
@@ -86,8 +87,8 @@ def deduplicate(settings: CleanSettings, parts: Sequence[OutputPart], output: Pa
     if limits.near:
         once("near_duplicate", "near", ["signatures"], find_near_duplicates, limits.near)
     if limits.template_share < 1:
-        least = {"max_documents": limits.template_documents, "share": limits.template_share}
-        once("template_made", "templates", ["ngrams"], write_query, TEMPLATES, TEMPLATE_SCHEMA, **least)
+        thresholds = {"max_documents": limits.template_documents, "share": limits.template_share}
+        once("template_made", "templates", ["ngrams"], write_query, TEMPLATES, TEMPLATE_SCHEMA, **thresholds)
     if limits.line_documents:
         texts = output / "frequent" / "part-00000.parquet"
         once("frequent_lines", "lines", ["lines", "read"], find_frequent, limits.line_documents, texts)
@@ -99,10 +100,10 @@ def ngram_table(rows: pa.Table, features: Features, min_terms: int) -> pa.Table:
 
     rows: documents (part, position).
     """
-    enough = features.count(features.terms) >= max(min_terms, _TERMS)
+    is_long = features.count(features.terms) >= max(min_terms, _TERMS)
     ((_, keys, first),) = features.term_ngrams(_TERMS, hashes=features.numberless_term_hashes)
     owners = features.terms.texts[first]
-    chosen = np.flatnonzero(enough[owners] & (keys % np.uint64(_ONE_IN) == 0))
-    chosen = chosen[~repeats(keys[chosen], owners[chosen])]
-    columns = {name: rows[name].combine_chunks().take(pa.array(owners[chosen])) for name in ("part", "position")}
-    return pa.table(columns | {"hash": keys[chosen]}).cast(_NGRAM_SCHEMA)
+    sampled = np.flatnonzero(is_long[owners] & (keys % np.uint64(_ONE_IN) == 0))
+    sampled = sampled[~repeats(keys[sampled], owners[sampled])]
+    columns = {name: rows[name].combine_chunks().take(pa.array(owners[sampled])) for name in ("part", "position")}
+    return pa.table(columns | {"hash": keys[sampled]}).cast(_NGRAM_SCHEMA)

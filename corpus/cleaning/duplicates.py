@@ -89,13 +89,13 @@ def signature_table(rows: pa.Table, features: Features, min_terms: int) -> pa.Ta
 
     rows: documents (id, text, part, position).
     """
-    signed = signatures(features, min_terms)
-    taken = rows.take(pa.array(signed.texts))
-    columns = {name: taken[name] for name in ("id", "part", "position")}
-    columns["chars"] = pc.utf8_length(taken["text"])
-    packed = [None, pa.py_buffer(np.ascontiguousarray(signed.bytes))]
-    columns["signature"] = pa.Array.from_buffers(pa.binary(SIGNATURE_BYTES), len(signed.texts), packed)
-    bands = (pa.array(np.ascontiguousarray(band)) for band in signed.bands.T)
+    signature_arrays = signatures(features, min_terms)
+    signed_rows = rows.take(pa.array(signature_arrays.texts))
+    columns = {name: signed_rows[name] for name in ("id", "part", "position")}
+    columns["chars"] = pc.utf8_length(signed_rows["text"])
+    packed = [None, pa.py_buffer(np.ascontiguousarray(signature_arrays.bytes))]
+    columns["signature"] = pa.Array.from_buffers(pa.binary(SIGNATURE_BYTES), len(signature_arrays.texts), packed)
+    bands = (pa.array(np.ascontiguousarray(band)) for band in signature_arrays.bands.T)
     return pa.table(columns | dict(zip(_BAND_NAMES, bands, strict=True)))
 
 
@@ -121,13 +121,13 @@ def find_near_duplicates(database: Database, min_similarity: float, path: Path, 
         database.execute(_PAIRS.format(band=band))
 
     # Links: those whose whole signatures are similar enough, (2, N).
-    linked = [np.empty((2, 0), np.int64)]
+    links = [np.empty((2, 0), np.int64)]
     for batch in database.sql(_COMPARED).to_arrow_reader():
         similar = similarity(matrix(batch.column("one")), matrix(batch.column("two"))) >= min_similarity
-        linked.append(np.stack([batch.column(name).to_numpy()[similar] for name in ("node", "other")]))
+        links.append(np.stack([batch.column(name).to_numpy()[similar] for name in ("node", "other")]))
 
     # Clusters: the connected components of the graph of links.
-    nodes, numbers = np.unique(np.concatenate(linked, axis=1), return_inverse=True)
+    nodes, numbers = np.unique(np.concatenate(links, axis=1), return_inverse=True)
     first, second = numbers.reshape(2, -1)
     graph = coo_array((np.ones(len(first), bool), (first, second)), shape=(len(nodes), len(nodes)))
     _, clusters = connected_components(graph, directed=False)

@@ -110,11 +110,11 @@ class Features:
     @cached_property
     def numberless_term_hashes(self) -> HashArray:
         """(T,) hash of each term, A-Z lowered and every number replaced by 0."""
-        digit = self._kinds == DIGIT
-        kept = ~(digit & np.append(False, digit[:-1]))
-        codes = np.where(digit, np.uint32(ord("0")), self.lower_case_codes)[kept]
-        moved = np.append(0, np.cumsum(kept))
-        return hashing.hashes_of(codes, moved[self.terms.starts], moved[self.terms.ends])
+        is_digit = self._kinds == DIGIT
+        is_kept = ~(is_digit & np.append(False, is_digit[:-1]))
+        codes = np.where(is_digit, np.uint32(ord("0")), self.lower_case_codes)[is_kept]
+        new_positions = np.append(0, np.cumsum(is_kept))
+        return hashing.hashes_of(codes, new_positions[self.terms.starts], new_positions[self.terms.ends])
 
     @cached_property
     def lower_case_codes(self) -> NDArray[np.uint32]:
@@ -131,11 +131,13 @@ class Features:
         starts = np.arange(len(self.terms.texts))
         keys: HashArray = np.full(len(starts), hashing.NGRAM_SEED)
         for size in range(1, max(sizes) + 1):
-            # Those that stay within their text grow by a term.
-            whole = np.flatnonzero(starts + size <= len(self.terms.texts))
-            whole = whole[self.terms.texts[starts[whole] + size - 1] == self.terms.texts[starts[whole]]]
-            starts = starts[whole]
-            keys = hashing.extend_hashes(keys[whole], hashes[starts + size - 1])
+            # An n-gram grows by a term if it then still lies within one text.
+            extendable = np.flatnonzero(starts + size <= len(self.terms.texts))
+            extendable = extendable[
+                self.terms.texts[starts[extendable] + size - 1] == self.terms.texts[starts[extendable]]
+            ]
+            starts = starts[extendable]
+            keys = hashing.extend_hashes(keys[extendable], hashes[starts + size - 1])
             if size in sizes:
                 yield size, keys, starts
 
@@ -197,23 +199,23 @@ class Features:
         _, first, counts = np.unique(keys, return_index=True, return_counts=True)
         first = starts[first]
         sizes = self.visible_in(self.words.starts[first], self.words.ends[first + size - 1])
-        most = np.zeros(len(self))
-        np.maximum.at(most, self.words.texts[first], counts * sizes)
-        return share(most, self.visible)
+        largest_sizes = np.zeros(len(self))
+        np.maximum.at(largest_sizes, self.words.texts[first], counts * sizes)
+        return share(largest_sizes, self.visible)
 
     def repeated_ngram_share(self, size: int) -> FloatArray:
         """(D,) share of the visible characters in n-grams of `size` words that occurred earlier in the text."""
         keys, starts = self.repeated_ngrams[size]
         _, first = np.unique(keys, return_index=True)
-        again = np.delete(starts, first)
-        # Words covered by one or more of them: +1 where one begins, -1 after its end.
-        marked = np.zeros(len(self.words.starts) + 1, np.int64)
-        np.add.at(marked, again, 1)
-        np.add.at(marked, again + size, -1)
-        covered = np.cumsum(marked[:-1]) > 0
+        repeat_starts = np.delete(starts, first)
+        # Words covered by one repeated n-gram or more: +1 where an n-gram begins, -1 after its end.
+        depth_changes = np.zeros(len(self.words.starts) + 1, np.int64)
+        np.add.at(depth_changes, repeat_starts, 1)
+        np.add.at(depth_changes, repeat_starts + size, -1)
+        is_covered = np.cumsum(depth_changes[:-1]) > 0
         words = self.words
-        sizes = words.ends[covered] - words.starts[covered]
-        return share(np.bincount(words.texts[covered], sizes, len(self)), self.visible)
+        sizes = words.ends[is_covered] - words.starts[is_covered]
+        return share(np.bincount(words.texts[is_covered], sizes, len(self)), self.visible)
 
     @cached_property
     def repeated_ngrams(self) -> dict[int, tuple[HashArray, IntArray]]:
@@ -235,7 +237,7 @@ class Features:
         return ngrams
 
     def stretches(self, inside: BoolArray) -> TextSpans:
-        """Maximal stretches of characters for which `inside` is True. Every text ends with one for which it is not."""
+        """Returns the maximal stretches of characters for which `inside` is True; every text ends outside of one."""
         changes = np.flatnonzero(np.diff(inside, prepend=False, append=False))
         starts = changes[::2]
         return TextSpans(starts, changes[1::2], self._text_of[starts])
@@ -265,11 +267,11 @@ def measure_rows(rows: pa.Table, measures: Mapping[str, DocumentMeasure]) -> dic
     """
     no_features = Features([])
     tables_of = {kind: [measure(rows.slice(0, 0), no_features)] for kind, measure in measures.items()}
-    done = 0
+    first_row = 0
     for texts, features in batches(rows["text"].to_pylist()):
         for kind, measure in measures.items():
-            tables_of[kind].append(measure(rows.slice(done, len(texts)), features))
-        done += len(texts)
+            tables_of[kind].append(measure(rows.slice(first_row, len(texts)), features))
+        first_row += len(texts)
     return {kind: pa.concat_tables(tables).combine_chunks() for kind, tables in tables_of.items()}
 
 
@@ -279,7 +281,7 @@ def share(part: IntArray | FloatArray, whole: IntArray) -> FloatArray:
 
 @lru_cache(1)
 def kind_table() -> NDArray[np.uint8]:
-    """The kind of each character of the first three planes."""
+    """Returns (0x30000,) the kind of each code point of the first three Unicode planes."""
     return np.array([kind_of(chr(code)) for code in range(0x30000)], np.uint8)
 
 

@@ -37,10 +37,10 @@ _LONGEST_FRAME_LINE = 150  # visible characters; a longer line is prose about su
 
 
 class Filter(NamedTuple):
-    """A reason to drop a text: its measure is above the limit, or below one named min_.
+    """A reason to drop a text: its measure is above the limit, or below a limit whose name begins with min_.
 
-    measure: (D,) of texts. form: format of the measure. limit: name of the setting, or a number.
-    needs_lines: for texts of enough lines alone.
+    measure: returns (D,), one number per text. form: format of the measure. limit: name of the setting, or a number.
+    needs_lines: whether only texts with enough lines are checked.
     """
 
     reason: str
@@ -53,14 +53,14 @@ class Filter(NamedTuple):
         """(D,) which texts to drop, and (D,) the measure."""
         measure = self.measure(features, settings)
         limit = getattr(settings, self.limit) if isinstance(self.limit, str) else self.limit
-        beyond = measure < limit if str(self.limit).startswith("min_") else measure > limit
+        is_dropped = measure < limit if str(self.limit).startswith("min_") else measure > limit
         if self.needs_lines:
-            beyond &= features.count(features.lines) >= settings.layout_min_lines
-        return beyond, measure
+            is_dropped &= features.count(features.lines) >= settings.layout_min_lines
+        return is_dropped, measure
 
 
 def largest_ratio(share: Callable[[int], FloatArray], limits: Sequence[float], first: int) -> FloatArray:
-    """The largest ratio of the share of n-grams to its limit. limits: of n-grams of `first` words and more."""
+    """Returns (D,) the largest ratio of the share of n-grams to its limit. limits: from n-grams of `first` words on."""
     ratios: FloatArray = np.max([share(n) / max(limit, 1e-9) for n, limit in enumerate(limits, first)], axis=0)
     return ratios
 
@@ -75,17 +75,20 @@ _MAY_BEGIN[pair_code(*np.array([ord(char) for char in _BEGINNINGS], np.uint32).r
 
 
 def page_words(features: Features) -> tuple[IntArray, IntArray]:
-    """Where copyright notices and words of menus begin. Their first two characters rule out most positions at once."""
+    """Returns where copyright notices and where words of menus begin, as indices of `features.joined`.
+
+    The first two characters of the patterns rule out most positions at once.
+    """
     pairs = pair_code(features.codes[:-1], features.codes[1:])
-    begins: tuple[list[int], list[int]] = ([], [])
+    beginnings: tuple[list[int], list[int]] = ([], [])
     ends = [0, 0]
     for position in np.flatnonzero(_MAY_BEGIN[pairs]).tolist():
         for number, pattern in enumerate((RIGHTS, FRAME)):
             match = pattern.match(features.joined, position) if position >= ends[number] else None
             if match is not None:
-                begins[number].append(position)
+                beginnings[number].append(position)
                 ends[number] = match.end()
-    return np.array(begins[0], np.int64), np.array(begins[1], np.int64)
+    return np.array(beginnings[0], np.int64), np.array(beginnings[1], np.int64)
 
 
 def boilerplate(features: Features, _: FilterSettings) -> FloatArray:
@@ -95,11 +98,11 @@ def boilerplate(features: Features, _: FilterSettings) -> FloatArray:
     lines = np.searchsorted(features.lines.starts, menu_words, side="right").astype(np.uint64)
     words = pair_code(features.codes[menu_words], features.codes[menu_words + 1])
     first = np.unique((lines << np.uint64(16)) | words, return_index=True)[1]
-    different = menu_words[np.sort(first)]
-    marked = features.count_in_lines(notices) >= 1
-    marked |= (features.count_in_lines(different) >= 2) & ~features.closed_lines
-    marked &= features.line_visible <= _LONGEST_FRAME_LINE
-    return features.line_char_share(marked)
+    distinct_words = menu_words[np.sort(first)]
+    is_boilerplate = features.count_in_lines(notices) >= 1
+    is_boilerplate |= (features.count_in_lines(distinct_words) >= 2) & ~features.closed_lines
+    is_boilerplate &= features.line_visible <= _LONGEST_FRAME_LINE
+    return features.line_char_share(is_boilerplate)
 
 
 FILTERS = (
@@ -134,10 +137,10 @@ def drop_reasons(texts: Sequence[str], features: Features, settings: FilterSetti
     reasons: list[tuple[str, str] | None] = [
         ("too_long", str(len(text))) if len(text) > settings.max_chars else None for text in texts
     ]
-    for each in FILTERS:
-        dropped, measure = each.drops(features, settings)
+    for text_filter in FILTERS:
+        dropped, measure = text_filter.drops(features, settings)
         for index in np.flatnonzero(dropped):
-            reasons[index] = reasons[index] or (each.reason, format(measure[index], each.form))
+            reasons[index] = reasons[index] or (text_filter.reason, format(measure[index], text_filter.form))
     return reasons
 
 

@@ -28,12 +28,12 @@ _TEXT_SCHEMA = pa.schema([("text", pa.string()), ("documents", pa.int64())])
 
 def line_table(rows: pa.Table, features: Features, min_chars: int) -> pa.Table:
     """Hashes of the lines of at least `min_chars` visible characters. rows: documents (part, position)."""
-    long = np.flatnonzero(features.line_visible >= min_chars)
+    long_lines = np.flatnonzero(features.line_visible >= min_chars)
     lines = features.lines
-    owners = lines.texts[long]
-    hashes = hashes_of(features.codes, lines.starts[long], lines.ends[long])
+    owners = lines.texts[long_lines]
+    hashes = hashes_of(features.codes, lines.starts[long_lines], lines.ends[long_lines])
     columns = {name: rows[name].combine_chunks().take(pa.array(owners)) for name in ("part", "position")}
-    columns |= {"line": features.line_numbers[long], "hash": hashes, "is_first": ~repeats(hashes, owners)}
+    columns |= {"line": features.line_numbers[long_lines], "hash": hashes, "is_first": ~repeats(hashes, owners)}
     return pa.table(columns).cast(_LINE_SCHEMA)
 
 

@@ -44,14 +44,14 @@ def _powers(size: int) -> tuple[HashArray, HashArray]:
 
 
 def extend_hashes(keys: HashArray, hashes: HashArray) -> HashArray:
-    """Each key extended by one hash: how the hash of an n-gram grows by a term."""
+    """Extends each key by one hash, as the hash of an n-gram grows by a term."""
     keys = (keys ^ hashes) * _MIX_FACTOR
     keys ^= keys >> np.uint64(29)
     return keys
 
 
 def keyed_by_text(texts: IntArray, keys: HashArray) -> HashArray:
-    """The keys, made different between texts. texts: (N,) the text of each key."""
+    """Returns the keys, changed so that equal keys of different texts differ. texts: (N,) the text of each key."""
     return keys ^ (texts.astype(np.uint64) * NGRAM_SEED)
 
 
@@ -72,6 +72,6 @@ def is_repeated(keys: HashArray) -> BoolArray:
 def repeats(keys: HashArray, texts: IntArray) -> BoolArray:
     """(N,) which keys occurred earlier in their text."""
     _, first = np.unique(keyed_by_text(texts, keys), return_index=True)
-    again = np.ones(len(keys), bool)
-    again[first] = False
-    return again
+    is_repeat = np.ones(len(keys), bool)
+    is_repeat[first] = False
+    return is_repeat

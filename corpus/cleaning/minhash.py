@@ -36,17 +36,17 @@ class Signatures(NamedTuple):
 
 def signatures(features: Features, min_terms: int) -> Signatures:
     """Signatures of the texts of at least `min_terms` terms, and of at least the three of a 3-gram."""
-    enough = features.count(features.terms) >= max(min_terms, _SHINGLE)
+    is_long = features.count(features.terms) >= max(min_terms, _SHINGLE)
     ((_, keys, first),) = features.term_ngrams(_SHINGLE)
     owners = features.terms.texts[first]
-    is_signed = enough[owners]
-    chosen = np.flatnonzero(enough)
-    rows = _minima(keys[is_signed], np.searchsorted(owners[is_signed], chosen))
-    bands: HashArray = np.full((len(chosen), BANDS), np.uint64(_SHINGLE))
+    is_signed = is_long[owners]
+    signed_texts = np.flatnonzero(is_long)
+    rows = _minima(keys[is_signed], np.searchsorted(owners[is_signed], signed_texts))
+    bands: HashArray = np.full((len(signed_texts), BANDS), np.uint64(_SHINGLE))
     for row in range(_ROWS):
         bands = (bands ^ rows[:, row::_ROWS]) * _FACTORS[row]
         bands ^= bands >> np.uint64(31)
-    return Signatures(chosen, bands, (rows & np.uint64(0xFF)).astype(np.uint8))
+    return Signatures(signed_texts, bands, (rows & np.uint64(0xFF)).astype(np.uint8))
 
 
 def similarity(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> NDArray[np.float64]:
@@ -65,8 +65,8 @@ def _minima(keys: HashArray, starts: IntArray) -> HashArray:
     for begin in range(0, len(keys), _BLOCK):
         block = keys[begin : begin + _BLOCK]
         first, last = np.searchsorted(starts, (begin, begin + len(block) - 1), side="right") - (1, 1)
-        begins = np.maximum(starts[first : last + 1] - begin, 0)
+        starts_in_block = np.maximum(starts[first : last + 1] - begin, 0)
         for row, (factor, shift) in enumerate(zip(_FACTORS, _SHIFTS, strict=True)):
-            values = np.minimum.reduceat(block * factor + shift, begins)
+            values = np.minimum.reduceat(block * factor + shift, starts_in_block)
             np.minimum(minima[first : last + 1, row], values, out=minima[first : last + 1, row])
     return minima >> np.uint64(32)

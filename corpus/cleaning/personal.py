@@ -82,13 +82,13 @@ def mask(texts: Iterable[str], settings: PersonalSettings) -> tuple[list[str], C
 
     def masked(text: str) -> str:
         pieces = []
-        done = 0
+        position = 0
         for start, end, kind in spans(text):
             if getattr(settings, kind):
-                pieces += [text[done:start], MASKS[kind]]
-                done = end
+                pieces += [text[position:start], MASKS[kind]]
+                position = end
                 counts[kind] += 1
-        return "".join([*pieces, text[done:]]) if pieces else text
+        return "".join([*pieces, text[position:]]) if pieces else text
 
     return list(in_joined_batches(texts, _BATCH_CHARS, masked)), counts
 
@@ -108,19 +108,19 @@ def mask_rows(rows: Iterable[dict[str, Any]], names: Sequence[str]) -> Counter[s
 def spans(text: str) -> list[tuple[int, int, str]]:
     """(start, end, kind) of all personal data, in order, without overlaps."""
     folded = text.translate(_WIDE) if _WIDE_CHAR.search(text) else text
-    taken: list[tuple[int, int, str]] = []
+    entities: list[tuple[int, int, str]] = []
     if "@" in folded or _SPELLED_AT.search(folded):
-        taken += [(*match.span(), "email") for match in _EMAIL.finditer(folded)]
+        entities += [(*match.span(), "email") for match in _EMAIL.finditer(folded)]
     for number in _LONG_NUMBER.finditer(folded):
         for kind, (pattern, is_valid) in _NUMBERS.items():
             for match in pattern.finditer(folded, max(0, number.start() - _AROUND), number.end() + _AROUND):
                 start, end = match.span()
                 if not is_valid(match, folded[max(0, start - _NEAR) : start]):
                     continue
-                i = bisect(taken, (start, end, ""))
-                if (i == 0 or taken[i - 1][1] <= start) and (i == len(taken) or taken[i][0] >= end):
-                    taken.insert(i, (start, end, kind))
-    return taken
+                i = bisect(entities, (start, end, ""))
+                if (i == 0 or entities[i - 1][1] <= start) and (i == len(entities) or entities[i][0] >= end):
+                    entities.insert(i, (start, end, kind))
+    return entities
 
 
 def is_resident_number(match: re.Match[str], before: str) -> bool:
@@ -132,12 +132,12 @@ def is_resident_number(match: re.Match[str], before: str) -> bool:
     digits = _digits(match)
     weighted = zip(digits, (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5), strict=False)
     remainder = sum(digit * weight for digit, weight in weighted) % 11
-    checks = {(11 - remainder) % 10} | ({(13 - remainder) % 10} if century_digit >= 5 else set())
-    return digits[-1] in checks or _RESIDENT_SAID.search(before) is not None
+    check_digits = {(11 - remainder) % 10} | ({(13 - remainder) % 10} if century_digit >= 5 else set())
+    return digits[-1] in check_digits or _RESIDENT_SAID.search(before) is not None
 
 
 def is_card(match: re.Match[str], _: str) -> bool:
-    """Luhn's rule, for first digits of card networks."""
+    """Whether the digits follow Luhn's rule and begin as those of a card network do."""
     digits = _digits(match)
     if digits[0] not in (2, 3, 4, 5, 6, 9) or len(set(digits)) < 3:
         return False
@@ -158,7 +158,7 @@ def _digits(match: re.Match[str]) -> list[int]:
     return [int(char) for char in match[0] if char in "0123456789"]
 
 
-# Kind -> its pattern, and whether a match is one, given the text before it.
+# Kind -> its pattern, and a function that says whether a match, given the text before it, is of this kind.
 _NUMBERS: dict[str, tuple[re.Pattern[str], Callable[[re.Match[str], str], bool]]] = {
     "resident_number": (_RESIDENT, is_resident_number),
     "card": (_CARD, is_card),

@@ -49,13 +49,13 @@ class Preview:
 def preview(settings: CleanSettings, sources: Mapping[str, Sequence[File]], count: int) -> Preview:
     """About `count` rows, the same number of each source, sampled from the beginnings of some files.
 
-    Screened as by `clean`; duplicates, which only the whole corpus shows, are not looked for. sources: name of a source
-    or evaluation set -> its files. Raises CorpusError as `clean` if a source has no document there, or an evaluation
-    set no text.
+    The rows are screened as `clean` does; duplicates, which only the whole corpus shows, are not looked for. sources:
+    name of a source or evaluation set -> its files. Raises CorpusError, as `clean` does, if a source has no document in
+    these beginnings, or an evaluation set has no text.
     """
-    shown: list[Shown] = []
-    masked: Counter[str] = Counter()
-    read: dict[str, int] = {}
+    shown_rows: list[Shown] = []
+    mask_counts: Counter[str] = Counter()
+    row_counts: dict[str, int] = {}
     index = make_index(settings, sources) if settings.evaluation else None
     per_source = -(-count // len(settings.sources))
     for source in settings.sources:
@@ -68,16 +68,16 @@ def preview(settings: CleanSettings, sources: Mapping[str, Sequence[File]], coun
                 candidates += rows(chunk)
         if all(row.reason for row in candidates):
             raise without_document(source.name, files, [row.detail for row in candidates])
-        read[source.name] = len(candidates)
+        row_counts[source.name] = len(candidates)
 
         # A sample by the hash of the place, in the order of the files.
         draws = [blake2b(row.place.encode("utf-8", "surrogatepass"), digest_size=8).digest() for row in candidates]
         sample = [candidates[i] for i in sorted(sorted(range(len(candidates)), key=draws.__getitem__)[:per_source])]
         screened, counts, _ = screen(sample, settings, index)
-        of_masks = {name: number for name, number in counts.items() if name.startswith("masked.")}
-        masked.update({name.removeprefix("masked."): number for name, number in of_masks.items()})
+        sample_masks = {name: number for name, number in counts.items() if name.startswith("masked.")}
+        mask_counts.update({name.removeprefix("masked."): number for name, number in sample_masks.items()})
         for row, result in zip(sample, screened, strict=True):
-            shown.append(
+            shown_rows.append(
                 Shown(row.document_id(source.name), row.place, row.text, result.text, result.reason, result.detail)
             )
-    return Preview(shown, masked, read)
+    return Preview(shown_rows, mask_counts, row_counts)

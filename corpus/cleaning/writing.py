@@ -48,14 +48,15 @@ def write_documents(
 def _write_part(part: OutputPart, number: int, removals: Mapping[str, Path], settings: CleanSettings) -> dict[str, int]:
     # The findings of deduplication are marked in the rows, and frequent lines cut out of their texts.
     table = read_table(part.scratch("read"))
-    cut: dict[str, int] = {}
+    cut_counts: dict[str, int] = {}
     for reason, path in removals.items():
-        removed = read_table(path, filters=[("part", "=", number)])  # only the row groups that hold the part are read
+        # Only the row groups that hold the part are read.
+        removed_rows = read_table(path, filters=[("part", "=", number)])
         if reason == "frequent_lines":
-            table, cut = _without_lines(table, removed, settings)
+            table, cut_counts = _without_lines(table, removed_rows, settings)
         else:
-            details = removed[removed.schema.names[-1]].to_pylist()
-            table = _drop_rows(table, removed["position"].to_numpy(), reason, details)
+            details = removed_rows[removed_rows.schema.names[-1]].to_pylist()
+            table = _drop_rows(table, removed_rows["position"].to_numpy(), reason, details)
 
     # Rows without a reason are documents.
     documents = table.filter(pc.is_null(table["reason"])).select(["id", "source", "text"])
@@ -69,11 +70,11 @@ def _write_part(part: OutputPart, number: int, removals: Mapping[str, Path], set
     counts = {"read": table.num_rows, "documents": documents.num_rows, "dropped": dropped.num_rows, "chars": chars}
     for prefix, column in (("kept", documents["source"]), ("dropped", dropped["reason"])):
         counts |= {f"{prefix}.{pair['values']}": pair["counts"] for pair in column.value_counts().to_pylist()}
-    return part.finish(files, counts | cut)
+    return part.finish(files, counts | cut_counts)
 
 
 def _drop_rows(table: pa.Table, positions: np.ndarray, reason: str, details: Sequence[str]) -> pa.Table:
-    """The table with that reason and those details in the rows at those positions."""
+    """Returns the table with `reason` and `details` set in the rows at `positions`."""
     for name, values in (("reason", [reason] * len(positions)), ("detail", details)):
         column = np.array(table[name].to_pylist(), object)
         column[positions] = values
@@ -82,21 +83,24 @@ def _drop_rows(table: pa.Table, positions: np.ndarray, reason: str, details: Seq
 
 
 def _without_lines(table: pa.Table, lines: pa.Table, settings: CleanSettings) -> tuple[pa.Table, dict[str, int]]:
-    """The table with those lines cut out of its texts; a document of which too little is left is dropped."""
+    """Cuts `lines` out of the texts of the table. A document of which too little is left is dropped.
+
+    Returns the table, and the numbers of documents and lines that were cut.
+    """
     if not lines.num_rows:
         return table, {}
     texts = np.array(table["text"].to_pylist(), object)
     positions, starts = np.unique(lines["position"].to_numpy(), return_index=True)
     details: dict[int, str] = {}  # of dropped documents, by position
-    cut = 0
+    num_cut = 0
     for position, numbers in zip(positions, np.split(lines["line"].to_numpy(), starts[1:]), strict=True):
-        rest = without_lines(texts[position], numbers.tolist())
-        if too_short(rest, settings.filters):
+        remaining_text = without_lines(texts[position], numbers.tolist())
+        if too_short(remaining_text, settings.filters):
             details[position] = str(len(numbers))
         else:
-            texts[position] = rest
-            cut += len(numbers)
+            texts[position] = remaining_text
+            num_cut += len(numbers)
     column = pa.array(texts, pa.large_string())
     table = table.set_column(table.schema.get_field_index("text"), "text", column)
     table = _drop_rows(table, np.array(list(details), np.int64), "frequent_lines", list(details.values()))
-    return table, {"cut.documents": len(positions) - len(details), "cut.lines": cut}
+    return table, {"cut.documents": len(positions) - len(details), "cut.lines": num_cut}

@@ -1,4 +1,4 @@
-"""Actors of a Ray cluster as workers. An actor that dies is replaced, and its unit is run once more."""
+"""Actors of a Ray cluster as workers. An actor that dies is replaced; its unit is tried up to three times in all."""
 
 import logging
 import os
@@ -49,7 +49,10 @@ _ACTOR: Any = ray.remote(num_cpus=1)(_Worker)
 
 
 class Actors:
-    """A pool of actors of one core each, with as many threads, each waiting for one unit at a time. gpus: of each."""
+    """A pool of actors of one core each, and of as many threads, each of which waits for one unit at a time.
+
+    gpus: GPUs of each actor.
+    """
 
     def __init__(self, workers: int, initializer: Callable[[], None] | None, gpus: int = 0) -> None:
         self._initializer = initializer
@@ -63,11 +66,12 @@ class Actors:
             threading.Thread(target=self._start, daemon=True).start()
 
     def run(self, function: Callable[[U], R], unit: U, seconds: float | None) -> "Future[R]":
-        """A future. Its exception is ProcessExpired if the unit's worker died twice, TimeoutError after `seconds`."""
+        """Returns a future. Its exception is ProcessExpired if three workers died over the unit, one after another, and
+        TimeoutError after `seconds`."""
         return self._threads.submit(self._run, function, unit, seconds)
 
     def _run(self, function: Callable[[U], R], unit: U, seconds: float | None) -> R:
-        why = ""
+        cause = ""
         for _ in range(_TRIES):
             actor = self._free.get()
             if actor is None:
@@ -83,12 +87,12 @@ class Actors:
                 raise TimeoutError("the unit took too long", seconds) from None
             except RayError as error:
                 self._replace(actor)
-                why = _last_line(error)
-                _logger.warning("a worker died, and its part is done again: %s", why)
+                cause = _last_line(error)
+                _logger.warning("a worker died, and its part is done again: %s", cause)
             else:
                 self._free.put(actor)
                 return result
-        raise ProcessExpired(f"workers died {_TRIES} times over it: {why}")  # type: ignore[no-untyped-call]
+        raise ProcessExpired(f"workers died {_TRIES} times over it: {cause}")  # type: ignore[no-untyped-call]
 
     def _replace(self, actor: Any) -> None:
         self._actors.discard(actor)
@@ -129,7 +133,10 @@ class Actors:
 def actors(
     address: str | None, workers: int, initializer: Callable[[], None] | None, gpus: int = 0
 ) -> Iterator[Actors]:
-    """Actors of the cluster at the address, or in RAY_ADDRESS, or of one that is started here and stays up."""
+    """Yields a pool of actors on the cluster at `address` or, without one, at RAY_ADDRESS.
+
+    Without either, a cluster is started on this machine, and stays up.
+    """
     address = address or os.environ.get("RAY_ADDRESS")
     if not ray.is_initialized():
         options: dict[str, Any] = {"logging_level": logging.WARNING, "log_to_driver": False}
@@ -143,11 +150,11 @@ def actors(
         try:
             ray.init(address or "local", **options)
         except (ConnectionError, ValueError, RuntimeError) as error:
-            why = str(error).splitlines()[0] if str(error) else repr(error)
+            cause = str(error).splitlines()[0] if str(error) else repr(error)
             raise KorbertError(
                 "no Ray cluster at {address}: {why}: check {option}",
                 address=address or Message("this machine"),
-                why=why,
+                why=cause,
                 option=argument("address"),
             ) from error
         finally:
@@ -160,5 +167,5 @@ def actors(
 
 
 def _last_line(error: Exception) -> str:
-    """The first sentence of the last line of a message of Ray's: the reason, after names and numbers."""
+    """Returns the first sentence of the last line of Ray's message: the reason, which follows names and numbers."""
     return str(error).strip().splitlines()[-1].split(". ")[0].strip()

@@ -31,8 +31,9 @@ def connect(
 ) -> Iterator[Database]:
     """A database in memory that spills into the scratch folder of `output`; None: into the system's temporary folder.
 
-    views: name -> the Parquet files of its rows; no view without files. without: files (part, position, ..) of rows
-    that no view has. Ctrl-C ends a query at once, with KeyboardInterrupt. Raises ArtifactError if a file is damaged.
+    views: name -> the Parquet files of its rows; a name without files gets no view. without: files of the rows
+    (part, position, ..) that every view leaves out. Ctrl-C ends a query at once, with KeyboardInterrupt. Raises
+    ArtifactError if a file is damaged.
     """
     import duckdb  # not at the top: workers import this module and never connect
 
@@ -82,7 +83,7 @@ def _interruptible(connection: Database) -> Iterator[None]:
         return
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    previous_fd = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
 
     def watch() -> None:
         while numbers := os.read(reading, 64):
@@ -95,21 +96,23 @@ def _interruptible(connection: Database) -> Iterator[None]:
     try:
         yield
     finally:
-        signal.set_wakeup_fd(before)
+        signal.set_wakeup_fd(previous_fd)
         os.close(writing)
         watcher.join()
         os.close(reading)
 
 
 def _literal(path: Path) -> str:
-    """A path as a DuckDB pattern that matches that file alone: patterns and ~ would be expanded."""
+    """Returns a DuckDB pattern that matches this file alone: DuckDB would expand *, ?, [ and ~ in a path."""
     text = str(path.absolute())
     return re.sub(r"[*?[\\]", r"[\g<0>]", text) if re.search(r"[*?[]", text) else text
 
 
 def result_tables(database: Database, query: str, **parameters: object) -> Iterator[pa.Table]:
-    """The result of a query, in tables of exactly _BATCH_ROWS, the last one shorter: row groups that depend on the rows
-    alone."""
+    """Yields the result of a query in tables of exactly _BATCH_ROWS rows; the last one may be shorter.
+
+    So the row groups of a file depend on the rows alone, not on DuckDB's batches.
+    """
     reader = database.sql(query, params=parameters).to_arrow_reader()
     pending = reader.schema.empty_table()
     for batch in reader:

@@ -50,7 +50,7 @@ class OutputPart:
     key: str
 
     def scratch(self, kind: str | None = None, suffix: str = ".parquet") -> Path:
-        """A file of the part in the scratch folder of the step, or in that of another kind."""
+        """Returns the path of a file of the part in the scratch folder of its step, or in that of another `kind`."""
         return self.output / "work" / (kind or self.step) / f"{self.name}{suffix}"
 
     @property
@@ -78,7 +78,10 @@ class OutputPart:
 
 
 def unfinished(parts: Collection[OutputPart]) -> tuple[list[OutputPart], Counter[str]]:
-    """The parts that are not finished, and the summed counts of the others."""
+    """Returns the parts that are not finished, and the summed counts of the finished ones.
+
+    Also writes the number of parts into the folder of their records.
+    """
     pending: list[OutputPart] = []
     totals: Counter[str] = Counter()
     for part in parts:
@@ -102,9 +105,9 @@ def written_aside(path: Path, write: Callable[[IO[bytes]], object], output: Path
 
 
 def write_parquet(path: Path, table: pa.Table, output: Path, rows: int = 1 << 20, *, scratch: bool = False) -> Path:
-    """One table as one file. Its bytes depend on the table alone.
+    """Writes a table as one file, whose bytes depend on the table alone. Returns its path.
 
-    rows: maximum rows of a row group. scratch: compressed faster and less, for a file that is read once.
+    rows: maximum rows of a row group. scratch: compresses faster and less, for a file that is read once.
     """
     options: dict[str, Any] = {"compression": "lz4", "use_dictionary": False, "write_statistics": False}
     if not scratch:
@@ -132,7 +135,7 @@ def write_parquet(path: Path, table: pa.Table, output: Path, rows: int = 1 << 20
 
 
 def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table], output: Path) -> int:
-    """Tables as one file, one row group each, held in memory one at a time. Returns the number of rows."""
+    """Writes tables as one file, with a row group for each, one in memory at a time. Returns the number of rows."""
     rows = 0
 
     def write(file: IO[bytes]) -> None:
@@ -147,7 +150,7 @@ def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table], outp
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None, **options: Any) -> pa.Table:
-    """A Parquet file that a stage wrote. options: of pq.read_table. Raises ArtifactError if it is damaged."""
+    """Reads a Parquet file that a stage wrote. options: of pq.read_table. ArtifactError if the file is damaged."""
     with named_in_errors(path):
         return pq.read_table(path, columns=columns, **options)
 
@@ -182,7 +185,7 @@ def part_files(folder: Path, *, made_by: str = "") -> list[Path]:
 
 
 def keep_only(folder: Path, names: Iterable[str]) -> None:
-    """Removes parts in the folder other than those, left by a run with other inputs."""
+    """Removes the parts in the folder that are not among `names`: a run with other inputs left them."""
     wanted = set(names)
     for path in folder.glob("part-*"):
         if path.name not in wanted:

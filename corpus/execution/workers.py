@@ -38,8 +38,8 @@ class Pool(Protocol):
 class Workers:
     """What runs work units: `count` processes of this machine, or actors of a Ray cluster. The output is the same.
 
-    address: of the cluster; None: that in RAY_ADDRESS, or one that is started on this machine. All machines of a
-    cluster must share the output folder. gpus: of each actor.
+    address: of the cluster; None: the address in RAY_ADDRESS or, if that is unset, a cluster started on this machine.
+    All machines of a cluster must share the output folder. gpus: GPUs of each actor.
     """
 
     count: int
@@ -67,8 +67,8 @@ def local_threads(workers: int | Workers) -> int:
 class RecordUnit:
     """A work unit of records that can be halved.
 
-    size: bytes of text. first, stop: half-open range of records; stop is None up to their end. is_piece: of a unit that
-    was halved.
+    size: bytes of text. first, stop: half-open range of records; with stop None, it reaches to the last record.
+    is_piece: whether this is a piece of a unit that was halved.
     """
 
     size: int
@@ -104,7 +104,7 @@ class Lost(Generic[U]):
 
 @dataclass(frozen=True)
 class Outcome(Generic[U, R]):
-    """What became of a unit. pieces: its result, or those of its pieces in order if it was halved."""
+    """What became of a unit. pieces: its one result or, if it was halved, the results of its pieces in order."""
 
     unit: U
     pieces: Sequence[R | Lost[U]]
@@ -132,9 +132,9 @@ def run_units(
     split: Callable[[U], tuple[U, U] | None] | None = None,
     initializer: Callable[[], None] | None = None,
 ) -> Iterator[Outcome[U, R]]:
-    """The outcome of each unit, in the order of completion: the files of a unit must be named by the unit.
+    """Yields the outcome of each unit, in the order of completion: files of a unit must get their names from the unit.
 
-    function and initializer can be pickled. Units are taken from the iterable as workers come free.
+    function and initializer must be picklable. Units are taken from the iterable as workers come free.
     deadline: seconds that a unit may take. A unit that exceeds it, or whose worker dies, is split in two by `split`,
     and so on until `split` returns None; then it is lost. Without `split`, the death of a worker is a KorbertError. An
     exception raised by the function stops everything and is raised here.
@@ -179,8 +179,8 @@ def run_parts(
 ) -> Counter[str]:
     """Calls function(part, *arguments) for each part that is not finished. Returns the summed counts of all parts.
 
-    function: finishes the part. work: the arguments of each part. description: shown with the progress. Otherwise as
-    `run_units`.
+    function: finishes the part. work: part -> its arguments. description: shown with the progress. workers and
+    initializer are those of `run_units`.
     """
     pending, totals = unfinished(work)
     units = [partial(function, part, *work[part]) for part in pending]
@@ -193,7 +193,7 @@ def run_parts(
 
 @dataclass(frozen=True, eq=False)
 class _Task(Generic[U, R]):
-    """A unit, or a piece of one. pieces: those of the unit in order, each a result or the task that has none yet."""
+    """A unit, or a piece of one. pieces: all of the unit in order, each a result, or a task that has no result yet."""
 
     unit: U
     piece: U
@@ -210,31 +210,34 @@ def _tasks(units: Iterable[U]) -> "Iterator[_Task[U, Any]]":
 def _finished(
     future: "Future[R]", task: _Task[U, R], split: Callable[[U], tuple[U, U] | None] | None
 ) -> list[_Task[U, R]]:
-    """Puts the result of a task among the pieces of its unit, or the halves of one that ended its worker: to be run."""
+    """Puts the result of a task in its place among the pieces of its unit. Returns the tasks to run next.
+
+    A task that ended its worker is replaced by its two halves, which are returned; by Lost if it cannot be halved.
+    """
     position = task.pieces.index(task)
     error = future.exception()
     if error is None:
         task.pieces[position] = future.result()
         return []
     if isinstance(error, ProcessExpired):
-        why = str(error)
+        cause = str(error)
         if error.exitcode:
-            why = Message("the process ended with code {code}", code=error.exitcode)
+            cause = Message("the process ended with code {code}", code=error.exitcode)
         task.pieces[position] = Lost(task.piece, "crashed", "its worker process ended")
     elif isinstance(error, TimeoutError) and error.__cause__ is None:  # pebble's own, not the function's
-        why = Message("no result after {seconds:g} seconds", seconds=error.args[-1])
-        task.pieces[position] = Lost(task.piece, "timeout", why)
+        cause = Message("no result after {seconds:g} seconds", seconds=error.args[-1])
+        task.pieces[position] = Lost(task.piece, "timeout", cause)
     else:
         raise error
     if split is None:
         raise KorbertError(
             "a worker died ({why}): too little memory? Run again to resume, with fewer {option}",
-            why=why,
+            why=cause,
             option=argument("workers"),
         )
     if (halves := split(task.piece)) is None:
         return []
-    _logger.warning("a part was halved: %s", why)
+    _logger.warning("a part was halved: %s", cause)
     tasks = [_Task(task.unit, half, task.pieces) for half in halves]
     task.pieces[position : position + 1] = tasks
     return tasks

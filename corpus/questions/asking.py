@@ -195,11 +195,11 @@ def _ask_definition(sentence: Sentence, candidate: AnswerCandidate, analyzer: An
     is_specific = (is_relative or is_unique) and has_name and num_content >= _MIN_CONTENT - is_unique
     refuse_if(not is_specific, "not_the_only_one")
 
-    asked = candidate.word + COPULA[sentence.register or "plain"]
+    question_end = candidate.word + COPULA[sentence.register or "plain"]
     if any(morph.tag == "EP" for morph in morphs[predicate.root : predicate.stop]):
-        asked = analyzer.join([(candidate.word, "NP"), ("이", "VCP"), ("었", "EP"), ("는가", "EF")])
+        question_end = analyzer.join([(candidate.word, "NP"), ("이", "VCP"), ("었", "EP"), ("는가", "EF")])
     definition = _attach_particle(analyzer, sentence.text[defined[0].start : defined[-1].end], [("은", "JX")])
-    return _tidy(f"{definition} {asked}")
+    return _tidy(f"{definition} {question_end}")
 
 
 def check_words(kept: Sequence[Morph]) -> None:

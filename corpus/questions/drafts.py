@@ -81,7 +81,7 @@ class Draft:
 
     @property
     def is_close(self) -> bool:
-        """Whether the question would be its own sentence nearly word by word, and all of it is in the paragraph."""
+        """Whether the question repeats its sentence nearly word by word, and the whole sentence is in the paragraph."""
         eojeols = {morph.eojeol for morph in self.others}
         eojeols.discard(self.sentence.morphs[self.candidate.predicate.root].eojeol)
         num_kept = len({morph.eojeol for morph in self.kept})
@@ -133,34 +133,35 @@ def introductions(sentence: Sentence, stop: int) -> list[int]:
 
 def _clause(sentence: Sentence, candidate: AnswerCandidate, rng: np.random.Generator) -> Draft:
     """The whole sentence up to the predicate, or, mostly, without the clauses before it if those can be left out."""
-    whole = Draft(sentence, candidate, 0, 0)
+    whole_draft = Draft(sentence, candidate, 0, 0)
     morphs = sentence.morphs
     root = candidate.predicate.root
-    introduced = [i + 1 for i in introductions(sentence, root)]
+    introduction_ends = [i + 1 for i in introductions(sentence, root)]
     clauses = [clause for clause in sentence.predicates if clause.stop <= root and clause.kind == "EC"]
-    ends = [*introduced, *(clause.stop for clause in clauses if SPLITTING.get(clause.ending, False))]
+    ends = [*introduction_ends, *(clause.stop for clause in clauses if SPLITTING.get(clause.ending, False))]
     ends = [stop for stop in ends if morphs[stop - 1].end <= candidate.first]
-    if not ends or (rng.random() >= _DROPS_CLAUSE and not introduced):
-        return whole
+    if not ends or (rng.random() >= _DROPS_CLAUSE and not introduction_ends):
+        return whole_draft
     begin = max(ends)
     while begin < root and morphs[begin].tag == "SP":
         begin += 1
     objects = [i for i in range(root) if morphs[i].tag == "JKO"]
     if objects and objects[-1] < begin:  # they would be lost
-        return whole
+        return whole_draft
     if any(sentence.is_topic(i) for i in range(begin, root)):
         return Draft(sentence, candidate, begin, 0)
     # The topic of the sentence is carried over, if it is its beginning.
     first = min(sentence.predicates[0].root, begin)
     topic = next((i for i in range(first) if sentence.is_topic(i)), None)
     if topic is None or sentence.subject(begin, candidate.predicate) is not None:
-        return whole
+        return whole_draft
     is_beginning = all(morph.tag not in ("JKB", "JKO", "JKS", "SP") for morph in morphs[:topic])
-    return Draft(sentence, candidate, begin, topic + 1) if is_beginning else whole
+    return Draft(sentence, candidate, begin, topic + 1) if is_beginning else whole_draft
 
 
 def _adjuncts(draft: Draft) -> Iterator[int]:
-    """Morphemes of when, where and whose child, besides what is asked: 1976년 5월 1일, 궁전에서, 박씨의 딸로."""
+    """Yields the morphemes that say when, where and whose child, unless they are asked for: 1976년 5월 1일, 궁전에서,
+    박씨의 딸로."""
     sentence = draft.sentence
     candidate = draft.candidate
     morphs = sentence.morphs

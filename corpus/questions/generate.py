@@ -70,21 +70,21 @@ def generate(
 ) -> Generator[ParagraphQuestions]:
     """The paragraphs on which there are questions. A function of seed and text alone.
 
-    counts: updated with each part that has been yielded: documents, paragraphs, sentences, questions, and those left
-    out, by reason; `resumed`: parts that an interrupted run had finished. partial: the folder of such parts. Raises
+    counts: updated with each part that is yielded: documents, paragraphs, sentences, questions, and what was left out,
+    by reason; `resumed`: parts that an interrupted run had finished. partial: the folder of finished parts. Raises
     CorpusError if a file cannot be read.
     """
-    waiting: deque[Path] = deque()  # files of the results not yet yielded, in order; they need not exist yet
+    result_files: deque[Path] = deque()  # files of the results not yet yielded, in order; they need not exist yet
 
     def pending() -> Iterator[_Unit]:
         """The units of parts that are not finished. The files of all parts are added to `waiting`."""
         for chunk in chunks(source, files, _PART_BYTES):
             key = key_of(settings, _VERSION, chunk.source.model_dump_json(), *chunk.content, libraries=_LIBRARIES)
-            waiting.append(partial / f"{key}.part")  # not .json, which a glob for the corpus could match
-            if waiting[-1].exists():
+            result_files.append(partial / f"{key}.part")  # not .json, which a glob for the corpus could match
+            if result_files[-1].exists():
                 counts["resumed"] += 1
             else:
-                yield _Unit(waiting[-1], chunk, size=chunk.size)
+                yield _Unit(result_files[-1], chunk, size=chunk.size)
 
     with track("questions", total=None, unit="paragraphs") as advance:
         outcomes = run_units(
@@ -98,8 +98,8 @@ def generate(
         for outcome in chain(outcomes, (None,)):  # the parts of an earlier run may be the last ones
             if outcome is not None:
                 _write(outcome)
-            while waiting and waiting[0].exists():
-                part = read_object(waiting.popleft())
+            while result_files and result_files[0].exists():
+                part = read_object(result_files.popleft())
                 counts.update(part["counts"], parts=1)
                 advance(part["counts"].get("paragraphs", 0), f"{counts['questions']:,} questions")
                 for place, paragraph, questions in part["asked"]:
@@ -120,22 +120,22 @@ def _load_maker(settings: QuestionSettings) -> None:
 
 
 def _write(outcome: Outcome[_Unit, tuple[list[ParagraphQuestions], Counter[str]]]) -> None:
-    """Writes the finished part of a unit; of one that was halved without the documents that were lost."""
+    """Writes the finished part of a unit. If the unit was halved, the documents that were lost are only counted."""
     counts: Counter[str] = Counter()
     for lost in outcome.lost:
         counts.update({"documents": 1, f"document_kiwi_{lost.reason}": 1})
-    asked = []
-    for piece_asked, piece_counts in outcome.results:
-        asked += [(each.place, each.paragraph, each.questions) for each in piece_asked]
+    records = []
+    for piece_questions, piece_counts in outcome.results:
+        records += [(entry.place, entry.paragraph, entry.questions) for entry in piece_questions]
         counts.update(piece_counts)
-    write_bytes_atomically(outcome.unit.finished, json.dumps({"asked": asked, "counts": counts}).encode())
+    write_bytes_atomically(outcome.unit.finished, json.dumps({"asked": records, "counts": counts}).encode())
 
 
 def _ask(unit: _Unit) -> tuple[list[ParagraphQuestions], Counter[str]]:
     """The questions on the documents of a unit, and its counts."""
     assert _maker is not None
     _maker.counts = Counter()
-    asked = []
+    paragraph_questions = []
     for row in rows(unit.chunk, unit.first, unit.stop):
         _maker.counts["documents"] += 1
         if row.reason is not None:
@@ -143,5 +143,5 @@ def _ask(unit: _Unit) -> tuple[list[ParagraphQuestions], Counter[str]]:
             continue
         for paragraph in dict.fromkeys(paragraphs(row.text)):  # ids are those of places and paragraphs
             if made := _maker.questions(paragraph):
-                asked.append(ParagraphQuestions(row.place, paragraph, tuple(made)))
-    return asked, _maker.counts
+                paragraph_questions.append(ParagraphQuestions(row.place, paragraph, tuple(made)))
+    return paragraph_questions, _maker.counts

@@ -50,17 +50,17 @@ class Made(NamedTuple):
 
 def paragraphs(text: str) -> list[str]:
     """The lines of a document: short ones joined up to 300 characters, those beyond 1,500 cut between sentences."""
-    cut = [""]  # the last one may still grow
+    blocks = [""]  # the last one may still grow
     for line in map(str.strip, text.split("\n")):
         while len(line) > _MAX_PARAGRAPH:
             ends = [end for _, end in sentence_spans(line) if end <= _MAX_PARAGRAPH]
             end = max(ends, default=_MAX_PARAGRAPH)
-            cut += [line[:end], ""]
+            blocks += [line[:end], ""]
             line = line[end:].lstrip()
-        if len(cut[-1]) >= _USUAL_PARAGRAPH or len(cut[-1]) + len(line) > _MAX_PARAGRAPH:
-            cut.append("")
-        cut[-1] = f"{cut[-1]}\n{line}".strip()
-    return [paragraph for paragraph in cut if paragraph]
+        if len(blocks[-1]) >= _USUAL_PARAGRAPH or len(blocks[-1]) + len(line) > _MAX_PARAGRAPH:
+            blocks.append("")
+        blocks[-1] = f"{blocks[-1]}\n{line}".strip()
+    return [paragraph for paragraph in blocks if paragraph]
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Maker:
     counts: Counter[str] = field(default_factory=Counter)
 
     def questions(self, paragraph: str) -> list[Made]:
-        """In the order of their answers."""
+        """Returns the questions on a paragraph, in the order of their sentences."""
         self.counts["paragraphs"] += 1
         if len(paragraph) < _MIN_PARAGRAPH:
             self.counts["paragraph_too_short"] += 1
@@ -84,18 +84,18 @@ class Maker:
         digest = blake2b(f"{self.seed}:{paragraph}".encode(), digest_size=8).digest()
         rng = np.random.default_rng(int.from_bytes(digest, "big"))
         spans = list(sentence_spans(paragraph))
-        made: dict[int, Made] = {}
+        made_by_sentence: dict[int, Made] = {}
         for number in rng.permutation(len(spans)).tolist():
-            if len(made) == self.per_paragraph:
+            if len(made_by_sentence) == self.per_paragraph:
                 break
             self.counts["sentences"] += 1
             try:
-                made[number] = self._of_sentence(paragraph, spans[: number + 1], rng)
+                made_by_sentence[number] = self._of_sentence(paragraph, spans[: number + 1], rng)
             except Refused as why:
                 self.counts[f"sentence_{why}"] += 1
             else:
-                self.counts.update(["questions", f"question_{made[number].kind}"])
-        return [made[number] for number in sorted(made)]
+                self.counts.update(["questions", f"question_{made_by_sentence[number].kind}"])
+        return [made_by_sentence[number] for number in sorted(made_by_sentence)]
 
     def _of_sentence(self, paragraph: str, spans: Sequence[tuple[int, int]], rng: np.random.Generator) -> Made:
         """A question on the last of the sentences."""
@@ -110,15 +110,15 @@ class Maker:
         sentence = self._analyze_sentence(source)
         refuse_if(sentence.register is None, "no_statement")
         topic = "" if opening_topic(sentence) else self._topic_before(paragraph, spans)
-        if topic and (full := with_topic(sentence, topic)) is not None:
-            sentence = self._analyze_sentence(full)
+        if topic and (prefixed := with_topic(sentence, topic)) is not None:
+            sentence = self._analyze_sentence(prefixed)
 
         reason = "no_answer"
-        for version in (*map(self._analyze_sentence, with_owner(sentence)), sentence):
-            for candidate in self._candidates(version, rng):
+        for variant in (*map(self._analyze_sentence, with_owner(sentence)), sentence):
+            for candidate in self._candidates(variant, rng):
                 try:
-                    question = ask(version, candidate, self.analyzer, rng)
-                    return _check_question(question, candidate, version, paragraph)
+                    question = ask(variant, candidate, self.analyzer, rng)
+                    return _check_question(question, candidate, variant, paragraph)
                 except Refused as why:
                     self.counts[f"refused_{why}"] += 1
                     reason = "all_refused"
@@ -128,7 +128,7 @@ class Maker:
         return Sentence.of(source, self.analyzer.analyze(source.text))
 
     def _topic_before(self, paragraph: str, spans: Sequence[tuple[int, int]]) -> str:
-        """The topic (세종) that the sentence before the last one has or continues; "" for none."""
+        """Returns the topic (세종) that the sentence before the last one has or continues; "" if there is none."""
         start, _ = spans[-1]
         for begin, end in reversed(spans[-1 - _SENTENCES_BACK : -1]):
             source = strip_sentence(paragraph, begin, end)

@@ -69,9 +69,9 @@ def numbers(sentence: Sentence) -> Iterator[AnswerCandidate]:
             continue
         question_phrase = f"{match['ordinal'] or ''}몇 {match['unit']}"
         candidate = AnswerCandidate("몇", start, end, start, end, question_phrase, predicate)
-        if after.form == "의" and (counted := _counted_noun(sentence, following)):
+        if after.form == "의" and (counted_noun := _counted_noun(sentence, following)):
             # A number can leave its place unless modified or after a bare noun (대표자 56인의 서명을).
-            last, noun, particle = counted
+            last, noun, particle = counted_noun
             before = sentence.morph(sentence.at(start) - 1).tag
             asked_noun = noun if before in ("", "JX", "JKS", "JKO", "JKB", "EC", "SP") else ""
             with_noun = f"{question_phrase}의 {noun}"
@@ -129,6 +129,6 @@ def _counted_noun(sentence: Sentence, genitive: int) -> tuple[int, str, str] | N
 
 
 def has_same_unit(word: str, text: str) -> bool:
-    """Whether a text has another number of what 몇 명, 얼마 ask for."""
+    """Whether a text has a number with the unit that the question word (몇 명, 얼마) asks for."""
     unit = "|".join(WORDS["money"]) if word == "얼마" else re.escape(word.split("의 ")[0].split()[-1])
     return re.search(rf"\d(?:천만|백만|억|만|천|조)? ?(?:{unit})", text) is not None

@@ -125,7 +125,10 @@ class Sentence:
 
     @cached_property
     def predicates(self) -> list[Predicate]:
-        """In order. A verb in a particle (에 의해) is none; an auxiliary (고 있다) belongs to the verb before it."""
+        """The predicates in order, without verbs in particles (에 의해).
+
+        An auxiliary (고 있다) belongs to the predicate of the verb before it.
+        """
         predicates = []
         stop = 0
         for i, morph in enumerate(self.morphs):
@@ -151,7 +154,7 @@ class Sentence:
         return Predicate(root, i + 1, ending.tag, ending.form, key) if is_ending else None
 
     def _joins_auxiliary(self, i: int) -> bool:
-        """고 of 고 있다, 게 of 게 되다"""
+        """Whether morpheme i joins an auxiliary to its verb: 고 of 고 있다, 게 of 게 되다."""
         following = self.morph(i + 1)
         becomes = self.morph(i).form == "게" and following.form in ("되", "하")
         return self.morph(i).tag == "EC" and (following.tag == "VX" or becomes)
@@ -178,7 +181,7 @@ class Sentence:
         return any(m.tag == "JKS" or m.form == "도" or self.is_topic(i) for i, m in enumerate(self.morphs))
 
     def own(self, tag: str, begin: int, predicate: Predicate) -> list[int]:
-        """The particles of that tag from morpheme `begin` that belong to the predicate, not to one before it."""
+        """Returns the particles with this tag, from morpheme `begin` on, that belong to this predicate."""
         particles = [i for i in range(begin, predicate.root) if self.morphs[i].tag == tag]
         return [i for i in particles if self.predicate_after(i) == predicate]
 

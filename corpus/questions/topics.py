@@ -24,7 +24,7 @@ def is_named(sentence: Sentence, start: int, stop: int) -> bool:
 def opening_topic(sentence: Sentence) -> str | None:
     """The name that a sentence begins with as its topic (세종은 -> 세종).
 
-    "": its topic is that of the sentence before. None: it has another one.
+    "": the topic is that of the sentence before. None: the sentence has another subject, or a topic that is no name.
     """
     morphs = sentence.morphs
     opening = sentence.opening
@@ -51,13 +51,13 @@ def _is_attribute(sentence: Sentence, start: int, stop: int) -> bool:
 
 
 def _is_this(sentence: Sentence, opening: int) -> bool:
-    """이 영화는, 이 섬은"""
+    """Whether the sentence opens with 이 and a class or a place: 이 영화는, 이 섬은."""
     noun = sentence.morphs[1].form
     return opening == 2 and sentence.has(0, "이", "MM") and (noun in CLASSES or noun in WORDS["places"])
 
 
 def with_topic(sentence: Sentence, topic: str) -> Stripped | None:
-    """The sentence with the topic of the previous one (세종) if it continues it, else None."""
+    """Returns the sentence with the topic of the previous sentence (세종) if it continues that topic, else None."""
     # 은 after a consonant, as far as the last character tells, else 는
     last = ord(topic[-1]) - 0xAC00
     ends_in_consonant = last % 28 > 0 if 0 <= last < 11_172 else topic[-1] in "013678lmnLMN"
@@ -76,7 +76,10 @@ def with_topic(sentence: Sentence, topic: str) -> Stripped | None:
 
 
 def with_owner(sentence: Sentence) -> list[Stripped]:
-    """나도생강은 여러해살이풀로 학명은 …이다 -> 나도생강의 학명은 …이다"""
+    """Returns the sentence from each attribute of its topic on, with the topic as its owner.
+
+    나도생강은 여러해살이풀로 학명은 …이다 -> 나도생강의 학명은 …이다
+    """
     topic = opening_topic(sentence)
     sentences = []
     for i in range(2, len(sentence.morphs)) if topic else ():

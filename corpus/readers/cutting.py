@@ -53,30 +53,39 @@ def chunks(
 ) -> Iterator[Chunk]:
     """The files in order, cut between records as soon as a chunk holds `part_bytes`.
 
-    longest: maximum bytes of a record, raised to `part_bytes`. A longer record is a segment of its own that holds only
-    its beginning. only: cuts those alone, with ids and places as among all files.
+    longest: maximum bytes of a record, but at least `part_bytes`. A longer record is a segment of its own that holds
+    only its beginning. only: the files to cut; ids and places stay those that they have among all `files`.
     """
     longest = max(longest, part_bytes)
     # The names of the files in ids and messages: paths below the deepest folder that they share, in NFC.
     parts = [path.parts for path in files]
-    shared = 0
-    while len(files) > 1 and len({names[: shared + 1] for names in parts}) == 1 and shared < min(map(len, parts)) - 1:
-        shared += 1
-    begin = shared or -1
-    named = {path: nfc("/".join(path.parts[begin:])) for path in files}
-    opened = (
-        _open_segments(source, path, named[path], part_bytes, longest) for path in files if only is None or path in only
+    num_shared = 0
+    while (
+        len(files) > 1
+        and len({names[: num_shared + 1] for names in parts}) == 1
+        and num_shared < min(map(len, parts)) - 1
+    ):
+        num_shared += 1
+    first_name = num_shared or -1
+    file_names = {path: nfc("/".join(path.parts[first_name:])) for path in files}
+    opened_files = (
+        _open_segments(source, path, file_names[path], part_bytes, longest)
+        for path in files
+        if only is None or path in only
     )
-    for (own, kind), same in groupby(opened, key=itemgetter(0, 1)):
-        segments = chain.from_iterable(file_segments for *_, file_segments in same)
+    for (file_source, kind), alike_files in groupby(opened_files, key=itemgetter(0, 1)):
+        segments = chain.from_iterable(file_segments for *_, file_segments in alike_files)
         for group in group_by_size(segments, part_bytes, lambda segment: segment.size):
-            yield Chunk(own, kind, tuple(group), len(files) > 1, longest)
+            yield Chunk(file_source, kind, tuple(group), len(files) > 1, longest)
 
 
 def _open_segments(
     source: SourceSettings, path: File, name: str, part_bytes: int, longest: int
 ) -> tuple[SourceSettings, FileKind, Iterator[Segment]]:
-    """The segments of a file, its kind, and the settings of its source, which numbers records if they have no id."""
+    """Returns the settings of the source, the kind of the file, and its segments.
+
+    If the source has the default field of the id, and the file lacks it, the settings get id "": records are numbered.
+    """
     head = head_of(path)
     kind: str = source.kind
     if kind == "auto":
@@ -143,15 +152,15 @@ def _text_segments(
 def _delimited_segments(
     source: SourceSettings, table: Delimited, file: BufferedReader, path: File, name: str, part_bytes: int, longest: int
 ) -> Iterator[Segment]:
-    """Lines below the header. CorpusError if it lacks a column of the source."""
+    """Yields the lines below the header. CorpusError if the header lacks a column of the source."""
     columns = tuple(needed_columns(source, table.columns, path))
     for block in blocks(file, part_bytes, longest, table.ends_inside):
-        above = max(0, table.header_lines + 1 - block.number)
-        data = block.data.split(b"\n", above)[above:]
+        num_header_lines = max(0, table.header_lines + 1 - block.number)
+        data = block.data.split(b"\n", num_header_lines)[num_header_lines:]
         if data:
             size = block.size if block.cut else len(data[0])
-            below = Line(block.number + above, data[0], size)
-            yield replace(Segment.of(name, below), columns=columns, delimited=table)
+            body = Line(block.number + num_header_lines, data[0], size)
+            yield replace(Segment.of(name, body), columns=columns, delimited=table)
 
 
 def _table_segments(
@@ -164,9 +173,9 @@ def _table_segments(
         return
     columns = needed_columns(source, table.columns, path)
     first = 1
-    for is_long, some in groupby(table.batches(columns), key=lambda batch: bool(batch.nbytes > longest)):
+    for is_long, batch_run in groupby(table.batches(columns), key=lambda batch: bool(batch.nbytes > longest)):
         amount = 1 if is_long else part_bytes
-        for batches in group_by_size(some, amount, lambda batch: batch.nbytes):
+        for batches in group_by_size(batch_run, amount, lambda batch: batch.nbytes):
             records = (cells for batch in batches for cells in rows_in(batch, columns, {}))
             if is_long:  # a cell of it may be too long
                 yield from _record_segments(records, name, first, part_bytes, longest, "utf-8")
@@ -179,7 +188,7 @@ def _table_segments(
 def _record_segments(
     records: Iterable[IdAndText], name: str, first: int, part_bytes: int, longest: int, encoding: str
 ) -> Iterator[Segment]:
-    """records: the cells of id and text, or a fault."""
+    """Cuts records into segments of about `part_bytes`. records: the cells of id and text of each, or its fault."""
 
     def sized() -> Iterator[tuple[IdAndText, int]]:
         for cells in records:
@@ -207,7 +216,7 @@ def _whole_file(file: BufferedReader, name: str, longest: int) -> Iterator[Segme
 def _paragraph_segments(
     file: BufferedReader, path: File, name: str, part_bytes: int, longest: int
 ) -> Iterator[Segment]:
-    """Whole paragraphs with the blank lines after them. CorpusError for a paragraph of more than about 16 MiB."""
+    """Yields whole paragraphs with the blank lines after them. CorpusError for one of more than about 16 MiB."""
 
     def ends_inside(lines: bytes, _: bool) -> bool:
         return bool(lines[lines.rfind(b"\n", 0, -1) + 1 :].strip())
@@ -227,10 +236,10 @@ def _paragraph_segments(
 
 def needed_columns(source: SourceSettings, present: Sequence[str], path: File) -> list[str]:
     """The columns of id and text, as the file spells them. Raises CorpusError if one is not present."""
-    spelled = {nfc(column): column for column in present}
+    spellings = {nfc(column): column for column in present}
     columns = []
     for column in source.fields:
-        if (spelling := spelled.get(nfc(column))) is None:
+        if (spelling := spellings.get(nfc(column))) is None:
             hint = Message(' (id = "" takes the number of the line)') if column == source.id else ""
             raise CorpusError(
                 "{path}: no column {column!r} among {present}: set id and text of {source!r}{hint}",

@@ -40,8 +40,8 @@ def find_files(pattern: str, base: Path) -> tuple[File, ...]:
     try:
         if pattern.rstrip("/") in ("", "."):
             matches = [base]
-        elif (named := on_disk(base / pattern)).exists():  # brackets in its name are no glob
-            matches = [named]
+        elif (literal_path := on_disk(base / pattern)).exists():  # brackets in its name are no glob
+            matches = [literal_path]
         else:
             matches = [path for path in glob_paths(base, pattern) if not is_litter(path.name)]
     except (ValueError, OSError) as error:
@@ -52,7 +52,7 @@ def find_files(pattern: str, base: Path) -> tuple[File, ...]:
         if path.is_file():
             files.add(path)
         elif path == base or not path.name.startswith("."):
-            names = [below.relative_to(path) for below in path.rglob("*") if below.is_file()]
+            names = [file.relative_to(path) for file in path.rglob("*") if file.is_file()]
             files.update(path / name for name in _select_files(names))
     for path in sorted(files):
         check_name(path)
@@ -74,9 +74,11 @@ def check_name(path: File) -> None:
 
 def _select_files(names: Iterable[Path]) -> list[Path]:
     """The names, relative to a folder, without hidden files and without the metadata of `datasets`."""
-    shown = [name for name in names if not any(part.startswith(".") or is_litter(part) for part in name.parts)]
-    datasets = {name.parent for name in shown if name.name in _DATASET_MARKS}
-    return [name for name in shown if name.suffix == ".arrow" or datasets.isdisjoint((name.parent, *name.parents))]
+    visible_names = [name for name in names if not any(part.startswith(".") or is_litter(part) for part in name.parts)]
+    datasets = {name.parent for name in visible_names if name.name in _DATASET_MARKS}
+    return [
+        name for name in visible_names if name.suffix == ".arrow" or datasets.isdisjoint((name.parent, *name.parents))
+    ]
 
 
 def _find_remote(pattern: str) -> tuple["UPath", ...]:
@@ -88,8 +90,8 @@ def _find_remote(pattern: str) -> tuple["UPath", ...]:
         if any(char in path for char in "*?["):
             names = [name for name in system.glob(path) if system.isfile(name) and not is_litter(Path(name).name)]
         elif system.isdir(path):
-            below = {Path(name).relative_to(path): name for name in system.find(path)}
-            names = [below[name] for name in _select_files(below)]
+            names_below = {Path(name).relative_to(path): name for name in system.find(path)}
+            names = [names_below[name] for name in _select_files(names_below)]
         else:
             names = [path] if system.exists(path) else []
         return tuple(UPath(system.unstrip_protocol(name)) for name in sorted(names))

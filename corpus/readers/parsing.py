@@ -31,7 +31,7 @@ def count_records(chunk: Chunk) -> int:
 
 
 def _records(chunk: Chunk) -> Iterator[SourceRow]:
-    """A row for each record; that of a page of Wikipedia with its wikitext, which takes long to parse."""
+    """Yields a row for each record. A page of Wikipedia keeps its wikitext, which takes long to parse."""
     unit = _UNITS.get(chunk.kind, "line")
     for segment in chunk.segments:
         if chunk.kind == "wikipedia":
@@ -81,7 +81,7 @@ def _cells(segment: Segment, chunk: Chunk) -> Iterator[tuple[int, IdAndText, str
 
 
 def _contexts(text: str) -> Iterator[tuple[int, IdAndText, str | None]]:
-    """The contexts of a KorQuAD or SQuAD 1.x file, as records; a fault if it is none."""
+    """Yields the contexts of a KorQuAD or SQuAD 1.x file as records; a single fault if the text is no such file."""
     value = parse_line(text)
     try:
         contexts = [context for article in value["data"] for context, _ in paragraphs_of(article)]
@@ -98,7 +98,10 @@ def _contexts(text: str) -> Iterator[tuple[int, IdAndText, str | None]]:
 
 
 def _lines(data: bytes, first: int, *, by_blank: bool) -> Iterator[tuple[int, bytes]]:
-    """The filled lines with their numbers; by_blank: paragraphs between blank lines, with that of their first line."""
+    """Yields the lines that are not blank, with their numbers.
+
+    by_blank: yields paragraphs between blank lines instead, each with the number of its first line.
+    """
     for is_filled, lines in groupby(enumerate(data.split(b"\n"), first), lambda line: bool(line[1].strip())):
         if is_filled and by_blank:
             numbers, paragraph = zip(*lines, strict=True)
@@ -112,7 +115,8 @@ def row_of(
 ) -> SourceRow:
     """The row of a record, faulty if its id or its text is missing or of the wrong type.
 
-    number: the id of a record without one. raw: the record as text, kept if it is faulty; None: as its text.
+    number: the id of a record that has none. raw: the record as text, which a faulty row keeps; None: the text of the
+    record is kept.
     """
     if isinstance(cells, Fault):
         if cells.reason == "too_long":
@@ -120,14 +124,14 @@ def row_of(
         raw = raw or cells.raw
         return undecodable_row(raw, place, encoding) or faulty_row(place, None, raw, cells.reason, cells.what)
     *id, text = cells
-    local = id[0] if id else number
+    row_id = id[0] if id else number
     shown = raw or ("" if text is None else str(text))
-    of_text = None if raw else local  # an undecodable byte of the raw record may be in its id
-    if undecodable := undecodable_row(shown, place, encoding, of_text):
+    shown_id = None if raw else row_id  # an undecodable byte of the raw record may be in its id
+    if undecodable := undecodable_row(shown, place, encoding, shown_id):
         return undecodable
-    if isinstance(local, bool) or not isinstance(local, str | int) or local == "" or _SURROGATE.search(str(local)):
+    if isinstance(row_id, bool) or not isinstance(row_id, str | int) or row_id == "" or _SURROGATE.search(str(row_id)):
         fault = Message(
-            "{field!r} is {kind}, not a text or a whole number", field=source.id, kind=_describe_value(local)
+            "{field!r} is {kind}, not a text or a whole number", field=source.id, kind=_describe_value(row_id)
         )
         return faulty_row(place, None, shown, "bad_id", fault)
     if not isinstance(text, str):
@@ -135,8 +139,8 @@ def row_of(
     elif surrogate := _SURROGATE.search(text):
         fault = Message("half a surrogate pair at character {character}, which is no text", character=surrogate.start())
     else:
-        return SourceRow(place, local, text)
-    return faulty_row(place, local, shown, "bad_text", fault)
+        return SourceRow(place, row_id, text)
+    return faulty_row(place, row_id, shown, "bad_text", fault)
 
 
 def _describe_value(value: object) -> Message:

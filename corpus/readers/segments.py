@@ -20,7 +20,7 @@ class Segment:
 
     first: number of the first line, page or record, from 1. encoding: of the file; if it is not UTF-8, an undecodable
     byte is a lone surrogate in `data`. record_bytes: 0, or the size of a single record that is too long, whose
-    beginning is `data`. table_bytes: of records that have been read. columns: those of id and text in CSV and TSV.
+    beginning is `data`. table_bytes: size of read records. columns: those of id and text in CSV and TSV.
     """
 
     file: str
@@ -34,7 +34,7 @@ class Segment:
 
     @classmethod
     def of(cls, file: str, lines: Line) -> Self:
-        """Lines, or the beginning of one that is too long."""
+        """Makes a segment of lines, or of the beginning of a line that is too long."""
         if not lines.cut:
             return cls(file, lines.number, lines.data)
         return cls(file, lines.number, lines.data[:SHOWN_BYTES], record_bytes=lines.size)
@@ -91,7 +91,7 @@ class SourceRow:
     undecodable: int = 0
 
     def document_id(self, source: str) -> str | None:
-        """Its id in the corpus, wiki:kowiki-9; None if unreadable."""
+        """Returns the id of the document in the corpus, such as wiki:kowiki-9; None if the id is unreadable."""
         return None if self.id is None else f"{source}:{self.id}"
 
 

@@ -65,20 +65,20 @@ def _row(data: bytes, place: str) -> SourceRow:
         page = ElementTree.fromstring(data)
     except ElementTree.ParseError as error:
         return faulty_row(place, None, data.decode(errors="backslashreplace"), "bad_xml", str(error))
-    title, namespace, local = (page.findtext(name, "") for name in ("title", "ns", "id"))
+    title, namespace, page_id = (page.findtext(name, "") for name in ("title", "ns", "id"))
     place = f"{place} ({title})"
     revision = page.find("revision")
     text = None if revision is None else revision.findtext("text")
-    if not local.isdecimal():
-        fault = Message("<id> is {id!r}, not a whole number", id=local)
+    if not page_id.isdecimal():
+        fault = Message("<id> is {id!r}, not a whole number", id=page_id)
         return faulty_row(place, None, title, "bad_id", fault)
     if namespace != "0":
-        return faulty_row(place, local, title, "not_an_article", Message("namespace {number}", number=namespace))
+        return faulty_row(place, page_id, title, "not_an_article", Message("namespace {number}", number=namespace))
     if (redirect := page.find("redirect")) is not None:
-        return faulty_row(place, local, title, "redirect", Message("to {title}", title=redirect.get("title")))
+        return faulty_row(place, page_id, title, "redirect", Message("to {title}", title=redirect.get("title")))
     if text is None or (revision is not None and revision.findtext("model", _WIKITEXT) != _WIKITEXT):
-        return faulty_row(place, local, title, "bad_text", Message("no wikitext in its revision"))
-    return SourceRow(place, local, text)
+        return faulty_row(place, page_id, title, "bad_text", Message("no wikitext in its revision"))
+    return SourceRow(place, page_id, text)
 
 
 def parse_page(row: SourceRow) -> SourceRow:

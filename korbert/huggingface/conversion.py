@@ -196,13 +196,13 @@ def config_to_transformers(config: EncoderConfig, kind: str) -> JsonObject:
                 remedy=remedy,
             )
     shared = {name: getattr(config, name) for name in _SHARED} | {"tie_word_embeddings": True, "dtype": "float32"}
-    own = _bert_config(config, kind) if config.architecture == "bert" else _modern_config(config, kind)
+    family_config = _bert_config(config, kind) if config.architecture == "bert" else _modern_config(config, kind)
     name = CLASSES[family_of(config, kind), kind]
-    if own["model_type"] != "korbert-modernbert":
-        return shared | own | {"architectures": [name]}
+    if family_config["model_type"] != "korbert-modernbert":
+        return shared | family_config | {"architectures": [name]}
     named = {f"Auto{part}": f"modeling_korbert.KorbertModernBert{part}" for part in ("Config", "Model")}
     named |= {f"AutoModel{head}": f"modeling_korbert.KorbertModernBert{head}" for head in _HEAD_NAMES}
-    return shared | own | {"architectures": [f"Korbert{name}"], "auto_map": named}
+    return shared | family_config | {"architectures": [f"Korbert{name}"], "auto_map": named}
 
 
 def _bert_config(config: EncoderConfig, kind: str) -> JsonObject:
@@ -245,12 +245,12 @@ def _modern_config(config: EncoderConfig, kind: str) -> JsonObject:
                 name=name,
                 value=value,
             )
-    own = {name: getattr(config, name) for name in _OURS}
+    extensions = {name: getattr(config, name) for name in _OURS}
     if kind == "linear":
-        own["linear_head"] = True
+        extensions["linear_head"] = True
     named: JsonObject = {"model_type": "modernbert"}
-    if any(own.values()):
-        named = {"model_type": "korbert-modernbert", "first_piece_id": FIRST_PIECE, **own}
+    if any(extensions.values()):
+        named = {"model_type": "korbert-modernbert", "first_piece_id": FIRST_PIECE, **extensions}
     return named | {
         "norm_eps": config.layer_norm_eps,
         "embedding_dropout": config.hidden_dropout_prob,

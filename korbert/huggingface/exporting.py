@@ -39,7 +39,7 @@ def export(model_folder: str | Path, folder: str | Path) -> list[Message]:
     selection of all.
     """
     folder = Path(folder)
-    with new_folder(folder, Path(model_folder)) as new:
+    with new_folder(folder, Path(model_folder)) as staging:
         model, tokenizer = load_model(model_folder)
         if not isinstance(tokenizer, Tokenizer) or not isinstance(model.config, EncoderConfig):
             raise ModelError(
@@ -49,16 +49,16 @@ def export(model_folder: str | Path, folder: str | Path) -> list[Message]:
         task = read_config(model_folder).get("task") or {}  # what the model was trained for
         config = _config(model, model.config, task)
         length = task.get("max_length") or model.config.max_position_embeddings
-        write_json(new / "config.json", config)
-        (new / "model.safetensors").write_bytes(
+        write_json(staging / "config.json", config)
+        (staging / "model.safetensors").write_bytes(
             serialize(to_transformers(model.state_dict(), model.config, model.kind))
         )
         if "auto_map" in config:
-            (new / _MODEL_FILE).write_bytes(Path(__file__).with_name(_MODEL_FILE).read_bytes())
+            (staging / _MODEL_FILE).write_bytes(Path(__file__).with_name(_MODEL_FILE).read_bytes())
         if isinstance(model, EmbeddingModel):
             for name, content in sentence_files(model, length, task).items():
-                write_json(new / name, content)
-        tokenizer.save(new)
+                write_json(staging / name, content)
+        tokenizer.save(staging)
 
         # One file of code: the modules that it needs stand in place of its imports from korbert.
         source = Path(__file__).with_name(_TOKENIZER_FILE).read_text(encoding="utf-8")
@@ -66,7 +66,7 @@ def export(model_folder: str | Path, folder: str | Path) -> list[Message]:
         texts = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in _INLINED]
         inlined = "\n\n".join(_OWN_IMPORT.sub("", text) for text in [*texts, source[start:]])
         assert "\nfrom korbert" not in inlined
-        (new / _TOKENIZER_FILE).write_text(source[:start] + inlined, encoding="utf-8")
+        (staging / _TOKENIZER_FILE).write_text(source[:start] + inlined, encoding="utf-8")
 
         inputs = ["input_ids"]
         if model.config.type_vocab_size or model.config.overlap_embedding:
@@ -81,12 +81,12 @@ def export(model_folder: str | Path, folder: str | Path) -> list[Message]:
         }
         if isinstance(model, PretrainingModel):
             tokenizer_config["split_special_tokens"] = False  # users write gaps as [MASK]
-        write_json(new / "tokenizer_config.json", tokenizer_config)
+        write_json(staging / "tokenizer_config.json", tokenizer_config)
         return list(_left_out(model, task))
 
 
 def _left_out(model: Network, task: JsonObject) -> Iterator[Message]:
-    """What a linear model loses."""
+    """Says what the export of a linear model lacks; nothing for other models."""
     if not isinstance(model, LinearModel):
         return
     if model.num_terms:
@@ -115,19 +115,19 @@ def sentence_files(model: EmbeddingModel, max_length: int, task: JsonObject) -> 
         "pooling_mode_mean_sqrt_len_tokens": False,
     }
     prompts = {"query": task.get("query_prompt", ""), "document": task.get("passage_prompt", "")}
-    more = {"similarity_fn_name": "cosine", **({"prompts": prompts} if any(prompts.values()) else {})}
+    sentence_config = {"similarity_fn_name": "cosine", **({"prompts": prompts} if any(prompts.values()) else {})}
     return {
         "modules.json": modules,
         "sentence_bert_config.json": {"max_seq_length": max_length, "do_lower_case": False},
-        "config_sentence_transformers.json": more,
+        "config_sentence_transformers.json": sentence_config,
         "1_Pooling/config.json": pooling,
     }
 
 
-def _config(model: Network, own: EncoderConfig, task: JsonObject) -> JsonObject:
+def _config(model: Network, encoder: EncoderConfig, task: JsonObject) -> JsonObject:
     """config.json. ModelError if nothing in `transformers` computes the same as the model."""
     if isinstance(model, LinearModel) and (
-        own.architecture != "modern" or model.num_texts == 2 or not model.reads_vectors
+        encoder.architecture != "modern" or model.num_texts == 2 or not model.reads_vectors
     ):
         raise ModelError(
             "export: a linear model of {what}, which nothing in transformers computes: train one with only = "
@@ -136,11 +136,11 @@ def _config(model: Network, own: EncoderConfig, task: JsonObject) -> JsonObject:
         )
     if model.not_exported:
         raise ModelError("export: {not_exported}", not_exported=model.not_exported)
-    if isinstance(model, DetectionModel) and own.architecture == "modern":
+    if isinstance(model, DetectionModel) and encoder.architecture == "modern":
         raise ModelError("export: no class finds replaced pieces with a `modern`: fine-tune it, and export that")
-    config = config_to_transformers(own, model.kind)
+    config = config_to_transformers(encoder, model.kind)
     if isinstance(model, ClassificationModel):
-        if model.pooling == "mean" and own.architecture == "bert":
+        if model.pooling == "mean" and encoder.architecture == "bert":
             raise ModelError(
                 "export: this `bert` takes the mean over pieces, {config} the first: train it with pooling = "
                 '"first", or use the model with korbert',

@@ -133,12 +133,12 @@ def load_encoder(folder: str | Path, config: TransformersConfig) -> Transformers
             folder=folder,
             reason_of=reason_of(error),
         ) from None
-    for wrong in ("missing_keys", "mismatched_keys"):
-        if names := sorted(map(str, report.get(wrong) or ())):
+    for problem in ("missing_keys", "mismatched_keys"):
+        if names := sorted(map(str, report.get(problem) or ())):
             raise ModelError(
                 "{folder}: {replace}: {names}: weights of another encoder",
                 folder=folder,
-                replace=wrong.replace("_", " "),
+                replace=problem.replace("_", " "),
                 names=", ".join(names[:3]),
             )
     return TransformersEncoder(config, model=model).eval()

@@ -23,10 +23,10 @@ _LEVELS = 4  # nothing begins at the piece, a morpheme, an eojeol, a sentence
 
 
 class KorbertModernBertConfig(transformers.ModernBertConfig):
-    """That of ModernBERT, with boundary_embedding, overlap_embedding, piece_weights and linear_head, true or false, and
-    first_piece_id: the ids before it, of special tokens and bytes, do not count as overlap.
+    """The config of ModernBERT, with boundary_embedding, overlap_embedding, piece_weights and linear_head, true or
+    false, and first_piece_id: lower ids, of special tokens and bytes, do not count as overlap.
 
-    A model_type of its own: as "modernbert" the weights would be loaded without these embeddings.
+    It has its own model_type: as "modernbert" the weights would be loaded without these embeddings.
     """
 
     model_type = "korbert-modernbert"
@@ -127,7 +127,7 @@ class _OnEncoder(nn.Module):
         labels: Tensor | None = None,
         **kwargs: Any,
     ) -> Any:
-        """As that of ModernBERT's class, with the columns of KorbertModernBertModel."""
+        """As `forward` of the class of ModernBERT, with the columns of KorbertModernBertModel in addition."""
         kwargs |= {"token_type_ids": token_type_ids, "boundaries": boundaries, "inputs_embeds": inputs_embeds}
         if labels is not None:  # question answering has two others, start_positions and end_positions
             kwargs["labels"] = labels
@@ -181,6 +181,6 @@ class KorbertModernBertForQuestionAnswering(_OnEncoder, transformers.ModernBertF
         end_positions: Tensor | None = None,
         **kwargs: Any,
     ) -> Any:
-        """As the others, without labels."""
+        """As `forward` of the other heads, but with start_positions and end_positions instead of labels."""
         kwargs |= {"start_positions": start_positions, "end_positions": end_positions}
         return super().forward(input_ids, attention_mask, token_type_ids, boundaries, **kwargs)

@@ -175,7 +175,7 @@ class KorbertTokenizer(PreTrainedTokenizer):
 
     @property
     def is_fast(self) -> bool:
-        """That it has offsets and the words of pieces: `transformers` asks for these by this name."""
+        """True, as the tokenizer gives offsets and the words of pieces: `transformers` asks for both by this name."""
         return True
 
     @property
@@ -241,7 +241,7 @@ class KorbertTokenizer(PreTrainedTokenizer):
         return self._rows(windows, owners, single, options)
 
     def _pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """The base class pads all columns but this one."""
+        """Pads `boundaries` as well; the base class pads all other columns."""
         padded = super()._pad(encoded_inputs, *args, **kwargs)
         if "boundaries" in padded:
             levels = padded["boundaries"]
@@ -251,7 +251,7 @@ class KorbertTokenizer(PreTrainedTokenizer):
         return padded
 
     def _rows(self, windows: list[_Window], owners: list[int], single: bool, options: SimpleNamespace) -> BatchEncoding:
-        """Windows as what a call returns. owners: the text that each shows. single: one row, no list of rows."""
+        """Makes the result of a call from windows. owners: the text each window shows. single: one row, not a list."""
         rows = self.pad(
             {"input_ids": [window.ids for window in windows]},
             padding=options.padding_strategy.value,
@@ -287,7 +287,7 @@ class KorbertTokenizer(PreTrainedTokenizer):
     def _cut(
         self, first: list[_Entry], second: list[_Entry] | None, options: SimpleNamespace
     ) -> list[tuple[list[_Entry], list[_Entry] | None]]:
-        """What fits of a text or pair; with return_overflowing_tokens, all windows over the segment that is cut."""
+        """Cuts a text or pair to max_length; with return_overflowing_tokens, into windows over the segment cut."""
         strategy = options.truncation_strategy
         max_length = options.max_length
         stride = options.stride

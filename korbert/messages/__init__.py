@@ -20,9 +20,9 @@ _PARSER = string.Formatter()
 
 
 class Message(str):
-    """A sentence in English that also knows how to be said in another language.
+    """A sentence in English that can also be shown in another language.
 
-    It is its English words, so that a program may print, compare and store it as any text.
+    The string is the English sentence, so a program may print, compare and store a message as any text.
 
     template: English with named fields, as in "{file}: {count:,} rows". It is the key of the catalogue.
     plural: the template for any count but 1; empty if there is only one. It needs a value named `count`.
@@ -114,8 +114,8 @@ def join_messages(parts: Iterable[str], separator: str = "; ") -> Message:
 def language(browser: str | None = None) -> str:
     """ "ko" or "en": by `--lang`, else by the browser's Accept-Language if it is given, else by the locale."""
     locale = os.environ.get("LC_ALL") or os.environ.get("LC_MESSAGES") or os.environ.get("LANG") or ""
-    asked = os.environ.get(VARIABLE) or (locale if browser is None else browser)
-    return "ko" if asked.lower().startswith("ko") else "en"
+    language_tag = os.environ.get(VARIABLE) or (locale if browser is None else browser)
+    return "ko" if language_tag.lower().startswith("ko") else "en"
 
 
 def in_language(text: str, lang: str | None = None) -> str:
@@ -145,8 +145,8 @@ def translate(data: object, lang: str) -> Any:
 def translations(domain: str, lang: str) -> dict[str, str]:
     """All translations of a catalogue, English -> the language, for the scripts of a page; empty for English."""
     catalogue = _catalogue(lang, domain)
-    known: dict[str, str] = getattr(catalogue, "_catalog", {})  # gettext offers no public access to all entries
-    return {english: words for english, words in known.items() if english}
+    entries: dict[str, str] = getattr(catalogue, "_catalog", {})  # gettext offers no public access to all entries
+    return {english: words for english, words in entries.items() if english}
 
 
 @cache

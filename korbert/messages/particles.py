@@ -26,8 +26,8 @@ def with_particle(before: str, after: str) -> str:
         >>> with_particle("문서 3", "을(를) 읽었습니다.")
         '문서 3을 읽었습니다.'
     """
-    found = re.match(r"[^\w\s(]{0,2}", after)
-    quote = found[0] if found else ""
+    quote_match = re.match(r"[^\w\s(]{0,2}", after)
+    quote = quote_match[0] if quote_match else ""
     particle = _PARTICLE.match(after, len(quote))
     final = _final_sound(before)
     if particle is None or final is None:

@@ -168,9 +168,9 @@ def _attend_windows(query: Tensor, key: Tensor, value: Tensor, block: Block, rad
     positions = torch.arange(windows * radius, device=query.device).view(windows, radius, 1)
     keys = positions[:, :1] - radius + torch.arange(3 * radius, device=query.device)  # (windows, 1, 3 radius)
     ends = torch.tensor([length], device=query.device) if block.lengths is None else block.lengths
-    inside = (keys >= 0) & (keys < ends[:, None, None, None])  # (B or 1, windows, 1, 3 radius)
+    in_row = (keys >= 0) & (keys < ends[:, None, None, None])  # (B or 1, windows, 1, 3 radius)
     distance = (positions - keys).abs()
-    mask = ((distance <= radius) & inside) | (distance == 0)  # (B or 1, windows, radius, 3 radius)
+    mask = ((distance <= radius) & in_row) | (distance == 0)  # (B or 1, windows, radius, 3 radius)
     mask = mask.expand(batch, -1, -1, -1).flatten(0, 1)[:, None]
     states = cut(query, 0), cut(key, 1), cut(value, 1)
     mixed = F.scaled_dot_product_attention(*states, attn_mask=mask, dropout_p=dropout)  # (B x windows, H, radius, D/H)

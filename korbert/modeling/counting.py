@@ -48,24 +48,25 @@ def count_operations(config: EncoderConfig, length: int, wanted_share: float = 1
     with torch.device("meta") as device:
         encoder = Encoder(config).train()
         weights = {StorageWeakRef(weight.untyped_storage()) for weight in encoder.parameters()}  # type: ignore[no-untyped-call]
-        kept: dict[StorageWeakRef, int] = {}  # numbers by storage: a tensor that several products need counts once
+        # By storage, how many numbers it holds: a tensor that several products need counts once.
+        saved_sizes: dict[StorageWeakRef, int] = {}
 
         def keep(tensor: Tensor) -> Tensor:
             storage = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
             if storage not in weights:
-                kept[storage] = tensor.untyped_storage().nbytes() // 4
+                saved_sizes[storage] = tensor.untyped_storage().nbytes() // 4
             return tensor
 
         def attention(query: object, key: object, value: object, *_: object, **__: object) -> int:
             return sdpa_flop_count(query, key, value)  # type: ignore[no-untyped-call]
 
         ids = torch.zeros(length, dtype=torch.int64)
-        wanted = torch.arange(max(1, round(length * wanted_share)))
+        positions = torch.arange(max(1, round(length * wanted_share)))
         # By itself, the counter knows only GPU attention.
-        own = {CPU_ATTENTION: attention} if CPU_ATTENTION else {}
+        flop_formulas = {CPU_ATTENTION: attention} if CPU_ATTENTION else {}
         with (
             torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
-            FlopCounterMode(display=False, custom_mapping=own) as counter,
+            FlopCounterMode(display=False, custom_mapping=flop_formulas) as counter,
         ):
-            encoder.forward_flat(ids, Rows([length], device), ids, ids, wanted=wanted)
-    return counter.get_total_flops() / length, sum(kept.values()) / length
+            encoder.forward_flat(ids, Rows([length], device), ids, ids, wanted=positions)
+    return counter.get_total_flops() / length, sum(saved_sizes.values()) / length

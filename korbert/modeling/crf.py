@@ -22,9 +22,10 @@ _BARRED = -30.0  # of tags that may not follow; finite, as texts that are cut ma
 
 
 class Steps(NamedTuple):
-    """Sequences side by side: the first units of all of them, the longest one first, then the second units, and so on.
+    """Units of several sequences, step by step: the first unit of each sequence, then the second of each, and so on.
 
-    order: (U,) where each of these units is, if the sequences are one after the other. sizes: sequences at each step.
+    Within a step, the longest sequence comes first. order: (U,) the place of each of these units among the units of
+    all sequences, one sequence after the other. sizes: number of sequences that have a unit at each step.
     """
 
     order: NDArray[np.int64]
@@ -32,7 +33,7 @@ class Steps(NamedTuple):
 
     @classmethod
     def of(cls, lengths: Sequence[int]) -> "Steps":
-        """lengths: of the sequences; empty ones have no units."""
+        """Orders the units of sequences of these lengths; an empty sequence has none."""
         counts = np.asarray(lengths, np.int64)
         firsts = np.cumsum(counts) - counts
         longest = np.argsort(-counts, kind="stable")
@@ -90,9 +91,9 @@ class CrfModel(LayerReader):
         scores = self.classifier(self.vectors(input_ids, attention_mask, *others, **named))
         if targets is None:
             return scores
-        used = targets >= 0
-        own = None if shares is None else shares[used]
-        return self.loss(scores[used], targets[used], used.sum(dim=1).tolist(), own)
+        is_unit = targets >= 0
+        unit_shares = None if shares is None else shares[is_unit]
+        return self.loss(scores[is_unit], targets[is_unit], is_unit.sum(dim=1).tolist(), unit_shares)
 
     def vectors(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, *others: object, **named: object
@@ -104,9 +105,9 @@ class CrfModel(LayerReader):
     def loss(self, scores: Tensor, targets: Tensor, lengths: Sequence[int], shares: Tensor | None = None) -> Tensor:
         """The negative log likelihood of the tags, summed over all sequences, in nats.
 
-        scores: (U, C), those of the units of all sequences, one after the other. targets: (U,). lengths: of each.
-        shares: (U, C), the probability that each tag is right, instead of targets: the expected loss, where the tags of
-        neighbours are right or wrong independently.
+        scores: (U, C), the scores of all units, one sequence after the other. targets: (U,). lengths: units of each
+        sequence. shares: (U, C), the probability that each tag is right. If given, it replaces targets: the loss is
+        then its expectation, as if the tags of neighbours were right or wrong independently.
         """
         steps = Steps.of(lengths)
         if not steps.sizes:
@@ -114,18 +115,19 @@ class CrfModel(LayerReader):
         order = torch.from_numpy(steps.order).to(scores.device)
         scores, targets = scores.double()[order], targets[order]
         transitions, starts = self._bounded()
-        first, *others = steps.sizes
+        first_size, *later_sizes = steps.sizes
         previous = np.concatenate(
-            [np.arange(size) + at for at, size in zip(steps.starts, others, strict=False)] or [[]]
+            [np.arange(size) + start for start, size in zip(steps.starts, later_sizes, strict=False)] or [[]]
         )
-        before = torch.from_numpy(previous.astype(np.int64)).to(scores.device)
+        predecessors = torch.from_numpy(previous.astype(np.int64)).to(scores.device)
         if shares is None:
             gold = scores.gather(1, targets[:, None]).sum()
-            gold = gold + transitions[targets[before], targets[first:]].sum() + starts[targets[:first]].sum()
+            gold = gold + transitions[targets[predecessors], targets[first_size:]].sum()
+            gold = gold + starts[targets[:first_size]].sum()
         else:
             shares = shares.double()[order]
-            pairs = shares[before].T @ shares[first:]
-            gold = (scores * shares).sum() + (transitions * pairs).sum() + (starts * shares[:first]).sum()
+            pairs = shares[predecessors].T @ shares[first_size:]
+            gold = (scores * shares).sum() + (transitions * pairs).sum() + (starts * shares[:first_size]).sum()
         total: Tensor = _LogPartition.apply(scores, transitions, starts, steps)  # type: ignore[no-untyped-call]
         return total - gold
 
@@ -140,12 +142,14 @@ class CrfModel(LayerReader):
         probabilities = np.empty(len(scores))
         if not steps.sizes:
             return path, probabilities
-        here = torch.from_numpy(np.asarray(scores, np.float64)[steps.order])
+        ordered = torch.from_numpy(np.asarray(scores, np.float64)[steps.order])
         transitions, starts = (bounded.cpu() for bounded in self._bounded())
-        marginals, _, _ = _sums(here, transitions, starts, steps)
-        own = viterbi(here.numpy(), self._legal(transitions, self.follows), self._legal(starts, self.first), steps)
-        path[steps.order] = own
-        probabilities[steps.order] = marginals.numpy()[np.arange(len(own)), own]
+        marginals, _, _ = _sums(ordered, transitions, starts, steps)
+        best_tags = viterbi(
+            ordered.numpy(), self._legal(transitions, self.follows), self._legal(starts, self.first), steps
+        )
+        path[steps.order] = best_tags
+        probabilities[steps.order] = marginals.numpy()[np.arange(len(best_tags)), best_tags]
         return path, probabilities
 
     @torch.no_grad()
@@ -154,9 +158,9 @@ class CrfModel(LayerReader):
         steps = Steps.of(lengths)
         shares = np.empty(np.shape(scores))
         if steps.sizes:
-            here = torch.from_numpy(np.asarray(scores, np.float64)[steps.order])
+            ordered = torch.from_numpy(np.asarray(scores, np.float64)[steps.order])
             transitions, starts = (bounded.cpu() for bounded in self._bounded())
-            shares[steps.order] = _sums(here, transitions, starts, steps)[0].numpy()
+            shares[steps.order] = _sums(ordered, transitions, starts, steps)[0].numpy()
         return shares
 
     def _bounded(self) -> tuple[Tensor, Tensor]:
@@ -170,7 +174,7 @@ class CrfModel(LayerReader):
 
 
 class _LogPartition(torch.autograd.Function):
-    """The log of the sum over all tag sequences, summed over the sequences. Arguments as `_sums`."""
+    """The log partition function, summed over all sequences. Arguments as `_sums`."""
 
     @staticmethod
     def forward(ctx: FunctionCtx, scores: Tensor, transitions: Tensor, starts: Tensor, steps: Steps) -> Tensor:
@@ -195,21 +199,21 @@ def _sums(scores: Tensor, transitions: Tensor, starts: Tensor, steps: Steps) -> 
     pair, start = (transitions - pair_peak).exp(), (starts - start_peak).exp()
     alphas, betas = torch.empty_like(local), torch.ones_like(local)
     scales = scores.new_empty(len(scores))
-    at = steps.starts.tolist()
+    offsets = steps.starts.tolist()
     for step, size in enumerate(steps.sizes):
-        own = slice(at[step], at[step] + size)
-        reached = (alphas[at[step - 1] : at[step - 1] + size] @ pair if step else start) * local[own]
-        scales[own] = reached.sum(dim=1)
-        alphas[own] = reached / scales[own, None]
+        units = slice(offsets[step], offsets[step] + size)
+        reached = (alphas[offsets[step - 1] : offsets[step - 1] + size] @ pair if step else start) * local[units]
+        scales[units] = reached.sum(dim=1)
+        alphas[units] = reached / scales[units, None]
     pairs = torch.zeros_like(pair)
     for step in range(len(steps.sizes) - 1, 0, -1):
-        own = slice(at[step], at[step] + steps.sizes[step])
-        before = slice(at[step - 1], at[step - 1] + steps.sizes[step])
-        following = local[own] * betas[own] / scales[own, None]
-        betas[before] = following @ pair.T
-        pairs += alphas[before].T @ following
-    first = steps.sizes[0]
-    total = scales.log().sum() + peaks.sum() + start_peak * first + pair_peak * (len(scores) - first)
+        units = slice(offsets[step], offsets[step] + steps.sizes[step])
+        previous = slice(offsets[step - 1], offsets[step - 1] + steps.sizes[step])
+        following = local[units] * betas[units] / scales[units, None]
+        betas[previous] = following @ pair.T
+        pairs += alphas[previous].T @ following
+    num_sequences = steps.sizes[0]
+    total = scales.log().sum() + peaks.sum() + start_peak * num_sequences + pair_peak * (len(scores) - num_sequences)
     return alphas * betas, pairs * pair, total
 
 
@@ -220,14 +224,14 @@ def viterbi(
 
     scores: (U, C), in the order of `steps`, as the result. transitions: (C, C); starts: (C,); -inf bars.
     """
-    at = steps.starts.tolist()
+    offsets = steps.starts.tolist()
     sums = starts + scores[: steps.sizes[0]]
-    before = [np.empty((0, 0), np.int64)]
+    backpointers = [np.empty((0, 0), np.int64)]
     finished = [sums]
     for step, size in enumerate(steps.sizes[1:], 1):
         through = sums[:size, :, None] + transitions  # (sequences, from, to)
-        before.append(through.argmax(axis=1))
-        sums = through.max(axis=1) + scores[at[step] : at[step] + size]
+        backpointers.append(through.argmax(axis=1))
+        sums = through.max(axis=1) + scores[offsets[step] : offsets[step] + size]
         finished.append(sums)
     path = np.empty(len(scores), np.int64)
     tags = np.empty(0, np.int64)
@@ -235,8 +239,8 @@ def viterbi(
         size = steps.sizes[step]
         ending = finished[step][len(tags) : size].argmax(axis=1)  # sequences whose last unit this is
         if len(tags):
-            following = before[step + 1][np.arange(len(tags)), tags]
+            following = backpointers[step + 1][np.arange(len(tags)), tags]
             ending = np.concatenate([following, ending])
         tags = ending
-        path[at[step] : at[step] + size] = tags
+        path[offsets[step] : offsets[step] + size] = tags
     return path

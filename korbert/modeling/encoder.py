@@ -20,7 +20,7 @@ _RECOMPILE_LIMIT = 64  # variants by class, width, training or evaluation; PyTor
 class Layer(nn.Module):
     """A layer in two parts that can be compiled, before attention (`enter`) and after it (`leave`).
 
-    compiled: whether they are, by torch.compile with dynamic shapes.
+    compiled: whether both parts are compiled, by torch.compile with dynamic shapes.
     """
 
     attention: SelfAttention
@@ -103,11 +103,11 @@ class ModernLayer(Layer):
         return hidden + self.down(self.dropout(_gated(self.up(self.feed_forward_norm(hidden)))))
 
 
-def _gated(both: Tensor) -> Tensor:
+def _gated(halves: Tensor) -> Tensor:
     if torch.compiler.is_compiling():
-        content, gate = both.chunk(2, dim=-1)
+        content, gate = halves.chunk(2, dim=-1)
         return F.gelu(content) * gate
-    return _Gated.apply(both)  # type: ignore[no-untyped-call]
+    return _Gated.apply(halves)  # type: ignore[no-untyped-call]
 
 
 class _Gated(torch.autograd.Function):
@@ -117,17 +117,17 @@ class _Gated(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: FunctionCtx, both: Tensor) -> Tensor:
-        ctx.save_for_backward(both)
-        content, gate = both.chunk(2, dim=-1)
+    def forward(ctx: FunctionCtx, halves: Tensor) -> Tensor:
+        ctx.save_for_backward(halves)
+        content, gate = halves.chunk(2, dim=-1)
         return F.gelu(content).mul_(gate)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        (both,) = ctx.saved_tensors
-        content, gate = both.chunk(2, dim=-1)
-        slopes = torch.empty_like(both)
+        (halves,) = ctx.saved_tensors
+        content, gate = halves.chunk(2, dim=-1)
+        slopes = torch.empty_like(halves)
         to_content, to_gate = slopes.chunk(2, dim=-1)
         torch.mul(F.gelu(content), gradient, out=to_gate)
         to_content.copy_(torch.ops.aten.gelu_backward(gradient * gate, content))
@@ -135,9 +135,10 @@ class _Gated(torch.autograd.Function):
 
 
 class Encoder(nn.Module):
-    """Maps ids to one vector per piece. Padding and the other rows of a batch do not change it, up to rounding.
+    """Maps ids to one vector per piece. Padding and other rows of the batch do not change the vectors, up to rounding.
 
-    With piece_weights, a mean over pieces is a weighted one: frequent pieces say little of what a text is about.
+    With piece_weights, the vectors are scaled, so that their mean is a weighted one: frequent pieces say little of what
+    a text is about.
 
     Neighbouring layers may share weights (Lan et al. 2020, 3.1): `layers` holds each set of weights once. Global and
     local layers of `modern` may share them, too: a layer's view has no weights.
@@ -148,10 +149,10 @@ class Encoder(nn.Module):
         self.config = config
         modern = config.architecture == "modern"
         self.embeddings = Embeddings(config)
-        own = range(config.distinct_layers)
-        alone = config.layers_share == 1  # a first layer that shares its weights has a norm, too
+        numbers = range(config.distinct_layers)
+        unshared = config.layers_share == 1  # a first layer that shares its weights has a norm, too
         self.layers = nn.ModuleList(
-            ModernLayer(config, first=alone and number == 0) if modern else BertLayer(config) for number in own
+            ModernLayer(config, first=unshared and number == 0) if modern else BertLayer(config) for number in numbers
         )
         norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps, bias=False)
         self.final_norm = norm if modern else nn.Identity()
@@ -171,8 +172,8 @@ class Encoder(nn.Module):
         attention_mask: 1 on pieces, 0 on padding; None: no padding. lengths: pieces of each row, with padding on the
         right; None: read from attention_mask, which synchronizes with the device.
         """
-        flat, rows, where = _flatten(input_ids, attention_mask, token_type_ids, boundaries, lengths)
-        return _unflatten(self.forward_flat(flat[0], rows, flat[1], flat[2]), where, input_ids.shape)
+        flat, rows, positions = _flatten(input_ids, attention_mask, token_type_ids, boundaries, lengths)
+        return _unflatten(self.forward_flat(flat[0], rows, flat[1], flat[2]), positions, input_ids.shape)
 
     def all_layers(
         self,
@@ -189,11 +190,11 @@ class Encoder(nn.Module):
         only: indices to return, from 0; None: all.
         The last is the result of forward. In `modern` the others are not normalized: each layer normalizes its input.
         """
-        flat, rows, where = _flatten(input_ids, attention_mask, token_type_ids, boundaries, lengths)
+        flat, rows, positions = _flatten(input_ids, attention_mask, token_type_ids, boundaries, lengths)
         layers: list[Tensor] = []
         layers.append(self.forward_flat(flat[0], rows, flat[1], flat[2], layer_inputs=layers))
         layers = layers if only is None else [layers[index] for index in only]
-        return torch.stack([_unflatten(hidden, where, input_ids.shape) for hidden in layers])
+        return torch.stack([_unflatten(hidden, positions, input_ids.shape) for hidden in layers])
 
     def compile_layers(self) -> None:
         """Compiles the layers with torch.compile: fewer, larger kernels.
@@ -270,15 +271,15 @@ def _flatten(
     ends = torch.tensor(lengths, device=device)[:, None]
     pieces = columns < ends if attention_mask is None else attention_mask.bool()
     # Their number is known, so avoid `nonzero`, which synchronizes with the device.
-    where = torch.nonzero_static(pieces.flatten(), size=sum(lengths)).flatten()
-    segments, levels = (None if ids is None else ids[where] for ids in (segments, levels))
-    rows = Rows(lengths, device, columns.flatten()[where])
-    return (input_ids.flatten()[where], segments, levels), rows, where
+    positions = torch.nonzero_static(pieces.flatten(), size=sum(lengths)).flatten()
+    segments, levels = (None if ids is None else ids[positions] for ids in (segments, levels))
+    rows = Rows(lengths, device, columns.flatten()[positions])
+    return (input_ids.flatten()[positions], segments, levels), rows, positions
 
 
-def _unflatten(hidden: Tensor, where: Tensor | None, shape: Sequence[int]) -> Tensor:
+def _unflatten(hidden: Tensor, positions: Tensor | None, shape: Sequence[int]) -> Tensor:
     """(N, D) -> (B, T, D), 0 at padding."""
     batch, length = shape
-    if where is not None:
-        hidden = hidden.new_zeros(batch * length, hidden.shape[1]).index_copy(0, where, hidden)
+    if positions is not None:
+        hidden = hidden.new_zeros(batch * length, hidden.shape[1]).index_copy(0, positions, hidden)
     return hidden.view(batch, length, -1)

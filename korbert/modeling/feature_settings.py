@@ -24,8 +24,8 @@ def chosen_layers(layers: str, count: int) -> tuple[tuple[int, ...], str]:
     if layers == "weighted sum":
         layers = "weighted sum of all"
     if match := _SEVERAL.fullmatch(layers):
-        mix, whole, last = match.groups()
-        number = count if whole else _WORDS.get(last) or int(last)
+        mix, all_word, count_word = match.groups()
+        number = count if all_word else _WORDS.get(count_word) or int(count_word)
         if not 1 <= number <= count:
             raise SettingsError(
                 "layers {layers!r}: the encoder has {count} layers: take {count} or fewer", layers=layers, count=count

@@ -81,8 +81,8 @@ def mean_pooling(hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
     """The mean of each row over its pieces, special tokens included. (B, T, D), (B, T) -> (B, D)."""
     if attention_mask is None:
         return hidden.mean(dim=1)
-    kept = attention_mask.to(hidden.dtype)
-    return (hidden * kept[:, :, None]).sum(dim=1) / kept.sum(dim=1, keepdim=True)
+    mask = attention_mask.to(hidden.dtype)
+    return (hidden * mask[:, :, None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
 
 
 def initialize(model: nn.Module, config: AnyConfig, generator: torch.Generator | None) -> None:

@@ -21,7 +21,10 @@ _SLOTS_AT_ONCE = 16_384  # of windows, so that a batch of long texts does not fi
 
 
 class KnownTerms(NamedTuple):
-    """used: (n,) bool, which terms have weights; places, values: of these, where their weights are and their TF-IDF."""
+    """Which terms of rows the model has weights for. used: (n,) bool, of all terms.
+
+    places, values: the places of the weights of those terms in the model, and the TF-IDF of the terms.
+    """
 
     used: Tensor
     places: Tensor
@@ -40,9 +43,9 @@ class LinearModel(AnyModel):
     their differences (Ethayarajh 2019); there, `center` is the mean vector of the texts of training, else 0.
 
     num_outputs: scores per row. num_terms: terms with weights. num_texts: texts per row, 1 or 2. pooling: of pieces.
-    hash_bits: the bits of a term below its group. terms_version: of what terms are; ModelError for weights of others.
-    reads_vectors: if False, the vectors have no weights, and are not computed. knows_usual: whether it can tell how far
-    a text is from those of training, as `set_usual` has it.
+    hash_bits: the bits of a term below its group. terms_version: the version of the rules that make terms; ModelError
+    if the weights are for terms of another version. reads_vectors: if False, the vectors have no weights, and are not
+    computed. knows_usual: whether `percentiles` can tell how far a text is from those of training (see `set_usual`).
     """
 
     kind: ClassVar[str] = "linear"
@@ -96,7 +99,10 @@ class LinearModel(AnyModel):
 
     @classmethod
     def on(cls, start: Any, num_outputs: int, num_terms: int, num_texts: int) -> Self:
-        """A model without weights on the encoder of another one, with the pooling and the center of that one."""
+        """Builds a model whose weights are not fitted yet on the encoder of `start`, with the pooling of `start`.
+
+        The center is that of `start` if it is a LinearModel, else 0.
+        """
         pooling: Any = getattr(start, "pooling", "mean")
         model = cls(
             start.config, num_outputs, num_terms, num_texts, pooling, terms_version=TERMS_VERSION, encoder=start.encoder
@@ -106,9 +112,9 @@ class LinearModel(AnyModel):
         return model
 
     def with_words(self, other: "LinearModel", share: float) -> "LinearModel":
-        """A model whose scores are those of this one, times 1 - share, plus those of another one of words, times share.
+        """Mixes in a model of words: the scores are (1 - share) x those of `self` + share x those of `other`.
 
-        It has the encoder of this one.
+        The new model has the encoder of `self`.
         """
         model = self._with_terms_of(other)
         model.words.data.copy_(share * other.words)
@@ -117,11 +123,14 @@ class LinearModel(AnyModel):
         return model
 
     def scaled(self, factor: float, shift: Tensor | float = 0.0) -> "LinearModel":
-        """A model with the same encoder, whose scores are those of this one times a factor, plus a number of each."""
+        """Returns a model with the same encoder whose scores are factor x those of `self` + shift.
+
+        shift: one number, or (num_outputs,).
+        """
         model = self._with_terms_of(self)
         model.reads_vectors = self.reads_vectors
-        for own, other in zip(model.head_weights(), self.head_weights(), strict=True):
-            own.data.copy_(factor * other)
+        for target, weights in zip(model.head_weights(), self.head_weights(), strict=True):
+            target.data.copy_(factor * weights)
         model.vectors.bias.data.add_(shift)
         return model
 
@@ -130,14 +139,14 @@ class LinearModel(AnyModel):
         return self.words, self.vectors.weight, self.vectors.bias
 
     def _with_terms_of(self, other: "LinearModel") -> "LinearModel":
-        """A model without weights on the encoder of this one, for the terms of another one."""
+        """Builds a model on the encoder of `self`, for the terms of `other`; its weights are not set yet."""
         model = LinearModel.on(self, self.num_outputs, other.num_terms, self.num_texts).to(self.center.device)
         model.terms.copy_(other.terms)
         model.frequencies.copy_(other.frequencies)
         return model.eval()
 
     def set_usual(self, mean: Tensor, whitening: Tensor, distances: Tensor) -> None:
-        """What text vectors are usual.
+        """Records how the text vectors of training are distributed, for `percentiles`.
 
         mean: (D,); whitening: (D, D), which makes the vectors of training uncorrelated, with deviation 1. distances:
         (101,) percentiles of their distances from the mean.
@@ -151,12 +160,12 @@ class LinearModel(AnyModel):
         self.distances = nn.Buffer(distances)
 
     def percentiles(self, texts: Tensor) -> Tensor:
-        """The percentile of the distance of rows among those of training, 0 to 100, (B,); of two texts, the larger.
+        """How far each row is from the texts of training, as a percentile of their distances: (B,), 0 to 100.
 
-        texts: as `text_vectors` has them.
+        Of two texts, the larger distance counts. texts: from `text_vectors`.
         """
-        each = texts.reshape(-1, self.num_texts, len(self.usual))
-        distances = ((each - self.usual) @ self.whitening).norm(dim=-1).amax(dim=-1)
+        vectors = texts.reshape(-1, self.num_texts, len(self.usual))
+        distances = ((vectors - self.usual) @ self.whitening).norm(dim=-1).amax(dim=-1)
         return torch.searchsorted(self.distances, distances, right=True).sub(1).clamp(min=0).to(texts.dtype)
 
     def forward(
@@ -164,21 +173,21 @@ class LinearModel(AnyModel):
         boundaries: Tensor | None = None, *, lengths: Sequence[int] = (), texts: Tensor,
         terms: Tensor, counts: Tensor, rows: Tensor, with_percentiles: bool = False,
     ) -> Tensor:  # fmt: skip
-        """Scores, (B, num_outputs); with_percentiles: after them, those of the rows.
+        """Scores, (B, num_outputs). with_percentiles: appends a column of `percentiles` if the model reads vectors.
 
-        input_ids, attention_mask, boundaries: (W, T), the windows of all texts. texts: (W,) the text that each is of,
-        row x num_texts + number in the row. terms, counts, rows: (n,), the terms of all rows, row by row, and whose
-        they are.
+        input_ids, attention_mask, boundaries: (W, T), the windows of all texts. texts: (W,) the text of each window,
+        as row x num_texts + the number of the text in its row. terms, counts, rows: (n,), the terms of all rows, row
+        by row, how often each occurs in its row, and the row.
         """
-        read = self.text_vectors(input_ids, attention_mask, boundaries, texts) if self.reads_vectors else None
-        vectors = None if read is None else self.row_vectors(read)
+        text_vectors = self.text_vectors(input_ids, attention_mask, boundaries, texts) if self.reads_vectors else None
+        vectors = None if text_vectors is None else self.row_vectors(text_vectors)
         scores = self.scores(int(texts.max()) // self.num_texts + 1, vectors, terms, counts, rows)
-        if read is None or not with_percentiles:
+        if text_vectors is None or not with_percentiles:
             return scores
-        return torch.cat([scores, self.percentiles(read)[:, None]], dim=1)
+        return torch.cat([scores, self.percentiles(text_vectors)[:, None]], dim=1)
 
     def scores(self, num_rows: int, vectors: Tensor | None, terms: Tensor, counts: Tensor, rows: Tensor) -> Tensor:
-        """As `forward`, from the vectors of rows, of which a model of words alone needs none."""
+        """As `forward`, from vectors of rows that are computed already; None for a model of words alone."""
         scores = self.word_scores(terms, counts, rows, num_rows)
         return scores + (self.vectors.bias if vectors is None else self.vectors(vectors))
 
@@ -198,7 +207,7 @@ class LinearModel(AnyModel):
         return F.normalize(sums, dim=-1).view(-1, self.num_texts * windows.shape[1])
 
     def row_vectors(self, texts: Tensor) -> Tensor:
-        """The vectors of rows, (B, D) or (B, 4 x D). texts: as `text_vectors` has them."""
+        """The vectors of rows, (B, D) or (B, 4 x D). texts: from `text_vectors`."""
         centred = [F.normalize(part - self.center, dim=-1) for part in texts.chunk(self.num_texts, dim=-1)]
         if self.num_texts == 1:
             return centred[0]
@@ -209,20 +218,22 @@ class LinearModel(AnyModel):
         """What the known terms add to the scores, (B, num_outputs)."""
         if not self.num_terms:
             return self.words.new_zeros(num_rows, self.num_outputs)
-        known = self.known_terms(terms, counts, rows, num_rows)
-        firsts = torch.searchsorted(rows[known.used], torch.arange(num_rows, device=rows.device))
-        return F.embedding_bag(known.places, self.words, firsts, mode="sum", per_sample_weights=known.values)
+        known_terms = self.known_terms(terms, counts, rows, num_rows)
+        firsts = torch.searchsorted(rows[known_terms.used], torch.arange(num_rows, device=rows.device))
+        return F.embedding_bag(
+            known_terms.places, self.words, firsts, mode="sum", per_sample_weights=known_terms.values
+        )
 
     def known_terms(self, terms: Tensor, counts: Tensor, rows: Tensor, num_rows: int) -> "KnownTerms":
-        """Those of the terms that have weights, and their values."""
+        """Looks up which terms have weights, and computes their TF-IDF. Arguments as in `word_scores`."""
         if not self.num_terms:
             return KnownTerms(torch.zeros_like(terms, dtype=torch.bool), terms[:0], counts[:0])
         places = torch.searchsorted(self.terms, terms.int()).clamp(max=self.num_terms - 1)
-        used = self.terms[places] == terms
-        places, counts, rows, terms = places[used], counts[used], rows[used], terms[used]
+        is_known = self.terms[places] == terms
+        places, counts, rows, terms = places[is_known], counts[is_known], rows[is_known], terms[is_known]
         values = (1 + counts.log()) * self.frequencies[places]
         # Each group of a row is scaled to length 1.
         num_groups = int(self.terms[-1] >> self.hash_bits) + 1
         groups = rows * num_groups + (terms >> self.hash_bits)
         squares = values.new_zeros(num_rows * num_groups).index_add(0, groups, values.square())
-        return KnownTerms(used, places, values / squares.sqrt()[groups])
+        return KnownTerms(is_known, places, values / squares.sqrt()[groups])

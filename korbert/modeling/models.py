@@ -293,14 +293,16 @@ def init_encoder_from(model: Network, pretrained: Network) -> None:
     differ in more than that and dropout.
     """
     source = pretrained.encoder.state_dict()
-    own = model.encoder.state_dict()
-    source |= {name: tensor for name, tensor in own.items() if name.startswith("piece_weight.") and name not in source}
-    if OVERLAP in own.keys() - source.keys():
-        source[OVERLAP] = scaled_overlap(own[OVERLAP], source["embeddings.token.weight"])
-    for name in sorted(source.keys() | own.keys()):
+    target = model.encoder.state_dict()
+    source |= {
+        name: tensor for name, tensor in target.items() if name.startswith("piece_weight.") and name not in source
+    }
+    if OVERLAP in target.keys() - source.keys():
+        source[OVERLAP] = scaled_overlap(target[OVERLAP], source["embeddings.token.weight"])
+    for name in sorted(source.keys() | target.keys()):
         shapes = [
             "absent" if tensor is None else "x".join(map(str, tensor.shape))
-            for tensor in (own.get(name), source.get(name))
+            for tensor in (target.get(name), source.get(name))
         ]
         if shapes[0] != shapes[1]:
             raise ModelError(

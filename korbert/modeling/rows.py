@@ -92,16 +92,16 @@ class Rows:
         order = np.argsort(lengths, kind="stable")
         order = order[lengths[order] > 0]
         # Cut the rows, sorted by length, wherever a separate block saves more slots than it costs.
-        worth = _BLOCK_COST["cpu" if self.device.type == "cpu" else "cuda"]
+        block_cost = _BLOCK_COST["cpu" if self.device.type == "cpu" else "cuda"]
         cuts = [0]
         for number in range(1, len(order)):
-            if (lengths[order[number]] - lengths[order[number - 1]]) * (number - cuts[-1]) > worth:
+            if (lengths[order[number]] - lengths[order[number - 1]]) * (number - cuts[-1]) > block_cost:
                 cuts.append(number)
         blocks = []
         for rows in np.split(order, cuts[1:]) if len(order) else ():
-            own = lengths[rows]
-            longest = int(own[-1])
-            padded = None if own[0] == longest else self._on_device(own)
+            row_lengths = lengths[rows]
+            longest = int(row_lengths[-1])
+            padded = None if row_lengths[0] == longest else self._on_device(row_lengths)
             blocks.append(Block(len(rows), longest, padded, rows.tolist()))
         return blocks
 

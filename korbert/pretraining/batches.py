@@ -103,19 +103,19 @@ class PretrainingRows:
         order = np.argsort(examples.sizes, kind="stable")
         # Same number in every process, none empty, and none larger than with one process, except a row left over.
         number = max(1, min(-(-micro_batches // here.size), batch_size // here.size))
-        made = [self._columns(examples.rows(order[first::number])) for first in range(number)]
+        parts = [self._columns(examples.rows(order[first::number])) for first in range(number)]
 
         # Labels of each objective in all micro-batches: the divisors of its losses.
         pairs = int((examples.segments.labels != NO_LABEL).sum())
         pieces = int(examples.sizes.sum())
         counts = {"nsp": pairs, "sop": pairs, "rtd": pieces, "distill": pieces}
-        counts["mlm"] = sum(len(columns["labels"]) for columns in made)
+        counts["mlm"] = sum(len(columns["labels"]) for columns in parts)
         counts["spans"] = len(examples.asked)
         names = (*self._objectives, "mlm") if "rtd" in self._objectives else self._objectives
         shared = {"weight": torch.tensor(1.0), **{f"{name}_count": torch.tensor(counts[name]) for name in names}}
         if self._negatives:
             shared |= self._negatives.draw(np.random.default_rng(derived_seed(self._key, "negatives", step)))
-        return [{**_batch_of(columns), **shared} for columns in made]
+        return [{**_batch_of(columns), **shared} for columns in parts]
 
     def source(self, number: int) -> str:
         """The source of an example's first segment."""
@@ -151,55 +151,57 @@ class PretrainingRows:
         segments = self._pairs.draw(numbers, draws, swapping="sop" in self._objectives) if pairs else single
         asked: dict[int, Asked] = {}
         if self._spans:
-            for at, (epoch, number) in enumerate(zip(epochs.tolist(), numbers.tolist(), strict=True)):
+            for index, (epoch, number) in enumerate(zip(epochs.tolist(), numbers.tolist(), strict=True)):
                 rng = np.random.Generator(np.random.Philox(key=[self._key, epoch], counter=[0, 0, 0, number]))
-                start, length = int(single.starts[at, 0]), int(single.lengths[at, 0])
-                if found := self._spans.ask(self._shards.pieces(start, start + length), rng):
-                    asked[at] = found
-                    segments.lengths[at] = len(found.question[0]), len(found.context[0])
-                    segments.labels[at] = NO_LABEL
+                start, length = int(single.starts[index, 0]), int(single.lengths[index, 0])
+                if question := self._spans.ask(self._shards.pieces(start, start + length), rng):
+                    asked[index] = question
+                    segments.lengths[index] = len(question.question[0]), len(question.context[0])
+                    segments.labels[index] = NO_LABEL
         return _Examples(draws, segments, asked)
 
     def _columns(self, examples: "_Examples") -> Columns:
-        """The columns of `example`, of all examples in turn; also lengths (R,), and with "spans" asked (A,), the
-        indices of those with a question, and answers (A, 2), first and last piece of each.
+        """The columns that `example` has, concatenated over all examples, and lengths (R,).
+
+        With "spans" also asked (A,), the indices of the examples with a question, and answers (A, 2), the first and
+        last piece of each answer.
         """
         sizes, lengths = examples.sizes, examples.segments.lengths
         firsts = np.cumsum(sizes) - sizes
         heads = 2 + lengths[:, 0]  # [CLS] A [SEP]
         begins = firsts[:, None] + np.stack([np.ones_like(sizes), heads], axis=1)  # of the segments
-        inside = ranges(begins.ravel(), lengths.ravel())
+        segment_places = ranges(begins.ravel(), lengths.ravel())
         ids = np.full(sizes.sum(), self._special_ids.sep, dtype=np.int64)
         ids[firsts] = self._special_ids.cls
         boundaries = np.zeros(len(ids), dtype=np.int64)
-        ids[inside], boundaries[inside] = self._pieces(examples)
+        ids[segment_places], boundaries[segment_places] = self._pieces(examples)
         segments = np.repeat(np.tile([0, 1], len(sizes)), np.stack([heads, sizes - heads], axis=1).ravel())
 
-        # What may be masked, and what is; in an example with a question, nothing more is.
-        asked = np.array(sorted(examples.asked), dtype=np.int64)
+        # Choose what is masked. In an example with a question, nothing is masked besides the spans.
+        question_rows = np.array(sorted(examples.asked), dtype=np.int64)
         maskable = np.zeros(len(ids), dtype=bool)
-        maskable[inside] = True
+        maskable[segment_places] = True
         counts = lengths.sum(axis=1)
-        counts[asked] = 0
-        maskable[ranges(firsts[asked], sizes[asked])] = False
+        counts[question_rows] = 0
+        maskable[ranges(firsts[question_rows], sizes[question_rows])] = False
         units = units_of(boundaries, maskable, self._masking.unit)
-        chosen = np.flatnonzero(maskable)[choose_positions(units, counts, self._masking.rate, examples.draws)]
-        masked = np.diff(chosen.searchsorted([*firsts, len(ids)]))  # per example
+        label_places = np.flatnonzero(maskable)[choose_positions(units, counts, self._masking.rate, examples.draws)]
+        masked = np.diff(label_places.searchsorted([*firsts, len(ids)]))  # per example
         columns = {
-            "input_ids": mask_pieces(ids, chosen, masked, self._masking, self._special_ids, examples.draws),
+            "input_ids": mask_pieces(ids, label_places, masked, self._masking, self._special_ids, examples.draws),
             "token_type_ids": segments,
             "boundaries": boundaries,
-            "label_places": chosen,
-            "labels": ids[chosen],
+            "label_places": label_places,
+            "labels": ids[label_places],
             "pair_label": examples.segments.labels,
             "lengths": sizes,
         }
         if "rtd" in self._objectives:
             columns["lots"] = examples.draws.uniform("lots", masked)
         if self._spans:
-            columns["asked"] = asked
-            answers = [examples.asked[at].answer for at in asked.tolist()]
-            columns["answers"] = heads[asked, None] + np.array(answers, dtype=np.int64).reshape(-1, 2)
+            columns["asked"] = question_rows
+            answers = [examples.asked[row].answer for row in question_rows.tolist()]
+            columns["answers"] = heads[question_rows, None] + np.array(answers, dtype=np.int64).reshape(-1, 2)
         return columns
 
     def _pieces(self, examples: "_Examples") -> PieceArrays:
@@ -208,17 +210,18 @@ class PretrainingRows:
         if not examples.asked:
             return self._shards.gather(segments.starts.ravel(), segments.lengths.ravel())
         parts = []
-        for at, (starts, lengths) in enumerate(zip(segments.starts, segments.lengths, strict=True)):
-            asked = examples.asked.get(at)
-            parts += [asked.question, asked.context] if asked else [self._shards.gather(starts, lengths)]
+        for number, (starts, lengths) in enumerate(zip(segments.starts, segments.lengths, strict=True)):
+            question = examples.asked.get(number)
+            parts += [question.question, question.context] if question else [self._shards.gather(starts, lengths)]
         ids, boundaries = zip(*parts, strict=True)
         return np.concatenate(ids), np.concatenate(boundaries)
 
 
 @dataclass(frozen=True, slots=True)
 class _Examples:
-    """R examples whose segments are chosen. asked: index -> question and context of those that have one; `segments` has
-    their lengths.
+    """R examples with their segments. asked: index of an example with a question -> question and context.
+
+    `segments` has the lengths of those too, but not their places.
     """
 
     draws: Draws
@@ -227,14 +230,14 @@ class _Examples:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Pieces of each, special tokens included: [CLS] A [SEP] or [CLS] A [SEP] B [SEP]."""
+        """(R,) pieces of each example, special tokens included: [CLS] A [SEP] or [CLS] A [SEP] B [SEP]."""
         lengths = self.segments.lengths
         return 2 + lengths.sum(axis=1) + (lengths[:, 1] > 0)
 
     def rows(self, which: NDArray[np.int64]) -> "_Examples":
-        """Some of them, by index."""
-        asked = {at: self.asked[place] for at, place in enumerate(which.tolist()) if place in self.asked}
-        return _Examples(self.draws.rows(which), self.segments.rows(which), asked)
+        """The examples with these indices."""
+        questions = {index: self.asked[number] for index, number in enumerate(which.tolist()) if number in self.asked}
+        return _Examples(self.draws.rows(which), self.segments.rows(which), questions)
 
 
 def _batch_of(columns: Columns) -> Batch:
@@ -283,8 +286,8 @@ def in_phases(phases: Sequence[Phase]) -> Callable[[int], list[Batch]]:
     return partial(_batches_of, tuple(phases), ends, current_world())  # can be pickled
 
 
-def _batches_of(phases: Sequence[Phase], ends: NDArray[np.int64], here: World, step: int) -> list[Batch]:
+def _batches_of(phases: Sequence[Phase], ends: NDArray[np.int64], world: World, step: int) -> list[Batch]:
     number = int(np.searchsorted(ends, step, side="right"))
     phase = phases[number]
-    own = step - int(ends[number]) + phase.steps
-    return phase.rows.batch(own, phase.batch_size, phase.micro_batches, here, before=phase.before)
+    phase_step = step - int(ends[number]) + phase.steps
+    return phase.rows.batch(phase_step, phase.batch_size, phase.micro_batches, world, before=phase.before)

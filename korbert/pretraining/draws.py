@@ -25,13 +25,13 @@ class Draws:
 
     @classmethod
     def of(cls, key: int, epochs: NDArray[np.int64], numbers: NDArray[np.int64]) -> Self:
-        """For the examples `numbers`, (R,), of `epochs`, (R,)."""
-        own, places = np.unique(epochs, return_inverse=True)
-        bases = np.array([derived_seed(key, epoch) for epoch in own.tolist()], dtype=np.uint64)
+        """The draws of R examples. epochs, numbers: (R,), the epoch and the number of each example."""
+        distinct, places = np.unique(epochs, return_inverse=True)
+        bases = np.array([derived_seed(key, epoch) for epoch in distinct.tolist()], dtype=np.uint64)
         return cls(mix64(bases[places] + numbers.astype(np.uint64) * _STRIDE))
 
     def rows(self, which: NDArray[np.int64]) -> Self:
-        """Those of some rows, by index."""
+        """The draws of the rows with these indices."""
         return type(self)(self._keys[which])
 
     def uniform(self, purpose: str, counts: NDArray[np.int64] | None = None, *, skip: int = 0) -> NDArray[np.float64]:

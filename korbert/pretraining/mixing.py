@@ -18,7 +18,7 @@ class Mixture:
 
     starts: (rows,) where each row begins in the shards. shares: source -> share of an epoch's rows, 0 to 1; the other
     sources share the rest in proportion to their rows. Each source is shuffled on its own and continues from epoch
-    to epoch, so that all of its rows are seen once before any is seen twice. Empty: every row once.
+    to epoch, so that all of its rows are seen once before any is seen twice. Without shares, every row is seen once.
     SettingsError for an unknown source, and for shares that do not add up.
     """
 
@@ -35,14 +35,14 @@ class Mixture:
                 unknown=unknown[0],
                 sizes=", ".join(sizes),
             )
-        left = 1 - sum(shares.values())
-        others = sum(size for name, size in sizes.items() if name not in shares)
-        if left < -1e-9 or (not others and left > 1e-9):
+        rest_share = 1 - sum(shares.values())
+        rest_size = sum(size for name, size in sizes.items() if name not in shares)
+        if rest_share < -1e-9 or (not rest_size and rest_share > 1e-9):
             raise SettingsError(
-                "pretrain.shares: add up to {left:g}: at most 1, and 1 if all sources are named", left=1 - left
+                "pretrain.shares: add up to {left:g}: at most 1, and 1 if all sources are named", left=1 - rest_share
             )
-        wanted = [shares.get(name, left * size / max(others, 1)) for name, size in sizes.items()]
-        self._ends = np.round(np.cumsum(wanted) * self._size).astype(np.int64)  # of each source in an epoch
+        source_shares = [shares.get(name, rest_share * size / max(rest_size, 1)) for name, size in sizes.items()]
+        self._ends = np.round(np.cumsum(source_shares) * self._size).astype(np.int64)  # of each source in an epoch
 
     def rows(self, epoch: int, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The rows at these places of an epoch: the epoch of each row's source, and the number of each row."""
@@ -53,16 +53,16 @@ class Mixture:
         numbers = np.zeros_like(shuffled)
         sources = self._ends.searchsorted(shuffled, side="right")
         begin = 0
-        for which, (source, (firsts, ranks)) in enumerate(self._runs.items()):
-            end = int(self._ends[which])
-            own = sources == which
+        for index, (source, (firsts, ranks)) in enumerate(self._runs.items()):
+            end = int(self._ends[index])
+            of_source = sources == index
             size = int(ranks[-1])
-            epochs[own], drawn = np.divmod(epoch * (end - begin) + shuffled[own] - begin, size)
-            for its_epoch in np.unique(epochs[own]).tolist():
-                now = epochs[own] == its_epoch
-                drawn[now] = permute(drawn[now], size, derived_seed(self._key, source, its_epoch))
-            run = ranks.searchsorted(drawn, side="right") - 1
-            numbers[own] = firsts[run] + drawn - ranks[run]
+            epochs[of_source], rank = np.divmod(epoch * (end - begin) + shuffled[of_source] - begin, size)
+            for source_epoch in np.unique(epochs[of_source]).tolist():
+                in_epoch = epochs[of_source] == source_epoch
+                rank[in_epoch] = permute(rank[in_epoch], size, derived_seed(self._key, source, source_epoch))
+            run = ranks.searchsorted(rank, side="right") - 1
+            numbers[of_source] = firsts[run] + rank - ranks[run]
             begin = end
         return epochs, numbers
 

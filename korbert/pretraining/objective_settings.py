@@ -13,8 +13,8 @@ def check_objectives(names: tuple[ObjectiveName, ...]) -> tuple[ObjectiveName, .
     """Returns the names if they can be combined. ValueError otherwise."""
     partners = {"mlm": {"nsp", "sop", "spans", "distill"}, "rtd": {"nsp", "sop"}}
     main = set(names) & partners.keys()
-    others = set(names) - partners.keys()
-    fit = len(main) == 1 and others <= partners[min(main)] and not {"nsp", "sop"} <= others
+    additions = set(names) - partners.keys()
+    fit = len(main) == 1 and additions <= partners[min(main)] and not {"nsp", "sop"} <= additions
     if len(set(names)) < len(names) or not fit:
         raise ValueError(
             Message("do not go together: name mlm (with nsp or sop, spans, distill), or rtd (with nsp or sop)")

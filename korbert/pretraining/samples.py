@@ -42,8 +42,8 @@ def choose_samples(rows: PretrainingRows, number: int = 3) -> list[Sample]:
 
     Determined by the shards and the rows' seed.
     """
-    drawn = permute(np.arange(min(_SEARCHED, len(rows))), len(rows), derived_seed("samples"))
-    samples = [Sample(index, rows.source(index), rows.example(0, index)) for index in drawn.tolist()]
+    candidates = permute(np.arange(min(_SEARCHED, len(rows))), len(rows), derived_seed("samples"))
+    samples = [Sample(index, rows.source(index), rows.example(0, index)) for index in candidates.tolist()]
 
     def unfit(sample: Sample) -> tuple[int, int]:
         """How many pieces the row is too short or too long by, and its surplus gaps."""
@@ -75,12 +75,12 @@ def write_samples(path: Path, samples: Sequence[Sample], tokenizer: AnyTokenizer
         hidden = model.encoder(**inputs)  # (1, T, D)
         scores = model.mlm_head(hidden[0, torch.from_numpy(row["label_places"]).to(device)])
         probabilities = scores.float().softmax(-1).cpu()  # (gaps, V)
-        best = probabilities.topk(_TOP)
+        top = probabilities.topk(_TOP)
 
         truths = row["labels"].tolist()
         gaps = []
         for gap, (piece, truth) in enumerate(zip(tokenizer.tokens(truths), truths, strict=True)):
-            guesses = zip(tokenizer.tokens(best.indices[gap].tolist()), best.values[gap].tolist(), strict=True)
+            guesses = zip(tokenizer.tokens(top.indices[gap].tolist()), top.values[gap].tolist(), strict=True)
             best_of_gap = [{"piece": name, "probability": round(share, 6)} for name, share in guesses]
             probability = round(probabilities[gap, truth].item(), 6)
             gaps.append({"piece": piece, "probability": probability, "guesses": best_of_gap})
@@ -94,9 +94,9 @@ def write_samples(path: Path, samples: Sequence[Sample], tokenizer: AnyTokenizer
     if lines:
         # 서울은 [한강: 산 12 %]을 끼고 있다: each gap with its piece and the top prediction.
         words, *after_gaps = lines[0]["text"]
-        for shown, text in zip(lines[0]["gaps"], after_gaps, strict=True):
-            guess = shown["guesses"][0]
-            words += f"[{shown['piece']}: {guess['piece']} {guess['probability']:.0%}]{text}"
+        for filled_gap, text in zip(lines[0]["gaps"], after_gaps, strict=True):
+            guess = filled_gap["guesses"][0]
+            words += f"[{filled_gap['piece']}: {guess['piece']} {guess['probability']:.0%}]{text}"
         _logger.info(Message("step {step:,}: {words}", step=step, words=words))
 
 

@@ -61,7 +61,7 @@ class Shards:
         self.sources: NDArray[np.int32] = np.concatenate([chunk.indices.to_numpy() for chunk in coded.chunks])
 
     def __getstate__(self) -> dict[str, object]:
-        """Without the pieces: where they are read, the files are mapped again."""
+        """Leaves the pieces out; __setstate__ maps the files again."""
         return {name: value for name, value in vars(self).items() if name != "_blocks"}
 
     def __setstate__(self, state: dict[str, object]) -> None:
@@ -87,16 +87,16 @@ class Shards:
         lengths = np.diff(firsts, append=len(places))
         runs = {}
         for source in np.unique(sources):
-            own = sources[firsts] == source
-            runs[int(source)] = firsts[own], np.concatenate([[0], np.cumsum(lengths[own])])
+            of_source = sources[firsts] == source
+            runs[int(source)] = firsts[of_source], np.concatenate([[0], np.cumsum(lengths[of_source])])
         return runs
 
     def pieces(self, start: int, end: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Ids and boundaries of the places [start, end), which lie in one document."""
         number = int(np.searchsorted(self._bases, start, side="right")) - 1
         block = self._blocks[number]
-        inside = slice(start - int(self._bases[number]), end - int(self._bases[number]))
-        return block.input_ids[inside], block.boundaries[inside]
+        part = slice(start - int(self._bases[number]), end - int(self._bases[number]))
+        return block.input_ids[part], block.boundaries[part]
 
     def gather(
         self, starts: NDArray[np.int64], lengths: NDArray[np.int64]
@@ -104,16 +104,16 @@ class Shards:
         """Ids and boundaries of many spans, one after the other. Each begins at a place and lies in one document."""
         ids = np.empty(lengths.sum(), dtype=np.int32)
         boundaries = np.empty(len(ids), dtype=np.uint8)
-        to = np.cumsum(lengths) - lengths
+        offsets = np.cumsum(lengths) - lengths
         blocks = np.searchsorted(self._bases, starts, side="right") - 1
         order = np.argsort(blocks, kind="stable")
         numbers, firsts = np.unique(blocks[order], return_index=True)
-        for number, own in zip(numbers.tolist(), np.split(order, firsts[1:]), strict=True):
+        for number, spans in zip(numbers.tolist(), np.split(order, firsts[1:]), strict=True):
             block = self._blocks[min(number, len(self._blocks) - 1)]  # an empty span may begin at the end
-            there = ranges(starts[own] - self._bases[number], lengths[own])
-            here = ranges(to[own], lengths[own])
-            ids[here] = block.input_ids[there]
-            boundaries[here] = block.boundaries[there]
+            source_places = ranges(starts[spans] - self._bases[number], lengths[spans])
+            target_places = ranges(offsets[spans], lengths[spans])
+            ids[target_places] = block.input_ids[source_places]
+            boundaries[target_places] = block.boundaries[source_places]
         return ids, boundaries
 
 

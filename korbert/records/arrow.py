@@ -42,16 +42,16 @@ def dataset_files(folder: File) -> list[File]:
         folder = parts[0]
     state = folder / "state.json"
     if not state.is_file():
-        beside = folder.iterdir() if folder.is_dir() else ()
-        inside = sorted(path.name for path in beside if path.is_file() and not path.name.startswith("."))
-        there = Message("holds {files}", files=", ".join(inside[:10])) if inside else Message("holds no file")
+        entries = folder.iterdir() if folder.is_dir() else ()
+        file_names = sorted(path.name for path in entries if path.is_file() and not path.name.startswith("."))
+        content = Message("holds {files}", files=", ".join(file_names[:10])) if file_names else Message("holds no file")
         raise CorpusError(
-            "{folder}: is a folder that `datasets` has not saved ({there}): give a file", folder=folder, there=there
+            "{folder}: is a folder that `datasets` has not saved ({there}): give a file", folder=folder, there=content
         )
-    held = _json(state, "_data_files")
-    if isinstance(held, list):
-        held = [part.get("filename") if isinstance(part, dict) else None for part in held]
-    files = [folder / name for name in _names(state, held)]
+    data_files = _json(state, "_data_files")
+    if isinstance(data_files, list):
+        data_files = [part.get("filename") if isinstance(part, dict) else None for part in data_files]
+    files = [folder / name for name in _names(state, data_files)]
     for path in files:
         if not path.is_file():
             raise CorpusError(
@@ -78,15 +78,15 @@ def _json(path: File, key: str) -> object:
 
 def _names(record: File, names: object) -> list[str]:
     """Names of files or folders next to a record. CorpusError for anything else, such as a path that leads out."""
-    given: list[Any] = names if isinstance(names, list) and names else [[names]]
-    for name in given:
+    name_list: list[Any] = names if isinstance(names, list) and names else [[names]]
+    for name in name_list:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise CorpusError(
                 "{record}: {name!r:.60} is not the name of a file or folder next to it: get the folder again",
                 record=record,
                 name=name,
             )
-    return given
+    return name_list
 
 
 def read_batches(paths: Sequence[File], form: str) -> Table:
@@ -97,12 +97,12 @@ def read_batches(paths: Sequence[File], form: str) -> Table:
     with _open_batches(paths[0], form) as (schema, _):
         pass
 
-    def held(columns: list[str]) -> Iterator[pa.RecordBatch]:
+    def file_batches(columns: list[str]) -> Iterator[pa.RecordBatch]:
         for path in paths:
             with _open_batches(path, form) as (_, batches):
                 yield from batches(columns)
 
-    return _table(schema, form, held)
+    return _table(schema, form, file_batches)
 
 
 def table_of(rows: pa.Table) -> Table:
@@ -111,20 +111,21 @@ def table_of(rows: pa.Table) -> Table:
 
 
 def _table(schema: pa.Schema, form: str, batches: Callable[[list[str]], Iterable[pa.RecordBatch]]) -> Table:
-    """batches: those of some columns of the schema."""
+    """Makes a table of record batches. batches: returns the batches with the given columns of the schema."""
     names: Mapping[str, list[str]] = {}
     with suppress(KeyError, ValueError, TypeError, AttributeError):
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
-        inner = {column: feature.get("feature", feature) for column, feature in features.items()}  # of lists, too
-        names = {column: own["names"] for column, own in inner.items() if own.get("_type") == "ClassLabel"}
+        # A list has its classes in the feature of its items.
+        inner = {column: feature.get("feature", feature) for column, feature in features.items()}
+        names = {column: item["names"] for column, item in inner.items() if item.get("_type") == "ClassLabel"}
 
-    def held(wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def holder_batches(wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
         yield from batches(list(dict.fromkeys(_held(column, schema) for column in wanted)))
 
     def read(wanted: Sequence[str]) -> Records:
-        return enumerate(chain.from_iterable(rows_in(batch, wanted, names) for batch in held(wanted)), 1)
+        return enumerate(chain.from_iterable(rows_in(batch, wanted, names) for batch in holder_batches(wanted)), 1)
 
-    return Table(tuple(_column_names(schema)), form, "", "record", read, batches=held)
+    return Table(tuple(_column_names(schema)), form, "", "record", read, batches=holder_batches)
 
 
 @contextmanager
@@ -148,14 +149,14 @@ def _open_batches(path: File, form: str) -> Iterator[tuple[pa.Schema, Callable[[
 
 
 def rows_in(batch: pa.RecordBatch, wanted: Sequence[str], names: Mapping[str, list[str]]) -> Iterator[list[object]]:
-    """The cells of each row. names: of classes, by column."""
+    """Yields the cells of each row in the wanted columns. names: column -> names of its classes."""
     columns = {name: _cells(batch.column(name)) for name in batch.schema.names}
     cells = []
     for column in wanted:
-        held = _held(column, batch.schema)
-        values = columns[held]
-        if column != held:
-            values = [cell_of({held: value}, column) for value in values]
+        holder = _held(column, batch.schema)
+        values = columns[holder]
+        if column != holder:
+            values = [cell_of({holder: value}, column) for value in values]
         if column in names:
             values = [_class_name(value, names[column]) for value in values]
         cells.append(values)
@@ -163,7 +164,7 @@ def rows_in(batch: pa.RecordBatch, wanted: Sequence[str], names: Mapping[str, li
 
 
 def _held(column: str, schema: pa.Schema) -> str:
-    """The column that holds a column, which may be a field of it."""
+    """Returns the column of the schema that holds `column`: itself, or the struct of which it is a field."""
     return column if column in schema.names else column.split(".")[0]
 
 

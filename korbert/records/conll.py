@@ -132,15 +132,15 @@ def read_conllu(text: TextFile) -> Table:
 
     def sentence(lines: Sequence[str]) -> _Sentence | None:
         rows = []
-        noted: dict[str, str] = {}
+        comments: dict[str, str] = {}
         for line in lines:
             if line.startswith("#"):
                 key, _, value = line.removeprefix("#").partition("=")
-                noted[key.strip()] = value.strip()
+                comments[key.strip()] = value.strip()
             elif (fields := _require_width(line.split("\t"), 1 + len(_CONLLU), line))[0].isdecimal():
                 rows.append(fields[1:])
         columns = {name: list(column) for name, column in zip(_CONLLU, zip(*rows, strict=True), strict=False)}
-        return {"id": noted.get("sent_id"), "text": noted.get("text")} | columns if rows else None
+        return {"id": comments.get("sent_id"), "text": comments.get("text")} | columns if rows else None
 
     return _table(text, "CoNLL-U", ("id", "text", *_CONLLU), sentence)
 
@@ -148,7 +148,7 @@ def read_conllu(text: TextFile) -> Table:
 def _table(
     text: TextFile, form: str, names: tuple[str, ...], sentence: Callable[[Sequence[str]], _Sentence | None]
 ) -> Table:
-    """sentence: parses a block of lines into columns, None if it has no token."""
+    """Makes a table of sentences. sentence: parses a block of lines into columns; None if the block has no token."""
 
     def read(wanted: Sequence[str]) -> Records:
         for number, lines in _blocks(text):

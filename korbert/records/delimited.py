@@ -53,9 +53,9 @@ class Delimited:
     def ends_inside(self, lines: bytes, inside: bool) -> bool:
         """Whether lines end inside a quoted field. inside: whether they begin there."""
         opens = re.compile(b'(?:^|%s)"' % re.escape(self.delimiter.encode()), re.MULTILINE)
-        at = 0  # a quote anywhere else in an unquoted field is a character
-        while self.quoted and (match := (_REST.match if inside else opens.search)(lines, at)) is not None:
-            at = match.end()
+        position = 0  # a quote anywhere else in an unquoted field is a character
+        while self.quoted and (match := (_REST.match if inside else opens.search)(lines, position)) is not None:
+            position = match.end()
             inside = not inside
         return inside
 
@@ -97,8 +97,8 @@ def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -
             number = layout.header_lines + before + 1
             yield number, fields if isinstance(fields, Fault) else [fields[index] for index in indices]
 
-    named = (Message("TSV with quoted fields") if quoted else "TSV") if delimiter == "\t" else "CSV"
-    return Table(names, named, text.encoding, "line", read, delimited=layout)
+    form = (Message("TSV with quoted fields") if quoted else "TSV") if delimiter == "\t" else "CSV"
+    return Table(names, form, text.encoding, "line", read, delimited=layout)
 
 
 def delimiter_in(line: str) -> str:
@@ -109,12 +109,14 @@ def delimiter_in(line: str) -> str:
 def header_in(lines: Sequence[str]) -> tuple[str, ...]:
     """The fields of the first line, if it can be a header: most lines have as many. Else ()."""
     first = next(filter(str.strip, lines), "")
-    ended = (f"{line}\n" for line in lines)
+    ended_lines = (f"{line}\n" for line in lines)
     rows = [
-        fields for *_, fields in _fields(ended, delimiter_in(first), True, LONGEST) if not isinstance(fields, Fault)
+        fields
+        for *_, fields in _fields(ended_lines, delimiter_in(first), True, LONGEST)
+        if not isinstance(fields, Fault)
     ]
-    alike = sum(len(row) == len(rows[0]) for row in rows)
-    return tuple(rows[0]) if 2 * alike > len(rows) else ()
+    num_alike = sum(len(row) == len(rows[0]) for row in rows)
+    return tuple(rows[0]) if 2 * num_alike > len(rows) else ()
 
 
 def _fields(lines: Iterable[str], delimiter: str, quoted: bool, longest: int) -> _Fields:
@@ -135,17 +137,17 @@ def _fields(lines: Iterable[str], delimiter: str, quoted: bool, longest: int) ->
 def _csv_records(lines: Iterable[str], longest_field: int, delimiter: str) -> _Fields:
     """Each record in order, blank ones included.
 
-    lines: with their ends, read no further than the record needs. A line whose quoted field does not end, goes on after
-    its quote, or is longer than `longest_field` characters is a record of its own, with a fault for fields; the next
-    record begins at the line after.
+    lines: with their ends; no more of them are read than the record needs. A line is a record of its own, with a fault
+    for fields, if a quoted field in it does not end, goes on after its quote, or is longer than `longest_field`
+    characters; the next record then begins at the line after it.
     """
     source = iter(lines)
-    again: deque[str] = deque()  # lines read after a mistaken quote
-    taken: list[str] = []  # lines of the record that is read
+    unread_lines: deque[str] = deque()  # lines after one with a mistaken quote, to be read again
+    record_lines: list[str] = []  # lines of the record that is read
 
     def feed() -> Iterator[str]:
-        while (line := again.popleft() if again else next(source, "")) != "":
-            taken.append(line)
+        while (line := unread_lines.popleft() if unread_lines else next(source, "")) != "":
+            record_lines.append(line)
             yield line
 
     before = 0
@@ -157,19 +159,19 @@ def _csv_records(lines: Iterable[str], longest_field: int, delimiter: str) -> _F
         except StopIteration:
             return
         except csv.Error:  # only the first line is at fault
-            again.extendleft(reversed(taken[1:]))
-            del taken[1:]
+            unread_lines.extendleft(reversed(record_lines[1:]))
+            del record_lines[1:]
             reader = csv.reader(feed(), delimiter=delimiter, strict=True)
-            fields = Fault("bad_quotes", _MALFORMED, raw=taken[0])
-            if len(taken[0]) > longest_field:
+            fields = Fault("bad_quotes", _MALFORMED, raw=record_lines[0])
+            if len(record_lines[0]) > longest_field:
                 fields = fields._replace(
                     reason="too_long", what=Message("is longer than {longest:,} characters", longest=longest_field)
                 )
         finally:
             csv.field_size_limit(limit)
-        text = "".join(taken)
-        number = len(taken)
-        taken.clear()
+        text = "".join(record_lines)
+        number = len(record_lines)
+        record_lines.clear()
         yield before, text, fields
         before += number
 

@@ -135,10 +135,10 @@ def open_table(
     Raises CorpusError for a missing file, any other folder, an unknown format, and a file not in its format;
     SettingsError for an unknown `form`.
     """
-    if form == "auto" and (of_brat := labelling_tools.standoff(path)):
+    if form == "auto" and (brat_files := labelling_tools.standoff(path)):
         if files is not None and path not in files:
-            of_brat = list(files)
-        return labelling_tools.read_standoff(of_brat)
+            brat_files = list(files)
+        return labelling_tools.read_standoff(brat_files)
     return labelling_tools.with_usual_names(open_plain(path, form, longest=longest), fits)
 
 
@@ -187,7 +187,7 @@ def detect_format(head: bytes, name: str, form: Format, fallback: Callable[[Sequ
 
 
 def refuse_foreign(head: bytes, name: str, form: Format) -> None:
-    """Raises CorpusError, with the way out, for a file that begins so and holds neither texts nor a table.
+    """Raises CorpusError, with what to do, for a file whose beginning shows that it holds neither texts nor a table.
 
     form: as given; unless it is "auto", only binary files are refused.
     """
@@ -195,13 +195,13 @@ def refuse_foreign(head: bytes, name: str, form: Format) -> None:
         raise CorpusError(
             "{name}: is a workbook of Excel, or another ZIP archive, not {form}: save it as CSV", name=name, form=form
         )
-    looked_at = [(_BINARY, head.decode("latin-1"))]
+    checks = [(_BINARY, head.decode("latin-1"))]
     if form == "auto":
-        looked_at.append((_MARKUP, "\n".join(beginning(head[:_MARKUP_BYTES])[1])))
-    for known, start in looked_at:
-        for pattern, endings, what, do in known:
+        checks.append((_MARKUP, "\n".join(beginning(head[:_MARKUP_BYTES])[1])))
+    for patterns, start in checks:
+        for pattern, endings, what, remedy in patterns:
             if name.lower().endswith(endings or "") and re.match(pattern, start, re.DOTALL | re.IGNORECASE):
-                raise CorpusError("{name}: is {what}: {do}", name=name, what=what, do=do)
+                raise CorpusError("{name}: is {what}: {do}", name=name, what=what, do=remedy)
 
 
 def form_of(head: bytes, name: str) -> Form:
@@ -227,8 +227,12 @@ def form_by_content(form: Form, lines: Sequence[str]) -> Form:
         return "json" if is_multiline_json(lines) or (form == "json" and _is_single_json_value(lines)) else "jsonl"
     if form == "auto" and is_multiline_json(lines):
         return "json"
-    words = [line for line in lines if line.strip() and not line.startswith("#")] if form == "auto" else []
-    if words and all(len(line.split("\t")) == _CONLLU_WIDTH for line in words) and words[0].startswith(("1\t", "1-")):
+    token_lines = [line for line in lines if line.strip() and not line.startswith("#")] if form == "auto" else []
+    if (
+        token_lines
+        and all(len(line.split("\t")) == _CONLLU_WIDTH for line in token_lines)
+        and token_lines[0].startswith(("1\t", "1-"))
+    ):
         return "conllu"
     return "conll" if form == "auto" and _is_conll(lines) else form
 

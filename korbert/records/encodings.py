@@ -18,7 +18,7 @@ _HANGUL = b"\xea\xeb\xec\xed"  # first bytes of syllables in UTF-8
 
 
 def encoding_in(head: bytes) -> str:
-    """The encoding of a file that begins so: utf-8, cp949 (which includes EUC-KR) or utf-16.
+    """Detects the encoding of a file that begins with `head`: utf-8, cp949 (which includes EUC-KR) or utf-16.
 
     A UTF-8 file with some broken lines stays UTF-8: CP949 requires a quarter of non-ASCII bytes to be invalid UTF-8,
     and more of them than bytes of Hangul in UTF-8, which CP949 rarely resembles.
@@ -39,7 +39,7 @@ def utf8(file: BufferedReader, encoding: str, path: File) -> AbstractContextMana
 
 
 def decode_bytes(data: bytes, encoding: str) -> str:
-    """The text of bytes of such a stream. Undecodable ones become U+DC80 to U+DCFF. encoding: of the file."""
+    """Decodes bytes of a stream that `utf8` made. Undecodable bytes become U+DC80 to U+DCFF. encoding: of the file."""
     return data.decode(errors=errors_of(encoding))
 
 
@@ -49,7 +49,7 @@ def beginning_of(data: bytes, encoding: str) -> str:
 
 
 def errors_of(encoding: str) -> str:
-    """How the stream of a file is decoded, so that an undecodable byte is a lone surrogate."""
+    """Returns the error handler that decodes the stream of a file, so that an undecodable byte is a lone surrogate."""
     return "surrogateescape" if encoding == "utf-8" else "surrogatepass"
 
 

@@ -43,7 +43,7 @@ def read_workbook(path: File, sheet: str = "") -> Table:
     with _open_workbook(path) as book:
         chosen = _choose_sheet(book.worksheets, sheet, path)
         title = chosen.title
-        others = [other.title for other in book.worksheets if other is not chosen]
+        other_titles = [other.title for other in book.worksheets if other is not chosen]
         number, header = next(_rows(chosen, path), (0, []))
         if not header:
             raise CorpusError(
@@ -53,12 +53,12 @@ def read_workbook(path: File, sheet: str = "") -> Table:
                 option=argument("sheet"),
             )
         xml = chosen._get_source().read()
-    unread = 0 if sheet else len(others)
+    unread = 0 if sheet else len(other_titles)
     hidden, merged, unsaved = (len(pattern.findall(xml)) for pattern in (_HIDDEN, _MERGED, _UNSAVED))
-    said = {
+    note_counts = {
         Message(
             "sheets not read: {count:,} ({others}): {option} names one",
-            count=unread, others=", ".join(others), option=argument("sheet"),
+            count=unread, others=", ".join(other_titles), option=argument("sheet"),
         ): unread,
         Message("hidden rows or columns, read all the same: {count:,}", count=hidden): hidden,
         Message("blocks of merged cells, of which the first cell alone counts: {count:,}", count=merged): merged,
@@ -80,7 +80,7 @@ def read_workbook(path: File, sheet: str = "") -> Table:
                         cells += [""] * (len(names) - len(cells))
                         yield place, [cells[index] for index in indices]
 
-    notes = tuple(note for note, count in said.items() if count)
+    notes = tuple(note for note, count in note_counts.items() if count)
     return Table(names, Message("Excel, sheet {name}", name=title), "", "row", read, notes=notes)
 
 
@@ -112,9 +112,11 @@ def _open_workbook(path: File) -> Iterator[Any]:
 
 def _choose_sheet(sheets: Sequence[Any], name: str, path: File) -> Any:
     """The sheet of that name, or the first visible one."""
-    fitting = [one for one in sheets if same_name(one.title, name) or (not name and one.sheet_state == "visible")]
-    if not fitting:
-        titles = [one.title for one in sheets]
+    matches = [
+        sheet for sheet in sheets if same_name(sheet.title, name) or (not name and sheet.sheet_state == "visible")
+    ]
+    if not matches:
+        titles = [sheet.title for sheet in sheets]
         raise CorpusError(
             "{path}: no sheet {name!r} among {titles}: {hint}",
             path=path,
@@ -122,7 +124,7 @@ def _choose_sheet(sheets: Sequence[Any], name: str, path: File) -> Any:
             titles=", ".join(titles),
             hint=did_you_mean(name, titles, 0.3) or Message("name one of these"),
         )
-    return fitting[0]
+    return matches[0]
 
 
 def _rows(sheet: Any, path: File) -> Iterator[tuple[int, list[str]]]:
@@ -188,7 +190,7 @@ def workbook_of(rows: Iterable[Sequence[str]]) -> tuple[bytes, int]:
     openpyxl = package("openpyxl", "an Excel file")
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet()
-    cut = 0
+    num_cut = 0
     for number, row in enumerate(rows, 1):
         if number > _MOST_ROWS:
             raise CorpusError(
@@ -198,11 +200,11 @@ def workbook_of(rows: Iterable[Sequence[str]]) -> tuple[bytes, int]:
             )
         cells = []
         for text in row:
-            cut += len(text) > _LONGEST
-            text = _NOT_IN_XML.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
+            num_cut += len(text) > _LONGEST
+            text = _NOT_IN_XML.sub(lambda match: f"_x{ord(match[0]):04X}_", text)
             cells.append(openpyxl.cell.WriteOnlyCell(sheet, text))
             cells[-1].data_type = "s"
         sheet.append(cells)
-    made = io.BytesIO()
-    book.save(made)
-    return made.getvalue(), cut
+    buffer = io.BytesIO()
+    book.save(buffer)
+    return buffer.getvalue(), num_cut

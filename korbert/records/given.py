@@ -91,7 +91,7 @@ def _line(row: object, name: str, columns: Mapping[int, Sequence[str]]) -> str:
 
 
 def _plain(value: object) -> object:
-    """A number or an array of numpy as Python has it."""
+    """Converts a number or an array of numpy to a Python number or list."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(Message("a {type} cannot be written as JSON", type=type(value).__name__))

@@ -37,20 +37,20 @@ class Lines:
     longest: int = LONGEST
 
     def value(self, line: Line) -> Any:
-        """The fields of a line, or its fault; of a plain one, its text."""
+        """Returns the fields of a line of JSON, {"text": ..} for a plain line, or the fault of the line."""
         if self.form == "jsonl" and line.cut:
             return Fault("too_long", Message("is longer than {longest:,} bytes", longest=self.longest))
         try:
             text = line.text
         except UnicodeDecodeError as error:
             is_utf8 = self.encoding == "utf-8"
-            do = Message("convert it, as with iconv -f cp949") if is_utf8 else Message("correct it")
+            remedy = Message("convert it, as with iconv -f cp949") if is_utf8 else Message("correct it")
             what = Message(
                 "byte {number} is not {encoding}: {beginning}: {do}",
                 number=error.start + 1,
                 encoding=self.encoding.upper(),
                 beginning=repr(line.data[:40]),
-                do=do,
+                do=remedy,
             )
             return Fault("bad_encoding", what)
         return object_of(parse_line(text)) if self.form == "jsonl" else {"text": text}
@@ -72,24 +72,24 @@ def open_records(
             yield open_table(path, cast(Form, form), fits)
             return
         head = head_of(path)
-        whole = head
+        whole_lines = head
     else:
         path = None
         pipe = source if isinstance(source, io.BufferedReader) else io.BufferedReader(cast(Any, source))
         head = pipe.peek()
-        whole = head[: head.rfind(b"\n") + 1] or head  # the last line may still be on its way
-    found = detect_format(whole, name, form, guess)
+        whole_lines = head[: head.rfind(b"\n") + 1] or head  # the last line may still be on its way
+    detected_form = detect_format(whole_lines, name, form, guess)
     encoding, lines = beginning(head)
-    if found == "lines" or (found == "jsonl" and not is_export(lines)):
+    if detected_form == "lines" or (detected_form == "jsonl" and not is_export(lines)):
         with open_bytes(path) if path else nullcontext(pipe) as file, utf8(file, encoding, Path(name)) as text:
-            yield Lines(batches(text, longest), found, encoding, longest)
+            yield Lines(batches(text, longest), detected_form, encoding, longest)
     elif path is None:
         with temporary_copy(pipe, name) as copy, open_records(copy, name, form, guess, fits, longest) as opened:
             yield opened
     elif head.strip():
-        yield open_table(path, found, fits, longest=longest)
+        yield open_table(path, detected_form, fits, longest=longest)
     else:
-        yield Lines(iter(()), found, "")
+        yield Lines(iter(()), detected_form, "")
 
 
 @contextmanager

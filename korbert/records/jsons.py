@@ -185,7 +185,7 @@ def table_of(
 
 
 def object_of(value: object) -> object:
-    """Of spaCy's pairs of a text and its labels, ["..", {"entities": [..]}], one object; other values unchanged."""
+    """Merges spaCy's pair of a text and its labels, ["..", {"entities": [..]}]; returns other values unchanged."""
     match value:
         case [str(text), dict(labels)]:
             return {"text": text, **labels}
@@ -195,7 +195,7 @@ def object_of(value: object) -> object:
 class _Values:
     """The JSON values of a text, one by one, of which it holds one at a time.
 
-    data: what is held of the text. at: the position in it. line: the line of that position.
+    data: the part of the text that is held. at: the position in `data`. line: the number of the line at that position.
     """
 
     def __init__(self, text: TextFile) -> None:
@@ -225,11 +225,11 @@ class _Values:
             try:
                 value, end = _DECODER.raw_decode(self.data, self.at)
             except (ValueError, RecursionError) as error:
-                at = getattr(error, "pos", self.at)
+                position = getattr(error, "pos", self.at)
                 cause = getattr(error, "msg", str(error))
-                is_cut = cause.startswith("Unterminated") or at > len(self.data) - _LONGEST_TOKEN
+                is_cut = cause.startswith("Unterminated") or position > len(self.data) - _LONGEST_TOKEN
                 if not (is_cut and self._more()):
-                    self.refuse(at, cause)
+                    self.refuse(position, cause)
             else:
                 if end < len(self.data) or not self._more():  # a number may go on
                     self.go(end)
@@ -262,21 +262,21 @@ class _Values:
         return repr(self.data[self.at : self.at + 20]) if self.at < len(self.data) else Message("the end of the file")
 
     def _more(self) -> bool:
-        """Reads as much as it holds, so that a value of many blocks is parsed a few times. False at the end."""
-        left = self.data[self.at :]
-        if len(left) > _LONGEST_VALUE:
+        """Reads at least as much as is held, so that a value of many blocks is parsed a few times. False at the end."""
+        rest = self.data[self.at :]
+        if len(rest) > _LONGEST_VALUE:
             raise CorpusError(
                 "{path}, line {line}: a value is longer than {longest_value:,} characters",
                 path=self._path,
                 line=self.line,
                 longest_value=_LONGEST_VALUE,
             )
-        new = [left]
+        parts = [rest]
         size = 0
-        while size <= len(left) and (block := next(self._blocks, "")):
-            new.append(block)
+        while size <= len(rest) and (block := next(self._blocks, "")):
+            parts.append(block)
             size += len(block)
-        self.data = "".join(new)
+        self.data = "".join(parts)
         self.at = 0
         return size > 0
 
@@ -297,11 +297,11 @@ def _questions(articles: Sequence[JsonObject]) -> Iterator[object]:
     """One record per question, with its context and title. An article without paragraphs is a fault."""
     for index, article in enumerate(articles):
         try:
-            inside = [(context, list(questions)) for context, questions in paragraphs_of(article)]
+            paragraphs = [(context, list(questions)) for context, questions in paragraphs_of(article)]
         except (KeyError, TypeError):
             what = Message("article {index} has no list of paragraphs, each with context and qas", index=index)
             yield Fault("bad_json", what)
             continue
-        for context, questions in inside:
+        for context, questions in paragraphs:
             head = {"title": article.get("title"), "context": context}
             yield from (head | question if isinstance(question, dict) else question for question in questions)

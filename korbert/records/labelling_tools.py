@@ -34,7 +34,7 @@ class Export:
     marks: Callable[[Cells], bool] = lambda cells: True
 
     def fits(self, cells: Cells) -> bool:
-        """cells: column -> its cells in the first records."""
+        """Whether the cells are those of this form. cells: column -> its cells in the first records."""
         return all(map(cells.get, self.keys)) and self.marks(cells)
 
 
@@ -87,8 +87,8 @@ def _label_studio(record: JsonObject) -> Iterator[JsonObject | Fault]:
 
     Of several annotations those marked as ground truth count; others have to agree.
     """
-    every = record.get("annotations") or record.get("completions") or ()
-    annotations = [annotation for annotation in every if not annotation.get("was_cancelled")]
+    all_annotations = record.get("annotations") or record.get("completions") or ()
+    annotations = [annotation for annotation in all_annotations if not annotation.get("was_cancelled")]
     annotations = [annotation for annotation in annotations if annotation.get("ground_truth")] or annotations
     results = [_results(annotation["result"]) for annotation in annotations]
     if not results:
@@ -112,9 +112,11 @@ def _results(results: Sequence[JsonObject]) -> JsonObject:
             by_role["label"][result["from_name"]] = value["choices"]
         elif kind in ("rating", "number"):
             by_role["score"][result["from_name"]] = value[kind]
-    for own in by_role["spans"].values():
-        own.sort(key=lambda span: (span["start"], span["end"]))
-    return {role if len(own) == 1 else name: value for role, own in by_role.items() for name, value in own.items()}
+    for spans in by_role["spans"].values():
+        spans.sort(key=lambda span: (span["start"], span["end"]))
+    return {
+        role if len(values) == 1 else name: value for role, values in by_role.items() for name, value in values.items()
+    }
 
 
 _ANSWERS = {"accept": "", "reject": "rejected", "ignore": "ignored"}  # of Prodigy
@@ -162,7 +164,10 @@ def _klue_relation(record: JsonObject) -> Iterator[JsonObject]:
 
 
 def _holds(column: str, kind: type, key: str | None = None) -> Callable[[Cells], bool]:
-    """Whether all cells of a column are of a type; key: and have it, or their first parts do."""
+    """Returns a mark of an export: whether all cells of a column have this type.
+
+    key: and whether all that are not empty, or the first items of lists, are objects with this key.
+    """
 
     def marks(cells: Cells) -> bool:
         inner = [cell[0] if isinstance(cell, list) and cell else cell for cell in cells[column]]
@@ -271,8 +276,8 @@ def _text_bound(file: File) -> list[JsonObject]:
     for number, line in enumerate(open_text(file).lines(), 1):
         if line.startswith("T"):
             try:
-                _, named, quoted = line.rstrip("\r\n").split("\t", 2)
-                label, start, end = named.split(" ")
+                _, label_and_span, quoted = line.rstrip("\r\n").split("\t", 2)
+                label, start, end = label_and_span.split(" ")
                 spans.append({"start": int(start), "end": int(end), "label": label, "text": quoted})
             except ValueError:
                 raise ValueError(

@@ -41,32 +41,32 @@ def batches(file: IO[bytes], longest: int = LONGEST) -> Iterator[list[Line]]:
     batch: list[Line] = []
     size = 0
     number = 1
-    held = bytearray()  # of a line whose end has not arrived
-    skipped = 0  # bytes of it
+    pending = bytearray()  # the beginning of a line whose end has not arrived
+    num_skipped = 0  # bytes of that line beyond `longest`
     read = getattr(file, "read1", file.read)  # read1 returns the bytes that have arrived, and waits only for the first
     while chunk := read(_CHUNK):
         *whole, rest = chunk.split(b"\n")
         for part in whole:
-            if held or len(part) > longest:
-                skipped += max(0, len(held) + len(part) - longest)
-                part = bytes(held + part[: longest - len(held)])
-                held.clear()
-            batch.append(_line(number, part, skipped))
+            if pending or len(part) > longest:
+                num_skipped += max(0, len(pending) + len(part) - longest)
+                part = bytes(pending + part[: longest - len(pending)])
+                pending.clear()
+            batch.append(_line(number, part, num_skipped))
             size += len(part)
             number += 1
-            skipped = 0
+            num_skipped = 0
             if len(batch) >= _BATCH_LINES or size >= _BATCH_BYTES:
                 yield batch
                 batch = []
                 size = 0
-        skipped += max(0, len(held) + len(rest) - longest)
-        held += rest[: longest - len(held)]
+        num_skipped += max(0, len(pending) + len(rest) - longest)
+        pending += rest[: longest - len(pending)]
         if batch and not _more_is_there(file):
             yield batch
             batch = []
             size = 0
-    if held:
-        batch.append(_line(number, bytes(held), skipped))
+    if pending:
+        batch.append(_line(number, bytes(pending), num_skipped))
     if batch:
         yield batch
 
@@ -74,21 +74,22 @@ def batches(file: IO[bytes], longest: int = LONGEST) -> Iterator[list[Line]]:
 def blocks(
     file: BufferedReader, size: int, longest: int, ends_inside: Callable[[bytes, bool], bool] | None = None
 ) -> Iterator[Line]:
-    """Whole lines, more than `size` bytes at a time, with their ends; a line of more than `longest` bytes alone, cut.
+    """Yields blocks of whole lines with their ends, of more than `size` bytes unless the file ends before.
 
-    The number of a block is that of its first line. longest: at least `size`. ends_inside: whether lines end inside a
-    record, given whether they begin there; then more lines are added, of at most _MAX_OVERHANG bytes.
+    A line of more than `longest` bytes is a block of its own, and cut. The number of a block is that of its first line.
+    longest: at least `size`. ends_inside: takes lines, and whether they begin inside a record; returns whether they end
+    inside one. If so, more lines are added to the block, until they are _MAX_OVERHANG bytes.
     """
     number = 1
     while piece := file.read(size) + file.readline(longest + 1):
         pieces = [piece]
-        inside = False
-        over = 0
-        while ends_inside is not None and (inside := ends_inside(piece, inside)) and over < _MAX_OVERHANG:
+        is_inside = False
+        overhang = 0
+        while ends_inside is not None and (is_inside := ends_inside(piece, is_inside)) and overhang < _MAX_OVERHANG:
             if not (line := file.readline(longest + 1)):
                 break
             pieces.append(piece := line)
-            over += len(line)
+            overhang += len(line)
         data = b"".join(pieces)
         data = data.removeprefix(codecs.BOM_UTF8) if number == 1 else data
         begin = data.rfind(b"\n", 0, -1) + 1  # of the last line, as no other one may be too long

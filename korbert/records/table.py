@@ -101,7 +101,7 @@ class Table:
 
     @cached_property
     def first(self) -> Cells:
-        """The cells of the first hundred records: they tell what the columns hold."""
+        """The cells of the first hundred records, without empty ones: they tell what the columns hold."""
         cells: dict[str, list[Any]] = {column: [] for column in self.columns}
         for _, record in islice(self.read(self.columns), _LOOKED_AT):
             if isinstance(record, Fault):
@@ -149,8 +149,8 @@ class TextFile:
 def head_of(path: File) -> bytes:
     """The beginning of a file, unpacked. Raises CorpusError for a missing file."""
     if not path.exists():
-        others = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-        hint = did_you_mean(path.name, others) or Message("check its name and folder")
+        names = [sibling.name for sibling in path.parent.iterdir()] if path.parent.is_dir() else []
+        hint = did_you_mean(path.name, names) or Message("check its name and folder")
         raise CorpusError("{path}: no such file: {hint}", path=path, hint=hint)
     with open_bytes(path) as file:
         return file.read(HEAD_BYTES)
@@ -162,7 +162,7 @@ def open_text(path: File) -> TextFile:
 
 
 def text_file(path: File, head: bytes, encoding: str = "auto", longest: int = LONGEST) -> TextFile:
-    """As open_text, for a file that begins so."""
+    """As open_text, for a file whose beginning, `head`, has been read."""
     encoding, lines = beginning(head, encoding)
     if not head.strip(_BLANK):
         raise CorpusError("{path}: is empty: give a file with rows", path=path)
@@ -178,7 +178,7 @@ def text_file(path: File, head: bytes, encoding: str = "auto", longest: int = LO
 
 
 def beginning(head: bytes, encoding: str = "auto") -> tuple[str, tuple[str, ...]]:
-    """Encoding and first lines of a file that begins so."""
+    """Returns the encoding and the first lines of a file that begins with `head`."""
     if encoding == "auto":
         encoding = encoding_in(head)
     without_mark = "utf-8-sig" if encoding == "utf-8" else encoding

@@ -2,8 +2,8 @@
 
 index.py is the interface, `Index`. database.py opens the SQLite file, and texts.py writes it. cutting.py cuts a long
 text into passages, and owners.py knows which text a passage is of. words.py ranks by words, nearest.py by vectors;
-hits.py is what a search returns, with the weights that join both rankings; filters.py has conditions on fields;
-evaluation.py needs queries with known answers.
+hits.py has what a search returns, and the weights that join both rankings; filters.py has conditions on fields;
+evaluation.py measures a search by queries with known answers.
 """
 
 import lazy_loader

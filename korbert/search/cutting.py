@@ -1,4 +1,7 @@
-"""Where a long text is cut into passages: at ends of sentences, each with the last sentence of the one before."""
+"""Cuts a long text into passages at ends of sentences.
+
+A passage begins with the last sentence of the one before, if that sentence is short and leaves room for the next one.
+"""
 
 from collections.abc import Sequence
 
@@ -9,28 +12,29 @@ _ENDS = ("SF", "EF", "SSC", "SSO", "SW")  # tags before a sentence: to Kiwi each
 
 
 def sentences_of(text: str, pieces: Pieces, begins: Sequence[int], tags: Sequence[str]) -> list[int]:
-    """The numbers of the pieces at which sentences begin: after the end of one, or after a blank line.
+    """Returns the numbers of the pieces at which sentences begin: after the end of a sentence, or after a blank line.
 
-    begins: numbers of the pieces that may begin one, rising. tags: of the morpheme before each.
+    begins: numbers of the pieces that may begin a sentence, rising. tags: of the morpheme before each of these pieces.
     """
     return [
-        at
-        for at, tag in zip(begins, tags, strict=True)
-        if tag in _ENDS or text.count("\n", pieces.spans[at - 1][1], pieces.spans[at][0]) > 1
+        start
+        for start, tag in zip(begins, tags, strict=True)
+        if tag in _ENDS or text.count("\n", pieces.spans[start - 1][1], pieces.spans[start][0]) > 1
     ]
 
 
 def cut(sentences: Sequence[int], boundaries: Sequence[int], eojeol: int, size: int) -> list[tuple[int, int]]:
-    """First piece, and last piece + 1, of each passage of a text: of up to `size` pieces.
+    """Returns the first piece, and the last piece + 1, of each passage of a text. A passage has up to `size` pieces.
 
-    sentences: numbers of the pieces at which sentences begin, rising. boundaries: of each piece, `eojeol` at least
-    where one begins. A longer sentence is cut at an eojeol in the second half of its room, or where the room ends.
+    sentences: numbers of the pieces at which sentences begin, rising. boundaries: the level of each piece, at least
+    `eojeol` where an eojeol begins. A sentence of more than `size` pieces is cut before an eojeol in the second half of
+    `size`, or else after `size` pieces.
     """
     bounds = [0]
     for end in [*sentences, len(boundaries)]:
         while (latest := bounds[-1] + size) < end:
             later_half = range(latest, latest - size // 2, -1)
-            bounds.append(next((at for at in later_half if boundaries[at] >= eojeol), latest))
+            bounds.append(next((piece for piece in later_half if boundaries[piece] >= eojeol), latest))
         if end > bounds[-1]:
             bounds.append(end)
     passages = []

@@ -35,7 +35,7 @@ FORMAT = 4  # the user_version of the file
 _APPLICATION = 0x6B6F7262  # "korb", the application_id of the file
 _EARLIER = "index.json"  # the record of format 1, which had files of its own
 _ANEW = Message("make it anew in a new folder, with `korbert index MODEL CORPUS --output FOLDER`")
-_WAIT_S = 60.0  # for another writer, which holds the lock for a second or so at a time
+_WAIT_S = 60.0  # for another writer, which holds the lock for about a second at a time
 _QUICK_BYTES = 256 * 2**20  # larger files take SQLite more than half a second to check
 _FACTS = (  # in meta
     "model", "settings", "size", "identity", "version", "texts", "passages", "owners", "length", "keys", "fields",
@@ -68,7 +68,7 @@ def checksum(*values: object) -> int:
 
 
 def checked_row(what: str, *row: object) -> tuple[Any, ...]:
-    """The row without its checksum, which is its last value. Damage if it does not agree with the others."""
+    """Returns the row without its last value, the checksum. Damage if the checksum does not fit the other values."""
     values = row[:-1]
     if checksum(*values) != row[-1]:
         raise Damage(Message("{what} is not as it was written", what=what))
@@ -150,7 +150,7 @@ def write_meta(database: sqlite3.Connection, **facts: object) -> None:
 
 
 def add_to_meta(database: sqlite3.Connection, **more: int) -> None:
-    """Adds to numbers among the facts: SQLite would count all texts and terms one by one."""
+    """Adds to facts that are numbers. They are kept because SQLite would count all texts and terms one by one."""
     write_meta(database, **{key: read_meta(database, key) + number for key, number in more.items()})
 
 
@@ -168,11 +168,16 @@ def verify(database: sqlite3.Connection) -> None:
         _verify_pages(database, "quick_check")
         tables["vectors"] = "passages"
     for table, key in tables.items():
-        written = read_meta(database, key)
-        (rows,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()
-        if rows != written:
+        num_written = read_meta(database, key)
+        (num_rows,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()
+        if num_rows != num_written:
             raise Damage(
-                Message("{rows:,} rows of {table}, {written:,} were written", rows=rows, table=table, written=written)
+                Message(
+                    "{rows:,} rows of {table}, {written:,} were written",
+                    rows=num_rows,
+                    table=table,
+                    written=num_written,
+                )
             )
     # Read from the index of (term, bucket): a term that it has lost is found nowhere, and nothing else would say so.
     keys = sum(checksum(*key) for key in database.execute("SELECT term, bucket FROM postings"))
@@ -192,21 +197,21 @@ def check(folder: Path) -> int:
 
 
 def _verify_pages(database: sqlite3.Connection, pragma: Literal["quick_check", "integrity_check"]) -> None:
-    (said,) = database.execute(f"PRAGMA {pragma}(1)").fetchone()
-    if said != "ok":
-        raise Damage(" ".join(said.split()))
+    (result,) = database.execute(f"PRAGMA {pragma}(1)").fetchone()
+    if result != "ok":
+        raise Damage(" ".join(result.split()))
 
 
 def _has_schema(database: sqlite3.Connection) -> bool:
-    """Whether the process that created the file got as far as its first commit. Damage if its tables are others."""
-    there = {statement for (statement,) in database.execute("SELECT sql FROM sqlite_master")}
-    if there and not there.issuperset(_TABLES):
+    """Whether the process that created the file got as far as its first commit. Damage if the tables are not ours."""
+    statements = {statement for (statement,) in database.execute("SELECT sql FROM sqlite_master")}
+    if statements and not statements.issuperset(_TABLES):
         raise Damage(Message("its tables are not as they were made"))
-    return bool(there)
+    return bool(statements)
 
 
 def _check_header(folder: Path) -> None:
-    """Reads whose database it is, from the file itself: SQLite would write next to it. ArtifactError if not ours."""
+    """Reads from the file itself whose database it is: SQLite would write next to it. ArtifactError if not ours."""
     path = folder / FILE
     with path.open("rb") as file:
         header = file.read(72)
@@ -239,11 +244,11 @@ def _connection(folder: Path, mode: Literal["ro", "rw", "rwc"]) -> Iterator[sqli
         raise _no_index(folder, Message("is not an index: make one with `korbert index`"))
     # SQLite writes next to the file even to read it, unless nobody can change it.
     is_fixed = mode == "ro" and not os.access(folder, os.W_OK) and not path.with_name(f"{FILE}-wal").exists()
-    how = "ro&immutable=1" if is_fixed else "rwc" if mode == "rwc" else "rw"
+    open_mode = "ro&immutable=1" if is_fixed else "rwc" if mode == "rwc" else "rw"
     try:
         if path.is_file():
             _check_header(folder)
-        address = f"{path.absolute().as_uri()}?mode={how}"
+        address = f"{path.absolute().as_uri()}?mode={open_mode}"
         with closing(sqlite3.connect(address, timeout=_WAIT_S, isolation_level=None, uri=True)) as database:
             yield database  # an open transaction is undone by closing
     except Damage as error:

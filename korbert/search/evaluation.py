@@ -27,8 +27,11 @@ class MeanWithInterval(NamedTuple):
 
 
 class SearchScores(NamedTuple):
-    """What a way of searching finds. figures: of all queries, for each of METRICS. ranks: for each query the rank of
-    the first right text, from 1; None if it is not found."""
+    """What a way of searching finds.
+
+    figures: metric -> its mean over all queries, for each of METRICS. ranks: for each query the rank of the first right
+    text, from 1; None if no right text is found.
+    """
 
     figures: dict[str, MeanWithInterval]
     ranks: list[int | None]
@@ -41,21 +44,21 @@ def evaluate(
     ways: Sequence[SearchWay] = get_args(SearchWay),
     reranker: Model | None = None,
 ) -> dict[str, SearchScores]:
-    """What each way of searching finds. relevant: for each query the ids, one at least, of the texts that answer.
+    """Measures what each way of searching finds. relevant: for each query the ids, one or more, of texts that answer.
 
     reranker: a model of kind "rerank"; adds "reranked", its order of what the index finds by its default way.
 
     Texts after the first 100 count as not found. All relevant texts of a query are alike (nDCG with gains 0 and 1).
     """
-    asked: dict[str, tuple[SearchWay | None, Model | None]] = {way: (way, None) for way in ways}
+    searches: dict[str, tuple[SearchWay | None, Model | None]] = {way: (way, None) for way in ways}
     if reranker:
-        asked["reranked"] = (None, reranker)
+        searches["reranked"] = (None, reranker)
     parts = [queries[start : start + _AT_ONCE] for start in range(0, len(queries), _AT_ONCE)]
     gains = 1 / np.log2(np.arange(2, 12))
-    measured: dict[str, SearchScores] = {}
-    for name, (way, ranker) in asked.items():
+    scores: dict[str, SearchScores] = {}
+    for name, (way, ranker) in searches.items():
         rows: list[list[float]] = []  # the METRICS of each query
-        firsts: list[int | None] = []  # the rank of its first right text
+        firsts: list[int | None] = []  # the rank of the first right text of each query
         results = chain.from_iterable(index.search(part, DEPTH, way, reranker=ranker) for part in parts)
         for hits, ids in zip(results, relevant, strict=True):
             ranks = np.array([rank for rank, hit in enumerate(hits, 1) if hit.id in ids], np.int64)
@@ -69,8 +72,8 @@ def evaluate(
             interval = bootstrap_interval(values, rng=np.random.default_rng(0)) if len(values) > 1 else None
             low, high = (None, None) if interval is None else interval[:2]
             figures[metric] = MeanWithInterval(float(values.mean()), low, high)
-        measured[name] = SearchScores(figures, firsts)
-    return measured
+        scores[name] = SearchScores(figures, firsts)
+    return scores
 
 
 def hard_negatives(
@@ -83,11 +86,14 @@ def hard_negatives(
     no row says so (Moreira et al. 2024, 3.2: "TopK-PercPos", 95 %). depth: of the search; a row whose right passage is
     not found within it gets none.
     """
-    searched = Retrieval.of(rows)
+    retrieval = Retrieval.of(rows)
     for start in range(0, len(rows), _AT_ONCE):
-        queries = searched.queries[start : start + _AT_ONCE]
+        queries = retrieval.queries[start : start + _AT_ONCE]
         for number, hits in enumerate(index.search(queries, depth, way), start):
-            own = searched.passages[searched.own[number]]
-            right = {own, *(searched.passages[fit] for fit in searched.fits.get(number, ()))}
-            limit = next((most * hit.score for hit in hits if hit.text == own), float("-inf"))
-            yield [hit.passage for hit in hits if hit.text not in right and hit.score <= limit][:count]
+            right_passage = retrieval.passages[retrieval.own[number]]
+            right_passages = {
+                right_passage,
+                *(retrieval.passages[position] for position in retrieval.fits.get(number, ())),
+            }
+            limit = next((most * hit.score for hit in hits if hit.text == right_passage), float("-inf"))
+            yield [hit.passage for hit in hits if hit.text not in right_passages and hit.score <= limit][:count]

@@ -29,16 +29,16 @@ def numbers_where(database: sqlite3.Connection, where: str) -> NDArray[np.int64]
     NULL; AND, OR, NOT and parentheses; and a few functions. A text without a field has NULL there, and one whose field
     is a list or an object its JSON. SettingsError for anything else.
     """
-    known = read_meta(database, "fields")
+    field_names = read_meta(database, "fields")
     try:
-        condition, values = _as_sql(where, known)
+        condition, values = _as_sql(where, field_names)
         rows = all_texts(database, condition, values)
         return np.array([row.number for row, met in rows if met], np.int64)
     except (ValueError, sqlite3.OperationalError) as error:
         code = getattr(error, "sqlite_errorcode", None)
         if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:  # not of the condition
             raise
-        names = ", ".join(["id", "text", *known][:20])
+        names = ", ".join(["id", "text", *field_names][:20])
         raise SettingsError(
             "where {where!r:.80}: {error}: write a condition such as \"kind = '민사'\" over the fields {names}",
             where=where,
@@ -47,9 +47,11 @@ def numbers_where(database: sqlite3.Connection, where: str) -> NDArray[np.int64]
         ) from None
 
 
-def _as_sql(where: str, known: Collection[str]) -> tuple[str, list[str | float]]:
-    """An expression over a row of the table of texts, and the values of its question marks. ValueError for a token that
-    is not of a condition, and for a parenthesis that closes none."""
+def _as_sql(where: str, field_names: Collection[str]) -> tuple[str, list[str | float]]:
+    """Returns an SQL expression over a row of the table of texts, and the values of its question marks.
+
+    ValueError for a token that no condition has, and for a parenthesis without its counterpart.
+    """
     parts = ["("]
     values: list[str | float] = []
     depth = 0
@@ -75,7 +77,7 @@ def _as_sql(where: str, known: Collection[str]) -> tuple[str, list[str | float]]
             parts.append(token)
         else:
             name = token.replace('""', '"')
-            if name not in known:
+            if name not in field_names:
                 raise ValueError(Message("no such column: {name}", name=name))
             parts.append("(SELECT value FROM json_each(fields) WHERE key = ?)")
             values.append(name)

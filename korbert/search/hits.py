@@ -18,7 +18,7 @@ USUAL_WEIGHT = 2.0
 CHANCE = 0.3
 # Weight of shared_letters, for texts of 100 terms (korbert.tasks.retrieval.weight_among).
 LETTERS_WEIGHT = 0.3
-# Of passages with that many terms on average, letters_found counts instead.
+# With so many terms in a passage on average, or more, letters_found takes the place of shared_letters.
 LONG_TERMS = 50
 FOUND_WEIGHT = 0.75
 
@@ -30,19 +30,22 @@ def shared_letters(query: str, texts: Iterable[str]) -> list[float]:
 
     Counts what terms miss: endings, misspelt words, and words with other spacing.
     """
-    asked = _letter_pairs(query)
-    return [2 * len(asked & own) / max(len(asked) + len(own), 1) for own in map(_letter_pairs, texts)]
+    query_pairs = _letter_pairs(query)
+    return [
+        2 * len(query_pairs & text_pairs) / max(len(query_pairs) + len(text_pairs), 1)
+        for text_pairs in map(_letter_pairs, texts)
+    ]
 
 
 def letters_found(query: str, texts: Iterable[str]) -> list[float]:
     """The share of the letter pairs of the query that are in each text, spaces left out: 0 to 1."""
-    asked = _letter_pairs(query)
-    return [len(asked & own) / max(len(asked), 1) for own in map(_letter_pairs, texts)]
+    query_pairs = _letter_pairs(query)
+    return [len(query_pairs & text_pairs) / max(len(query_pairs), 1) for text_pairs in map(_letter_pairs, texts)]
 
 
 def _letter_pairs(text: str) -> set[str]:
     letters = "".join(text[:_LETTERS_AT_MOST].split())
-    return {letters[at : at + 2] for at in range(len(letters) - 1)}
+    return {letters[start : start + 2] for start in range(len(letters) - 1)}
 
 
 @dataclass(frozen=True)
@@ -73,5 +76,5 @@ class Hit:
         return self.passage == self.text
 
     def as_json(self) -> JsonObject:
-        """Its fields, without a text of which the passage is a part."""
+        """Returns the fields of the hit, without `text` if the passage is only a part of it."""
         return {name: value for name, value in vars(self).items() if name != "text" or self.is_whole}

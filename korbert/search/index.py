@@ -155,21 +155,22 @@ class Index:
         if not isinstance(model, Model):
             with store.reading(Path(folder)) as database:
                 digest = store.read_meta(database, "model")["digest"]
-            model = next((one for one in model if one.digest == digest), model[0])  # that one is refused
+            # If none has the digest, the first one is taken, which the constructor refuses.
+            model = next((candidate for candidate in model if candidate.digest == digest), model[0])
         return cls(Path(folder), model)
 
     def matching(self, **asked: Unpack[VectorArgs]) -> Self:
         """This index. ArtifactError if it has another value of one of these settings."""
         settings = self.model.vector_settings(**asked)
         for name in asked:
-            if (here := getattr(settings, name)) != (there := getattr(self.settings, name)):
+            if (value := getattr(settings, name)) != (index_value := getattr(self.settings, name)):
                 raise ArtifactError(
                     "{folder}: {name}: {here!r} here, {there!r} in the index: leave the option out, or name "
                     "another folder",
                     folder=self.folder,
                     name=name,
-                    here=here,
-                    there=there,
+                    here=value,
+                    there=index_value,
                 )
         return self
 
@@ -208,8 +209,8 @@ class Index:
         """
         added = Added()
         ids: set[str] = set()
-        left = rows_of(texts)
-        while part := list(_part_of(left)):
+        pending_rows = rows_of(texts)
+        while part := list(_part_of(pending_rows)):
             numbers = iter(self._free_numbers(sum(id is None for id, *_ in part)))
             rows = [(next(numbers) if id is None else id, text, fields) for id, text, fields in part]
             for id, *_ in rows:
@@ -241,50 +242,52 @@ class Index:
         return len(numbers)
 
     def _add(self, texts: list[tuple[str, str, str]], added: Added) -> list[tuple[str, str, str]]:
-        """Adds (id, text, fields), and returns those that another process has just changed: add them again."""
+        """Adds (id, text, fields). Returns those that another process changed meanwhile: they are to be added again."""
         with self._reading() as database:
-            there = read_stored(database, (id for id, _, _ in texts))
-        new = {id: text for id, text, _ in texts if id not in there or there[id].text != text}
-        workers = cores() if len(new) > MANY_TEXTS else 0
-        read = list(read_passages(self.model.tokenizer, list(new.values()), self.model.max_length, workers))
-        encodings = [encoding for own in read for encoding in own.encodings]
+            stored = read_stored(database, (id for id, _, _ in texts))
+        new_texts = {id: text for id, text, _ in texts if id not in stored or stored[id].text != text}
+        workers = cores() if len(new_texts) > MANY_TEXTS else 0
+        indexed_texts = list(
+            read_passages(self.model.tokenizer, list(new_texts.values()), self.model.max_length, workers)
+        )
+        encodings = [encoding for indexed in indexed_texts for encoding in indexed.encodings]
         vectors = np.zeros((len(encodings), 0), np.float32)
         if self._size:
             settings = self.settings.model_copy(update={"side": "passage"})
             vectors = self.model.pool_encoded(encodings, settings)
-        left = iter(vectors)
-        made = {
-            id: (own.terms, own.passages, list(islice(left, len(own.passages))))
-            for id, own in zip(new, read, strict=True)
+        vector_rows = iter(vectors)
+        entries = {
+            id: (indexed.terms, indexed.passages, list(islice(vector_rows, len(indexed.passages))))
+            for id, indexed in zip(new_texts, indexed_texts, strict=True)
         }
-        again = []
-        gone = []
+        changed_texts = []
+        replaced_numbers = []
         rows = []
         with store.writing(self.folder) as database:
-            there = read_stored(database, (id for id, _, _ in texts))
+            stored = read_stored(database, (id for id, _, _ in texts))
             for id, text, fields in texts:
-                before = there.get(id)
-                if before and (before.text, before.fields) == (text, fields):
+                stored_text = stored.get(id)
+                if stored_text and (stored_text.text, stored_text.fields) == (text, fields):
                     added.unchanged += 1
-                elif before and before.text == text:
+                elif stored_text and stored_text.text == text:
                     added.replaced += 1
-                    replace_fields(database, before, fields)
-                elif id not in made:
-                    again.append((id, text, fields))
+                    replace_fields(database, stored_text, fields)
+                elif id not in entries:
+                    changed_texts.append((id, text, fields))
                 else:
-                    rows.append((id, fields, text, *made[id]))
-                    if before is None:
+                    rows.append((id, fields, text, *entries[id]))
+                    if stored_text is None:
                         added.new += 1
                     else:
                         added.replaced += 1
-                        gone.append(before.number)
-            delete(database, gone)
+                        replaced_numbers.append(stored_text.number)
+            delete(database, replaced_numbers)
             insert(database, rows)
-            known = set(store.read_meta(database, "fields"))
-            names = known.union(*(json.loads(fields) for _, _, fields in texts))
-            if names > known:
-                store.write_meta(database, fields=sorted(names))
-        return again
+            known_fields = set(store.read_meta(database, "fields"))
+            all_fields = known_fields.union(*(json.loads(fields) for _, _, fields in texts))
+            if all_fields > known_fields:
+                store.write_meta(database, fields=sorted(all_fields))
+        return changed_texts
 
     def search(
         self,
@@ -316,7 +319,7 @@ class Index:
                 top=top,
                 get_args=", ".join(get_args(SearchWay)),
             )
-        read = list(read_texts(self.model.tokenizer, queries, self.model.max_length))
+        encoded_queries = list(read_texts(self.model.tokenizer, queries, self.model.max_length))
         with self._reading() as database:
             way = way or self.way
             if way != "words" and not self._size:
@@ -324,15 +327,15 @@ class Index:
                     "way {way!r}: this index has only words: search by words, or make one with vectors", way=way
                 )
             owners = self._owners = read_owners(database, self._owners)
-            among = None if where is None else owners.passages(numbers_where(database, where))
-            vectors = np.zeros((len(read), 0), np.float32)
+            allowed = None if where is None else owners.passages(numbers_where(database, where))
+            vectors = np.zeros((len(encoded_queries), 0), np.float32)
             if way != "words":
                 settings = self.settings.model_copy(update={"side": "query"})
-                vectors = self.model.pool_encoded([encoding for encoding, _ in read], settings)
+                vectors = self.model.pool_encoded([encoding for encoding, _ in encoded_queries], settings)
             depth = max(top, _RERANKED) if reranker else top
             results = [
-                self._search(database, way, query, terms, vector, depth, owners, among)
-                for query, (_, terms), vector in zip(queries, read, vectors, strict=True)
+                self._search(database, way, query, terms, vector, depth, owners, allowed)
+                for query, (_, terms), vector in zip(queries, encoded_queries, vectors, strict=True)
             ]
         if reranker:
             results = [hits[:top] for hits in rerank_hits(reranker, queries, results)]
@@ -352,43 +355,48 @@ class Index:
         vector: NDArray[np.float32],
         top: int,
         owners: Owners,
-        among: NDArray[np.int64] | None,
+        allowed: NDArray[np.int64] | None,
     ) -> list[Hit]:
-        """The best texts for a query with its terms and vector. among: numbers of passages; None: all."""
+        """Finds the best texts for a query, given its terms and vector.
+
+        allowed: numbers of the passages to search; None: all.
+        """
         depth = max(_DEPTH, top) if way == "both" else top
         by_words: Ranking = []
         by_vectors: Ranking = []
         if way != "vectors":
             words = word_scores(database, terms, owners)
-            numbers = np.flatnonzero(words > 0) if among is None else among[words[among] > 0]
+            numbers = np.flatnonzero(words > 0) if allowed is None else allowed[words[allowed] > 0]
             by_words = select_best(*owners.best(numbers, words[numbers]), depth)
         if way != "words":
             codes = self._cache.read(database)
-            asked = codes.query(vector)
-            chance = CHANCE * asked.deviation * owners.spread
-            every = codes.numbers if among is None else among
-            by_vectors = asked.best(database, owners, every, depth, lambda cosines: cosines - chance[every])
+            query_cosines = codes.query(vector)
+            chance = CHANCE * query_cosines.deviation * owners.spread
+            searched = codes.numbers if allowed is None else allowed
+            by_vectors = query_cosines.best(
+                database, owners, searched, depth, lambda cosines: cosines - chance[searched]
+            )
         ranking = by_words or by_vectors
-        letters = 0.0  # the weight of shared letters
+        letters_weight = 0.0  # the weight of shared letters
         if way == "both":
-            found = owners.texts[np.array([number for number, _ in by_words + by_vectors], np.int64)]
-            candidates = owners.passages(np.unique(found))
-            weight, letters, shared_by = self._weights(database)
-            count = max(top, _REORDERED) if letters else top
+            found_texts = owners.texts[np.array([number for number, _ in by_words + by_vectors], np.int64)]
+            candidates = owners.passages(np.unique(found_texts))
+            weight, letters_weight, letters_score = self._weights(database)
+            count = max(top, _REORDERED) if letters_weight else top
 
             def fused(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
                 return fuse_scores(words[candidates], cosines - chance[candidates], weight)
 
-            ranking = asked.best(database, owners, candidates, count, fused, weight)
+            ranking = query_cosines.best(database, owners, candidates, count, fused, weight)
         hits = _hits(database, ranking, owners, by_vectors, by_words)
-        if letters:
-            shared = shared_by(query, (hit.passage for hit in hits[:_REORDERED]))
-            hits = _resort(hits, [hit.score + letters * one for hit, one in zip(hits, shared, strict=False)])
+        if letters_weight:
+            shares = letters_score(query, (hit.passage for hit in hits[:_REORDERED]))
+            hits = _resort(hits, [hit.score + letters_weight * share for hit, share in zip(hits, shares, strict=False)])
         return hits[:top]
 
     def _weights(self, database: Connection) -> tuple[float, float, Callable[[str, Iterable[str]], list[float]]]:
-        """Weights of cosines and of shared letters, added to BM25, and the score of these, by the mean length of the
-        passages."""
+        """Returns the weight of cosines and the weight of shared letters, both added to BM25, and the function that
+        scores shared letters. The choice depends on the mean length of the passages."""
         if not isinstance(self.model.kind, Embedding) or not self.model.kind.cosine_weight:
             return USUAL_WEIGHT, 0.0, shared_letters
         terms = store.read_meta(database, "length") / max(store.read_meta(database, "passages"), 1)
@@ -399,24 +407,24 @@ class Index:
 
 
 def _hits(database: Connection, ranking: Ranking, owners: Owners, by_vectors: Ranking, by_words: Ranking) -> list[Hit]:
-    """The texts of the passages of a ranking, with their places in the other two."""
+    """Returns hits for the passages of a ranking, with the ranks and scores of their texts by vectors and by words."""
     cosine_of, bm25_of = (
-        {int(owners.texts[number]): (rank, score) for rank, (number, score) in enumerate(own, 1)}
-        for own in (by_vectors, by_words)
+        {int(owners.texts[number]): (rank, score) for rank, (number, score) in enumerate(way_ranking, 1)}
+        for way_ranking in (by_vectors, by_words)
     )
     hits = []
     for number, score in ranking:
-        own = passage_of(database, number)
-        row = text_of(database, own.text)
-        rank_vectors, cosine = cosine_of.get(own.text, (None, None))
-        rank_words, bm25 = bm25_of.get(own.text, (None, None))
+        passage = passage_of(database, number)
+        row = text_of(database, passage.text)
+        rank_vectors, cosine = cosine_of.get(passage.text, (None, None))
+        rank_words, bm25 = bm25_of.get(passage.text, (None, None))
         hits.append(
             Hit(
                 id=row.id,
                 text=row.text,
-                passage=row.text[own.begin : own.end],
-                begin=own.begin,
-                end=own.end,
+                passage=row.text[passage.begin : passage.end],
+                begin=passage.begin,
+                end=passage.end,
                 score=score,
                 rank_vectors=rank_vectors,
                 rank_words=rank_words,
@@ -460,7 +468,8 @@ def default_way(model: Model) -> tuple[SearchWay, str]:
     """How a search ranks texts unless it is told, and why: by words, and by vectors, too, where these help.
 
     The vectors of models that were not trained for search find less than half as many as words do, and both together
-    less than words alone: see "Search" in benchmarks/RESULTS.md. Of those that were, validation says whether they help.
+    less than words alone: see "Search" in benchmarks/RESULTS.md. For models that were, validation says whether vectors
+    help.
     """
     if not isinstance(model.kind, Embedding) or model.kind.learns != "pairs":
         return "words", Message("the model was not trained for search")
@@ -487,14 +496,14 @@ def rerank_hits(reranker: Model, queries: Sequence[str], results: Sequence[list[
     kind = rerank_kind(reranker)
     pairs = [(query, hit.passage) for query, hits in zip(queries, results, strict=True) for hit in hits[:_RERANKED]]
     scores = iter(reranker.predict(pairs))
-    again = []
+    reranked = []
     for hits in results:
         weight = kind.found_weight / (max((abs(hit.score) for hit in hits), default=0.0) or 1.0)
-        again.append(_resort(hits, [next(scores) + weight * hit.score for hit in hits[:_RERANKED]]))
-    return again
+        reranked.append(_resort(hits, [next(scores) + weight * hit.score for hit in hits[:_RERANKED]]))
+    return reranked
 
 
 def _resort(hits: list[Hit], scores: Sequence[float]) -> list[Hit]:
-    """The hits, the first of them with new scores and sorted by these; the others follow."""
+    """Gives the first hits new scores and sorts them by these; the other hits follow unchanged."""
     scored = [replace(hit, score=score) for hit, score in zip(hits, scores, strict=False)]
     return sorted(scored, key=lambda hit: -hit.score) + hits[len(scored) :]

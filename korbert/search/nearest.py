@@ -1,8 +1,9 @@
 """Exact search by vectors: their 8-bit codes are in memory, and those that may be the best are read from the index.
 
 A query among many vectors takes the time to read them, and codes are a quarter of float32. A code tells the cosine up
-to a known error, so whole vectors are needed of those texts alone that this error leaves in question: of a million
-vectors of 256 numbers, some hundreds. Codes are of differences from a mean, as vectors of many models lie together.
+to a known error, so whole vectors are read only for the texts that this error leaves in question: some hundreds of
+a million vectors of 256 numbers. What is coded is the difference from a mean, as the vectors of many models lie close
+together.
 """
 
 import json
@@ -70,8 +71,8 @@ class VectorCodes:
 class QueryCosines:
     """The cosines of a query and all passages.
 
-    vector: (D,). estimates: (1 + largest number,), the cosines, less what is the same for all, up to `error`.
-    deviation: their standard deviation.
+    vector: (D,), of the query. estimates: (1 + largest number,), the cosine of each passage, less a constant that is
+    the same for all passages, up to `error`. deviation: the standard deviation of the cosines, from a sample.
     """
 
     vector: NDArray[np.float32]
@@ -88,16 +89,16 @@ class QueryCosines:
         score: Callable[[NDArray[np.float32]], NDArray[np.float32]] = lambda cosines: cosines,
         slope: float = 1.0,
     ) -> Ranking:
-        """The best passage of each of the `top` texts with the best ones, and their scores; ties by number.
+        """Returns the best passage, with its score, of each of the `top` texts with the best passages; ties by number.
 
-        numbers: of passages, rising. score: their cosines (N,) -> their scores (N,), `slope` times the cosine and
-        whatever else.
+        numbers: of passages, rising. score: takes the cosines of these passages, (N,), and returns their scores, (N,):
+        `slope` times the cosine plus a term that does not depend on it.
         """
         estimates = self.estimates[numbers]
         rows = np.arange(len(numbers))
-        _, best = owners.best(numbers, score(estimates))
-        if len(best) > top:
-            threshold = np.partition(best, -top)[-top] - 2 * slope * self.error - 1e-6
+        _, best_scores = owners.best(numbers, score(estimates))
+        if len(best_scores) > top:
+            threshold = np.partition(best_scores, -top)[-top] - 2 * slope * self.error - 1e-6
             rows = np.flatnonzero(score(estimates) >= threshold)
         estimates[rows] = cosines(database, numbers[rows], self.vector)
         return select_best(*owners.best(numbers[rows], score(estimates)[rows]), top)
@@ -127,31 +128,31 @@ class VectorCache:
                 raise Damage(Message("passages are missing"))
             step = len(numbers) // _SAMPLE + 1
             sample = np.concatenate([kept.sample[:0], *_read(database, numbers[::step])])
-            if len(numbers) > 2 * len(kept.numbers):  # the mean, too, is another one
+            if len(numbers) > 2 * len(kept.numbers):  # the mean has changed, too
                 kept = _without_texts(torch.from_numpy(sample.mean(axis=0)))
-            is_known = np.isin(numbers, kept.numbers, assume_unique=True)
-            known = torch.from_numpy(np.searchsorted(kept.numbers, numbers[is_known]))
+            is_kept = np.isin(numbers, kept.numbers, assume_unique=True)
+            kept_rows = torch.from_numpy(np.searchsorted(kept.numbers, numbers[is_kept]))
             codes, scales, products = (
-                torch.zeros((len(numbers), *own.shape[1:]), dtype=own.dtype)
-                for own in (kept.codes, kept.scales, kept.products)
+                torch.zeros((len(numbers), *array.shape[1:]), dtype=array.dtype)
+                for array in (kept.codes, kept.scales, kept.products)
             )
-            for own, before in ((codes, kept.codes), (scales, kept.scales), (products, kept.products)):
-                own[is_known] = before[known]
+            for array, kept_array in ((codes, kept.codes), (scales, kept.scales), (products, kept.products)):
+                array[is_kept] = kept_array[kept_rows]
             error = kept.error
             length = kept.length
-            if len(new := np.flatnonzero(~is_known)):
-                row = int(new[0])
-                between = "SELECT * FROM vectors WHERE number BETWEEN ? AND ? ORDER BY number"
-                found = database.execute(between, (int(numbers[new[0]]), int(numbers[new[-1]])))
-                for part in _parts(found, numbers[new]):
+            if len(new_rows := np.flatnonzero(~is_kept)):
+                row = int(new_rows[0])
+                select = "SELECT * FROM vectors WHERE number BETWEEN ? AND ? ORDER BY number"
+                cursor = database.execute(select, (int(numbers[new_rows[0]]), int(numbers[new_rows[-1]])))
+                for part in _parts(cursor, numbers[new_rows]):
                     rows = slice(row, row + len(part))
                     products[rows] = torch.from_numpy(part) @ kept.mean
                     centred = torch.from_numpy(part) - kept.mean
                     scales[rows] = centred.abs().amax(1).clamp(min=1e-30) / 127
                     scale = scales[rows, None].float()
-                    whole = (centred / scale).round().clamp(-127, 127)
-                    codes[rows, : part.shape[1]] = whole.to(torch.int8)
-                    error = max(error, float((centred - whole * scale).norm(dim=1).max()))
+                    rounded = (centred / scale).round().clamp(-127, 127)
+                    codes[rows, : part.shape[1]] = rounded.to(torch.int8)
+                    error = max(error, float((centred - rounded * scale).norm(dim=1).max()))
                     length = max(length, float(centred.norm(dim=1).max()))
                     row = rows.stop
             self._kept = VectorCodes(
@@ -182,18 +183,18 @@ def _read(database: sqlite3.Connection, numbers: NDArray[np.int64]) -> Iterator[
     return _parts(database.execute(select, (json.dumps(numbers.tolist()),)), numbers)
 
 
-def _parts(found: sqlite3.Cursor, numbers: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
-    """The vectors of these rows of the table, some thousand at a time. Damage if they are not those of the numbers."""
-    at = 0
-    while rows := found.fetchmany(_ROWS_AT_ONCE):
+def _parts(cursor: sqlite3.Cursor, numbers: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
+    """Yields the vectors of these rows, some thousand at a time. Damage if they are not the rows of `numbers`."""
+    num_read = 0
+    while rows := cursor.fetchmany(_ROWS_AT_ONCE):
         vectors = [checked_row(f"vector {row[0]}", *row) for row in rows]
-        if [number for number, _ in vectors] != numbers[at : at + len(rows)].tolist():
+        if [number for number, _ in vectors] != numbers[num_read : num_read + len(rows)].tolist():
             break
-        at += len(rows)
+        num_read += len(rows)
         # From a bytearray, as torch wants memory that may be written.
         yield np.frombuffer(bytearray().join(blob for _, blob in vectors), np.float32).reshape(len(rows), -1)
-    if at < len(numbers):
-        raise Damage(Message("vector {number} is missing", number=numbers[at]))
+    if num_read < len(numbers):
+        raise Damage(Message("vector {number} is missing", number=numbers[num_read]))
 
 
 def select_best(numbers: NDArray[np.int64], scores: NDArray[np.float32], top: int) -> Ranking:

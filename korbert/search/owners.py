@@ -14,9 +14,10 @@ from korbert.search.database import Damage, read_meta
 class Owners:
     """The texts of all passages at one version of the index. Passages of a text have consecutive numbers.
 
-    at: identity and version of the index. is_single: each text is one passage, with the same number. texts: (1 +
-    largest number of a passage,), the number of the text of each; 0 where there is no passage. spread: likewise, the
-    logarithm of the number of passages that this text has. lengths: (1 + largest number of a text,), terms of each.
+    at: identity and version of the index. is_single: whether each text is one passage, with the same number. texts: (1
+    + largest number of a passage,), the number of the text of each passage; 0 where there is no passage. lengths: (1 +
+    largest number of a text,), the number of terms of each text; all 0 if is_single. spread: like texts, the logarithm
+    of the number of passages that the text has.
     """
 
     at: tuple[str, int]
@@ -32,7 +33,7 @@ class Owners:
     def best(
         self, numbers: NDArray[np.int64], scores: NDArray[np.float32]
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Of each text, its passage with the largest score, the first one of a tie, with the score.
+        """Returns number and score of the best passage of each text; of equally good passages, the first.
 
         numbers: (N,) of passages, rising. scores: (N,).
         """
@@ -40,16 +41,17 @@ class Owners:
             return numbers, scores
         texts = self.texts[numbers]
         starts = np.flatnonzero(np.diff(texts, prepend=-1))
-        best = np.maximum.reduceat(scores, starts)
-        rows = np.flatnonzero(scores == np.repeat(best, np.diff(starts, append=len(texts))))
+        best_scores = np.maximum.reduceat(scores, starts)
+        rows = np.flatnonzero(scores == np.repeat(best_scores, np.diff(starts, append=len(texts))))
         rows = rows[np.diff(texts[rows], prepend=-1) > 0]
         return numbers[rows], scores[rows]
 
 
 def read_owners(database: sqlite3.Connection, kept: Owners | None = None) -> Owners:
-    """The texts of all passages. kept: these, if they are of this version. Damage if they are not as written."""
-    at = (read_meta(database, "identity"), read_meta(database, "version"))
-    if kept is not None and kept.at == at:
+    """Reads the texts of all passages. kept: returned if it is of the current version. Damage if the table is not as
+    written."""
+    version = (read_meta(database, "identity"), read_meta(database, "version"))
+    if kept is not None and kept.at == version:
         return kept
     last, last_text = (
         database.execute(f"SELECT coalesce(max(number), 0) FROM {table}").fetchone()[0]
@@ -58,15 +60,15 @@ def read_owners(database: sqlite3.Connection, kept: Owners | None = None) -> Own
     texts = np.zeros(last + 1, np.int64)
     # Numbers of both rise alike: they are equal at the end only if all texts so far were one passage.
     if last == last_text:
-        return Owners(at, True, np.arange(last + 1), texts, texts.astype(np.float32))
+        return Owners(version, True, np.arange(last + 1), texts, texts.astype(np.float32))
     # Whole rows with their checksums would take six times as long: their sums are compared instead.
-    found = database.execute("SELECT number, text, last - first FROM passages ORDER BY number")
-    rows = [row for row in found if all(isinstance(value, int) for value in row)]
-    numbers, of_rows, sizes = np.array(rows, np.int64).reshape(-1, 3).T
+    cursor = database.execute("SELECT number, text, last - first FROM passages ORDER BY number")
+    rows = [row for row in cursor if all(isinstance(value, int) for value in row)]
+    numbers, text_numbers, sizes = np.array(rows, np.int64).reshape(-1, 3).T
     is_whole = len(rows) == read_meta(database, "passages") and sizes.sum() == read_meta(database, "length")
-    if not is_whole or (int(numbers @ of_rows) - read_meta(database, "owners")) % 2**64:
+    if not is_whole or (int(numbers @ text_numbers) - read_meta(database, "owners")) % 2**64:
         raise Damage(Message("the table of passages is not as it was written"))
-    texts[numbers] = of_rows
-    lengths = np.bincount(of_rows, sizes, last_text + 1).astype(np.int64)
-    spread = np.log(np.maximum(np.bincount(of_rows)[texts], 1)).astype(np.float32)
-    return Owners(at, False, texts, lengths, spread)
+    texts[numbers] = text_numbers
+    lengths = np.bincount(text_numbers, sizes, last_text + 1).astype(np.int64)
+    spread = np.log(np.maximum(np.bincount(text_numbers)[texts], 1)).astype(np.float32)
+    return Owners(version, False, texts, lengths, spread)

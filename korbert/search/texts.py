@@ -53,7 +53,7 @@ def is_utf8(text: str) -> bool:
 
 
 def rows_of(texts: object) -> Iterator[tuple[str | None, str, str]]:
-    """Id, text and fields as JSON of each of the texts that a caller of Python gives. Id None: the next free number.
+    """Yields id, text and fields as JSON of each text that a caller of Python gives. Id None: the next free number.
 
     texts: strings, (id, text) or (id, text, fields), dicts of id, text and fields, a frame or a data set. All but an
     iterator is read whole before its first row is given. SettingsError for anything else; CorpusError for an id or a
@@ -62,49 +62,51 @@ def rows_of(texts: object) -> Iterator[tuple[str | None, str, str]]:
     texts = list_rows(texts)
     if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
         raise SettingsError("texts is a {name}: {taken}", name=type(texts).__name__, taken=_TAKEN)
-    rows = (_row(one, f"texts[{place}]") for place, one in enumerate(texts))
+    rows = (_row(item, f"texts[{place}]") for place, item in enumerate(texts))
     return rows if isinstance(texts, Iterator) else iter(list(rows))
 
 
-def _row(one: object, place: str) -> tuple[str | None, str, str]:
-    row: Any = (None, one) if isinstance(one, str) else one
-    if isinstance(one, Mapping):
-        column = column_for(ROLES["text"].names, tuple(one))
+def _row(item: object, place: str) -> tuple[str | None, str, str]:
+    row: Any = (None, item) if isinstance(item, str) else item
+    if isinstance(item, Mapping):
+        column = column_for(ROLES["text"].names, tuple(item))
         if column is None:
             raise SettingsError(
-                "{place}: {one} is without a text: {taken}", place=place, one=", ".join(map(str, one)), taken=_TAKEN
+                "{place}: {one} is without a text: {taken}", place=place, one=", ".join(map(str, item)), taken=_TAKEN
             )
-        id = one.get("id")
-        fields = {key: value for key, value in one.items() if key not in ("id", column)}
-        row = (str(id) if isinstance(id, int) else id, one[column], fields)
-    is_row = isinstance(row, list | tuple) and len(row) in (2, 3) and all(isinstance(own, Mapping) for own in row[2:])
+        id = item.get("id")
+        fields = {key: value for key, value in item.items() if key not in ("id", column)}
+        row = (str(id) if isinstance(id, int) else id, item[column], fields)
+    is_row = isinstance(row, list | tuple) and len(row) in (2, 3) and all(isinstance(part, Mapping) for part in row[2:])
     if not is_row:
         raise SettingsError(
-            "{place}: {one!r:.60} is a {name}: {taken}", place=place, one=one, name=type(one).__name__, taken=_TAKEN
+            "{place}: {one!r:.60} is a {name}: {taken}", place=place, one=item, name=type(item).__name__, taken=_TAKEN
         )
     id, text, *more = row
     if not isinstance(id, str | None) or not isinstance(text, str):
         raise CorpusError("id {id!r:.60}: id and text have to be strings, not {text!r:.60}", id=id, text=text)
-    kept = json_of(*more)
-    if not is_utf8(f"{id}{text}{kept}"):
+    fields_json = json_of(*more)
+    if not is_utf8(f"{id}{text}{fields_json}"):
         raise CorpusError("id {id!r:.60}: has a lone surrogate, which no file can hold: remove it", id=id)
-    return id, text, kept
+    return id, text, fields_json
 
 
 def json_of(fields: Fields = MappingProxyType({})) -> str:
     """The fields as JSON, which has no NaN and no dates."""
-    finite = {key: None if isinstance(own, float) and not math.isfinite(own) else own for key, own in fields.items()}
+    finite = {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in fields.items()
+    }
     return json.dumps(finite, ensure_ascii=False, default=str)
 
 
 def read_stored(database: Connection, ids: Iterable[str]) -> dict[str, StoredText]:
-    """Those of the ids that are in the index, with their texts."""
+    """Returns id -> text, for those of the ids that are in the index."""
     select = "SELECT number, fields, terms, text, checksum FROM texts WHERE id = ?"
-    found = {}
+    stored = {}
     for id in ids:
         if row := database.execute(select, (id,)).fetchone():
-            found[id] = StoredText(*checked_row(f"text {id!r:.60}", row[0], id, *row[1:]))
-    return found
+            stored[id] = StoredText(*checked_row(f"text {id!r:.60}", row[0], id, *row[1:]))
+    return stored
 
 
 def text_of(database: Connection, number: int) -> StoredText:
@@ -127,12 +129,12 @@ def all_texts(
     database: Connection, condition: str = "NULL", values: Sequence[object] = ()
 ) -> Iterator[tuple[StoredText, object]]:
     """Each text, in the order of adding, with the value of an SQL expression over its row. Damage if some are lost."""
-    left = read_meta(database, "texts")
-    for met, *row in database.execute(f"SELECT {condition}, * FROM texts ORDER BY number", values):
-        left -= 1
-        yield StoredText(*checked_row(f"text {row[0]}", *row)), met
-    if left:
-        raise Damage(Message("{left:,} texts are missing", left=left))
+    num_left = read_meta(database, "texts")
+    for value, *row in database.execute(f"SELECT {condition}, * FROM texts ORDER BY number", values):
+        num_left -= 1
+        yield StoredText(*checked_row(f"text {row[0]}", *row)), value
+    if num_left:
+        raise Damage(Message("{left:,} texts are missing", left=num_left))
 
 
 def insert(
@@ -151,11 +153,11 @@ def insert(
         database.execute("INSERT INTO texts VALUES (?, ?, ?, ?, ?, ?)", (*row, checksum(*row)))
         for place, vector in zip(passages, vectors, strict=True):
             last += 1
-            own = StoredPassage(last, number, *place)
-            database.execute("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?)", (*own, checksum(*own)))
+            passage = StoredPassage(last, number, *place)
+            database.execute("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?)", (*passage, checksum(*passage)))
             packed = last, vector.tobytes()
             database.execute("INSERT INTO vectors VALUES (?, ?, ?)", (*packed, checksum(*packed)))
-            indexed.append((last, terms[own.first : own.last]))
+            indexed.append((last, terms[passage.first : passage.last]))
             owners += last * number
     add_postings(database, indexed)
     add_to_meta(database, texts=len(rows), owners=owners)
@@ -169,15 +171,15 @@ def replace_fields(database: Connection, text: StoredText, fields: str) -> None:
 
 def delete(database: Connection, numbers: list[int]) -> None:
     """Removes texts with their terms, passages and vectors."""
-    terms = {}
+    terms_by_passage = {}
     owners = 0
     for number in numbers:
-        of_text = json.loads(zlib.decompress(text_of(database, number).terms))
+        text_terms = json.loads(zlib.decompress(text_of(database, number).terms))
         for row in database.execute("SELECT * FROM passages WHERE text = ?", (number,)):
-            own = StoredPassage(*checked_row(f"passage {row[0]}", *row))
-            terms[own.number] = of_text[own.first : own.last]
-            owners += own.number * number
-    remove_postings(database, terms)
+            passage = StoredPassage(*checked_row(f"passage {row[0]}", *row))
+            terms_by_passage[passage.number] = text_terms[passage.first : passage.last]
+            owners += passage.number * number
+    remove_postings(database, terms_by_passage)
     add_to_meta(database, texts=-len(numbers), owners=-owners)
-    for table, gone in (("texts", numbers), ("passages", terms), ("vectors", terms)):
-        database.executemany(f"DELETE FROM {table} WHERE number = ?", ((number,) for number in gone))
+    for table, removed_numbers in (("texts", numbers), ("passages", terms_by_passage), ("vectors", terms_by_passage)):
+        database.executemany(f"DELETE FROM {table} WHERE number = ?", ((number,) for number in removed_numbers))

@@ -1,9 +1,9 @@
 """The search by words: the terms of texts, which are their morphemes, and BM25 over postings in the index's database.
 
-A posting says how often a term is in a passage, and how many terms that has. Those of a term are 8 bytes each, in a
-blob for every 65,536 numbers of passages: a query reads a few blobs, compares their checksums, and numpy adds up the
-scores. (FTS5 of SQLite visits every text with any term of the query one by one: see "Engines of an index" in
-benchmarks/RESULTS.md.)
+A posting says how often a term is in a passage, and how many terms the passage has. A posting takes 8 bytes; those of
+a term are in one blob for every 65,536 numbers of passages: a query reads a few blobs, compares their checksums, and
+numpy adds up the scores. (FTS5 of SQLite visits every text with any term of the query one by one: see "Engines of an
+index" in benchmarks/RESULTS.md.)
 """
 
 import sqlite3
@@ -40,8 +40,10 @@ _POSTING = np.dtype([("offset", "<u2"), ("count", "<u2"), ("length", "<u4")])
 
 
 class IndexedText(NamedTuple):
-    """What an index holds of a text, but its vectors. passages: begin and end (characters), first and last term + 1 of
-    each. encodings: of each passage."""
+    """What an index holds of a text, except its vectors.
+
+    passages: begin and end (characters), first term and last term + 1 of each. encodings: one of each passage.
+    """
 
     terms: list[str]
     passages: list[tuple[int, int, int, int]]
@@ -49,8 +51,10 @@ class IndexedText(NamedTuple):
 
 
 def read_texts(tokenizer: AnyTokenizer, texts: Sequence[str], max_length: int) -> Iterator[tuple[Encoding, list[str]]]:
-    """The encoding of each text, truncated to max_length, and the terms of the whole text; our tokenizer gets both from
-    one analysis."""
+    """Yields the encoding of each text, truncated to max_length, and the terms of the whole text.
+
+    Our tokenizer makes both from one analysis.
+    """
     for pieces, forms, tags, *_ in _analyze(tokenizer, texts, workers=0):
         yield assemble(pieces, None, tokenizer.frame, max_length), [term for _, term in _terms_of(forms, tags)]
 
@@ -60,23 +64,29 @@ def read_passages(
 ) -> Iterator[IndexedText]:
     """The terms and passages of each text; a text that max_length does not truncate is one passage."""
     room = max_length - 2
-    level = EOJEOL if isinstance(tokenizer, Tokenizer) else MORPHEME  # others know no morphemes: it begins a word
-    for text, own in zip(texts, _analyze(tokenizer, texts, workers), strict=True):
-        pieces, forms, tags, begins, sentences = own
-        kept = _terms_of(forms, tags)
-        terms = [term for _, term in kept]
+    # Other tokenizers know no morphemes: their MORPHEME is the beginning of a word.
+    level = EOJEOL if isinstance(tokenizer, Tokenizer) else MORPHEME
+    for text, analysis in zip(texts, _analyze(tokenizer, texts, workers), strict=True):
+        pieces, forms, tags, begins, sentences = analysis
+        numbered_terms = _terms_of(forms, tags)
+        terms = [term for _, term in numbered_terms]
         if len(pieces) <= room:
             encoding = assemble(pieces, None, tokenizer.frame, max_length)
             yield IndexedText(terms, [(0, len(text), 0, len(terms))], [encoding])
             continue
-        maybe = [number for number in sentences if begins[number]]
-        starts = sentences_of(text, pieces, [begins[one] for one in maybe], [tags[one - 1] for one in maybe])
-        at_terms = [begins[number] for number, _ in kept]
+        candidates = [number for number in sentences if begins[number]]
+        starts = sentences_of(
+            text,
+            pieces,
+            [begins[number] for number in candidates],
+            [tags[number - 1] for number in candidates],
+        )
+        term_starts = [begins[number] for number, _ in numbered_terms]
         passages = []
         encodings = []
         for first, last in cut(starts, pieces.boundaries, level, min(PASSAGE_PIECES, room)):
             begin, end = span_of(pieces.spans, first, last - 1)
-            passages.append((begin, end, bisect_left(at_terms, first), bisect_left(at_terms, last)))
+            passages.append((begin, end, bisect_left(term_starts, first), bisect_left(term_starts, last)))
             encodings.append(assemble(pieces[first:last], None, tokenizer.frame))
         yield IndexedText(terms, passages, encodings)
 
@@ -84,26 +94,28 @@ def read_passages(
 def _analyze(
     tokenizer: AnyTokenizer, texts: Sequence[str], workers: int
 ) -> Iterator[tuple[Pieces, Sequence[str], Sequence[str], Sequence[int], Sequence[int]]]:
-    """The pieces of each text; forms and tags of its morphemes, and the piece at which each begins; the numbers of the
-    morphemes with which sentences begin, by Kiwi."""
+    """Yields the pieces of each text; the forms and tags of its morphemes, and the number of the piece at which each
+    begins; the numbers of the morphemes with which Kiwi lets a sentence begin."""
     pieces = tokenizer.pieces_of_many(texts, workers=workers)
     if isinstance(tokenizer, Tokenizer):
-        for own in pieces:
+        for text_pieces in pieces:
             forms: dict[int, str] = {}  # of each morpheme, from its pieces
             begins: dict[int, int] = {}
-            for at, (piece, number) in enumerate(zip(own.pieces, own.morphemes, strict=True)):
+            for index, (piece, number) in enumerate(zip(text_pieces.pieces, text_pieces.morphemes, strict=True)):
                 forms[number] = forms.get(number, "") + piece.removeprefix("▁")
-                begins.setdefault(number, at)
-            tags = [own.tags[at] for at in begins.values()]
-            sentences = [number for number, at in enumerate(begins.values()) if own.boundaries[at] == SENTENCE]
-            yield own, list(forms.values()), tags, list(begins.values()), sentences
+                begins.setdefault(number, index)
+            tags = [text_pieces.tags[index] for index in begins.values()]
+            sentences = [
+                number for number, index in enumerate(begins.values()) if text_pieces.boundaries[index] == SENTENCE
+            ]
+            yield text_pieces, list(forms.values()), tags, list(begins.values()), sentences
     else:
-        for own, analysis in zip(pieces, tokenizer.analyzer.analyze_many(texts, workers=workers), strict=True):
-            starts = [start for start, _ in own.spans]
+        for text_pieces, analysis in zip(pieces, tokenizer.analyzer.analyze_many(texts, workers=workers), strict=True):
+            starts = [start for start, _ in text_pieces.spans]
             places = [max(bisect_right(starts, start) - 1, 0) for start in analysis.starts]
             pairs = enumerate(pairwise([-1, *analysis.sentences]))
             sentences = [number for number, (before, sentence) in pairs if before != sentence]
-            yield own, analysis.forms, analysis.tags, places, sentences
+            yield text_pieces, analysis.forms, analysis.tags, places, sentences
 
 
 def _terms_of(forms: Iterable[str], tags: Iterable[str]) -> list[tuple[int, str]]:
@@ -116,7 +128,7 @@ def _terms_of(forms: Iterable[str], tags: Iterable[str]) -> list[tuple[int, str]
     """
     kinds = [tag if tag in ("SL", "SH", "SN") else tag[:1] for tag in tags]
     numbered = [(number, f"{form}/{kind}") for number, (form, kind) in enumerate(zip(forms, kinds, strict=True))]
-    return [one for one, kind in zip(numbered, kinds, strict=True) if kind not in _LEFT_OUT] or numbered
+    return [entry for entry, kind in zip(numbered, kinds, strict=True) if kind not in _LEFT_OUT] or numbered
 
 
 def add_postings(database: sqlite3.Connection, passages: Iterable[tuple[int, Sequence[str]]]) -> None:
@@ -139,18 +151,18 @@ def add_postings(database: sqlite3.Connection, passages: Iterable[tuple[int, Seq
 
 def remove_postings(database: sqlite3.Connection, passages: Mapping[int, Sequence[str]]) -> None:
     """Removes the terms of passages, by the passages' numbers."""
-    gone = defaultdict[int, NDArray[np.bool_]](lambda: np.zeros(_BUCKET, bool))  # offsets, by bucket
+    is_removed = defaultdict[int, NDArray[np.bool_]](lambda: np.zeros(_BUCKET, bool))  # offsets, by bucket
     keys = set[tuple[str, int]]()
     for number, terms in passages.items():
         bucket, offset = divmod(number, _BUCKET)
-        gone[bucket][offset] = True
+        is_removed[bucket][offset] = True
         keys |= {(term, bucket) for term in terms}
 
-    def left(key: tuple[str, int], before: bytes) -> bytes:
+    def without_removed(key: tuple[str, int], before: bytes) -> bytes:
         entries = np.frombuffer(before, _POSTING)
-        return bytes(entries[~gone[key[1]][entries["offset"]]].tobytes())
+        return bytes(entries[~is_removed[key[1]][entries["offset"]]].tobytes())
 
-    _change(database, keys, left)
+    _change(database, keys, without_removed)
     add_to_meta(database, passages=-len(passages), length=-sum(map(len, passages.values())))
 
 
@@ -159,7 +171,7 @@ def _change(
     keys: Iterable[tuple[str, int]],
     changed: Callable[[tuple[str, int], bytes], bytes],
 ) -> None:
-    """Gives each (term, bucket) the entries that `changed` makes of those that it has; no row has none."""
+    """Replaces the entries of each (term, bucket) by what `changed` returns for them; deletes rows without entries."""
     sum_of_keys = 0
     for key in sorted(keys):  # so that SQLite's pages are visited in order
         select = "SELECT entries, checksum FROM postings WHERE term = ? AND bucket = ?"
@@ -178,44 +190,45 @@ def _change(
 
 
 def word_scores(database: sqlite3.Connection, terms: Sequence[str], owners: Owners) -> NDArray[np.float32]:
-    """The score of each passage for these terms: (1 + largest number,), 0 without any of them.
+    """Returns the score of each passage for these terms: (1 + largest number,), 0 for a passage without any of them.
 
-    It is the mean of two BM25 scores, of the passage and of the whole text that it is cut from. If every text is a
+    A score is the mean of two BM25 scores, of the passage and of the whole text that it is cut from. If every text is a
     single passage, both are the same.
     """
     scores = np.zeros(len(owners.texts), np.float32)
-    of_texts = np.zeros(len(owners.lengths), np.float32)
+    text_scores = np.zeros(len(owners.lengths), np.float32)
     passages = read_meta(database, "passages")
     texts = read_meta(database, "texts")
     mean = read_meta(database, "length") / max(passages, 1)
     mean_of_texts = read_meta(database, "length") / max(texts, 1)
-    for term, times in Counter(terms).items():
+    for term, query_count in Counter(terms).items():
         select = "SELECT bucket, entries, checksum FROM postings WHERE term = ? ORDER BY bucket"
         rows = [checked_row(f"term {term!r:.60}", term, *row) for row in database.execute(select, (term,))]
         if not rows:
             continue
         buckets = [(bucket, np.frombuffer(blob, _POSTING)) for _, bucket, blob in rows]
-        numbers = np.concatenate([bucket * _BUCKET + found["offset"].astype(np.int64) for bucket, found in buckets])
+        numbers = np.concatenate([bucket * _BUCKET + block["offset"].astype(np.int64) for bucket, block in buckets])
         if numbers.max() >= len(scores):
             raise Damage(Message("passage {number} is missing", number=numbers.max()))
-        entries = np.concatenate([found for _, found in buckets])
+        entries = np.concatenate([block for _, block in buckets])
         counts = entries["count"].astype(np.float32)
-        scores[numbers] += _bm25(times, passages, counts, entries["length"], mean)  # a number is there once
+        scores[numbers] += _bm25(query_count, passages, counts, entries["length"], mean)  # a number is there once
         if not owners.is_single:
             texts_of_entries = owners.texts[numbers]  # passages of a text have consecutive numbers
             starts = np.flatnonzero(np.diff(texts_of_entries, prepend=-1))
             with_term = texts_of_entries[starts]
             counts = np.add.reduceat(counts, starts)
-            of_texts[with_term] += _bm25(times, texts, counts, owners.lengths[with_term], mean_of_texts)
-    return scores if owners.is_single else np.asarray((scores + of_texts[owners.texts]) / 2, np.float32)
+            text_scores[with_term] += _bm25(query_count, texts, counts, owners.lengths[with_term], mean_of_texts)
+    return scores if owners.is_single else np.asarray((scores + text_scores[owners.texts]) / 2, np.float32)
 
 
 def _bm25(
-    times: int, texts: int, counts: NDArray[np.float32], lengths: NDArray[np.integer], mean: float
+    query_count: int, texts: int, counts: NDArray[np.float32], lengths: NDArray[np.integer], mean: float
 ) -> NDArray[np.float64]:
-    """What a term adds to the score of each text that has it, with Lucene's idf.
+    """Returns what a term adds to the score of each of the N texts that have it, (N,), with Lucene's idf.
 
-    times: it is in the query. texts: in all. counts: in each text, (N,). lengths: terms of each, (N,); mean: of all.
+    query_count: how often the term is in the query. texts: number of all texts. counts: how often the term is in each
+    text, (N,). lengths: number of terms of each text, (N,). mean: mean length of all texts.
     """
     idf = np.log1p((texts - len(counts) + 0.5) / (len(counts) + 0.5))
-    return np.asarray(times * idf * counts / (counts + _K1 * (1 - _B + _B * lengths / mean)))
+    return np.asarray(query_count * idf * counts / (counts + _K1 * (1 - _B + _B * lengths / mean)))

@@ -2,7 +2,7 @@
 
 Writing: check_output (before the work), write_bytes_atomically and write_json, or write_atomically for what a library
 writes. All go through write_atomically: a new file of a random name, which is renamed.
-Checking: sha256_of a file; checksummed and verified for a JSON record that carries its own SHA-256.
+Checking: sha256_of a file; add_checksum and verify_checksum for a JSON record that carries its own SHA-256.
 Reading: read_small for small files of text, read_json and read_object, with readable error messages.
 """
 

@@ -34,14 +34,16 @@ def handled_signals(*, raising: bool = False) -> Iterator[Arrived]:
     Signals that the process ignores stay ignored (background jobs of a shell). Python delivers signals to the main
     thread: in other threads nothing changes.
     """
-    before: dict[signal.Signals, Any] = {}
+    previous_handlers: dict[signal.Signals, Any] = {}
     if threading.current_thread() is threading.main_thread():
         handlers = {number: signal.getsignal(number) for number in _SIGNALS}
-        before = {number: handler for number, handler in handlers.items() if handler not in (None, signal.SIG_IGN)}
+        previous_handlers = {
+            number: handler for number, handler in handlers.items() if handler not in (None, signal.SIG_IGN)
+        }
     arrived: list[signal.Signals] = []
 
     def restore() -> None:
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)
 
     def handle(number: int, frame: FrameType | None) -> None:
@@ -49,7 +51,7 @@ def handled_signals(*, raising: bool = False) -> Iterator[Arrived]:
         if not raising:
             restore()
         elif len(arrived) == 1 and _is_importing(frame) and hasattr(signal, "setitimer"):  # Windows has none
-            before[signal.SIGALRM] = signal.signal(signal.SIGALRM, after_import)
+            previous_handlers[signal.SIGALRM] = signal.signal(signal.SIGALRM, after_import)
             signal.setitimer(signal.ITIMER_REAL, _IMPORT_POLL_SECONDS)
         else:
             raise Interrupted(arrived[-1])
@@ -63,11 +65,11 @@ def handled_signals(*, raising: bool = False) -> Iterator[Arrived]:
             signal.raise_signal(arrived[0])  # to the current handler, which may only note it
 
     try:
-        for number in before:
+        for number in previous_handlers:
             signal.signal(number, handle)
         yield lambda: arrived[0] if arrived else None
     finally:
-        if getattr(signal, "SIGALRM", None) in before:
+        if getattr(signal, "SIGALRM", None) in previous_handlers:
             signal.setitimer(signal.ITIMER_REAL, 0)
         restore()
 

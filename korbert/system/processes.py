@@ -58,19 +58,19 @@ def starting_processes(*blocked: signal.Signals) -> Iterator[None]:
     """Start processes inside this context. Signals to this process take effect after it; the children block `blocked`.
 
     An exception between the start of a worker and the data it is sent would leave a worker that ends with a traceback.
-    Any thread may receive the signal that raises it, so blocking it in this thread is not enough: signals are only
-    noted. What this thread blocks, its children have blocked for good.
+    Any thread may receive the signal that raises the exception, so blocking the signal in this thread is not enough:
+    signals are only noted. Signals that this thread blocks stay blocked in its children.
     """
     with handled_signals() as arrived:
         if not hasattr(signal, "pthread_sigmask"):  # Windows
             yield
         else:
             resource_tracker.ensure_running()  # starting it below would unblock the signals
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+            previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
             try:
                 yield
             finally:
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+                signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
     if (number := arrived()) is not None:
         signal.raise_signal(number)
 
@@ -78,7 +78,7 @@ def starting_processes(*blocked: signal.Signals) -> Iterator[None]:
 def die_with_parent(parent: int) -> None:
     """Ends this process when its parent dies, by a signal of the kernel (Linux), or a thread. parent: its process id.
 
-    The kernel sends it when the thread that started this process ends: that thread has to outlive all work.
+    The kernel sends the signal when the thread that started this process ends: that thread has to outlive all work.
     """
     library: Any = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
     if hasattr(library, "prctl"):

@@ -26,9 +26,9 @@ def cores() -> int:
 
 
 def peak_memory(*, of_children: bool = False) -> int | None:
-    """Peak bytes of the largest process that this one has waited for, and of itself; None on Windows, without a count.
+    """Returns the peak memory, in bytes, of the largest among this process and the children that it has waited for.
 
-    of_children: leaves this process out.
+    of_children: leaves this process out. None on Windows, which does not count it.
     """
     try:
         import resource
@@ -42,8 +42,9 @@ def peak_memory(*, of_children: bool = False) -> int | None:
 def bound_spinning() -> None:
     """Limits how long waiting OpenMP threads spin, to about half a millisecond. Takes effect before torch is imported.
 
-    By default they spin so long that on a machine with other work they hold the cores that the threads they wait for
-    need: two fine-tunings on two cores ran 8 times slower (benchmarks/RESULTS.md). A setting of the user's stays.
+    By default, waiting threads spin for so long that, on a machine with other work, they hold the cores that the
+    threads they wait for need: two fine-tunings on two cores ran 8 times slower (benchmarks/RESULTS.md). A setting of
+    the user's stays.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "10000")

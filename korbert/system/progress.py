@@ -37,8 +37,8 @@ def track(description: str, total: int | None, unit: str = "", done: int = 0) ->
     if is_secondary_rank():
         yield untracked
         return
-    shown = _cell if notebook.is_notebook() else _bar if sys.stderr.isatty() else _lines
-    with shown(description, total, unit, done) as advance:
+    display = _cell if notebook.is_notebook() else _bar if sys.stderr.isatty() else _lines
+    with display(description, total, unit, done) as advance:
         yield advance
 
 

@@ -38,7 +38,7 @@ class World:
 
 
 def world() -> World:
-    """From RANK and WORLD_SIZE, which torchrun sets. SettingsError if they contradict each other."""
+    """Reads RANK and WORLD_SIZE, which torchrun sets. SettingsError if they contradict each other."""
     rank, size = (number_in(name, default) for name, default in (("RANK", 0), ("WORLD_SIZE", 1)))
     if not 0 <= rank < size or (size > 1 and "RANK" not in os.environ):
         raise SettingsError(
@@ -48,7 +48,7 @@ def world() -> World:
 
 
 def is_secondary_rank() -> bool:
-    """Whether another of several processes logs and shows progress for all."""
+    """Whether this is one of several processes, and another one logs and shows progress for all."""
     try:
         return not world().is_main_process
     except SettingsError:
@@ -80,7 +80,7 @@ class Connection:
 
 
 def current_world() -> World:
-    """This process among those connected by `joined`; a world of one if none are."""
+    """Returns this process among those that `connected_processes` connected; a world of one if there are none."""
     return World() if Connection.group is None else world()
 
 

@@ -78,30 +78,30 @@ def unlisted_paths(folder: Path, is_listed: Callable[[str], bool]) -> list[Path]
 
     is_listed: takes a name relative to the folder. Empty folders do not count, and links are not followed.
     """
-    found = []
+    unlisted = []
     for place, folders, files in os.walk(folder):
         links = [name for name in folders if Path(place, name).is_symlink()]
         for path in (Path(place, name) for name in (*files, *links)):
             if path.is_symlink() or not path.is_file() or not is_listed(path.relative_to(folder).as_posix()):
-                found.append(path)
-    return sorted(found)
+                unlisted.append(path)
+    return sorted(unlisted)
 
 
 def remove_listed(folder: Path, is_listed: Callable[[str], bool]) -> None:
-    """Removes the files of a folder that its record lists, and what is empty then. Says what stays.
+    """Removes the files of a folder that its record lists, and the folders that are then empty. Logs what stays.
 
     is_listed: as of `unlisted_paths`. Does nothing if there is no folder.
     """
-    left = set(unlisted_paths(folder, is_listed))
+    unlisted = set(unlisted_paths(folder, is_listed))
     for place, _, files in os.walk(folder, topdown=False):
         for path in (Path(place, name) for name in files):
-            if path not in left:
+            if path not in unlisted:
                 path.unlink()
         if holds_nothing(Path(place)):
             Path(place).rmdir()
-    if left:
+    if unlisted:
         _logger.warning(
-            "%s: stays, since it holds %s, which korbert did not make", folder, min(left).relative_to(folder)
+            "%s: stays, since it holds %s, which korbert did not make", folder, min(unlisted).relative_to(folder)
         )
 
 

@@ -16,45 +16,45 @@ _MASKED = -1e4  # finite: the difference of two infinities is NaN
 def contrastive_loss(anchors: Tensor, candidates: Tensor, fits: Tensor, temperature: float) -> Tensor:
     """Cross-entropy of picking each anchor's own candidate among all candidates, by cosine / temperature.
 
-    anchors: (N, D); candidates: (C, D), of which candidate i < N is that of anchor i, and those from N on are negatives
-    of all. fits: (N, C) bool, True where a candidate fits an anchor; those other than its own are left out of its
-    denominator. Gao et al. 2021, equations 4 (no negatives) and 5.
+    anchors: (N, D); candidates: (C, D): candidate i < N belongs to anchor i, candidates from N on are negatives of all
+    anchors. fits: (N, C) bool, True where a candidate fits an anchor; fitting candidates other than the anchor's own
+    are left out of its denominator. Gao et al. 2021, equations 4 (no negatives) and 5.
     """
     with torch.autocast(anchors.device.type, enabled=False):  # divided by 0.05, bf16 errors would matter
         scores = F.normalize(anchors, dim=-1) @ F.normalize(candidates, dim=-1).T / temperature
-    own = torch.arange(len(anchors), device=anchors.device)
-    others = fits.clone()
-    others[own, own] = False
-    return F.cross_entropy(scores.masked_fill(others, float("-inf")), own)
+    targets = torch.arange(len(anchors), device=anchors.device)
+    left_out = fits.clone()
+    left_out[targets, targets] = False
+    return F.cross_entropy(scores.masked_fill(left_out, float("-inf")), targets)
 
 
 def distillation_loss(vectors: Tensor, teacher: Tensor, temperature: float) -> Tensor:
     """1 - cosine to the teacher's vectors, plus the KL divergence from the teacher's neighbour distributions.
 
     The neighbour distribution of a text is the softmax of its cosines / temperature to the other texts of the batch.
-    vectors: (N, D); teacher: (N, K). With K > D there is only the second term; with K < D, the first one is of the
-    leading dimensions. Reimers and Gurevych 2020 use the distance of vectors, Passalis and Tefas 2018 the divergence.
-    Squared differences of cosines were worse: "A model for search" in benchmarks/RESULTS.md.
+    vectors: (N, D); teacher: (N, K). With K > D there is only the second term; with K < D, the first term compares the
+    leading K dimensions of `vectors`. Reimers and Gurevych 2020 use the distance of vectors, Passalis and Tefas 2018
+    the divergence. Squared differences of cosines were worse: "A model for search" in benchmarks/RESULTS.md.
     """
     width = min(vectors.shape[1], teacher.shape[1])
     with torch.autocast(vectors.device.type, enabled=False):
-        itself = torch.eye(len(vectors), dtype=torch.bool, device=vectors.device)
-        units = (F.normalize(side, dim=-1) for side in (vectors, teacher))
-        ours, theirs = (
-            (side @ side.T / temperature).masked_fill(itself, _MASKED).log_softmax(dim=-1) for side in units
+        diagonal = torch.eye(len(vectors), dtype=torch.bool, device=vectors.device)
+        unit_vectors = (F.normalize(side, dim=-1) for side in (vectors, teacher))
+        student_neighbours, teacher_neighbours = (
+            (side @ side.T / temperature).masked_fill(diagonal, _MASKED).log_softmax(dim=-1) for side in unit_vectors
         )
-        loss = F.kl_div(ours, theirs, reduction="batchmean", log_target=True)
+        loss = F.kl_div(student_neighbours, teacher_neighbours, reduction="batchmean", log_target=True)
         if width == teacher.shape[1]:
             loss = loss + (1 - F.cosine_similarity(vectors[:, :width], teacher)).mean()
         return loss
 
 
 def in_chunks(model: nn.Module, inputs: Batch, pieces: int) -> Tensor:
-    """The model's vectors of all rows, (N, D) float32, about `pieces` pieces at a time, and at least one row.
+    """Returns the model's vectors of all rows, (N, D) float32, in chunks of about `pieces` pieces, at least one row.
 
-    Of several chunks, only the vectors are kept: the backward pass computes each chunk once more, under the same
-    dropout. Loss and gradients are those of one large batch, in the memory of one chunk (GradCache, Gao et al. 2021,
-    arXiv 2101.06983).
+    If there are several chunks, only their vectors are kept: the backward pass computes each chunk once more, under the
+    same dropout. Loss and gradients are those of one large batch, in the memory of one chunk (GradCache, Gao et al.
+    2021, arXiv 2101.06983).
     """
     lengths = inputs["lengths"]
     chunks = np.cumsum(lengths) // pieces
@@ -81,5 +81,5 @@ def ranking_loss(first: Tensor, second: Tensor, targets: Tensor, temperature: fl
     2e-4, 0.632 against 0.604 at 1e-3 (2 layers, hidden size 128, one epoch, batches of 64, one seed).
     """
     scores = F.cosine_similarity(first, second) / temperature
-    wrong = (scores[None, :] - scores[:, None])[targets[:, None] > targets[None, :]]
-    return torch.cat([wrong.new_zeros(1), wrong]).logsumexp(dim=0)
+    differences = (scores[None, :] - scores[:, None])[targets[:, None] > targets[None, :]]
+    return torch.cat([differences.new_zeros(1), differences]).logsumexp(dim=0)

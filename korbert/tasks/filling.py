@@ -71,14 +71,16 @@ def fill_gaps(
     for number, (text, encoding) in enumerate(zip(texts, encodings, strict=True)):
         gaps = np.flatnonzero(rows == number)
         spans = [encoding.spans[columns[gap]] for gap in gaps]
-        first = [best[gap][0][0] for gap in gaps]
+        pieces = [best[gap][0][0] for gap in gaps]
         filled.append(
             [
                 [
-                    Candidate(piece, id, probability, _fill_spans(text, spans, [*first[:at], piece, *first[at + 1 :]]))
+                    Candidate(
+                        piece, id, probability, _fill_spans(text, spans, [*pieces[:index], piece, *pieces[index + 1 :]])
+                    )
                     for piece, id, probability in best[gap]
                 ]
-                for at, gap in enumerate(gaps)
+                for index, gap in enumerate(gaps)
             ]
         )
     return filled
@@ -101,8 +103,8 @@ def expect(
     # Each row is the whole text with one piece masked.
     positions = [position for position, special in enumerate(encoding.special_tokens_mask) if not special]
     expected: list[Expected | None] = [None] * len(encoding)
-    long = len(positions) > 2 * _ROWS_AT_ONCE
-    with track("guess", len(positions), "places") if long else nullcontext(lambda count: None) as advance:
+    is_long = len(positions) > 2 * _ROWS_AT_ONCE
+    with track("guess", len(positions), "places") if is_long else nullcontext(lambda count: None) as advance:
         for start in range(0, len(positions), _ROWS_AT_ONCE):
             part = positions[start : start + _ROWS_AT_ONCE]
             rows = torch.arange(len(part), device=device)
@@ -114,8 +116,8 @@ def expect(
             for position, row in zip(part, _probabilities(network, hidden[rows, part]), strict=True):
                 id = encoding.input_ids[position]
                 guesses = tuple((piece, probability) for piece, _, probability in _most_probable(tokenizer, row, top))
-                own = None if id == tokenizer.mask_id else float(row[id])
-                expected[position] = Expected(own, guesses)
+                own_probability = None if id == tokenizer.mask_id else float(row[id])
+                expected[position] = Expected(own_probability, guesses)
             advance(len(part))
     return expected
 

@@ -10,12 +10,12 @@ from itertools import accumulate
 
 from korbert.seeds import derived_seed
 
-_SHARE = 0.2  # of the places, syllables or eojeols that are changed
+_SHARE = 0.2  # share of the places, syllables or eojeols that are changed
 # Rows of the two-set keyboard, by hand.
 _KEYS = ("ㅂㅈㄷㄱㅅ", "ㅁㄴㅇㄹㅎ", "ㅋㅌㅊㅍ", "ㅛㅕㅑㅐㅔ", "ㅗㅓㅏㅣ", "ㅠㅜㅡ")
 
 
-# Jamo of a syllable -> those of the keys to its left and right.
+# Jamo of a syllable -> the jamo of the keys to its left and right.
 _NEIGHBOURS = {
     letter: row[max(number - 1, 0) : number] + row[number + 1 : number + 2]
     for row in (unicodedata.normalize("NFKD", row) for row in _KEYS)
@@ -25,16 +25,16 @@ _NEIGHBOURS = {
 
 def _random_spaces(text: str, rng: random.Random) -> str:
     """A fifth of the places between letters have a space where there is none, or none where there is one."""
-    written: list[str] = []
+    characters: list[str] = []
     for word in text.split():
-        if written and rng.random() >= _SHARE:
-            written.append(" ")
-        written += [f" {char}" if index and rng.random() < _SHARE else char for index, char in enumerate(word)]
-    return "".join(written)
+        if characters and rng.random() >= _SHARE:
+            characters.append(" ")
+        characters += [f" {char}" if index and rng.random() < _SHARE else char for index, char in enumerate(word)]
+    return "".join(characters)
 
 
 def _by_syllable(change: Callable[[str, random.Random], str]) -> Callable[[str, random.Random], str]:
-    """Changes a fifth of the syllables."""
+    """Returns a function that changes a fifth of the syllables of a text. change: of a single syllable."""
 
     def changed(text: str, rng: random.Random) -> str:
         return "".join(change(char, rng) if "가" <= char <= "힣" and rng.random() < _SHARE else char for char in text)
@@ -43,7 +43,7 @@ def _by_syllable(change: Callable[[str, random.Random], str]) -> Callable[[str, 
 
 
 def _mistype(syllable: str, rng: random.Random) -> str:
-    """With the key next to that of its first consonant or its vowel."""
+    """Replaces the first consonant or the vowel by that of a neighbouring key."""
     parts = list(unicodedata.normalize("NFD", syllable))
     index = rng.randrange(2)
     parts[index] = rng.choice(_NEIGHBOURS.get(parts[index], parts[index]))
@@ -51,7 +51,7 @@ def _mistype(syllable: str, rng: random.Random) -> str:
 
 
 def _with(marks: tuple[str, ...]) -> Callable[[str, random.Random], str]:
-    """Marks after a fifth of the eojeols, and at the end."""
+    """Returns a function that adds marks after a fifth of the eojeols of a text, and at its end."""
 
     def marked(text: str, rng: random.Random) -> str:
         words = [word + rng.choice(marks) if rng.random() < _SHARE else word for word in text.split()]
@@ -73,7 +73,7 @@ NOISE: Mapping[str, Callable[[str, random.Random], str]] = {
 }
 """Name -> (text, generator) -> the disturbed text. A fifth of the places, syllables or eojeols change."""
 SPACINGS = ("no spaces", "all spaces", "random spaces")
-"""Those that change spaces alone, so that places in a text can be followed."""
+"""The kinds of noise that change spaces alone, so that `map_spans` can map spans."""
 
 
 def noise_function(name: str, rng: random.Random) -> Callable[[str], str]:
@@ -87,11 +87,11 @@ def map_spans(spans: Sequence[tuple[int, int]], text: str, changed: str) -> list
     A mapped span runs from its first letter to its last one; without letters it is empty.
     """
     places = [place for place, char in enumerate(changed) if not char.isspace()]
-    letters = [*accumulate((not char.isspace() for char in text), initial=0)]  # before each place
+    letters_before = [*accumulate((not char.isspace() for char in text), initial=0)]  # before each place
     starts = [*places, len(changed)]
     return [
         (starts[first], places[last - 1] + 1 if first < last else starts[first])
-        for first, last in ((letters[start], letters[end]) for start, end in spans)
+        for first, last in ((letters_before[start], letters_before[end]) for start, end in spans)
     ]
 
 

@@ -56,7 +56,10 @@ class Passage:
 
 
 def join_segments(frame: Frame, *parts: PieceArrays) -> tuple[NDArray[np.int32], NDArray[np.uint8], int]:
-    """[CLS] A [SEP], or [CLS] A [SEP] B [SEP]: ids and boundaries, and where B begins; without one, the length."""
+    """Joins segments to [CLS] A [SEP], or to [CLS] A [SEP] B [SEP].
+
+    Returns ids, boundaries, and where B begins; without B, the length.
+    """
     separators = [frame.between] * (len(parts) - 1) + [1]
     ids = [np.array([frame.cls_id])]
     boundaries = [np.zeros(1, np.uint8)]
@@ -71,13 +74,13 @@ def encode_passages(tokenizer: AnyTokenizer, texts: Sequence[str], *, workers: i
 
     workers: threads for Kiwi, used for many texts.
     """
-    showing: AbstractContextManager[Advance] = nullcontext(untracked)
+    progress: AbstractContextManager[Advance] = nullcontext(untracked)
     if len(texts) > MANY_TEXTS:
-        showing = track("encode", len(texts), "texts")
+        progress = track("encode", len(texts), "texts")
     else:
         workers = 0
     passages = []
-    with showing as advance, collection_paused():
+    with progress as advance, collection_paused():
         for text, pieces in zip(texts, tokenizer.pieces_of_many(texts, workers=workers), strict=True):
             passages.append(Passage.of_pieces(text, pieces))
             advance(1)

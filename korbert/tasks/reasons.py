@@ -4,8 +4,8 @@ The scores of words and of vectors are sums over the pieces of a text, up to a n
 
 - A term (a piece, a pair of pieces, an n-gram of characters) adds its weight, which its characters share.
 - The vector of a text is the mean of those of its pieces, which is centred and scaled. So each piece adds the product
-  of the weights and its share of that vector. The encoder has read the text before: a piece may speak for others.
-- For pairs, the weights of |a - b| are those of a - b with its sign, and the product of a and b counts for both, half.
+  of the weights and its share of that vector. The encoder has mixed the pieces of a text: one may speak for others.
+- For pairs, |a - b| counts as a - b times its sign, and the product of a and b counts half for a and half for b.
 """
 
 from collections.abc import Sequence
@@ -51,8 +51,8 @@ def reasons_of(
     weights = morpheme_weights(model, examples, number, passages, label, several=several)
     reasons = [
         Reason(passage.text[start:end], start, end, float(weight), role)
-        for role, passage, own in zip(("text", "pair"), passages, weights, strict=False)
-        for (start, end), weight in zip(owners(passage.spans)[1].tolist(), own, strict=True)
+        for role, passage, text_weights in zip(("text", "pair"), passages, weights, strict=False)
+        for (start, end), weight in zip(owners(passage.spans)[1].tolist(), text_weights, strict=True)
     ]
     return sorted(reasons, key=lambda reason: -abs(reason.weight))
 
@@ -63,34 +63,38 @@ def morpheme_weights(
 ) -> list[_Floats]:
     """What each morpheme of each text of an example adds to the score of a label, (K,): those of `owners`.
 
-    number: of the example. passages: its texts. label: with several labels, its score is explained, else that minus the
-    mean of the others.
+    number: of the example. passages: the texts of the example. label: the label whose score is explained; unless there
+    are `several` labels, the mean of the other labels' scores is subtracted.
     """
     batch = to_device(examples.batch(np.array([number])), model.center.device)
-    before = [_letters_before(passage.text) for passage in passages]
-    added = [np.zeros((own[-1] + 1, model.num_outputs)) for own in before]
-    for own, places, passage, scores in zip(added, before, passages, _of_pieces(model, batch, passages), strict=True):
-        _spread(own, places[passage.spans], scores)
+    letters_before = [_letters_before(passage.text) for passage in passages]
+    added = [np.zeros((letters[-1] + 1, model.num_outputs)) for letters in letters_before]
+    for differences, letters, passage, scores in zip(
+        added, letters_before, passages, _of_pieces(model, batch, passages), strict=True
+    ):
+        _spread(differences, letters[passage.spans], scores)
     for text, passage in enumerate(passages):
         numbers, scores = _of_terms(model, batch, term_ids(passage, text))
-        _spread(added[text], before[text][term_spans(passage)[numbers]], scores)
+        _spread(added[text], letters_before[text][term_spans(passage)[numbers]], scores)
     weights = []
-    for passage, own, places in zip(passages, added, before, strict=True):
-        sums = np.concatenate([np.zeros((1, model.num_outputs)), np.cumsum(np.cumsum(own[:-1], axis=0), axis=0)])
-        starts, ends = places[owners(passage.spans)[1]].T
+    for passage, differences, letters in zip(passages, added, letters_before, strict=True):
+        sums = np.concatenate(
+            [np.zeros((1, model.num_outputs)), np.cumsum(np.cumsum(differences[:-1], axis=0), axis=0)]
+        )
+        starts, ends = letters[owners(passage.spans)[1]].T
         weights.append(margins_of(sums[ends] - sums[starts], label, several=several))
     return weights
 
 
 def _letters_before(text: str) -> NDArray[np.int64]:
-    """The number of characters before each place of a text, and at its end, without white space."""
+    """How many characters other than white space come before each place of a text, and before its end."""
     return np.cumsum([0, *(not character.isspace() for character in text)], dtype=np.int64)
 
 
 def margins_of(scores: NDArray[Any], label: int, *, several: bool) -> NDArray[Any]:
     """The scores of a label, (N,), minus the mean of the others unless there are several. scores: (N, C)."""
-    own = scores[:, label]
-    return own if several else own - np.delete(scores, label, axis=1).mean(axis=1)
+    label_scores = scores[:, label]
+    return label_scores if several else label_scores - np.delete(scores, label, axis=1).mean(axis=1)
 
 
 def _spread(added: _Floats, spans: NDArray[np.int64], scores: _Floats) -> None:
@@ -109,12 +113,16 @@ def _of_pieces(model: LinearModel, batch: Batch, passages: Sequence[Passage]) ->
         return [np.zeros((len(passage.ids), model.num_outputs)) for passage in passages]
     scores = piece_scores(model, batch, len(passages)).double().cpu().numpy()
     sizes = batch["attention_mask"].sum(dim=1).tolist()
-    owners = batch["texts"].tolist()
-    found = []
+    texts_of_rows = batch["texts"].tolist()
+    added = []
     for text, passage in enumerate(passages):
-        inner = [own[1 : size - 1] for own, size, owner in zip(scores, sizes, owners, strict=True) if owner == text]
-        found.append(np.concatenate(inner)[: len(passage.ids)])
-    return found
+        inner = [
+            row[1 : size - 1]
+            for row, size, text_of_row in zip(scores, sizes, texts_of_rows, strict=True)
+            if text_of_row == text
+        ]
+        added.append(np.concatenate(inner)[: len(passage.ids)])
+    return added
 
 
 def piece_scores(model: LinearModel, batch: Batch, num_texts: int) -> Tensor:
@@ -128,19 +136,19 @@ def piece_scores(model: LinearModel, batch: Batch, num_texts: int) -> Tensor:
             option=argument("why"),
         )
     mask = batch["attention_mask"]
-    owners = batch["texts"]
+    text_of_row = batch["texts"]
     hidden = model.encoder(batch["input_ids"], mask, None, batch["boundaries"]).float() * mask[..., None]
     sizes = mask.sum(dim=1)
     means = hidden.sum(dim=1) / sizes[:, None]
-    sums = hidden.new_zeros(num_texts, hidden.shape[-1]).index_add(0, owners, F.normalize(means, dim=-1))
+    sums = hidden.new_zeros(num_texts, hidden.shape[-1]).index_add(0, text_of_row, F.normalize(means, dim=-1))
     centred = F.normalize(sums, dim=-1) - model.center
-    # Of a text, the shares sum to its vector: the norms are those of the whole.
-    pieces = sizes.new_zeros(num_texts).index_add(0, owners, sizes)
-    norms = sizes * means.norm(dim=-1) * sums.norm(dim=-1)[owners]
-    shares = hidden / norms[:, None, None] - (mask[..., None] * model.center) / pieces[owners][:, None, None]
-    shares = shares / centred.norm(dim=-1)[owners][:, None, None]
+    # The shares of the pieces of a text sum to its vector: the norms are those of the whole text.
+    pieces = sizes.new_zeros(num_texts).index_add(0, text_of_row, sizes)
+    norms = sizes * means.norm(dim=-1) * sums.norm(dim=-1)[text_of_row]
+    shares = hidden / norms[:, None, None] - (mask[..., None] * model.center) / pieces[text_of_row][:, None, None]
+    shares = shares / centred.norm(dim=-1)[text_of_row][:, None, None]
     weights = _weights(model, F.normalize(centred, dim=-1))
-    return torch.einsum("wtd,wcd->wtc", shares, weights[owners])
+    return torch.einsum("wtd,wcd->wtc", shares, weights[text_of_row])
 
 
 def _weights(model: LinearModel, vectors: Tensor) -> Tensor:
@@ -157,11 +165,11 @@ def _weights(model: LinearModel, vectors: Tensor) -> Tensor:
 
 def _of_terms(model: LinearModel, batch: Batch, occurring: NDArray[np.int64]) -> tuple[NDArray[np.int64], _Floats]:
     """The numbers of the occurring terms that the model knows, and what each adds, (n, C)."""
-    known = model.known_terms(batch["terms"], batch["counts"], batch["rows"], 1)
-    ids = batch["terms"][known.used].cpu().numpy()
+    known_terms = model.known_terms(batch["terms"], batch["counts"], batch["rows"], 1)
+    ids = batch["terms"][known_terms.used].cpu().numpy()
     if not len(ids):
         return np.empty(0, np.int64), np.empty((0, model.num_outputs))
-    added = (known.values / batch["counts"][known.used])[:, None] * model.words[known.places]
+    added = (known_terms.values / batch["counts"][known_terms.used])[:, None] * model.words[known_terms.places]
     places = np.searchsorted(ids, occurring).clip(max=len(ids) - 1)
     numbers = np.flatnonzero(ids[places] == occurring)
     return numbers, added.double().cpu().numpy()[places[numbers]]

@@ -23,23 +23,23 @@ METRICS: Mapping[str, Callable[[NDArray[np.int64]], float]] = {
 
 
 def bm25(texts: Sequence[Sequence[str]], queries: Sequence[Sequence[str]]) -> Callable[[slice], NDArray[np.float64]]:
-    """A slice of the queries -> their BM25 scores of all texts, (n, M), with Lucene's idf.
+    """Returns a function: slice of the queries -> their BM25 scores of all texts, (n, M), with Lucene's idf.
 
     texts, queries: the morphemes of each.
     """
     from scipy import sparse
-    from sklearn.feature_extraction.text import CountVectorizer  # a second, and models need none
+    from sklearn.feature_extraction.text import CountVectorizer  # takes a second to import; models do not need it
 
     counter = CountVectorizer(analyzer=lambda morphemes: morphemes, dtype=np.float64)
     counts: Any = counter.fit_transform(texts)
-    having = counts.getnnz(axis=0)
+    document_frequencies = counts.getnnz(axis=0)
     lengths = np.asarray(counts.sum(axis=1)).ravel()
     saturation = _K1 * (1 - _B + _B * lengths / max(lengths.mean(), 1))
     weights = counts.copy()
     weights.data /= weights.data + np.repeat(saturation, np.diff(weights.indptr))
-    weights = weights @ sparse.diags(np.log1p((len(texts) - having + 0.5) / (having + 0.5)))
-    asked = counter.transform(queries)
-    return lambda part: np.asarray((asked[part] @ weights.T).todense())
+    weights = weights @ sparse.diags(np.log1p((len(texts) - document_frequencies + 0.5) / (document_frequencies + 0.5)))
+    query_counts = counter.transform(queries)
+    return lambda part: np.asarray((query_counts[part] @ weights.T).todense())
 
 
 def fuse_scores(words: NDArray[np.floating], cosines: NDArray[np.floating], weight: float) -> NDArray[np.float32]:
@@ -62,7 +62,7 @@ class Retrieval:
     """N queries and the passages to find them in.
 
     passages: the distinct passages and negatives of all rows. own: (N,) the passage of each query. fits: query number
-    -> all passages that fit the same query, where it has several.
+    -> all passages that fit the query, if there are several.
     """
 
     queries: Sequence[str]
@@ -79,7 +79,7 @@ class Retrieval:
         for row in rows:
             fitting.setdefault(row["text"], set()).add(numbers[row["pair"]])
         queries = [row["text"] for row in rows]
-        several = {query: np.array(sorted(own)) for query, own in fitting.items() if len(own) > 1}
+        several = {query: np.array(sorted(passages)) for query, passages in fitting.items() if len(passages) > 1}
         fits = {number: several[query] for number, query in enumerate(queries) if query in several}
         return cls(queries, list(numbers), np.array([numbers[row["pair"]] for row in rows], np.int64), fits)
 
@@ -88,7 +88,7 @@ class Retrieval:
         return bm25([morphemes[text] for text in self.passages], [morphemes[text] for text in self.queries])
 
     def ranks(self, scores: Callable[[slice], NDArray[np.floating]]) -> NDArray[np.int64]:
-        """(N,) ranks, from 1, of each query's own passage among those that do not fit it; the last one of a tie.
+        """(N,) ranks, from 1, of each query's own passage among passages that do not fit the query; the last of a tie.
 
         scores: a slice of the queries -> their scores of all passages, (n, M), higher is better.
         """
@@ -96,11 +96,11 @@ class Retrieval:
         at_once = max(1, _SCORES_AT_ONCE // len(self.passages))
         for start in range(0, len(self.queries), at_once):
             part = slice(start, start + at_once)
-            of_passages = scores(part)
-            reached = of_passages[np.arange(len(of_passages)), self.own[part]][:, None]
-            as_good = (of_passages >= reached).sum(axis=1)
-            for row in range(len(of_passages)):
+            passage_scores = scores(part)
+            own_scores = passage_scores[np.arange(len(passage_scores)), self.own[part]][:, None]
+            part_ranks = (passage_scores >= own_scores).sum(axis=1)
+            for row in range(len(passage_scores)):
                 if (fits := self.fits.get(start + row)) is not None:
-                    as_good[row] -= (of_passages[row, fits] >= reached[row]).sum() - 1
-            ranks.append(as_good)
+                    part_ranks[row] -= (passage_scores[row, fits] >= own_scores[row]).sum() - 1
+            ranks.append(part_ranks)
         return np.concatenate(ranks)

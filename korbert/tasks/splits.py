@@ -44,7 +44,7 @@ class Splits:
         return "test" if self.test else "valid"
 
     def by_name(self) -> dict[str, TaskRows]:
-        """The parts that there are."""
+        """Name -> rows of the parts that exist; `unlabelled` and `folds` are left out."""
         named = {"train": self.train, "valid": self.valid, "test": self.test, "warm_up": self.warm_up}
         return {name: rows for name, rows in named.items() if rows is not None}
 
@@ -64,16 +64,16 @@ def split_by_texts(
             said=join_messages(rows.summary()),
         )
     # At least one text is held out, and one is left to learn from.
-    held = set(distinct[: min(max(1, round(share * len(distinct))), len(distinct) - 1)])
-    rest, share_of_rows = (
-        subset(rows, [number for number, digest in enumerate(digests) if (digest in held) == inside])
-        for inside in (False, True)
+    held_out = set(distinct[: min(max(1, round(share * len(distinct))), len(distinct) - 1)])
+    rest, held_rows = (
+        subset(rows, [number for number, digest in enumerate(digests) if (digest in held_out) == is_held])
+        for is_held in (False, True)
     )
-    return rest, share_of_rows
+    return rest, held_rows
 
 
 def split_by_time(rows: TaskRows, share: float) -> tuple[TaskRows, TaskRows]:
-    """Splits off the latest rows, about that share; those of one time stay together. Returns (rest, held out).
+    """Splits off about `share` of the rows, the latest; rows of one time stay together. Returns (rest, held out).
 
     CorpusError if all rows are of one time.
     """
@@ -81,17 +81,18 @@ def split_by_time(rows: TaskRows, share: float) -> tuple[TaskRows, TaskRows]:
     if len(set(times)) < 2:
         raise CorpusError("{said}: all rows have the same time: leave it out", said=join_messages(rows.summary()))
     ordered = sorted(times)
-    first = max(ordered[-max(1, round(share * len(ordered)))], min(time for time in times if time > ordered[0]))
+    first_held = max(ordered[-max(1, round(share * len(ordered)))], min(time for time in times if time > ordered[0]))
     earlier, later = (
-        subset(rows, [number for number, time in enumerate(times) if (time >= first) == held]) for held in (False, True)
+        subset(rows, [number for number, time in enumerate(times) if (time >= first_held) == is_held])
+        for is_held in (False, True)
     )
     return earlier, later
 
 
 def split_by_article(rows: TaskRows) -> tuple[TaskRows, TaskRows]:
-    """(train, test): an article is in test if `hash_bucket` its title is 0.
+    """Returns (train, test): an article is in test if the `hash_bucket` of its title is 0.
 
-    For a single official file. CorpusError if a part is left without rows.
+    For data sets of a single official file. CorpusError if a part is left without rows.
     """
     sides: list[list[int]] = [[], []]
     for number, row in enumerate(rows):
@@ -139,8 +140,8 @@ def drop_unusable(rows: TaskRows, check: Callable[[TaskRow], object]) -> TaskRow
     if not faults:
         return rows
     result = subset(rows, [number for number in range(len(rows)) if number not in faults], with_drops=True)
-    for number, what in faults.items():
-        result.drop(rows.places[number], Fault("bad_row", what))
+    for number, fault in faults.items():
+        result.drop(rows.places[number], Fault("bad_row", fault))
     if not result.rows:
         raise CorpusError("no row can be used: {said}", said=join_messages(result.summary()))
     return result

@@ -1,11 +1,11 @@
 """Hashed terms of a text: what a linear model reads of its words.
 
 Terms are pieces and pairs of neighbouring pieces, and the character n-grams of the lower-case text without its white
-space (1 to 4). Inside words, random spaces cost a model of words 2.4 points of accuracy with 1,000 reviews, and 3 with
-3,000 comments; so they cost 1 and 2.4. Pieces are morphemes, or parts of rare ones; on four sets they were as good as
-morphemes with their tags.
+space (1 to 4). With n-grams inside words alone, random spaces cost a model of words 2.4 points of accuracy with 1,000
+reviews, and 3 with 3,000 comments; with n-grams across words, they cost 1 and 2.4. Pieces are morphemes, or parts of
+rare ones; on four sets they were as good as morphemes with their tags.
 
-Saved models depend on all of it: a change needs a new TERMS_VERSION (korbert/modeling/linear.py).
+Saved models depend on everything in this module: a change needs a new TERMS_VERSION (korbert/modeling/linear.py).
 
 A term is a number: its group (pieces or characters, of the first or the second text of a row) and, in the lowest
 HASH_BITS bits, a hash. A model stores no text, but whether a given piece occurred in training can be tested.
@@ -49,10 +49,10 @@ def terms_of(rows: Sequence[Sequence[Passage]]) -> Terms:
     ids = [np.empty(0, np.int64)]
     counts = [np.empty(0, np.float32)]
     for passages in rows:
-        of_texts = [term_ids(passage, text) for text, passage in enumerate(passages)]
-        own, times = np.unique(np.concatenate(of_texts), return_counts=True)
-        ids.append(own)
-        counts.append(times.astype(np.float32))
+        ids_of_texts = [term_ids(passage, text) for text, passage in enumerate(passages)]
+        row_ids, row_counts = np.unique(np.concatenate(ids_of_texts), return_counts=True)
+        ids.append(row_ids)
+        counts.append(row_counts.astype(np.float32))
     return Terms(np.concatenate(ids), np.concatenate(counts), np.cumsum([len(row) for row in ids], dtype=np.int64))
 
 
@@ -63,7 +63,7 @@ def term_ids(passage: Passage, text: int) -> NDArray[np.int64]:
 
 
 def piece_terms(ids: NDArray[np.integer]) -> NDArray[np.int64]:
-    """The terms that single pieces are in the first text of a row."""
+    """The terms of single pieces, in the first text of a row."""
     return _hashed(ids.astype(np.uint64) + np.uint64(1), 0)
 
 
@@ -72,7 +72,7 @@ def term_spans(passage: Passage) -> NDArray[np.int64]:
     spans = passage.spans.astype(np.int64)
     pairs = np.stack([spans[:-1, 0], spans[1:, 1]], axis=1) if len(spans) > 1 else np.empty((0, 2), np.int64)
     places = np.array(
-        [at for at, character in enumerate(passage.text) for _ in "".join(character.lower().split())], np.int64
+        [place for place, character in enumerate(passage.text) for _ in "".join(character.lower().split())], np.int64
     )
     characters = [
         np.stack([places[: len(places) - size + 1], places[size - 1 :] + 1], axis=1)
@@ -94,13 +94,13 @@ def _pieces(passage: Passage) -> NDArray[np.uint64]:
 
 
 def _characters(text: str) -> NDArray[np.uint64]:
-    """The n-grams of the text without white space as numbers; of up to three characters exact, of four mixed."""
+    """The n-grams of the text without white space as numbers: exact up to three characters, mixed for four."""
     codes = np.frombuffer("".join(text.lower().split()).encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
-    found = [np.empty(0, np.uint64)]
+    ngrams = [np.empty(0, np.uint64)]
     for size in _SIZES[: len(codes)]:
         count = len(codes) - size + 1
         values = np.zeros(count, np.uint64)
         for place in range(size):
             values = (values * np.uint64(0x110001)) + codes[place : place + count]
-        found.append(values)
-    return np.concatenate(found)
+        ngrams.append(values)
+    return np.concatenate(ngrams)

@@ -46,9 +46,9 @@ class Analyzer:
     def analyze_many(self, texts: Iterable[str], *, workers: int = 0) -> Iterator[Analysis]:
         """analyze() of each text, in order.
 
-        workers: threads of Kiwi, in addition to the caller's, which read some texts ahead; another number than before
-        loads Kiwi again. 0: the caller's thread works, which is best where each core has a process. A process that was
-        forked from one with Kiwi loaded always works like this.
+        workers: threads of Kiwi, in addition to the caller's; they read some texts ahead. A number that differs from
+        the last one loads Kiwi again. 0: the caller's thread does the work, which is best where each core has a
+        process; so it does in a process that was forked after Kiwi was loaded, whatever `workers` is.
         """
         if workers < 0:
             raise SettingsError(
@@ -61,13 +61,13 @@ class Analyzer:
             return
         # Kiwi reads the stretches of the texts ahead, so that its threads need not wait for the caller.
         ahead, cut = tee((text, list(stretches_of(text))) for text in texts)
-        stretches = (stretch.text for _, own in ahead for stretch in own)
+        stretches = (stretch.text for _, text_stretches in ahead for stretch in text_stretches)
         tokens = self._kiwi(workers).tokenize(stretches, **self._calling)
-        for text, own in cut:
-            yield analysis_of(text, own, list(islice(tokens, len(own))))
+        for text, text_stretches in cut:
+            yield analysis_of(text, text_stretches, list(islice(tokens, len(text_stretches))))
 
     def _kiwi(self, threads: int = 0) -> "Kiwi":
-        """Kiwi, loaded if need be. threads: as many; 0: any number, as single texts need none."""
+        """Kiwi, loaded if need be. threads: how many it must have; 0: any number, as single texts need none."""
         if self._loaded is None or threads not in (0, self._threads):
             self._loaded = None  # two would take twice the memory
             self._threads = max(threads, 1)

@@ -63,7 +63,7 @@ def assemble(first: Pieces, second: Pieces | None, frame: Frame, max_length: int
         second = second[:kept_second]
 
     def add_special(name: str, cls: _T, sep: _T) -> list[_T]:
-        """A column of the pieces with its entries for [CLS] and [SEP]."""
+        """A column of both segments, with its entries for [CLS] and [SEP] added."""
         if second is None:
             return [cls, *getattr(first, name), sep]
         return [cls, *getattr(first, name), *[sep] * frame.between, *getattr(second, name), sep]
@@ -87,9 +87,9 @@ def assemble(first: Pieces, second: Pieces | None, frame: Frame, max_length: int
 def with_prompt(prompt: Pieces, encoding: Encoding, max_length: int) -> Encoding:
     """The encoding of a text with a prompt after [CLS]; beyond max_length, the last pieces of the text are cut."""
     end = min(len(encoding) - 1, max_length - 1 - len(prompt))
-    begun = assemble(prompt, None, Frame(encoding.input_ids[0], encoding.input_ids[-1]))
+    beginning = assemble(prompt, None, Frame(encoding.input_ids[0], encoding.input_ids[-1]))
     columns = {
-        name: [*getattr(begun, name)[:-1], *getattr(encoding, name)[1:end], getattr(encoding, name)[-1]]
+        name: [*getattr(beginning, name)[:-1], *getattr(encoding, name)[1:end], getattr(encoding, name)[-1]]
         for name in (field.name for field in fields(Encoding))
     }
     return Encoding(**columns)
@@ -113,10 +113,10 @@ def windows(first: Pieces, second: Pieces | None, frame: Frame, max_length: int,
 
     Neighbours share `stride` pieces. Raises SettingsError if a window would add nothing new.
     """
-    long = first if second is None else second
+    covered = first if second is None else second
     special = 2 if second is None else frame.special
-    taken = 0 if second is None else len(first)
-    room = _room(max_length, special) - taken
+    repeated = 0 if second is None else len(first)
+    room = _room(max_length, special) - repeated
     if room <= 0:
         raise SettingsError(
             "max_length {max_length} leaves no room for the second segment: the first takes {num_first} "
@@ -131,8 +131,8 @@ def windows(first: Pieces, second: Pieces | None, frame: Frame, max_length: int,
             stride=stride,
             room=room,
         )
-    starts = [0, *range(room - stride, len(long) - stride, room - stride)]
-    cuts = [long[start : start + room] for start in starts]
+    starts = [0, *range(room - stride, len(covered) - stride, room - stride)]
+    cuts = [covered[start : start + room] for start in starts]
     return [assemble(cut, None, frame) if second is None else assemble(first, cut, frame) for cut in cuts]
 
 

@@ -46,20 +46,20 @@ def other_options(base: AnalyzerOptions, options: AnalyzerOptions) -> str:
     There may be more user words, after those of `base`: Kiwi cuts texts without the new ones as before.
     """
     for name in AnalyzerOptions.model_fields:
-        here = getattr(options, name)
-        there = getattr(base, name)
-        if here != there and name != "user_words":
-            return Message("{name}: {here!r}, not {there!r}", name=name, here=here, there=there)
-    for number, there in enumerate(base.user_words, 1):
-        if options.user_words[number - 1 : number] != (there,):
-            known = Message("another word")
+        value = getattr(options, name)
+        base_value = getattr(base, name)
+        if value != base_value and name != "user_words":
+            return Message("{name}: {here!r}, not {there!r}", name=name, here=value, there=base_value)
+    for number, base_word in enumerate(base.user_words, 1):
+        if options.user_words[number - 1 : number] != (base_word,):
+            difference = Message("another word")
             if number > len(options.user_words):
-                known = Message("{count} words", count=len(options.user_words))
+                difference = Message("{count} words", count=len(options.user_words))
             return Message(
                 "user_words: {known}, not {form}/{tag} as word {number}, before all new ones",
-                known=known,
-                form=there.form,
-                tag=there.tag,
+                known=difference,
+                form=base_word.form,
+                tag=base_word.tag,
                 number=number,
             )
     return ""
@@ -86,5 +86,5 @@ def new_entries(tokenizer: Tokenizer, base: Tokenizer) -> list[tuple[int, ...]]:
     A word that Kiwi was not told of before is cut by the vocabulary alone, too, without its morphemes.
     """
     keys = word_entries(tokenizer.settings.words, tokenizer.settings.mark)
-    known = len(word_entries(base.settings.words, base.settings.mark))
-    return [base.ids_of(key) for key in keys[known:]]
+    num_base_entries = len(word_entries(base.settings.words, base.settings.mark))
+    return [base.ids_of(key) for key in keys[num_base_entries:]]

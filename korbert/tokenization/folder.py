@@ -43,8 +43,8 @@ class _Record(BaseModel, strict=True):
 class Parts(NamedTuple):
     """Everything that a tokenizer is made of.
 
-    versions: those that the vocabulary was counted with. accepted: others that it is used with all the same.
-    probe: from Tokenizer.record_probe_encodings. base: the digest of the tokenizer that
+    versions: package versions that the vocabulary was counted with. accepted: differing installed versions that the
+    user has accepted. probe: from Tokenizer.record_probe_encodings. base: the digest of the tokenizer that
     extending.extend_tokenizer added words to.
     """
 
@@ -75,8 +75,8 @@ def write(folder: Path, parts: Parts, pieces: Sequence[str]) -> None:
     """Writes the files of a tokenizer; other files of the folder stay."""
     files = {MODEL: parts.model, PIECES: "".join(f"{id}\t{piece}\n" for id, piece in enumerate(pieces)).encode()}
     if entries := word_entries(parts.settings.words, parts.settings.mark):
-        first = len(pieces) - len(entries)
-        files[WORDS] = "".join(f"{entry}\t{id}\n" for id, entry in enumerate(entries, first)).encode()
+        first_id = len(pieces) - len(entries)
+        files[WORDS] = "".join(f"{entry}\t{id}\n" for id, entry in enumerate(entries, first_id)).encode()
     if parts.probe is not None:
         files[PROBE] = parts.probe
     record = {
@@ -112,13 +112,13 @@ def read(folder: Path, *, accept_kiwi: bool | None = None) -> Parts:
         settings = VocabularySettings.model_validate(record.vocabulary)
         options = AnalyzerOptions.model_validate(record.analyzer)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(map(str, first["loc"]))
+        fault = error.errors()[0]
+        name = ".".join(map(str, fault["loc"]))
         raise ModelError(
             "{folder}: {name}: {first}: restore the file as it was saved",
             folder=folder / RECORD,
             name=name,
-            first=first["msg"],
+            first=fault["msg"],
         ) from error
     if not {MODEL, PIECES} <= record.files.keys() <= {MODEL, PIECES, WORDS, PROBE}:  # paths are refused, too
         names = ", ".join(sorted(record.files))
@@ -187,21 +187,25 @@ def _other_versions(
 ) -> dict[str, str]:
     """Installed versions that differ from those of the vocabulary. ModelError unless they are accepted."""
     installed = Analyzer().versions
-    others = {name: installed.get(name, "absent") for name, made in versions.items() if installed.get(name) != made}
-    if not others or others == accepted:
-        return others
-    made, here = (", ".join(f"{name} {of[name]}" for name in others) for of in (versions, others))
+    differing = {
+        name: installed.get(name, "absent") for name, version in versions.items() if installed.get(name) != version
+    }
+    if not differing or differing == accepted:
+        return differing
+    made_with, installed_with = (
+        ", ".join(f"{name} {group[name]}" for name in differing) for group in (versions, differing)
+    )
     if not accept:
-        ways = " ".join(f"{name}=={versions[name]}" for name in others)
+        ways = " ".join(f"{name}=={versions[name]}" for name in differing)
         raise ModelError(
             "{folder}: made with {made}, installed is {here}: its morphemes would differ (`korbert "
             "tokenize {folder} --check` says how many); install {ways}, learn another vocabulary, or say "
             "{option}",
             folder=folder,
-            made=made,
-            here=here,
+            made=made_with,
+            here=installed_with,
             ways=ways,
             option=argument("accept_kiwi"),
         )
-    _logger.warning("%s: made with %s, used with %s", folder, made, here)
-    return others
+    _logger.warning("%s: made with %s, used with %s", folder, made_with, installed_with)
+    return differing

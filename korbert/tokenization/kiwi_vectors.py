@@ -37,17 +37,17 @@ def piece_vectors(tokenizer: Tokenizer, counts: Iterable[tuple[str, str, int]]) 
         if ids := [key[0] for key in set(keys) if len(key) == 1]:
             rows.append((form, tag, count, ids))
     kiwi = load_kiwi(tokenizer.analyzer.options.model_dump(), 1)
-    known, vectors = morpheme_vectors(kiwi, [(form, tag) for form, tag, _, _ in rows])
+    known_rows, vectors = morpheme_vectors(kiwi, [(form, tag) for form, tag, _, _ in rows])
     centred = vectors - vectors.mean(axis=0)
 
     sums = np.zeros((tokenizer.vocab_size, vectors.shape[1]))
     total = np.zeros(tokenizer.vocab_size)
-    for row, vector in zip(known.tolist(), centred, strict=True):
+    for row, vector in zip(known_rows.tolist(), centred, strict=True):
         _, _, count, ids = rows[row]
         sums[ids] += count * vector
         total[ids] += count
-    used = np.flatnonzero(total)
-    return used, (sums[used] / total[used, None]).astype(np.float32)
+    piece_ids = np.flatnonzero(total)
+    return piece_ids, (sums[piece_ids] / total[piece_ids, None]).astype(np.float32)
 
 
 def morpheme_vectors(kiwi: "Kiwi", morphemes: Sequence[tuple[str, str]]) -> tuple[NDArray[np.int64], Vectors]:
@@ -74,12 +74,12 @@ def morpheme_vectors(kiwi: "Kiwi", morphemes: Sequence[tuple[str, str]]) -> tupl
         return form, tag
 
     targets = [target(*morpheme) for morpheme in morphemes]
-    known = np.array([row for row, morpheme in enumerate(targets) if morpheme is not None], dtype=np.int64)
+    known_rows = np.array([row for row, morpheme in enumerate(targets) if morpheme is not None], dtype=np.int64)
     anchors = entries[:: max(1, len(entries) // _ANCHORS)][:_ANCHORS]
-    among = np.array([[cosine(anchor, other) for other in anchors] for anchor in anchors])
-    np.fill_diagonal(among, 1.0)  # of an entry with itself Kiwi says -100000
-    values, axes = np.linalg.eigh((among + among.T) / 2)
-    kept = values > _LEAST * values[-1]
-    cosines = np.array([[cosine(targets[row], other) for other in anchors] for row in known])
+    anchor_cosines = np.array([[cosine(anchor, other) for other in anchors] for anchor in anchors])
+    np.fill_diagonal(anchor_cosines, 1.0)  # of an entry with itself Kiwi says -100000
+    values, axes = np.linalg.eigh((anchor_cosines + anchor_cosines.T) / 2)
+    is_large = values > _LEAST * values[-1]
+    cosines = np.array([[cosine(targets[row], other) for other in anchors] for row in known_rows])
     cosines[cosines < -1] = 1.0
-    return known, (cosines @ (axes[:, kept] / np.sqrt(values[kept]))).astype(np.float32)
+    return known_rows, (cosines @ (axes[:, is_large] / np.sqrt(values[is_large]))).astype(np.float32)

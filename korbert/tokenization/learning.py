@@ -117,8 +117,11 @@ def _train_sentencepiece(
 def _recut_rare_rows(
     rows: Sequence[tuple[str, int]], model: bytes, settings: VocabularySettings
 ) -> tuple[list[tuple[str, int]], float] | None:
-    """The rows, forms without Hangul replaced by their pieces under the model without the entries beyond
-    `foreign_share`, which are those merged last; and the share of characters that have an entry. None: there are none.
+    """Cuts forms without Hangul into the pieces that a smaller model gives them. Returns the new rows, and the share of
+    characters that have an entry; None if no entry is beyond `foreign_share`.
+
+    The smaller model lacks the entries beyond `foreign_share`: of those of two or more characters without Hangul, the
+    ones merged last.
 
     A vocabulary learned from these merges nothing across such pieces, which leaves the room to Korean. It may merge in
     other steps: up to 20 more of 102,400 entries have no Hangul.
@@ -144,8 +147,8 @@ def _recut_rare_rows(
     for piece, count in total.items():
         for char in piece:
             characters[char] += count
-    known = sum(characters[char] for char in characters.keys() & set(entries))
-    return sorted(total.items(), key=lambda item: (-item[1], item[0])), known / characters.total()
+    covered = sum(characters[char] for char in characters.keys() & set(entries))
+    return sorted(total.items(), key=lambda item: (-item[1], item[0])), covered / characters.total()
 
 
 def _rows(counts: Iterable[tuple[str, int]], settings: VocabularySettings) -> list[tuple[str, int]]:

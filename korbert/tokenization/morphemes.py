@@ -28,7 +28,7 @@ KiwiOptions = Mapping[str, Any]  # AnalyzerOptions as a tokenizer's record has t
 
 _LOADING = ("model_type", "load_default_dict", "load_multi_dict", "integrate_allomorph")
 _CALLING = ("split_complex", "z_coda", "typos")
-_FIT = re.compile(f"[ -~ㄱ-ㅣ가-힣]{{1,{MAX_RUN}}}")  # a line that neither `cut` nor `repair` would change
+_FIT = re.compile(f"[ -~ㄱ-ㅣ가-힣]{{1,{MAX_RUN}}}")  # a line that neither `split_line` nor `repair` would change
 _WORD = re.compile(r"\S+")
 _SPACE = re.compile(r"\s")
 

@@ -138,7 +138,7 @@ def split_line(line: str) -> Iterator[tuple[int, str]]:
 
 
 def split_torn(line: str) -> Iterator[tuple[int, str]]:
-    """As `cut`, in parts of at most MAX_RUN characters, which is what Kiwi can take without their spaces."""
+    """As `split_line`, but in parts of at most MAX_RUN characters: more cannot go to Kiwi once spaces are left out."""
     for offset, part in split_line(line):
         begin = end = 0
         for run in _RUN.finditer(part):

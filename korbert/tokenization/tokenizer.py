@@ -67,8 +67,8 @@ class Tokenizer(AnyTokenizer):
         self.settings = VocabularySettings(**{name: getattr(settings, name) for name in fields})
         self.analyzer_options = analyzer_options
         self.versions = dict(versions)
-        others = dict(accepted or {})
-        self.parts = folders.Parts(model, self.settings, analyzer_options, self.versions, others, probe, base)
+        other_versions = dict(accepted or {})
+        self.parts = folders.Parts(model, self.settings, analyzer_options, self.versions, other_versions, probe, base)
         self.digest = folders.digest(self.parts)
         self.analyzer = Analyzer(analyzer_options)
         self._vocabulary = Vocabulary(processor_of(model), self.settings.mark, self.settings.words)
@@ -111,15 +111,15 @@ class Tokenizer(AnyTokenizer):
         if self.parts.probe is None:
             return None
         rows = json.loads(self.parts.probe)
-        changed = 0
+        num_changed = 0
         texts = []
         for row in rows:
             ids = self.encode_pieces(row["text"]).ids
-            same = SequenceMatcher(None, row["ids"], ids, autojunk=False).get_matching_blocks()
-            if different := max(len(row["ids"]), len(ids)) - sum(block.size for block in same):
-                changed += different
+            matches = SequenceMatcher(None, row["ids"], ids, autojunk=False).get_matching_blocks()
+            if different := max(len(row["ids"]), len(ids)) - sum(block.size for block in matches):
+                num_changed += different
                 texts.append(row["text"])
-        return ProbeDifference(sum(len(row["ids"]) for row in rows), changed, texts)
+        return ProbeDifference(sum(len(row["ids"]) for row in rows), num_changed, texts)
 
     def __reduce__(self) -> tuple[type["Tokenizer"], tuple[object, ...]]:
         return type(self), tuple(self.parts)
@@ -150,10 +150,10 @@ class Tokenizer(AnyTokenizer):
     def tokens(self, ids: Iterable[int]) -> list[str]:
         names = self._vocabulary.pieces
         ids = list(ids)
-        if wrong := [id for id in ids if not 0 <= id < len(names)]:
+        if invalid := [id for id in ids if not 0 <= id < len(names)]:
             raise ModelError(
                 "id {wrong} is not in the vocabulary of {num_names}: of another tokenizer",
-                wrong=wrong[0],
+                wrong=invalid[0],
                 num_names=len(names),
             )
         return [names[id] for id in ids]

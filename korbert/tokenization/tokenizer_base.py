@@ -142,8 +142,8 @@ def encode_beginnings(
     tokenizer: AnyTokenizer, texts: Sequence[str], max_length: int, *, workers: int = 0
 ) -> list[Encoding]:
     """As tokenizer.encode_batch with max_length, in time that does not grow with the length of texts."""
-    short = [text for text in texts if len(text) <= _CHARS * max_length]
-    encoded = iter(tokenizer.encode_batch(short, max_length=max_length, workers=workers))
+    short_texts = [text for text in texts if len(text) <= _CHARS * max_length]
+    encoded = iter(tokenizer.encode_batch(short_texts, max_length=max_length, workers=workers))
     return [
         next(encoded)
         if len(text) <= _CHARS * max_length

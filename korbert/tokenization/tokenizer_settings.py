@@ -92,15 +92,15 @@ def read_user_words(path: Path) -> tuple[UserWord, ...]:
         if not line.strip() or line.startswith("#"):
             continue
         word = _word(line, Message("{path}, line {number}", path=path, number=number))
-        first = lines.setdefault((word.form, word.tag), number)
-        if first != number:
+        first_line = lines.setdefault((word.form, word.tag), number)
+        if first_line != number:
             raise CorpusError(
                 "{path}, line {number}: {form}/{tag} stands in line {first} already: take one",
                 path=path,
                 number=number,
                 form=word.form,
                 tag=word.tag,
-                first=first,
+                first=first_line,
             )
         words.append(word)
     if not words:
@@ -128,13 +128,15 @@ def _word(line: str, where: str) -> UserWord:
     try:
         return UserWord.model_validate(dict(zip(UserWord.model_fields, fields, strict=False)))
     except ValidationError as error:
-        first = error.errors()[0]
-        what: str = Message(
-            "{field}: {said}, not {value!r}", field=first["loc"][0], said=first["msg"], value=first["input"]
+        fault = error.errors()[0]
+        problem: str = Message(
+            "{field}: {said}, not {value!r}", field=fault["loc"][0], said=fault["msg"], value=fault["input"]
         )
-        if first["type"] == "value_error":  # ours: pydantic's own errors name neither field nor value
-            what = reason(first["ctx"]["error"])
-        raise CorpusError("{where}: {what}: {word_format}", where=where, what=what, word_format=_WORD_FORMAT) from error
+        if fault["type"] == "value_error":  # ours: pydantic's own errors name neither field nor value
+            problem = reason(fault["ctx"]["error"])
+        raise CorpusError(
+            "{where}: {what}: {word_format}", where=where, what=problem, word_format=_WORD_FORMAT
+        ) from error
 
 
 class AnalyzerOptions(BaseModel, frozen=True, extra="forbid"):

@@ -84,15 +84,15 @@ class TransformersTokenizer(AnyTokenizer):
         original, files = saved_files(Path(folder))
         try:
             tokenizer = cls(files)
-            changed = [text for text in _SAMPLES if ids_of(tokenizer.theirs, text) != ids_of(original, text)]
+            changed_texts = [text for text in _SAMPLES if ids_of(tokenizer.theirs, text) != ids_of(original, text)]
         except ModelError as error:
             path = Path(folder) / "tokenizer_config.json"
             raise ModelError("{path}: {error}", path=path, error=reason(error)) from None
-        if changed:
+        if changed_texts:
             raise ModelError(
                 "{folder}: its tokenizer gives other ids once saved ({changed!r}): save it anew",
                 folder=folder,
-                changed=changed[0],
+                changed=changed_texts[0],
             )
         return tokenizer
 
@@ -192,10 +192,10 @@ class TransformersTokenizer(AnyTokenizer):
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         ids = [int(id) for id in ids]
-        if wrong := [id for id in ids if not 0 <= id < self.vocab_size]:
+        if invalid := [id for id in ids if not 0 <= id < self.vocab_size]:
             raise ModelError(
                 "id {wrong} is not in the vocabulary of {vocab_size}: of another tokenizer",
-                wrong=wrong[0],
+                wrong=invalid[0],
                 vocab_size=self.vocab_size,
             )
         return [str(name) for name in self.theirs.convert_ids_to_tokens(ids)]
@@ -210,8 +210,8 @@ def open_tokenizer(folder: Path) -> Any:
     library = package("transformers", "a tokenizer of transformers")
     try:
         for path in (path for path in (folder / "tokenizer.json", folder / "vocab.json") if path.is_file()):
-            if wrong := _HUGE_ID.search(read_small(path, _MOST_BYTES)):
-                id = wrong[1].decode()
+            if match := _HUGE_ID.search(read_small(path, _MOST_BYTES)):
+                id = match[1].decode()
                 raise ValueError(Message("{file}: id {id} is beyond any vocabulary", file=path.name, id=id))
         with quietly():
             return library.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
@@ -257,8 +257,8 @@ def saved_files(folder: Path) -> tuple[Any, dict[str, bytes]]:
         files = {path.name: path.read_bytes() for path in sorted(Path(aside).iterdir()) if path.is_file()}
     if "tokenizer_config.json" in files:
         saved = json.loads(files["tokenizer_config.json"])
-        kept = {key: value for key, value in saved.items() if key not in _MACHINE_KEYS}
-        files["tokenizer_config.json"] = (json.dumps(kept, ensure_ascii=False, indent=2) + "\n").encode()
+        portable = {key: value for key, value in saved.items() if key not in _MACHINE_KEYS}
+        files["tokenizer_config.json"] = (json.dumps(portable, ensure_ascii=False, indent=2) + "\n").encode()
     files["config.json"] = (json.dumps({"model_type": model_type}) + "\n").encode()
     return theirs, files
 
@@ -282,18 +282,18 @@ def ids_of(theirs: Any, *texts: str, **options: bool) -> list[int]:
 def frame_of(theirs: Any) -> Frame:
     """The special tokens that their tokenizer puts around and between texts. ModelError for an unsupported frame."""
     body = ids_of(theirs, "가", add_special_tokens=False)
-    alone = ids_of(theirs, "가")
+    single = ids_of(theirs, "가")
     pair = ids_of(theirs, "가", "가")
-    first, *_, last = alone
-    between = pair[1 + len(body) : -1 - len(body)]
-    if alone != [first, *body, last] or not between or pair != [first, *body, *[last] * len(between), *body, last]:
+    first, *_, last = single
+    middle = pair[1 + len(body) : -1 - len(body)]
+    if single != [first, *body, last] or not middle or pair != [first, *body, *[last] * len(middle), *body, last]:
         raise ModelError(
             "its tokenizer puts special tokens around texts as in {convert_ids_to_tokens}: one before the "
             "first and the same one after each is needed, as of BERT and RoBERTa",
             convert_ids_to_tokens=theirs.convert_ids_to_tokens(pair),
         )
     cls, sep = theirs.convert_ids_to_tokens([first, last])
-    return Frame(first, last, cls, sep, len(between))
+    return Frame(first, last, cls, sep, len(middle))
 
 
 def load_tokenizer(folder: str | Path) -> AnyTokenizer:

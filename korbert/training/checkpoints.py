@@ -44,7 +44,7 @@ def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
     step = checkpoint.step
     path = _path(folder, step)
     folder.mkdir(parents=True, exist_ok=True)
-    unfinished = [other for other in folder.iterdir() if (name := _NAME.fullmatch(other.name)) and name["partial"]]
+    unfinished = [entry for entry in folder.iterdir() if (name := _NAME.fullmatch(entry.name)) and name["partial"]]
     for leftover in (*unfinished, path):
         scratch.remove(leftover, _is_checkpoint)
     aside = path.with_name(f"{path.name}.partial")
@@ -62,9 +62,9 @@ def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
         raise
     sync(folder)
     present = _newest_first(folder)
-    kept = [other for other in present if other <= step][:keep]
-    for other in present.keys() - set(kept):
-        scratch.remove(present[other], _is_checkpoint)
+    kept_steps = [saved_step for saved_step in present if saved_step <= step][:keep]
+    for saved_step in present.keys() - set(kept_steps):
+        scratch.remove(present[saved_step], _is_checkpoint)
 
 
 def _path(folder: Path, step: int) -> Path:
@@ -102,9 +102,9 @@ def load_newest(folder: Path) -> Checkpoint | None:
 
     Of several connected processes, all read the one that rank 0 finds.
     """
-    here = current_world()
+    world = current_world()
     newest = None
-    for step, path in _newest_first(folder).items() if here.is_main_process else ():
+    for step, path in _newest_first(folder).items() if world.is_main_process else ():
         try:
             newest = load(folder, step)
             break
@@ -112,8 +112,8 @@ def load_newest(folder: Path) -> Checkpoint | None:
             _logger.warning(
                 Message("{path}: damaged checkpoint ({reason}); trying the one before", path=path, reason=reason(error))
             )
-    found = broadcast(lambda: newest.step if newest else None)
-    return newest if here.is_main_process or found is None else load(folder, found)
+    newest_whole = broadcast(lambda: newest.step if newest else None)
+    return newest if world.is_main_process or newest_whole is None else load(folder, newest_whole)
 
 
 def load(folder: Path, step: int) -> Checkpoint:

@@ -106,10 +106,10 @@ def _rendezvous(here: World) -> Store:
 
 
 def _reported_once(error: Exception, here: World, store: Store) -> Exception:
-    """The error, in the process that is to report it; EndedElsewhere in the others. The first to ask reports.
+    """Returns the error in the process that is to report it, EndedElsewhere in the others. The first to ask reports.
 
-    A process asks before its connections close, so it is earlier than those that fail because of that. An error that
-    all of them meet at once (a NaN loss) is left to rank 0.
+    A process asks before its connections close, so it asks before the processes that fail because of the closed
+    connections. An error that all processes meet at once (a NaN loss) is left to rank 0.
     """
     if isinstance(error, EndedElsewhere):
         return error

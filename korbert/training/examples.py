@@ -126,8 +126,8 @@ def bucket_by_length(
     for start in range(0, len(order), _POOL_BATCHES * batch_size):
         pool = order[start : start + _POOL_BATCHES * batch_size]
         pool = pool[np.argsort(lengths[pool], kind="stable")]
-        batches += [pool[at : at + batch_size] for at in range(0, len(pool), batch_size)]
-    return [batches[at] for at in generator.permutation(len(batches))]
+        batches += [pool[first : first + batch_size] for first in range(0, len(pool), batch_size)]
+    return [batches[number] for number in generator.permutation(len(batches))]
 
 
 class Batches:
@@ -152,12 +152,12 @@ class Batches:
 
         With several processes there is also `weight`, the share of rows of the process; one without rows gets weight 0.
         """
-        epoch, at = divmod(step, self.steps_per_epoch)
-        rows = self._order(epoch)[at]
+        epoch, position = divmod(step, self.steps_per_epoch)
+        rows = self._order(epoch)[position]
         if self._here.size == 1:
             return [self._examples.batch(rows)]
-        own = rows[self._here.share]
-        weight = torch.tensor(len(own) / len(rows))
-        if not len(own):
-            own = rows[:1]
-        return [{**self._examples.batch(own), "weight": weight}]
+        local_rows = rows[self._here.share]
+        weight = torch.tensor(len(local_rows) / len(rows))
+        if not len(local_rows):
+            local_rows = rows[:1]
+        return [{**self._examples.batch(local_rows), "weight": weight}]

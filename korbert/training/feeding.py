@@ -54,15 +54,15 @@ def prefetch_batches(
     see `pin_memory`. KorbertError when a process has died. Errors of `batches` come out here.
     """
 
-    def timed(made: Iterator[Sequence[Batch]]) -> Iterator[tuple[int, Sequence[Batch], float]]:
+    def timed(step_batches: Iterator[Sequence[Batch]]) -> Iterator[tuple[int, Sequence[Batch], float]]:
         for step in steps:
-            asked = time.perf_counter()
-            micro_batches = next(made)
-            yield step, micro_batches, time.perf_counter() - asked
+            began = time.perf_counter()
+            micro_batches = next(step_batches)
+            yield step, micro_batches, time.perf_counter() - began
 
     workers = min(workers, len(steps))
-    with _by_processes(batches, steps, workers, pin) if workers else _by_thread(batches, steps, pin) as made:
-        yield timed(made)
+    with _by_processes(batches, steps, workers, pin) if workers else _by_thread(batches, steps, pin) as step_batches:
+        yield timed(step_batches)
 
 
 @contextmanager
@@ -90,8 +90,8 @@ def _by_processes(batches: StepBatches, steps: range, count: int, pin: bool) -> 
 
     def walk() -> Iterator[Sequence[Batch]]:
         for number in range(len(steps)):
-            made = _receive(*workers[number % count])
-            yield [pin_memory(batch) for batch in made] if pin else made
+            micro_batches = _receive(*workers[number % count])
+            yield [pin_memory(batch) for batch in micro_batches] if pin else micro_batches
 
     try:
         # Ctrl-C of a terminal and SIGTERM of a scheduler go to all processes: the parent answers.
@@ -99,8 +99,8 @@ def _by_processes(batches: StepBatches, steps: range, count: int, pin: bool) -> 
             shared = _Shared(batches, file)
             for number in range(count):
                 pipe, end = context.Pipe(duplex=False)
-                own = shared, steps[number::count], end, os.getpid()
-                workers.append((context.Process(target=_make, args=own, daemon=True), pipe))
+                arguments = shared, steps[number::count], end, os.getpid()
+                workers.append((context.Process(target=_make, args=arguments, daemon=True), pipe))
                 workers[-1][0].start()
                 end.close()  # the worker's alone, so that its death closes the pipe
         yield walk()
@@ -116,24 +116,24 @@ def _by_processes(batches: StepBatches, steps: range, count: int, pin: bool) -> 
 def _receive(process: SpawnProcess, pipe: Connection) -> Sequence[Batch]:
     """The next step of a worker. Raises the error of `batches`, and KorbertError if the worker has died."""
     try:
-        made = pipe.recv()
+        received = pipe.recv()
     except (EOFError, OSError) as error:
         process.join()
         code = process.exitcode or 0
-        how = Message("ended with code {code}", code=code)
+        cause = Message("ended with code {code}", code=code)
         if code < 0:
-            how = Message("was killed ({signal})", signal=signal.Signals(-code).name)
+            cause = Message("was killed ({signal})", signal=signal.Signals(-code).name)
         raise KorbertError(
             "a process that makes rows {how}: if nobody did that, memory ran out, and fewer {option} need "
             "less; the same command resumes",
-            how=how,
+            how=cause,
             option=argument("row_workers"),
         ) from error
-    if isinstance(made, Exception):
-        raise made
+    if isinstance(received, Exception):
+        raise received
     return [
         {name: torch.from_numpy(value) if isinstance(value, np.ndarray) else value for name, value in batch.items()}
-        for batch in made
+        for batch in received
     ]
 
 
@@ -149,21 +149,21 @@ def _make(shared: "_Shared", steps: range, pipe: Connection, parent: int) -> Non
     sent: Future[None] | None = None
     with ThreadPoolExecutor(max_workers=1) as sender:
         for step in steps:
-            made: list[dict[str, Any]] | Exception
+            payload: list[dict[str, Any]] | Exception
             try:
                 batches = batches or shared.load()
-                made = [
+                payload = [
                     {name: value.numpy() if isinstance(value, Tensor) else value for name, value in batch.items()}
                     for batch in batches(step)
                 ]
             except Exception as error:
                 # An error that takes more than a text could not be read from the pipe.
-                known = isinstance(error, KorbertError | OSError)
-                made = error if known else RuntimeError(f"{type(error).__name__}: {error}")
-                made.add_note(f"In a process that makes rows: {traceback.format_exc()}")
+                is_ours = isinstance(error, KorbertError | OSError)
+                payload = error if is_ours else RuntimeError(f"{type(error).__name__}: {error}")
+                payload.add_note(f"In a process that makes rows: {traceback.format_exc()}")
             if sent:
                 sent.result()
-            sent = sender.submit(pipe.send, made)
+            sent = sender.submit(pipe.send, payload)
 
 
 class _Shared:

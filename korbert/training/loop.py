@@ -119,13 +119,13 @@ class _Run:
         self._saved_at = checkpointing.clock() if checkpointing else 0.0
         self._seconds = self._waited = 0.0  # since the last line of metrics
         self._logged_pieces = self.updates.pieces
-        written = self.output if self.here.is_main_process else TrainingOutput()
-        self._files = MetricFiles(written, self.done, self.stack)
+        output = self.output if self.here.is_main_process else TrainingOutput()
+        self._files = MetricFiles(output, self.done, self.stack)
 
     def after_update(self, done: int, started: float, waited: float) -> None:
-        """What is due: a line of metrics, an evaluation, a checkpoint, in this order.
+        """Does what is due: a line of metrics, an evaluation, a checkpoint, in this order.
 
-        started: when the update began. waited: seconds spent waiting for its micro-batches.
+        done: updates so far. started: when the update began. waited: seconds spent waiting for its micro-batches.
         """
         self.done = done
         checkpointing = self.output.checkpoints
@@ -167,8 +167,8 @@ class _Run:
             self._save()
         return Message("{description}: step {step:,} is saved", description=description, step=self.done)
 
-    def _due(self, every: int) -> bool:
-        return self.done == self.plan.steps or (every > 0 and self.done % every == 0)
+    def _due(self, interval: int) -> bool:
+        return self.done == self.plan.steps or (interval > 0 and self.done % interval == 0)
 
     def _save(self) -> None:
         checkpointing = self.output.checkpoints

@@ -77,7 +77,10 @@ class MetricFiles:
             _logger.info(Message("curves: tensorboard --logdir {folder}", folder=folder))
 
     def train(self, step: int, values: Mapping[str, float], seconds: float, waited: float, pieces: int) -> None:
-        """values: means since the line before. seconds, those of them waited for rows, and pieces: sums since then."""
+        """Writes a line of metrics and one of times.
+
+        values: means since the line before. seconds, waited (seconds waited for rows) and pieces: sums since then.
+        """
         speed = pieces / seconds if seconds else 0.0
         if self._timing:
             times = {"seconds": seconds, "waited_seconds": waited, "pieces_per_second": speed}
@@ -86,7 +89,7 @@ class MetricFiles:
         self._draw("train/pieces_per_second", speed, step)
 
     def write(self, kind: str, step: int, values: Mapping[str, float]) -> None:
-        """A line of "train", or of "heldout", the result of `evaluate`."""
+        """Writes a line of metrics. kind: "train", or "heldout" for the result of `evaluate`."""
         if self.metrics:
             self.metrics.write({"kind": kind, "step": step, **values})
         for name, value in values.items():

@@ -63,8 +63,8 @@ class OptimizerSettings(BaseModel, frozen=True, extra="forbid"):
             return (step + 1) / warmup
         if self.schedule == "linear":
             return (steps - step) / (steps - warmup)
-        left = min(1.0, (steps - step) / min(steps - warmup, math.ceil(self.decay_share * steps)))
-        return left / (1 + math.sqrt(1 - left))  # 1 - sqrt(1 - left), exact for small `left`
+        remaining = min(1.0, (steps - step) / min(steps - warmup, math.ceil(self.decay_share * steps)))
+        return remaining / (1 + math.sqrt(1 - remaining))  # 1 - sqrt(1 - remaining), exact if small
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class TrainingPlan:
     def record(self) -> dict[str, object]:
         """The plan as JSON, as a checkpoint records it."""
         optimizer = {f"optimizer.{name}": value for name, value in self.optimizer.model_dump(mode="json").items()}
-        return {own.name: getattr(self, own.name) for own in fields(self) if own.name != "optimizer"} | optimizer
+        return {item.name: getattr(self, item.name) for item in fields(self) if item.name != "optimizer"} | optimizer
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,12 +68,12 @@ def outputs(
 ) -> NDArray[np.float32]:
     """Applies `of` to all examples: (N, C), in their order; C is the maximum over batches, smaller ones end in zeros.
 
-    of: (model, batch) -> (B, C). The model's train or eval mode is restored. With several connected processes, each
-    scores every size-th batch, and all get all rows. NotFinite for NaN and infinity.
+    of: (model, batch) -> (B, C). Restores the model's train or eval mode. With several connected processes, each one
+    scores its share of the batches, and all get the scores of all rows. NotFinite for NaN and infinity.
     """
     results: list[tuple[NDArray[np.int64], NDArray[np.float32]]] = []  # row numbers and scores of each batch
-    here = current_world()
-    batches = list(by_length(examples.lengths, batch_size))[here.share]
+    world = current_world()
+    batches = list(by_length(examples.lengths, batch_size))[world.share]
     if was_training := model.training:  # setting it in every module takes a tenth of the time of a short text
         model.eval()
     # For a single batch, releasing memory costs more than keeping it saves.
@@ -83,14 +83,14 @@ def outputs(
             results.append((numbers, of(model, to_device(examples.batch(numbers), device)).float().cpu().numpy()))
             if number % _RELEASE_EVERY == 0:
                 release()
-            advance(here.size * len(numbers))
+            advance(world.size * len(numbers))
     if was_training:
         model.train()
     width = all_reduce_max(max((scores.shape[1] for _, scores in results), default=0))
     result = np.zeros((len(examples), width), dtype=np.float32)
     for numbers, scores in results:
         result[numbers, : scores.shape[1]] = scores
-    add_over_world(torch.from_numpy(result), here)  # one number plus zeros: bit-exact
+    add_over_world(torch.from_numpy(result), world)  # one number plus zeros: bit-exact
     check_finite(result)
     return result
 

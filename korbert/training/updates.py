@@ -87,12 +87,12 @@ class Updates:
         self._bad_step = torch.where(bad, step + 1, self._bad_step)
 
     def _counts(self, micro_batches: Sequence[Batch]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """The label counts that the loss divides by, summed over the processes, each of which counts its own rows; and
-        the share of attention's slots that are padding (none on a GPU). Also adds to `pieces`.
+        """Adds to `pieces`. Returns the label counts that the loss divides by, summed over the processes (empty for one
+        process), and the share of padding among the slots of attention (empty on a GPU).
         """
-        own = [sum(batch.get(name, 0) for batch in micro_batches) for name in ("pieces", "slots")]
+        local_sums = [sum(batch.get(name, 0) for batch in micro_batches) for name in ("pieces", "slots")]
         names = sorted(name for name in micro_batches[0] if name.endswith("_count"))  # one order in all processes
-        pieces, slots, *sums = all_reduce([*own, *(int(micro_batches[0][name]) for name in names)])
+        pieces, slots, *sums = all_reduce([*local_sums, *(int(micro_batches[0][name]) for name in names)])
         self.pieces += pieces
         counts = dict(zip(names, map(torch.tensor, sums), strict=True)) if self._here.size > 1 else {}
         padding = {"padding": torch.tensor(1 - pieces / slots)} if slots and self.device.type == "cpu" else {}
@@ -106,14 +106,14 @@ class Updates:
         step = all_reduce_max(int(self._bad_step))
         if step < 0:
             return
-        kept = Message("there is no checkpoint before it")
+        last_saved = Message("there is no checkpoint before it")
         if saved:
-            kept = Message("the last good checkpoint is that of step {saved}", saved=saved)
+            last_saved = Message("the last good checkpoint is that of step {saved}", saved=saved)
         raise ModelError(
             "step {step}: the loss or its gradient is not a finite number; {kept}; lower learning_rate "
             "({learning_rate}) or raise warmup_share ({warmup_share})",
             step=step,
-            kept=kept,
+            kept=last_saved,
             learning_rate=self._plan.optimizer.learning_rate,
             warmup_share=self._plan.optimizer.warmup_share,
         )
@@ -148,9 +148,9 @@ class Updates:
             kind, name = full_name.split("/", 1)
             states[kind][name] = tensor
         differences = [
-            Message("{name}: {own} here, {saved} there", name=name, own=own, saved=record["plan"].get(name))
-            for name, own in self._plan.record().items()
-            if own != record["plan"].get(name)
+            Message("{name}: {own} here, {saved} there", name=name, own=setting, saved=record["plan"].get(name))
+            for name, setting in self._plan.record().items()
+            if setting != record["plan"].get(name)
         ]
         tensors = dict(_saved_tensors(self.model))
         shapes = {name: tensor.shape for name, tensor in tensors.items()}
@@ -195,15 +195,17 @@ class Optimizer:
             peak = settings.learning_rate * rate_factors.get(name, 1.0)
             decay = settings.weight_decay if parameter.ndim >= 2 else 0.0
             by_muon = settings.kind == "muon" and parameter.ndim == 2 and name.startswith("encoder.layers.")
-            new = {"params": [], "lr": peak, "peak": peak, "weight_decay": decay}
-            groups.setdefault((by_muon, peak, parameter.ndim >= 2), new)["params"].append(parameter)
-        own, matrices = ([group for key, group in groups.items() if key[0] == side] for side in (False, True))
+            empty_group = {"params": [], "lr": peak, "peak": peak, "weight_decay": decay}
+            groups.setdefault((by_muon, peak, parameter.ndim >= 2), empty_group)["params"].append(parameter)
+        adamw_groups, muon_groups = (
+            [group for key, group in groups.items() if key[0] == side] for side in (False, True)
+        )
         self._optimizers: list[torch.optim.Optimizer] = []
-        if own:
+        if adamw_groups:
             betas = (settings.beta1, settings.beta2)
-            self._optimizers.append(torch.optim.AdamW(own, betas=betas, eps=settings.epsilon, fused=True))
-        if matrices:
-            self._optimizers.append(torch.optim.Muon(matrices, adjust_lr_fn="match_rms_adamw"))
+            self._optimizers.append(torch.optim.AdamW(adamw_groups, betas=betas, eps=settings.epsilon, fused=True))
+        if muon_groups:
+            self._optimizers.append(torch.optim.Muon(muon_groups, adjust_lr_fn="match_rms_adamw"))
         self._peak = self.rate = settings.learning_rate
 
     def step(self, share: float) -> None:
@@ -220,17 +222,17 @@ class Optimizer:
         from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict  # a second to import
 
         by_parameter: Any = get_optimizer_state_dict(self._model, self._optimizers)["state"]
-        return {f"{name}/{key}": value for name, own in by_parameter.items() for key, value in own.items()}
+        return {f"{name}/{key}": value for name, tensors in by_parameter.items() for key, value in tensors.items()}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Takes over what `state` returned. The optimizers put the tensors on the device where they need them."""
         from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict, set_optimizer_state_dict
 
-        own: Any = get_optimizer_state_dict(self._model, self._optimizers)
+        current: Any = get_optimizer_state_dict(self._model, self._optimizers)
         for full_name, value in state.items():
             name, key = full_name.rsplit("/", 1)
-            own["state"][name][key] = value
-        set_optimizer_state_dict(self._model, self._optimizers, own)
+            current["state"][name][key] = value
+        set_optimizer_state_dict(self._model, self._optimizers, current)
 
 
 class _Objective(nn.Module):

@@ -90,21 +90,21 @@ def attention(model: Network, tokenizer: AnyTokenizer, text: str, pair: str | No
                     scores = scores.masked_fill((positions[:, None] - positions).abs() > view.radius, float("-inf"))
                 layers.append((scores.softmax(dim=-1), query, key))
             arrays = [torch.stack(parts) for parts in zip(*layers, strict=True)]
-    seen = Attention(texts, encoding, *(array.float().cpu().numpy() for array in arrays))
-    if not np.isfinite(seen.weights).all():
+    result = Attention(texts, encoding, *(array.float().cpu().numpy() for array in arrays))
+    if not np.isfinite(result.weights).all():
         raise NotFinite("attention weights")
-    return seen
+    return result
 
 
 def _layer_inputs(
     encoder: Encoder, ids: Tensor, segments: Tensor, boundaries: Tensor
 ) -> list[tuple[Layer, Tensor, View]]:
     """Each layer with its inputs, (T, D) and a View, from one pass. Arguments: (1, T)."""
-    seen: list[tuple[Layer, Tensor, View]] = []
+    calls: list[tuple[Layer, Tensor, View]] = []
 
     def note(layer: Layer, inputs: tuple[Tensor, Tensor, View]) -> None:
         hidden, _, view = inputs[:3]
-        seen.append((layer, hidden, view))
+        calls.append((layer, hidden, view))
 
     modules: list[Any] = list(encoder.layers)  # layers that share weights are called several times
     hooks = [layer.register_forward_pre_hook(note) for layer in modules]
@@ -113,4 +113,4 @@ def _layer_inputs(
     finally:
         for hook in hooks:
             hook.remove()
-    return seen
+    return calls

@@ -22,8 +22,8 @@ _PIECES_AT_ONCE = 4_096
 class Attribution:
     """The contribution of each piece to the score of each label, against a baseline of [MASK] in place of all pieces.
 
-    labels: their names; for regression "score". probabilities: (C,); for regression the predicted number. A score is
-    the log odds of the label, for regression the number.
+    labels: names of the C labels; for regression "score". probabilities: (C,); for regression the predicted number.
+    A score is the log odds of its label; for regression the number itself.
     shares: (C, T) float32, 0 at special tokens; a row sums to scores - masked, up to the error of 50 steps.
     scores, masked: (C,), of the text and of the baseline.
     """
@@ -52,8 +52,8 @@ def attribute(
         outputs = logits(vectors)
         if model.problem_type != "single_label_classification":
             return outputs
-        own = torch.eye(outputs.shape[-1], dtype=torch.bool, device=outputs.device)
-        return outputs - outputs[:, None, :].masked_fill(own, float("-inf")).logsumexp(dim=-1)
+        diagonal = torch.eye(outputs.shape[-1], dtype=torch.bool, device=outputs.device)
+        return outputs - outputs[:, None, :].masked_fill(diagonal, float("-inf")).logsumexp(dim=-1)
 
     device = device_of(model)
     ids = torch.tensor(encoding.input_ids, device=device)
@@ -62,18 +62,18 @@ def attribute(
     with torch.inference_mode(False), torch.enable_grad():  # whatever the caller's mode
         logits = _logits_of(model, encoding)
         weight = model.encoder.token_weight.detach().clone()
-        whole = weight[ids][None]
+        text_vectors = weight[ids][None]
         masked = weight[torch.where(special, ids, torch.full_like(ids, unknown))][None]
-        outputs = logits(whole)[0].detach()
-        ends = [scores(vectors)[0].detach() for vectors in (whole, masked)]
+        outputs = logits(text_vectors)[0].detach()
+        end_scores = [scores(vectors)[0].detach() for vectors in (text_vectors, masked)]
         by_type = {"single_label_classification": outputs.softmax(-1), "multi_label_classification": outputs.sigmoid()}
         probabilities = by_type.get(model.problem_type, outputs)
         order = probabilities.argsort(descending=True)[:most].tolist()
         gradients = captum.IntegratedGradients(scores)
-        how = {"n_steps": _STEPS, "internal_batch_size": max(1, _PIECES_AT_ONCE // len(encoding))}
-        rows = [gradients.attribute(whole, masked, target=label, **how)[0].sum(dim=-1) for label in order]
+        options = {"n_steps": _STEPS, "internal_batch_size": max(1, _PIECES_AT_ONCE // len(encoding))}
+        rows = [gradients.attribute(text_vectors, masked, target=label, **options)[0].sum(dim=-1) for label in order]
     names = ("score",) if model.problem_type == "regression" else model.labels
-    columns = (probabilities[order], torch.stack(rows), ends[0][order], ends[1][order])
+    columns = (probabilities[order], torch.stack(rows), end_scores[0][order], end_scores[1][order])
     return Attribution(
         encoding, tuple(names[label] for label in order), *(column.detach().float().cpu().numpy() for column in columns)
     )

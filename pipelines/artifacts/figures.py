@@ -1,4 +1,4 @@
-"""Figures: a number with its name, in its format, as in the terminal, on pages and index, in cards and comparisons.
+"""Figures: numbers with names and formats, as shown in the terminal, on pages and index, in cards and comparisons.
 
 A figure is known by its key in the JSON of an artifact: `macro_f1`, `mlm_loss`, `train_windows_without_answer`.
 """
@@ -95,9 +95,9 @@ def text(key: str, value: object, more_places: int = 0) -> str:
 
 
 def interval(key: str, ends: Sequence[object], *, unit: bool = True) -> Message:
-    """46.2 to 55.1 %. Shares are clipped to 0 and 100 %, which intervals over seeds may exceed.
+    """Returns an interval as text: 46.2 to 55.1 %. Shares are clipped: those over seeds may exceed 0 or 100 %.
 
-    unit: with %.
+    unit: end shares with %.
     """
     shares = (min(max(end, 0.0), 1.0) if in_percent(key) and is_defined(end) else end for end in ends)
     low, high = (text(key, end).removesuffix(formatting.PERCENT) for end in shares)

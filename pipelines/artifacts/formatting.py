@@ -59,7 +59,7 @@ def duration(seconds: float) -> Message:
 
 
 def value(thing: object) -> str:
-    """A setting, count or version of a record; integers with thousands separators."""
+    """Formats a setting, count or version of a record; integers with thousands separators."""
     if thing is None:
         return Message("none")
     if isinstance(thing, bool):
@@ -72,5 +72,5 @@ def value(thing: object) -> str:
 
 
 def without_folders(text: str) -> str:
-    """The text with absolute paths reduced to file names: /home/me/a.csv -> a.csv."""
+    """Returns the text with absolute paths reduced to file names: /home/me/a.csv -> a.csv."""
     return re.sub(r"(?<![\w/])/(?:[^/\n:;,]+/)+", "", text)

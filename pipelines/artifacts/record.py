@@ -35,7 +35,7 @@ class Artifact:
 
     @classmethod
     def open(cls, folder: Path) -> "Artifact":
-        """Raises ArtifactError if the folder holds no finished artifact."""
+        """Opens the artifact in a folder. Raises ArtifactError if it holds no finished artifact."""
         if not (folder / RECORD).is_file():
             raise ArtifactError(
                 "{folder}: no {file} in it, so there is nothing to report: run the stage first",
@@ -103,7 +103,7 @@ def _parse_json(text: str, file: str) -> JsonObject:
 def json_lines(path: Path, *, growing: bool = False) -> Iterator[JsonObject]:
     """Streams the objects of a .jsonl file, whose missing keys raise ArtifactError, too; none if there is no such file.
 
-    growing: the file is being written, and a last line without its end left out.
+    growing: the file is still being written: leave out a last line without a line break.
     """
     if path.is_file():
         with path.open(encoding="utf-8", errors="surrogatepass", newline="\n") as file:
@@ -117,7 +117,7 @@ def drawing(artifact: Artifact) -> Iterator[None]:
     """Turns errors from values that the stage would not write into an ArtifactError naming the artifact."""
     try:
         yield
-    # What code raises for a number that is a string, a list that is too short, and the like.
+    # These are raised for a number that is a string, a list that is too short, and the like.
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ArtifactError(
             "{folder}: its page cannot be drawn, as a file holds values that the stage does not write: "

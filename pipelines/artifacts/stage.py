@@ -16,7 +16,7 @@ _ROW_WORKERS_OF_A_GPU = 4  # make a million pieces per second
 
 StageCounts = dict[str, int | float]
 Sections = Mapping[str, Any]
-"""Stage -> its settings, of those that the recipe has."""
+"""Stage -> its settings, for the stages that the recipe has."""
 
 Finder = Callable[[Path], Path]
 """A folder as given -> the folder itself, or the matching one inside it (korbert.folders)."""
@@ -37,7 +37,7 @@ class StageInputs:
     encoded: Path | None = None
 
     def folder(self, role: str, file: str) -> Path:
-        """The folder of a model or tokenizer, by one of its files; without it, any folder for the loader to refuse."""
+        """Returns the folder of a model or tokenizer by one of its files; without it, one for the loader to refuse."""
         files: Sequence[Path] = self.files[role]
         return next((path for path in files if path.name == file), files[0]).parent
 
@@ -47,8 +47,8 @@ class Runtime:
     """Where a run reads and writes, and how it runs: workers, device, runner.
 
     root: folder of all artifacts. data: the folder that paths in a recipe are relative to. workers: processes of the
-    corpus stages. runner, address: where those run. device: "auto", "cpu" or "cuda". row_workers: processes of this
-    machine that make the rows of pretraining; None: see `rows_by`.
+    corpus stages. runner, address: where these processes run. device: "auto", "cpu" or "cuda". row_workers: processes
+    of this machine that make the rows of pretraining; None: see `rows_by`.
     given: the options on the command line, `--set` included, or the arguments in Python, for the runs that errors
     suggest. call: the function of Python that runs it, such as "korbert.run"; "": the command line does.
     """
@@ -64,7 +64,7 @@ class Runtime:
     call: str = ""
 
     def rows_by(self, device: str) -> int:
-        """Number of row processes of this rank for "cpu" or "cuda"; the ranks of a machine share its row workers.
+        """Number of row processes of this rank on "cpu" or "cuda"; the ranks of a machine share its row workers.
 
         By default none on a CPU, which needs its cores for training, and several on a GPU.
         """
@@ -79,7 +79,7 @@ class Runtime:
         return corpus.Workers(self.workers, self.runner, self.address)
 
 
-# The runs of a recipe stand above the stages, which know them by this alone.
+# Stages do not import the runs of a recipe, which build on them; this protocol is all that they know of a run.
 class Chain(Protocol):
     """What `inspect` may ask about the artifacts of a recipe (runs/pipeline.py)."""
 
@@ -159,6 +159,6 @@ class Stage:
         return section
 
     def reads_under(self, settings: object) -> tuple[str, ...]:
-        """The stages that it reads under these settings; all of `reads` for None."""
+        """Returns the stages that the stage reads under these settings; None: all of `reads`."""
         unread = () if settings is None else self.unread(settings)
         return tuple(name for name in self.reads if name not in unread)

@@ -102,7 +102,7 @@ class _Record(_Begun):
 
 
 def read_record(folder: Path) -> JsonObject | None:
-    """`stage.json` of an artifact; None if absent.
+    """Returns `stage.json` of an artifact; None if absent.
 
     ArtifactError if it is not a valid record, or its digest does not match its settings, inputs and files.
     """
@@ -157,7 +157,7 @@ def read_json(path: Path, fields: type[BaseModel] | None = None) -> JsonObject |
 
 def digest_of(record: JsonObject) -> str:
     """SHA-256 over settings, inputs and data files, as canonical JSON."""
-    # Neither versions nor counts: the same bytes made elsewhere have the same digest.
+    # Versions and counts are left out: the same bytes made elsewhere have the same digest.
     covered = {key: record[key] for key in ("format", "stage", "stage_version", "settings", "inputs", "files")}
     text = json.dumps(covered, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -190,7 +190,7 @@ _ABSENT = object()
 
 
 def _compare(here: object, there: object, where: Message, name: str = "") -> Iterator[Message]:
-    """A line for each difference between two JSON values, of which the second is `where`."""
+    """Yields a line for each difference between two JSON values. where: says where the second one is. name: of both."""
     if here != there and _is_file(here) and _is_file(there):
         files = {"here": _file(here), "there": _file(there)}
         yield Message("{name}: {here} here, {there} {where}", name=name, where=where, **files)
@@ -200,19 +200,23 @@ def _compare(here: object, there: object, where: Message, name: str = "") -> Ite
             yield from _compare(here.get(key, _ABSENT), there.get(key, _ABSENT), where, inner)
     elif isinstance(here, list) and isinstance(there, list) and any(isinstance(item, dict) for item in here + there):
         for number, pair in enumerate(zip_longest(here, there, fillvalue=_ABSENT)):
-            own, other = (item.get("name") if isinstance(item, dict) else None for item in pair)
-            yield from _compare(*pair, where, f"{name}.{own if own and own == other else number}")
+            here_name, there_name = (item.get("name") if isinstance(item, dict) else None for item in pair)
+            yield from _compare(
+                *pair, where, f"{name}.{here_name if here_name and here_name == there_name else number}"
+            )
     elif here != there:
-        # As JSON; of long values the part where the difference begins.
+        # Values are shown as JSON; of long ones, the part where the difference begins.
         texts = ["nothing" if value is _ABSENT else json.dumps(value, ensure_ascii=False) for value in (here, there)]
-        same = next((index for index, pair in enumerate(zip(*texts, strict=False)) if len(set(pair)) > 1), 0)
-        begin = max(0, same - 20) if max(map(len, texts)) > 60 else 0
-        rests = [text[begin:] for text in texts]
-        own, other = ("..." * (begin > 0) + (rest if len(rest) <= 60 else rest[:57] + "...") for rest in rests)
-        own, other = (Message("nothing") if text == "nothing" else text for text in (own, other))
+        first = next((index for index, pair in enumerate(zip(*texts, strict=False)) if len(set(pair)) > 1), 0)
+        start = max(0, first - 20) if max(map(len, texts)) > 60 else 0
+        rests = [text[start:] for text in texts]
+        here_text, there_text = (
+            "..." * (start > 0) + (rest if len(rest) <= 60 else rest[:57] + "...") for rest in rests
+        )
+        here_text, there_text = (Message("nothing") if text == "nothing" else text for text in (here_text, there_text))
         yield Message(
             "{name}: {here} here, {there} {where}",
-            name=name.removeprefix("settings."), here=own, there=other, where=where,
+            name=name.removeprefix("settings."), here=here_text, there=there_text, where=where,
         )  # fmt: skip
 
 
@@ -228,7 +232,7 @@ def _file(record: Any) -> Message:
 
 
 def damage(folder: Path, record: JsonObject, *, hashes: bool = False) -> Message | None:
-    """The first fault in the data files of an artifact, or None. Checks sizes, and hashes if `hashes`."""
+    """Returns the first fault in the data files of an artifact, or None. Checks sizes; with `hashes`, SHA-256, too."""
     for name, wanted in record["files"].items():
         path = folder / name
         if not path.is_file():
@@ -284,7 +288,7 @@ def finish(partial: Path, final: Path, plan: Plan, facts: JsonObject, run: JsonO
     record: JsonObject = {**plan.as_json(), "files": files, "versions": dict(plan.versions), **facts}
     record["digest"] = digest_of(record)
     durable.write_json(partial / RUN, {**run, "hashed": hashed}, sort_keys=True)
-    # The names of the files, too, have to be on disk before the record says that they are.
+    # The names of the files, too, have to be on disk before the record lists them.
     for folder in sorted({path.parent for path in data_files(partial)} | {partial}):
         sync(folder)
     # Once the record is written, the partial folder is complete; only `publish` is left.
@@ -295,7 +299,7 @@ def finish(partial: Path, final: Path, plan: Plan, facts: JsonObject, run: JsonO
 
 def publish(partial: Path, final: Path) -> None:
     """Renames a partial folder with its record into place, replacing an older artifact."""
-    check_place(final)  # again: files may have come in the hours of the run
+    check_place(final)  # checked again: other files may have appeared during the run
     for name in (*SCRATCH, PLAN):
         _discard(partial / name)
     # A run killed between the two renames leaves the older artifact whole next to the newer one.
@@ -360,7 +364,7 @@ def holds_work(partial: Path) -> bool:
 def check_place(final: Path, option: str = "root") -> None:
     """Raises ArtifactError if a file, a link or files of somebody else are in the place of an artifact.
 
-    option: chooses another path.
+    option: the option that chooses another path.
     """
     for path in (final, partial_of(final), old_of(final)):
         if path.is_symlink() or (path.exists() and not path.is_dir()):
@@ -371,34 +375,34 @@ def check_place(final: Path, option: str = "root") -> None:
                 option=argument(option),
             )
         # A marked partial folder is ours with all that it holds, whatever that is.
-        if not (path == partial_of(final) and is_marked(path)) and (others := foreign_paths(path)):
+        if not (path == partial_of(final) and is_marked(path)) and (foreign := foreign_paths(path)):
             raise ArtifactError(
                 "{path}: holds {others}, which no readable record of korbert lists: move it away or choose "
                 "another {option}",
                 path=path,
-                others=others[0].relative_to(path),
+                others=foreign[0].relative_to(path),
                 option=argument(option),
             )
 
 
 def foreign_paths(folder: Path) -> list[Path]:
-    """What in the place of an artifact is not ours, in order: what its record does not list.
+    """Returns the paths in the place of an artifact that are not ours, in order: those that its record does not list.
 
-    That is all of it if there is no record, or one that cannot be read: then it is somebody else's.
+    If there is no record, or it cannot be read, these are all paths: then the folder is somebody else's.
     """
     try:
         record = read_record(folder)
     except ArtifactError:
         record = None
     if record is None:
-        found = sorted(folder.iterdir()) if folder.is_dir() else []
+        paths = sorted(folder.iterdir()) if folder.is_dir() else []
     else:
-        found = unlisted_paths(folder, _is_listed(folder, record))
-    return [path for path in found if not is_litter(path.name)]
+        paths = unlisted_paths(folder, _is_listed(folder, record))
+    return [path for path in paths if not is_litter(path.name)]
 
 
 def _is_listed(folder: Path, record: JsonObject) -> Callable[[str], bool]:
-    """Whether a file of an artifact is ours, by its name relative to the folder."""
+    """Returns a function that tells by its name, relative to the folder, whether a file of an artifact is ours."""
     names = record["files"].keys() | _UNRECORDED
     try:
         read_json(folder / RUN)
@@ -425,7 +429,7 @@ def artifact_lock(final: Path) -> Iterator[None]:
     foreign = ArtifactError("{path}: is not a lock of korbert, which would be there: move it away", path=path)
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise foreign
-    # Not truncated before the lock is taken: the file then names the run that holds it.
+    # The file is not truncated before the lock is taken, as it names the run that holds the lock.
     with path.open("a+b") as file:
         if not lock_descriptor(file.fileno(), blocking=False):
             raise ArtifactError(
@@ -450,7 +454,7 @@ def owner(final: Path) -> str | None:
     text = "another process"
     try:
         text = durable.read_small(final.with_name(final.name + ".lock"), 64).decode().strip()
-        if os.name == "nt":  # where a lock that can be read is not held, and where os.kill would send Ctrl-C
+        if os.name == "nt":  # there, a readable lock is not held, and os.kill would send Ctrl-C
             return None
         os.kill(int(text.removeprefix("process ")), 0)
     except PermissionError:

@@ -23,7 +23,7 @@ from korbert.records import Format, excel
 from korbert.system import JsonObject, check_output, check_outside, say, track, write_bytes_atomically
 from korbert.tasks.files import ROLES, read_rows
 
-_MOST_TEXTS = 10_000  # that a classifier without labels learns from
+_MOST_TEXTS = 10_000  # at most, that a classifier without labels learns from
 _SEPARATOR = ";"  # of several labels, as `korbert finetune --several` reads them
 _written = options.together(
     click.option("--csv", "as_csv", is_flag=True, help="Write a CSV table instead of JSON lines."),
@@ -100,7 +100,7 @@ def _write(
     loaded: "korbert.Model", input: options.Input, form: Format, results: Iterator[list[JsonObject]], *,
     as_csv: bool, output: Path | None, top: int | None, threshold: float | None = None,
 ) -> None:  # fmt: skip
-    """Writes the results of the records of an input. PartlyFailed if some have errors."""
+    """Writes the results of the records of an input. Raises PartlyFailed if some results are errors."""
     predicting = inference.predicting
     failed = options.Failed(input.name)
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("predict", None, "lines") as advance:
@@ -173,16 +173,16 @@ def label(
         artifacts.store.check_place(save, "--save")
         check_outside(save, model, file.file)
     descriptions = {}
-    for one in describe:
-        name, colon, sentence = one.partition(":")
+    for description in describe:
+        name, colon, sentence = description.partition(":")
         if not colon or not sentence.strip():
-            raise click.UsageError(Message("--describe {one}: give it as NAME: SENTENCE", one=one))
+            raise click.UsageError(Message("--describe {one}: give it as NAME: SENTENCE", one=description))
         descriptions[name.strip()] = sentence.strip()
-    names = [name.strip() for given in labels for name in given.split(",")]
-    texts = [own for _, own in _texts_of(file, form, text)]
-    some = random.Random(0).sample(texts, min(_MOST_TEXTS, len(texts)))
+    names = [name.strip() for part in labels for name in part.split(",")]
+    texts = [content for _, content in _texts_of(file, form, text)]
+    sample = random.Random(0).sample(texts, min(_MOST_TEXTS, len(texts)))
     embedder = options.load_for_batches(model, device, precision)
-    loaded = korbert.zero_shot(names, some, descriptions, embedder)
+    loaded = korbert.zero_shot(names, sample, descriptions, embedder)
     if save:
         loaded.save(save)
         say(Message("model: {path}", path=save), err=True)
@@ -226,8 +226,8 @@ def suggest(
         for row in read_rows(labelled, [ROLES["text"], ROLES["label"]]):
             labels = [row["label"]] if isinstance(row["label"], str) else row["label"]
             rows.append(("", row["text"], "", "", _SEPARATOR.join(labels)))
-    known = {row[1] for row in rows}
-    unlabelled = [(line, content) for line, content in _texts_of(file, form, text) if content not in known]
+    labelled_texts = {row[1] for row in rows}
+    unlabelled = [(line, content) for line, content in _texts_of(file, form, text) if content not in labelled_texts]
     loaded = options.load_for_batches(model, device, precision)
     for suggestion in korbert.suggest(loaded, [content for _, content in unlabelled], count):
         line, _ = unlabelled[suggestion.place]
@@ -240,7 +240,7 @@ def suggest(
 
 
 def _texts_of(file: options.Input, form: Format, text: str | None) -> list[tuple[int, str]]:
-    """Line and text of the records of a file; those that cannot be read are left out."""
+    """The line number and text of each record of a file; records that cannot be read are left out."""
     if not isinstance(file.file, Path):
         raise click.UsageError(Message("{name}: is read twice: give a file", name=file.name))
     records = chain.from_iterable(inference.embedding.text_records(file.file, file.name, form, text))

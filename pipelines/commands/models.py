@@ -18,7 +18,7 @@ from korbert.system import JsonObject, check_output, console, say, write_bytes_a
 from korbert.tasks.kinds import kind_of_task
 
 _FILE = options.PathType()
-_MOST_PLACES = 60  # of a word: so many rows and columns fit a page
+_MOST_PLACES = 60  # occurrences of a word: so many rows and columns fit a page
 _USES = {
     "pretraining": Message("gaps filled, vectors of texts"),
     **dict.fromkeys(("encoder", "detection"), Message("vectors of texts")),
@@ -90,8 +90,8 @@ def fill(
             click.echo(inference.lines.as_json({"text": text, "gaps": rows}))
             continue
         for number, candidates in enumerate(gaps, 1):
-            for one in candidates:
-                say(f"{number}  {one.probability:.4f}  {one.piece}  {one.text}")
+            for candidate in candidates:
+                say(f"{number}  {candidate.probability:.4f}  {candidate.piece}  {candidate.text}")
 
 
 @click.command()
@@ -197,13 +197,13 @@ def look(
       korbert look artifacts/small/pretrain '신용 대출을 신청하고 싶어요' --html look.html
       korbert look korbert-mini --word 사랑 --sentences sentences.txt --html love.html
     """
-    of_word = {name: value for name, value in given.items() if value is not None}
+    word_settings = {name: value for name, value in given.items() if value is not None}
     if html:
         check_output(html, model, sentences and sentences.file, may_overwrite=reports.drawing.is_page)
     if word and sentences and text is None:
-        _compare(korbert.load(model, device), word, sentences, html, of_word)
+        _compare(korbert.load(model, device), word, sentences, html, word_settings)
         return
-    if text is None or html is None or word or sentences or of_word:
+    if text is None or html is None or word or sentences or word_settings:
         raise SettingsError("give TEXT and --html alone, or --word and --sentences, with --html, --layer, --mix or not")
     loaded = korbert.load(model, device)
     try:
@@ -215,13 +215,16 @@ def look(
 
 
 def _compare(
-    loaded: "korbert.Model", word: str, sentences: options.Input, html: Path | None, asked: JsonObject
+    loaded: "korbert.Model", word: str, sentences: options.Input, html: Path | None, settings: JsonObject
 ) -> None:
-    """Prints the cosines of the vectors of a word in the sentences of a file, and writes their page."""
-    found: list[Any] = []
+    """Prints the cosines between the vectors of a word in the sentences of a file, and writes a page of them.
+
+    settings: layers and mix of the vectors.
+    """
+    occurrences: list[Any] = []
     for place, text in inference.lines.texts(sentences.file, sentences.name, "auto"):
-        found.append(loaded.parts(text, **asked).places(word))
-        if text.strip() and not len(found[-1]):
+        occurrences.append(loaded.parts(text, **settings).places(word))
+        if text.strip() and not len(occurrences[-1]):
             say(
                 Message(
                     "korbert: {place}: no morpheme of its first {pieces:,} pieces is {word!r}",
@@ -229,7 +232,7 @@ def _compare(
                 ),
                 err=True,
             )  # fmt: skip
-    count = sum(map(len, found))
+    count = sum(map(len, occurrences))
     if not 2 <= count <= _MOST_PLACES:
         raise CorpusError(
             "{sentences}: places of {word!r}: {count:,}; 2 to {most_places} can be compared: give other "
@@ -239,15 +242,15 @@ def _compare(
             count=count,
             most_places=_MOST_PLACES,
         )
-    counted = Message("{sentences} sentences, {places} places", sentences=sum(map(bool, found)), places=count)
-    layers = loaded.vector_settings(**asked).places(loaded.network.config.num_hidden_layers)
+    counted = Message("{sentences} sentences, {places} places", sentences=sum(map(bool, occurrences)), places=count)
+    layers = loaded.vector_settings(**settings).places(loaded.network.config.num_hidden_layers)
     about = join_messages(
         (Path(loaded.name).name, counted, *(Message("layer {layer}", layer=layer) for layer in layers)), ", "
     )
-    rows = reports.look.data.word_rows(found)
+    rows = reports.look.data.word_rows(occurrences)
     cells = [
-        (str(number), f"{before}[{own}]{after}", *(f"{cosine:.3f}" for cosine in cosines))
-        for number, (before, own, after, cosines) in enumerate(rows, 1)
+        (str(number), f"{before}[{spelled}]{after}", *(f"{cosine:.3f}" for cosine in cosines))
+        for number, (before, spelled, after, cosines) in enumerate(rows, 1)
     ]
     head = ("", Message("sentence"), *(row[0] for row in cells))
     reports.summary.show_tables(

@@ -52,7 +52,7 @@ def load_for_batches(model: Path, device: str, precision: "InferencePrecision") 
 
 
 class Failed:
-    """Counts the records of a file, and reports each error on standard error."""
+    """Counts the records of a file, and reports the errors among them on standard error."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -60,7 +60,7 @@ class Failed:
         self.failed = 0
 
     def __call__(self, record: JsonObject) -> bool:
-        """Whether the record has an error."""
+        """Counts a record, and reports its error if it has one, or that it was cut. Returns whether it has an error."""
         self.lines += 1
         if "error" in record:
             say(shorten(f"korbert: {self.name}: line {record['line']}: {record['error']}"), err=True)
@@ -73,7 +73,7 @@ class Failed:
         return "error" in record
 
     def end(self) -> None:
-        """Raise PartlyFailed if any record had an error."""
+        """Raises PartlyFailed if any record had an error."""
         if self.failed:
             raise PartlyFailed(
                 "{name}: {failed:,} of {lines:,} lines failed: see the messages above",
@@ -85,7 +85,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Input:
-    """A file to read: its name for messages, and the pipe, path or address. corpus: several files, by their names."""
+    """What a command reads. name: for messages. file: a pipe, path or address. corpus: several files, by name."""
 
     name: str
     file: Any
@@ -141,7 +141,7 @@ class InputType(click.ParamType[Input]):
 
 
 class CorpusType(InputType):
-    """As InputType; or a folder of files of texts, or a glob, which together are a corpus."""
+    """What InputType takes; or a folder of files of texts, or a glob, whose files together are a corpus."""
 
     def convert(self, value: str | Input, parameter: _Parameter, context: _Context) -> Input:
         if isinstance(value, Input) or value == "-":
@@ -150,31 +150,31 @@ class CorpusType(InputType):
         corpus: Mapping[str, Any] = {}
         if place.is_dir():
             corpus = files_of(place)
-        elif not place.exists() and (found := inference.embedding.globbed_files(value)):
-            corpus = inference.embedding.with_usual_endings(found) or found
-            _say_read(value, corpus, found)
+        elif not place.exists() and (matches := inference.embedding.globbed_files(value)):
+            corpus = inference.embedding.with_usual_endings(matches) or matches
+            _say_read(value, corpus, matches)
         return Input(value, place, corpus) if corpus else super().convert(value, parameter, context)
 
 
 def files_of(folder: Path) -> dict[str, Path]:
-    """The files of texts and tables below a folder, by their names; says on standard error what is not read."""
+    """The files of texts and tables below a folder, by their names. Says on standard error which files are not read."""
     files = inference.embedding.text_files(folder)
     if files:
         _say_read(folder, files, inference.embedding.visible_files(folder))
     return files
 
 
-def _say_read(corpus: object, files: Mapping[str, Any], found: Iterable[str]) -> None:
-    """Says how many files are read, and which one of those that were found is not."""
-    others = [name for name in found if name not in files]
-    read = Message(
+def _say_read(corpus: object, files: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Says how many files are read, how many of `names`, all the files there, are not, and one of the latter."""
+    skipped = [name for name in names if name not in files]
+    line = Message(
         "{corpus}: {count:,} file of texts or a table", "{corpus}: {count:,} files of texts and tables",
         corpus=corpus, count=len(files),
     )  # fmt: skip
-    if others:
-        unread = Message("not read: {count:,}, such as {name}", count=len(others), name=others[0])
-        read = join_messages((read, unread))
-    say(read, err=True)
+    if skipped:
+        unread = Message("not read: {count:,}, such as {name}", count=len(skipped), name=skipped[0])
+        line = join_messages((line, unread))
+    say(line, err=True)
 
 
 def write_corpus(
@@ -183,8 +183,8 @@ def write_corpus(
 ) -> None:  # fmt: skip
     """Writes the results of a model for the files of an input, and says what was written.
 
-    make: of the model, a processor of inference/parts.py. SettingsError without an output, for one that is there, and
-    for one among what is read; PartlyFailed if rows have errors.
+    make: makes a processor (inference/parts.py) of the loaded model. Raises SettingsError if no output is named, or if
+    it exists or lies among the files that are read; PartlyFailed if rows have errors.
     """
     from korbert.corpus.execution.workers import Workers
 
@@ -198,9 +198,9 @@ def write_corpus(
     place = model.absolute() if model.exists() else model  # actors of a cluster work in other folders
     load = partial(_processor, make, place, device, loaded.precision)
     count = workers or (1 if device == "cuda" and runner == "native" else cores())
-    partly = output.with_name(f"{output.name}.partial").absolute()  # which a glob may match after an interruption
+    partial_folder = output.with_name(f"{output.name}.partial").absolute()  # a glob may match it
     counts = inference.parts.write_parts(
-        make(loaded), load, {name: path for name, path in input.corpus.items() if partly not in _above(path)},
+        make(loaded), load, {name: path for name, path in input.corpus.items() if partial_folder not in _above(path)},
         output.absolute(), form=form,
         workers=Workers(count, runner, address, gpus=int(device == "cuda" and runner == "ray")),
     )  # fmt: skip
@@ -216,23 +216,24 @@ def write_corpus(
 
 
 def _above(path: Any) -> Iterable[Path]:
-    """The folders that a local file is in."""
+    """The folders above a local file; none for an address."""
     return path.absolute().parents if isinstance(path, Path) else ()
 
 
 def _processor(make: "Callable[[Model], Any]", model: Path, device: str, precision: "InferencePrecision") -> "Any":
-    """What a worker process makes of the model, with the precision that was chosen once."""
+    """Loads the model in a worker process, with the precision chosen by the first process, and makes its processor."""
     import korbert
 
     return make(korbert.load(model, device, precision))
 
 
 def refuse_workers(input: Input, given: JsonObject) -> None:
-    """SettingsError for options that only several files take."""
-    if named := [name for name, value in given.items() if value not in (None, 1, "native")]:  # one process is one
+    """Raises SettingsError for options that apply only to several files."""
+    # A single worker process is what one file gets anyway.
+    if names := [name for name, value in given.items() if value not in (None, 1, "native")]:
         raise SettingsError(
             "{option}: is for a folder or a glob, and {input} is one file: leave it out",
-            option=argument(named[0]), input=input.name,
+            option=argument(names[0]), input=input.name,
         )  # fmt: skip
 
 
@@ -304,7 +305,7 @@ def _configure_logging(context: click.Context, parameter: click.Parameter, debug
 
 
 def completion(names: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:
-    """Shell completion by these names, and by files where none of them begins so."""
+    """Shell completion by these names; by files where no name begins with what was typed."""
     return lambda context, parameter, incomplete: [
         CompletionItem(incomplete, type="file"),
         *(CompletionItem(name) for name in names() if name.startswith(incomplete)),
@@ -320,7 +321,7 @@ model = click.argument("model", type=PathType(), shell_complete=model_names)
 recipe_names = completion(lambda: recipes.files.shipped_names())
 recipe = click.argument("recipe", shell_complete=recipe_names)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON: one object, or a line for each text.")
-accept_kiwi = click.option(  # in the environment, as worker processes have to know, too
+accept_kiwi = click.option(  # in the environment, which worker processes inherit
     "--accept-kiwi", is_flag=True, expose_value=False, envvar=None,
     callback=lambda context, parameter, accepted: accepted and os.environ.update({ACCEPT: "1"}),
     help="Accept a Kiwi version other than the tokenizer's; saved files record it.",
@@ -431,22 +432,22 @@ records = together(
 
 
 def by_role(given: JsonObject) -> dict[str, list[str]]:
-    """Role -> its columns, as given by the options `columns`."""
+    """Returns role -> its columns, as the options `columns` give them."""
     columns_by_role = {role: [given[role]] for role in ("text", "pair", "label", "group", "time") if given.get(role)}
-    for one in given["others"]:
-        role, equals, name = one.partition("=")
+    for option in given["others"]:
+        role, equals, name = option.partition("=")
         if not equals:
-            raise click.UsageError(Message("--column {one}: give it as ROLE=NAME, as in choices=보기", one=one))
+            raise click.UsageError(Message("--column {one}: give it as ROLE=NAME, as in choices=보기", one=option))
         columns_by_role.setdefault(role, []).append(name)
     return columns_by_role
 
 
 def asked_for(given: JsonObject) -> "VectorArgs":
     """The vector settings among the given options."""
-    named = ("layer", "mix", "pooling", "side", "size")
-    asked = cast("VectorArgs", {name: given[name] for name in named if given.get(name)})
+    names = ("layer", "mix", "pooling", "side", "size")
+    settings = cast("VectorArgs", {name: given[name] for name in names if given.get(name)})
     if given["no_special_tokens"]:
-        asked["special_tokens"] = False
+        settings["special_tokens"] = False
     if given.get("raw"):
-        asked["normalize"] = False
-    return asked
+        settings["normalize"] = False
+    return settings

@@ -53,8 +53,8 @@ def submit(
         raise click.UsageError(Message("--dataset is for --check BUNDLE: INPUT names the questions to answer"))
     if model is None or input is None or output is None:
         raise click.UsageError(Message("name MODEL INPUT OUTPUT, or --check BUNDLE"))
-    answered = submission.bundle.submit(model, input, output, device=device)
-    say(Message("{count:,} answers in {output}", count=answered, output=output), err=True)
+    count = submission.bundle.submit(model, input, output, device=device)
+    say(Message("{count:,} answers in {output}", count=count, output=output), err=True)
 
 
 @click.command()

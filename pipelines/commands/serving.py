@@ -85,7 +85,7 @@ def serve(
         with closing(AnalysisProcess(folders.values())) as process:
 
             def load() -> Any:
-                # Imports PyTorch: once the server is listening.
+                # Imports PyTorch, so only once the server is listening.
                 from korbert.pipelines.service.operations import load_all
 
                 return load_all(folders, index, device, precision, limits, process)
@@ -97,7 +97,7 @@ def serve(
 
 
 def parse_named_models(models: Sequence[str]) -> dict[str, Path]:
-    """Parses NAME=FOLDER, or a folder named by its last part (for FOLDER/model, the part before).
+    """Parses NAME=FOLDER, or a FOLDER, whose name is its last part (of FOLDER/model, the part before).
 
     Raises SettingsError for a name with other characters than letters, digits, ".", "-" and "_", or given twice.
     """
@@ -107,8 +107,8 @@ def parse_named_models(models: Sequence[str]) -> dict[str, Path]:
         path = Path(folder)
         if not equals:
             path = Path(model)
-            last = path.absolute()
-            name = last.parent.name if last.name == "model" else last.name
+            absolute = path.absolute()
+            name = absolute.parent.name if absolute.name == "model" else absolute.name
         if not _NAME.fullmatch(name):
             raise SettingsError(
                 "{model}: {name!r} cannot name a model: give it a name, as in mood={model}", model=model, name=name

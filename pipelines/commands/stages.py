@@ -20,7 +20,7 @@ from korbert.tasks.sets import listing
 
 
 class PipelineOptions(TypedDict, total=False):
-    """The options `place`, and those of `corpus` and the like that a command has."""
+    """The options of `place`, and those of `corpus`, `device`, .. that a command has besides."""
 
     root: Required[Path]
     data: Required[Path | None]
@@ -65,8 +65,8 @@ def run_stages(pipeline: "runs.Pipeline", stages: Sequence[Stage], rebuild: bool
         runs.runner.make_all(pipeline, stages, rebuild=rebuild, draw=reports.draw)
     elif not is_secondary_rank():
         names = [stage.name for stage in stages]
-        anew = names if rebuild else []
-        statuses = [status for status in pipeline.statuses(rebuild=anew) if status.stage in names]
+        rebuilt = names if rebuild else []
+        statuses = [status for status in pipeline.statuses(rebuild=rebuilt) if status.stage in names]
         for status in statuses:  # what a run would refuse at the start is refused here, too
             if status.state in ("absent", "partial"):
                 pipeline.require_sources([pipeline.recipe.stages[status.stage]])
@@ -119,13 +119,13 @@ def _stage_command(stage: Stage) -> click.Command:
         else:
             pkgutil.resolve_name(stage.preview)(pipeline, preview)
 
-    own = [options.workers, options.device] if stage.trains else [options.corpus]
+    stage_options = [options.workers, options.device] if stage.trains else [options.corpus]
     if stage.makes_rows:
-        own.append(options.row_workers)
+        stage_options.append(options.row_workers)
     if stage.preview:
-        own.append(_preview)
-    made = click.command(stage.name, help=str(stage.help), short_help=stage.help.summary)
-    return made(options.together(options.recipe, options.work, *own, options.place)(command))
+        stage_options.append(_preview)
+    decorate = click.command(stage.name, help=str(stage.help), short_help=stage.help.summary)
+    return decorate(options.together(options.recipe, options.work, *stage_options, options.place)(command))
 
 
 @click.command()
@@ -163,18 +163,18 @@ def tasks(
             Message("--json is for the list of data sets: leave {recipe} out, or read its scores.json", recipe=recipe)
         )
     pipeline = pipeline_of(recipe, **common)
-    known = {name.removeprefix(TASK): stage for name, stage in pipeline.recipe.stages.items() if is_task(name)}
-    if missing := [name for name in names if name not in known]:
+    task_stages = {name.removeprefix(TASK): stage for name, stage in pipeline.recipe.stages.items() if is_task(name)}
+    if missing := [name for name in names if name not in task_stages]:
         raise SettingsError(
             "{recipe}: has no section [{task}{missing}], only {known}: add it",
             recipe=recipe,
             task=TASK,
             missing=missing[0],
-            known=", ".join(known) or "none",
+            known=", ".join(task_stages) or "none",
         )
-    if not known:
+    if not task_stages:
         raise SettingsError("{recipe}: has no section [{task}NAME]: add one", recipe=recipe, task=TASK)
-    stages = [stage for name, stage in known.items() if name in names or not names]
+    stages = [stage for name, stage in task_stages.items() if name in names or not names]
     run_stages(pipeline, stages, rebuild, dry_run)
     if not dry_run and not is_secondary_rank():
         reports.summary.show(pipeline, [stage.name for stage in stages])
@@ -212,9 +212,9 @@ def report(recipe: str, **common: Unpack[PipelineOptions]) -> None:
         except KorbertError as error:
             broken.append(error)
     say(reports.index(pipeline.folder, names))
-    # The last error is raised, so that the exit code tells of it; the others are told first.
-    for one in broken[:-1]:
-        say(f"korbert: {in_one_line(str(one))}", err=True)
+    # The last error is raised, so that it sets the exit code; the others are reported first.
+    for failure in broken[:-1]:
+        say(f"korbert: {in_one_line(str(failure))}", err=True)
     if broken:
         raise broken[-1]
 

@@ -127,7 +127,7 @@ def finetune(rebuild: bool, dry_run: bool, quick: bool, only: str | None, **give
 
 
 def _train(pipeline: "runs.Pipeline", rebuild: bool = False, dry_run: bool = False) -> None:
-    """Runs the only stage of a pipeline, and shows its scores and how to use the model."""
+    """Runs the only stage of a pipeline; shows the scores, and how to use the model."""
     (stage,) = pipeline.stages()
     run_stages(pipeline, [stage], rebuild, dry_run)
     if not dry_run and not is_secondary_rank():
@@ -202,13 +202,13 @@ def _single_task(given: JsonObject, rungs: Sequence[str] = ()) -> "recipes.one_t
 
 
 def _files(given: JsonObject) -> JsonObject:
-    """Part -> its file, of the options of `_learning`."""
+    """Returns part -> its file, from the options of `_learning`."""
     parts = ["unlabelled", *(("train", "valid", "test") if given["train"] else ())]
     return {part: given[part] for part in parts if given.get(part)}
 
 
 def _pipeline(task: "recipes.one_task.SingleTask", given: JsonObject, *, is_artifact: bool = True) -> "runs.Pipeline":
-    """The pipeline of a single task. given: the options of its command. is_artifact: what its output becomes."""
+    """The pipeline of a single task. given: its command's options. is_artifact: whether its output is an artifact."""
     recipe, line = task.recipe()
     if line:
         say(line, err=True)
@@ -305,24 +305,27 @@ def evaluate(
         reports.noise.write_page(html, str(model), loaded.task, result)
         say(Message("page: {path}", path=html), err=True)
     if as_json:
-        ends = {metric: found or (None, None) for metric, found in result.intervals.items()}
+        ends = {metric: bounds or (None, None) for metric, bounds in result.intervals.items()}
         scores = {
-            name: {"score": it, "low": ends[name][0], "high": ends[name][1]} for name, it in result.scores.items()
+            name: {"score": value, "low": ends[name][0], "high": ends[name][1]} for name, value in result.scores.items()
         }
         with_noise = {"noise": result.noise} if result.noise else {}
         click.echo(json.dumps(scores | with_noise, ensure_ascii=False, indent=2))
         return
     rows = Message("{count:,} row", "{count:,} rows", count=len(result.rows))
     shown = [(rows, metric, result) for metric in result.scores]
-    shown += [(artifacts.figures.label(name), next(iter(one.scores)), one) for name, one in result.with_noise.items()]
-    for what, metric, one in shown:
-        value = one.scores[metric]
-        found = one.intervals[metric]
+    shown += [
+        (artifacts.figures.label(name), next(iter(evaluation.scores)), evaluation)
+        for name, evaluation in result.with_noise.items()
+    ]
+    for title, metric, evaluation in shown:
+        value = evaluation.scores[metric]
+        bounds = evaluation.intervals[metric]
         score = in_language(Message("undefined")) if value is None else f"{value:.4f}"
         interval = ""
-        if found is not None:
-            interval = in_language(Message("{low:.4f} to {high:.4f}", low=found[0], high=found[1]))
-        say(f"{metric:<24} {score}   {interval:<16}   {in_language(what)}")
+        if bounds is not None:
+            interval = in_language(Message("{low:.4f} to {high:.4f}", low=bounds[0], high=bounds[1]))
+        say(f"{metric:<24} {score}   {interval:<16}   {in_language(title)}")
 
 
 @click.command()
@@ -367,14 +370,14 @@ def check(
     pipeline = _pipeline(task, {"workers": None, "device": device}, is_artifact=False)
     (stage,) = pipeline.stages()
     section, inputs = pipeline.recipe.section(stage.name), pipeline.inputs(stage)
-    found = experiments.checking.check(section, inputs, pipeline.runtime.data, korbert.load(model, device))
-    for line in found.facts:
+    checked = experiments.checking.check(section, inputs, pipeline.runtime.data, korbert.load(model, device))
+    for line in checked.facts:
         say(line)
     if output:
-        write_bytes_atomically(output, experiments.checking.as_csv(found.rows))
-        say(Message("{output}: {count:,} rows with findings", output=output, count=len(found.rows)), err=True)
+        write_bytes_atomically(output, experiments.checking.as_csv(checked.rows))
+        say(Message("{output}: {count:,} rows with findings", output=output, count=len(checked.rows)), err=True)
     if html:
-        reports.checking.write_page(html, str(file), found)
+        reports.checking.write_page(html, str(file), checked)
         say(Message("page: {path}", path=html), err=True)
 
 

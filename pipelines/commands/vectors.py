@@ -76,9 +76,9 @@ def embed(
         files.check_ending(output)
         check_output(output, model, input.file)
     if parts:
-        asked = given | {"output": output, "precision": given["precision"] not in ("auto", "fp32")}
+        text_options = given | {"output": output, "precision": given["precision"] not in ("auto", "fp32")}
         for name in ("output", "pooling", "no_special_tokens", "size", "raw", "side", "precision"):
-            if asked[name]:
+            if text_options[name]:
                 raise SettingsError(
                     "{option}: is for vectors of texts: leave it out, or leave {parts} out",
                     option=argument(name),
@@ -104,33 +104,33 @@ def embed(
         return
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("embed", None, "texts") as advance:
         for batch in filter(None, records):
-            good = [one for one in batch if not failed(one)]
-            _add_vectors(good, embedding, parts)
+            readable = [record for record in batch if not failed(record)]
+            _add_vectors(readable, embedding, parts)
             click.echo(b"\n".join(map(inference.lines.as_json, batch)))
             advance(len(batch))
     failed.end()
 
 
 def _add_vectors(records: list[JsonObject], embedding: "inference.embedding.TextEmbedder", parts: Unit | None) -> None:
-    """Adds the vector of its text to each record, or those of the parts of its text."""
+    """Adds to each record the vector of its text, or the vectors of the parts of its text."""
     texts = [record["text"] for record in records]
     if parts is None:
         for record, vector in zip(records, embedding(texts), strict=True):
             record["vector"] = vector.tolist()
         return
-    for record, own in zip(records, embedding.model.parts(texts, parts, **embedding.asked), strict=True):
-        columns = zip(own.names, own.spans, own.vectors.tolist(), strict=True)
+    for record, text_parts in zip(records, embedding.model.parts(texts, parts, **embedding.asked), strict=True):
+        columns = zip(text_parts.names, text_parts.spans, text_parts.vectors.tolist(), strict=True)
         record["parts"] = [{"name": name, "span": span, "vector": vector} for name, span, vector in columns]
 
 
 def _pairs(
     corpus: Path, form: Format, text: str | None, failed: options.Failed
 ) -> Iterator[tuple[str, str, JsonObject]]:
-    """Id, text and fields of each record of a file, or of the files of a folder; errors and repeated ids are reported.
+    """Yields id, text and fields of each record of a file or folder; reports errors and repeated ids.
 
     In a folder, an id begins with the name of its file.
     """
-    seen: dict[str, int] = {}
+    lines_by_id: dict[str, int] = {}
     blank = 0
     files = options.files_of(corpus)
     for name, file in (files or {corpus.name: corpus}).items():
@@ -141,8 +141,8 @@ def _pairs(
             id = f"{name}:{line}" if number == 1 else f"{name}:{line}.{number}"
             if "id" in record:
                 id = str(record["id"]) if file is corpus else f"{name}:{record['id']}"
-            if "error" not in record and id in seen:
-                record["error"] = f"id {id!r:.60} is already used by line {seen[id]}"
+            if "error" not in record and id in lines_by_id:
+                record["error"] = f"id {id!r:.60} is already used by line {lines_by_id[id]}"
             if "error" in record and file is not corpus:
                 record["error"] = f"of {name}: {record['error']}"
             if failed(record):
@@ -150,14 +150,14 @@ def _pairs(
             if is_empty(record["text"]):
                 blank += 1
                 continue
-            seen[id] = record["line"]
+            lines_by_id[id] = record["line"]
             yield id, record["text"], record["fields"]
     if blank:
         say(Message("korbert: {corpus}: blank texts left out: {count:,}", corpus=corpus, count=blank), err=True)
 
 
 def _records_of(file: Path, name: str, form: Format, text: str | None, *, is_alone: bool) -> Iterator[JsonObject]:
-    """The records of a file. Of several files, one that cannot be read is a record with an error."""
+    """Yields the records of a file. is_alone: raise if the file cannot be read; else yield a record with the error."""
     try:
         yield from chain.from_iterable(
             inference.embedding.text_records(file, name, form, text, fields=True, longest=_LONGEST)
@@ -206,21 +206,21 @@ def index(
         raise SettingsError("no index is named: give its folder with --output FOLDER")
     _check_files(corpus, remove)
     check_outside(output, model)
-    is_there = search.is_index(output)  # before the model is loaded: refuses other files
+    exists = search.is_index(output)  # before the model is loaded: refuses other files
     failed = options.Failed(str(corpus))
     texts = iter(()) if corpus is None else _pairs(corpus, form, text, failed)
-    # One text is read ahead: from an empty corpus no index is made.
-    first = list(islice(texts, 1))
-    if corpus is not None and not first and not is_there:
+    # One text is read ahead, as no index is made from an empty corpus.
+    first_texts = list(islice(texts, 1))
+    if corpus is not None and not first_texts and not exists:
         failed.end()
         raise CorpusError("{corpus}: holds no text: give texts to index", corpus=corpus)
     loaded = options.load_for_batches(model, device, given["precision"])
-    made = search.Index.create(output, loaded, **options.asked_for(given))  # or opens it
+    text_index = search.Index.create(output, loaded, **options.asked_for(given))  # or opens it
     removed = 0
     added = search.Added()
     if remove is not None:
         ids = {id for _, id in inference.lines.texts(remove, remove.name) if id}
-        removed = made.remove(ids)
+        removed = text_index.remove(ids)
         if removed < len(ids):
             say(
                 Message(
@@ -231,17 +231,17 @@ def index(
             )  # fmt: skip
     if corpus is not None:
         with track("index", None, "texts") as advance:
-            added = made.add(_advancing(chain(first, texts), advance))
-        if others := len(made) - added.new - added.replaced - added.unchanged:
+            added = text_index.add(_advancing(chain(first_texts, texts), advance))
+        if remaining := len(text_index) - added.new - added.replaced - added.unchanged:
             say(
                 Message(
                     "{index}: {count:,} texts are not in {corpus}, and stay: --remove takes a file of their ids",
-                    index=output, count=others, corpus=corpus,
+                    index=output, count=remaining, corpus=corpus,
                 ),
                 err=True,
             )  # fmt: skip
-    count = len(made)
-    passages = made.num_passages
+    count = len(text_index)
+    passages = text_index.num_passages
     texts_now = Message("{count:,} texts", count=count)
     if passages > count:
         texts_now = Message("{count:,} texts in {passages:,} passages", count=count, passages=passages)
@@ -256,7 +256,7 @@ def index(
 
 
 def _check_files(corpus: Path | None, remove: Path | None) -> None:
-    """SettingsError if there is neither, or one that cannot be read: found before a model is loaded."""
+    """Raises SettingsError if neither is given, or one cannot be read: before a model is loaded, which takes time."""
     if corpus is None and remove is None:
         raise SettingsError("neither CORPUS nor --remove is given: name texts to add, or ids to remove")
     for path in filter(None, (corpus, remove)):
@@ -276,17 +276,17 @@ def _index_of(
     way: SearchWay | None,
     pairs: Iterable[tuple[str, str, JsonObject]],
 ) -> "Iterator[search.Index]":  # fmt: skip
-    """The index in a folder, or one of the pairs for this time only, with vectors if this way of searching has them."""
+    """The index in a folder, or a temporary one of the pairs, without vectors if the way of searching is by words."""
     loaded = options.load_for_batches(model, device, given["precision"])
-    asked = options.asked_for(given)
+    settings = options.asked_for(given)
     if (corpus / FILE).is_file() or (corpus.is_dir() and not inference.embedding.holds_texts(corpus)):
-        yield search.Index.load(corpus, loaded).matching(**asked)
+        yield search.Index.load(corpus, loaded).matching(**settings)
         return
     way = way or search.default_way(loaded)[0]
     with TemporaryDirectory(prefix="korbert-index-") as folder:
-        made = search.Index.create(folder, loaded, words_only=way == "words", **asked)
-        made.add(pairs)
-        yield made
+        text_index = search.Index.create(folder, loaded, words_only=way == "words", **settings)
+        text_index.add(pairs)
+        yield text_index
 
 
 @click.command()
@@ -317,33 +317,35 @@ def similar(
     cosine similarity, BM25, id and beginning of the text; - if a ranking did not return it. Of a text longer than the
     model reads, it is a passage, with ID:BEGIN-END in characters. --json has the whole passage, and all columns.
     """
-    left = list(places)
-    if model is None and (Path(left[0]) / FILE).is_file():
-        model = Path(search.model_of(left[0]))
+    arguments = list(places)
+    if model is None and (Path(arguments[0]) / FILE).is_file():
+        model = Path(search.model_of(arguments[0]))
     elif model is None:
-        model = _PATH.convert(left.pop(0), None, None)
-    if not left:
+        model = _PATH.convert(arguments.pop(0), None, None)
+    if not arguments:
         raise SettingsError(
             "{model}: nothing to search in is named: give a model and a file of texts, or an index", model=model
         )
-    corpus = _PLACE.convert(left[0], None, None)
-    texts = tuple(left[1:])
-    given_texts = options.texts_of(texts, input)
+    corpus = _PLACE.convert(arguments[0], None, None)
+    texts = tuple(arguments[1:])
+    queries = options.texts_of(texts, input)
     failed = options.Failed(str(corpus))
     reranker = _reranker(rerank, device)
-    with _index_of(model, corpus, device, given, way, _pairs(corpus, form, text, failed)) as made:
-        if way is None and made.way == "words":
+    with _index_of(model, corpus, device, given, way, _pairs(corpus, form, text, failed)) as text_index:
+        if way is None and text_index.way == "words":
             say(
-                Message("korbert: ranked by {way}, as {why}: --way chooses another", way=made.way, why=made.why),
+                Message(
+                    "korbert: ranked by {way}, as {why}: --way chooses another", way=text_index.way, why=text_index.why
+                ),
                 err=True,
             )
-        for place, query in given_texts:
+        for place, query in queries:
             if not query.strip():
                 if texts:
                     raise SettingsError("{place} is blank: give words to search for", place=place)
                 say(Message("korbert: {place} is blank: nothing to search for", place=place), err=True)
                 continue
-            hits = made.search(query, top, way, where, reranker)[0]
+            hits = text_index.search(query, top, way, where, reranker)[0]
             if as_json:
                 click.echo(inference.lines.as_json({"text": query, "hits": [hit.as_json() for hit in hits]}))
                 continue
@@ -398,8 +400,8 @@ def search_eval(
         )
     texts, ids = zip(*pairs, strict=True)
     wanted = set(chain(*ids))
-    with _index_of(model, corpus, device, given, way or "both", _pairs(corpus, form, text, failed)) as made:
-        right = {id: text for id, text in made if id in wanted}
+    with _index_of(model, corpus, device, given, way or "both", _pairs(corpus, form, text, failed)) as text_index:
+        right = {id: text for id, text in text_index if id in wanted}
         if not right:
             raise CorpusError(
                 "{queries}: none of the ids in {relevant!r} is that of a text of {corpus}",
@@ -416,12 +418,14 @@ def search_eval(
                 err=True,
             )  # fmt: skip
         ways = [way] if way else get_args(SearchWay)[::-1]
-        measured = search.evaluation.evaluate(made, texts, ids, ways, _reranker(rerank, device))
-        facts = {"model": str(model), "queries": len(pairs), "texts": len(made)}
+        measured = search.evaluation.evaluate(text_index, texts, ids, ways, _reranker(rerank, device))
+        facts = {"model": str(model), "queries": len(pairs), "texts": len(text_index)}
     counted = Message("{queries:,} queries, {texts:,} texts", queries=facts["queries"], texts=facts["texts"])
     if as_json:
-        own = {name: {key: one._asdict() for key, one in of.figures.items()} for name, of in measured.items()}
-        click.echo(inference.lines.as_json({**facts, "ways": own}))
+        figures = {
+            name: {key: mean._asdict() for key, mean in scores.figures.items()} for name, scores in measured.items()
+        }
+        click.echo(inference.lines.as_json({**facts, "ways": figures}))
     else:
         say(counted)
         reports.searching.show_table(measured)
@@ -434,7 +438,7 @@ def search_eval(
 
 
 def _reranker(folder: Path | None, device: str) -> "korbert.Model | None":
-    """The model of kind rerank in a folder, if one is given. ModelError for another kind."""
+    """Loads the model of kind rerank in a folder, if one is given. Raises ModelError for another kind."""
     if folder is None:
         return None
     model = korbert.load(folder, device)
@@ -486,16 +490,16 @@ def negatives(
             index.add(_advancing(((str(number), text) for number, text in passages), advance))
         results = []
         with track("search", len(rows), "queries") as advance:
-            found = search.evaluation.hard_negatives(index, rows.rows, count, way, most=most)
-            for row, own in zip(rows, found, strict=True):
-                results.append({"query": row["text"], "passage": row["pair"], "negatives": own})
+            mined = search.evaluation.hard_negatives(index, rows.rows, count, way, most=most)
+            for row, row_negatives in zip(rows, mined, strict=True):
+                results.append({"query": row["text"], "passage": row["pair"], "negatives": row_negatives})
                 advance(1)
     write_bytes_atomically(output, b"".join(inference.lines.as_json(result) + b"\n" for result in results))
-    none = sum(not result["negatives"] for result in results)
+    num_bare = sum(not result["negatives"] for result in results)
     say(
         Message(
             "{output}: {count:,} pairs, {none:,} of them without negatives",
-            output=output, count=len(results), none=none,
+            output=output, count=len(results), none=num_bare,
         ),
         err=True,
     )  # fmt: skip
@@ -504,7 +508,7 @@ def negatives(
 def _read_relevant(
     queries: Path, query: str | None, relevant: str, failed: options.Failed
 ) -> Iterator[tuple[str, list[str]]]:
-    """Each query of a file with the ids that answer it; records without are reported."""
+    """Yields each query of a file with the ids of the texts that answer it; reports records that lack either."""
     records = inference.embedding.text_records(queries, queries.name, text=query, fields=True, role="query")
     for record in chain.from_iterable(records):
         ids = record.get("id") if relevant == "id" else record.get("fields", {}).get(relevant)

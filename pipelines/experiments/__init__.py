@@ -1,4 +1,4 @@
-"""Training in many ways: rates and seeds (search.py), frozen encoders, layers; scores, and what is compared by them."""
+"""Experiments on a task: searches over rates and seeds, frozen encoders and layers, and scores and their comparison."""
 
 import lazy_loader
 

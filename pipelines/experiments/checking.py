@@ -33,8 +33,8 @@ from korbert.tasks.kinds.texts import LinearExamples, text_vectors
 from korbert.tasks.linear import LinearInputs, choose, held_out, scale_on
 from korbert.training import Scoring
 
-_FEW_ROWS = 10  # of a label, below which there is too little to learn it from
-_MOST_DOUBTFUL = 0.1  # of the rows
+_FEW_ROWS = 10  # a label with fewer rows is too rare to be learned
+_MOST_DOUBTFUL = 0.1  # largest share of the rows that is reported as doubtful
 PERSONAL = {
     "email": Message("e-mail addresses"),
     "resident_number": Message("resident numbers"),
@@ -47,9 +47,9 @@ PERSONAL = {
 class CheckedRow(NamedTuple):
     """A row with findings.
 
-    label: as given, several with a semicolon between. likelier, probability: of a doubtful label, the most probable
-    one, and the probability of the given one; "" and None for others. findings: doubtful, slip, contrary, repeated, in
-    test, rare, or a key of PERSONAL.
+    label: the given label; several are joined by semicolons. likelier, probability: if the label is doubtful, the most
+    probable label, and the probability of the given label; otherwise "" and None. findings: doubtful, slip, contrary,
+    repeated, in test, rare, or a key of PERSONAL.
     """
 
     place: Place
@@ -61,7 +61,10 @@ class CheckedRow(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """facts: what was found, with counts and the first places. rows: those with findings, most doubtful first."""
+    """The result of a check.
+
+    facts: what was found, with counts and the first places. rows: the rows with findings, the most doubtful first.
+    """
 
     facts: Sequence[Message]
     rows: Sequence[CheckedRow]
@@ -72,9 +75,9 @@ class Checked(NamedTuple):
 
 
 def check(section: TaskSection, inputs: StageInputs, data: Path, model: Model) -> Checked:
-    """Checks the training rows of a task. data: as in read_parts. model: gives the vectors of texts.
+    """Checks the training rows of a task, including those held out. data: as in read_parts. model: computes vectors.
 
-    Labels are compared with a model if each text or pair has one. Raises what read_parts raises.
+    Labels are compared with a linear model if each text or pair has exactly one. Raises the errors of read_parts.
     """
     task, parts = read_parts(section, inputs, data)
     placed = [*zip(parts.train.places, parts.train, strict=True), *zip(parts.valid.places, parts.valid, strict=True)]
@@ -83,21 +86,22 @@ def check(section: TaskSection, inputs: StageInputs, data: Path, model: Model) -
     findings: dict[int, list[str]] = defaultdict(list)
 
     def note(finding: str, numbers: Sequence[int]) -> str:
+        """Adds a finding to the rows with these numbers, and returns the first of their places as text."""
         for number in numbers:
             findings[number].append(finding)
         return first_of([str(places[number]).replace(f"{data}/", "") for number in numbers])
 
     doubtful: Mapping[int, tuple[str, float]] = {}
-    learned, cut = _inputs(model, task, rows)
-    if learned and isinstance(task, Classification):
-        doubtful = _doubtful(task, rows, learned)
+    row_inputs, cut = _inputs(model, task, rows)
+    if row_inputs and isinstance(task, Classification):
+        doubtful = _doubtful(task, rows, row_inputs)
         shown = note("doubtful", list(doubtful))
-        found = Message("labels that the model finds unlikely: none")
+        line = Message("labels that the model finds unlikely: none")
         if doubtful:
-            found = Message(
+            line = Message(
                 "labels that the model finds unlikely: {count:,}: {places}", count=len(doubtful), places=shown
             )
-        facts.append(found)
+        facts.append(line)
     else:
         facts.append(Message("labels are not compared with a model: that is for one label of a text or a pair"))
     repeated, contrary = _repeated(task, rows)
@@ -108,14 +112,14 @@ def check(section: TaskSection, inputs: StageInputs, data: Path, model: Model) -
     if parts.test:
         note("in test", seen_in(task, rows, parts.test))
     if isinstance(task, Classification):
-        own = [_labels(task, row) for row in rows]
-        counts = Counter(label for labels in own for label in labels)
+        row_labels = [_labels(task, row) for row in rows]
+        counts = Counter(label for labels in row_labels for label in labels)
         slipped = {rare for rare, _ in slips(counts)}
-        note("slip", [number for number, labels in enumerate(own) if slipped.intersection(labels)])
-        few = {label: count for label, count in counts.items() if count < _FEW_ROWS}
-        note("rare", [number for number, labels in enumerate(own) if few.keys() & set(labels)])
-        if few:
-            shown = ", ".join(f"{label!r} ({count})" for label, count in few.items())
+        note("slip", [number for number, labels in enumerate(row_labels) if slipped.intersection(labels)])
+        rare_counts = {label: count for label, count in counts.items() if count < _FEW_ROWS}
+        note("rare", [number for number, labels in enumerate(row_labels) if rare_counts.keys() & set(labels)])
+        if rare_counts:
+            shown = ", ".join(f"{label!r} ({count})" for label, count in rare_counts.items())
             facts.append(Message("labels with fewer than {least} rows: {labels}", least=_FEW_ROWS, labels=shown))
     for kind, numbers in _personal(task, rows).items():
         shown = note(kind, numbers)
@@ -134,44 +138,45 @@ def check(section: TaskSection, inputs: StageInputs, data: Path, model: Model) -
 
 
 def as_csv(rows: Sequence[CheckedRow]) -> bytes:
-    """A table of rows with findings, which Excel opens, too."""
+    """Returns the rows with findings as a CSV table that Excel can open."""
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(("line", "text", "label", "likelier", "probability", "findings"))
     for row in rows:
         probability = "" if row.probability is None else f"{row.probability:.3f}"
-        found = "; ".join(row.findings)
-        writer.writerow((row.place.number, "\n".join(row.texts), row.label, row.likelier, probability, found))
-    return table.getvalue().encode("utf-8-sig")  # without its mark, Excel reads CP949
+        findings = "; ".join(row.findings)
+        writer.writerow((row.place.number, "\n".join(row.texts), row.label, row.likelier, probability, findings))
+    return table.getvalue().encode("utf-8-sig")  # without a byte order mark, Excel reads CP949
 
 
 def _labels(task: Kind, row: TaskRow) -> list[str]:
-    """The labels of a row; of another kind, its target in words."""
+    """Returns the labels of a row as strings; if its kind of task has no labels, its target as a string."""
     label = row.get(task.label_role)
     return list(map(str, label)) if isinstance(label, list) else [str(label)]
 
 
 def _repeated(task: Kind, rows: Sequence[TaskRow]) -> tuple[list[int], list[int]]:
-    """The numbers of rows that stand there before, and of all with a text that has several labels."""
+    """Returns the numbers of rows that repeat an earlier row, and of all rows whose texts occur with several labels."""
     by_texts: dict[tuple[str, ...], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for number, row in enumerate(rows):
         by_texts[words_of(task, row)][repr(row.get(task.label_role))].append(number)
-    repeated = [number for by_label in by_texts.values() for own in by_label.values() for number in own[1:]]
-    contrary = [own for own in by_texts.values() if len(own) > 1]
-    return sorted(repeated), sorted(number for by_label in contrary for own in by_label.values() for number in own)
+    repeated = [number for by_label in by_texts.values() for numbers in by_label.values() for number in numbers[1:]]
+    contrary = [by_label for by_label in by_texts.values() if len(by_label) > 1]
+    contradicting = [number for by_label in contrary for numbers in by_label.values() for number in numbers]
+    return sorted(repeated), sorted(contradicting)
 
 
 def _personal(task: Kind, rows: Sequence[TaskRow]) -> Mapping[str, list[int]]:
-    """Kind of personal data -> the numbers of the rows that have some."""
-    found: dict[str, list[int]] = defaultdict(list)
+    """Returns kind of personal data -> the numbers of the rows whose texts contain it."""
+    numbers_by_kind: dict[str, list[int]] = defaultdict(list)
     for number, row in enumerate(rows):
         for kind in sorted({kind for text in task.texts(row) for *_, kind in spans(text)}):
-            found[kind].append(number)
-    return found
+            numbers_by_kind[kind].append(number)
+    return numbers_by_kind
 
 
 def _inputs(model: Model, task: Kind, rows: Sequence[TaskRow]) -> tuple[LinearInputs | None, int]:
-    """The terms and vectors of rows, None if their labels are not compared, and how many texts are cut."""
+    """Returns the terms and vectors of rows (None if labels are not compared) and the number of texts that are cut."""
     is_compared = isinstance(task, Classification) and not task.several
     network = LinearModel.on(model.network, 1, 0, 2 if task.reads_pairs else 1)
     reader = Model(network, model.tokenizer, task, name=model.name, precision=model.precision)
@@ -179,32 +184,32 @@ def _inputs(model: Model, task: Kind, rows: Sequence[TaskRow]) -> tuple[LinearIn
     inputs = []
 
     with track("vectors", total=len(rows), unit="rows") as advance:
-        how: Scoring = {**reader.scoring, "advance": advance}
+        scoring: Scoring = {**reader.scoring, "advance": advance}
         for prepared in reader.prepare_rows(rows):
             cut += prepared.examples.cut
             if is_compared and isinstance(prepared.examples, LinearExamples):
-                vectors = text_vectors(reader.fast_network, prepared.examples, **how)
+                vectors = text_vectors(reader.fast_network, prepared.examples, **scoring)
                 inputs.append(LinearInputs(prepared.examples.terms, vectors))
     if not inputs:
         return None, cut
     joined = joined_inputs(inputs)
     texts = torch.from_numpy(joined.vectors)
     network = network.cpu()
-    if not isinstance(model.network, EmbeddingModel):  # which was trained to compare texts
+    if not isinstance(model.network, EmbeddingModel):  # whose vectors need no centring
         network.center.copy_(texts.view(len(texts) * network.num_texts, -1).mean(dim=0))
     with torch.inference_mode():
         return LinearInputs(joined.terms, network.row_vectors(texts).numpy()), cut
 
 
 def _doubtful(task: Classification, rows: Sequence[TaskRow], inputs: LinearInputs) -> dict[int, tuple[str, float]]:
-    """Number of a row -> the most probable label, which is another one, and the probability of the given one."""
+    """Returns number of a doubtful row -> its most probable label, and the probability of its given label."""
     targets: NDArray[np.int64] = task.numbers([task.target(row) for row in rows])
     texts = ["\n".join(words_of(task, row)) for row in rows]
     choice = choose([inputs], targets, task.num_outputs, texts)
     scores = held_out(inputs, choice, targets, task.num_outputs, texts)
-    shares = softmax(scale_on(scores, targets) * scores, axis=1)
-    given = shares[np.arange(len(rows)), targets]
-    best = shares.argmax(axis=1)
+    probabilities = softmax(scale_on(scores, targets) * scores, axis=1)
+    given = probabilities[np.arange(len(rows)), targets]
+    best = probabilities.argmax(axis=1)
     order = [number for number in np.argsort(given, kind="stable").tolist() if best[number] != targets[number]]
-    most = max(1, round(_MOST_DOUBTFUL * len(rows)))
-    return {number: (task.labels[best[number]], float(given[number])) for number in order[:most]}
+    max_doubtful = max(1, round(_MOST_DOUBTFUL * len(rows)))
+    return {number: (task.labels[best[number]], float(given[number])) for number in order[:max_doubtful]}

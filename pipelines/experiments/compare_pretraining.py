@@ -25,7 +25,7 @@ class TrainingLog:
 
     @classmethod
     def of(cls, metrics: Sequence[JsonObject], timing: Iterable[JsonObject]) -> "TrainingLog":
-        """Sorts the lines of both files."""
+        """Sorts the lines of metrics.jsonl and timing.jsonl by kind."""
         train, heldout = ([line for line in metrics if line["kind"] == kind] for kind in ("train", "heldout"))
         return cls(train, heldout, [line for line in timing if line["kind"] == "train"])
 
@@ -51,7 +51,7 @@ class TrainingLog:
 
     @property
     def pieces_per_second(self) -> float | None:
-        """Over all measured steps; None if not measured."""
+        """Mean over all measured steps; None if not measured."""
         seconds = sum(line["seconds"] for line in self.timing)
         pieces = sum(line["seconds"] * line["pieces_per_second"] for line in self.timing)
         return pieces / seconds if seconds else None
@@ -59,9 +59,10 @@ class TrainingLog:
 
 @dataclass(frozen=True)
 class PretrainingRun:
-    """A pretraining run with at least one held-out evaluation. parameters: None until it is finished.
+    """A pretraining run with at least one held-out evaluation.
 
-    pieces, seconds: trained on and spent until each held-out evaluation; seconds: None if not measured.
+    pieces, seconds: pieces trained on, and seconds of training, until each held-out evaluation; seconds is None if not
+    measured. parameters: number of parameters; None until the run is finished.
     vocab_size, tokenizer: size and digest of the tokenizer; None if not found.
     """
 
@@ -134,7 +135,7 @@ def open_runs(folders: Sequence[Path]) -> list[PretrainingRun]:
 
 
 def _artifact_of(folder: Path) -> Path:
-    """The folder that holds the metrics of the run."""
+    """Returns the folder with the metrics of a run: the given one, or its pretrain or pretrain.partial."""
     names = ("pretrain", "pretrain.partial")
     for artifact in (folder, *(folder / name for name in names)):
         if (artifact / "metrics.jsonl").is_file() and artifact.name in names:
@@ -149,13 +150,16 @@ def _artifact_of(folder: Path) -> Path:
 
 
 def distinct_names(folders: Sequence[Path]) -> list[str]:
-    """The paths without what all begin and end with: artifacts/mine/pretrain, artifacts/demo/pretrain -> mine, demo."""
+    """Returns the paths without the folders that all of them begin or end with.
+
+    artifacts/mine/pretrain, artifacts/demo/pretrain -> mine, demo.
+    """
     parts = [folder.parts for folder in folders]
-    while len({own[0] for own in parts}) == 1 and min(map(len, parts)) > 1:
-        parts = [own[1:] for own in parts]
-    while len({own[-1] for own in parts}) == 1 and min(map(len, parts)) > 1:
-        parts = [own[:-1] for own in parts]
-    return ["/".join(own) for own in parts]
+    while len({path_parts[0] for path_parts in parts}) == 1 and min(map(len, parts)) > 1:
+        parts = [path_parts[1:] for path_parts in parts]
+    while len({path_parts[-1] for path_parts in parts}) == 1 and min(map(len, parts)) > 1:
+        parts = [path_parts[:-1] for path_parts in parts]
+    return ["/".join(path_parts) for path_parts in parts]
 
 
 def difference(runs: Sequence[PretrainingRun]) -> str:

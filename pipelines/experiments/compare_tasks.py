@@ -25,9 +25,9 @@ PREDICTIONS = "predictions.jsonl"
 
 @dataclass(frozen=True)
 class ComparedModel:
-    """A model of an artifact. scored_on: as in Splits. facts: of each seed, from scores.json.
+    """A model of an artifact. scored_on: as in Splits. facts: the entries of scores.json, one per seed.
 
-    predictions: of each seed, one per row.
+    predictions: for each seed, one prediction per row.
     """
 
     folder: Path
@@ -41,7 +41,7 @@ class ComparedModel:
 
     @classmethod
     def of(cls, folder: Path, model: str) -> "ComparedModel":
-        """One side, without a name yet. model: "" for the first, the encoder."""
+        """Reads a model from an artifact, still without a name. model: "" for the first one, the encoder."""
         rows, predictions = read_predictions(folder / PREDICTIONS)
         if model and model not in predictions:
             raise SettingsError(
@@ -51,24 +51,24 @@ class ComparedModel:
         model = model or next(iter(predictions))
         path = folder / "scores.json"
         scores = store.read_json(path) or {}
-        of_seeds = predictions[model]
+        seed_predictions = predictions[model]
         facts = [row for row in scores.get("rows", ()) if row.get("name") == model]
-        if len(facts) != len(of_seeds):
+        if len(facts) != len(seed_predictions):
             raise ArtifactError(
                 "{path}: has {runs} runs of {model}, {predictions} has {others}: rebuild this artifact with {option}",
-                path=path, runs=len(facts), model=model, predictions=PREDICTIONS, others=len(of_seeds),
+                path=path, runs=len(facts), model=model, predictions=PREDICTIONS, others=len(seed_predictions),
                 option=argument("rebuild"),
             )  # fmt: skip
         try:
             task = kind_of_task(scores.get("task") or {}, str(path))
         except ModelError as error:
             raise ArtifactError(error.message) from None
-        return cls(folder, model, task, str(scores.get("scored_on")), facts, rows, of_seeds)
+        return cls(folder, model, task, str(scores.get("scored_on")), facts, rows, seed_predictions)
 
 
 @dataclass(frozen=True)
 class TaskComparison:
-    """Two or more sides on the same rows. scores: as score_table; comparisons: the first with each."""
+    """Two or more models scored on the same rows. scores: as score_table returns them."""
 
     task: Kind
     sides: list[ComparedModel]
@@ -121,27 +121,27 @@ class TaskComparison:
 
 
 def write_predictions(folder: Path, rows: Sequence[TaskRow], results: Sequence[ModelResult]) -> None:
-    """Writes the prediction file: a line per row with its roles, and `predictions`: model -> the one of each seed."""
+    """Writes the prediction file: a line per row with its roles, and `predictions`: model -> a prediction per seed."""
     lines = []
     for number, row in enumerate(rows):
         predictions: dict[str, list[Any]] = {}
         for result in results:
             predictions.setdefault(result.facts["name"], []).append(result.predictions[number])
-        shown = {role: value for role, value in row.items() if not isinstance(value, np.ndarray)}
-        lines.append(json.dumps({**shown, "predictions": predictions}, ensure_ascii=False))
+        values = {role: value for role, value in row.items() if not isinstance(value, np.ndarray)}
+        lines.append(json.dumps({**values, "predictions": predictions}, ensure_ascii=False))
     write_bytes_atomically(
         folder / PREDICTIONS, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
     )
 
 
 def read_predictions(path: Path) -> tuple[list[TaskRow], dict[str, list[list[TaskPrediction]]]]:
-    """The rows of a prediction file, and model -> the predictions of each seed. ArtifactError if it is damaged."""
+    """Returns the rows of a prediction file, and model -> predictions by seed. ArtifactError if the file is damaged."""
     rows = []
     lines = list[dict[str, list[Any]]]()
     for number, row in enumerate(json_lines(path), 1):
         lines.append(row["predictions"])
-        seeds, of_first = ({model: len(own) for model, own in line.items()} for line in (lines[-1], lines[0]))
-        if not all(seeds.values()) or seeds != of_first:
+        counts, first_counts = ({model: len(seeds) for model, seeds in line.items()} for line in (lines[-1], lines[0]))
+        if not all(counts.values()) or counts != first_counts:
             raise ArtifactError(
                 "{path}: line {number} has other seeds: rebuild this artifact with {option}",
                 option=argument("rebuild"),
@@ -154,7 +154,8 @@ def read_predictions(path: Path) -> tuple[list[TaskRow], dict[str, list[list[Tas
             "{path}: has no predictions: rebuild this artifact with {option}", option=argument("rebuild"), path=path
         )
     return rows, {
-        model: [[line[model][seed] for line in lines] for seed in range(len(own))] for model, own in lines[0].items()
+        model: [[line[model][seed] for line in lines] for seed in range(len(seeds))]
+        for model, seeds in lines[0].items()
     }
 
 

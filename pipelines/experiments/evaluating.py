@@ -34,8 +34,8 @@ class Evaluation:
         scores: Metric -> score, the main one first; None if undefined.
         intervals: Metric -> its 95 % bootstrap interval over rows; None if undefined.
         rows: The values of each row by role, and its `prediction`.
-        with_noise: Kind of noise -> the evaluation of the rows so disturbed; empty if it was not asked for.
-        notes: What the user should know of the rows: those read, those dropped, too few of them.
+        with_noise: Kind of noise -> the evaluation of the rows with this noise; empty if noise was not asked for.
+        notes: What the user should know about the rows: how many were read and dropped, and whether there are too few.
     """
 
     scores: Mapping[str, float | None]
@@ -45,23 +45,23 @@ class Evaluation:
     notes: Sequence[str] = field(repr=False)
 
     def _repr_html_(self) -> str:
-        ends = {metric: f" ({interval(metric, found)})" if found else "" for metric, found in self.intervals.items()}
-        scores = {metric: text(metric, score) + ends[metric] for metric, score in self.scores.items()}
+        suffixes = {metric: f" ({interval(metric, ends)})" if ends else "" for metric, ends in self.intervals.items()}
+        scores = {metric: text(metric, score) + suffixes[metric] for metric, score in self.scores.items()}
         return as_html(f"{len(self.rows):,} rows", {**scores, "notes": self.notes})
 
     @property
     def noise(self) -> Mapping[str, Mapping[str, float | None]]:
-        """Kind of noise -> metric -> score of the rows so disturbed; empty if it was not asked for."""
-        return {name: found.scores for name, found in self.with_noise.items()}
+        """Kind of noise -> metric -> score of the rows with this noise; empty if noise was not asked for."""
+        return {name: evaluation.scores for name, evaluation in self.with_noise.items()}
 
 
 def evaluate_file(
     model: Model, file: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto", *, noise: bool = False
 ) -> Evaluation:
-    """Scores on a file, each with its 95 % bootstrap interval over rows (None if undefined).
+    """Scores a model on a file, each score with its 95 % bootstrap interval over rows (None if undefined).
 
-    columns: role -> its columns; for others, those of the training file if this file has them, else usual names. noise:
-    also scores the same rows with disturbed texts (korbert.tasks.noise).
+    columns: role -> its columns; for other roles, the columns of the training file if this file has them, else usual
+    names. noise: also score the same rows with disturbed texts (korbert.tasks.noise).
     Raises CorpusError for a file that cannot be read, and for labels that were not in the training data; SettingsError
     for noise with a kind of task that takes none.
     """
@@ -90,7 +90,7 @@ def evaluate_file(
         return Evaluation(
             scores=scores,
             intervals={metric: interval_over_rows(kind, run, metric) for metric in scores},
-            rows=[{**row, "prediction": own} for row, own in zip(rows, predictions, strict=True)],
+            rows=[{**row, "prediction": prediction} for row, prediction in zip(rows, predictions, strict=True)],
             with_noise=with_noise,
             notes=notes,
         )
@@ -117,5 +117,5 @@ def _was_trained_on(model: Model, file: Path) -> bool:
     if not (model.folder and folder.is_dir() and isinstance(file, Path) and file.is_file()):
         return False
     record = read_json(model_folder(folder).parent / RECORD) or {}
-    recorded = [one.get("sha256") for one in record.get("inputs", {}).get("files", {}).get("train", [])]
+    recorded = [entry.get("sha256") for entry in record.get("inputs", {}).get("files", {}).get("train", [])]
     return bool(recorded) and sha256_of(file) in recorded

@@ -20,8 +20,8 @@ _SEEDS = 3  # if the settings have none
 def layer_table(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runtime, work: Path) -> JsonObject:
     """Writes layers.json to `output` (docs/formats.md); finished trainings are kept in `work`.
 
-    Uses the head and width of settings.features and ignores its `layers`. Without seeds there are three. Returns what
-    is in layers.json.
+    Uses the head and width of settings.features and ignores its `layers`. If they name no seeds, three are used.
+    Returns the content of layers.json.
     """
     features = settings.features or FeatureSettings()
     seeds = settings.seeds if "seeds" in settings.model_fields_set else tuple(range(_SEEDS))
@@ -36,12 +36,12 @@ def layer_table(settings: TaskSection, inputs: StageInputs, output: Path, runtim
     means: dict[str, float] = {}  # validation score of each layer or combination, over seeds
     for layers in [*map(str, range(count + 1)), *combinations(count)]:
         changed = {"features": features.model_copy(update={"layers": layers})}
-        own = replace(ready, settings=settings.model_copy(update=changed), output=work / layers.replace(" ", "-"))
-        learned = learn(own, builds_of(own))
+        on_layers = replace(ready, settings=settings.model_copy(update=changed), output=work / layers.replace(" ", "-"))
+        learned = learn(on_layers, builds_of(on_layers))
         means[layers] = sum(result.facts[f"validation_{ready.task.metrics[0]}"] for result in learned) / len(learned)
         results += [replace(result, facts={**result.facts, "name": layers}) for result in learned]
-    without = list(baselines(ready)) if settings.baselines else []
-    table = score_table(ready.task, ready.scored.rows, [*results, *without])
+    baseline_results = list(baselines(ready)) if settings.baselines else []
+    table = score_table(ready.task, ready.scored.rows, [*results, *baseline_results])
     record = {
         **ready.facts,
         "features": features.model_dump(exclude={"layers"}),
@@ -50,7 +50,7 @@ def layer_table(settings: TaskSection, inputs: StageInputs, output: Path, runtim
         "rows": table["rows"],
         "models": [{**model, "validation": means.get(model["name"])} for model in table["models"]],
         "best": max(means, key=means.__getitem__),  # by validation
-        "baselines": [result.facts["name"] for result in without],
+        "baselines": [result.facts["name"] for result in baseline_results],
         "said": [line.as_json() for line in ready.said],
         "note": settings.note,
     }
@@ -59,7 +59,7 @@ def layer_table(settings: TaskSection, inputs: StageInputs, output: Path, runtim
 
 
 def combinations(count: int) -> list[str]:
-    """The combinations of table 7 for an encoder with `count` layers; "last four" is all of them if there are fewer."""
+    """Returns the combinations of table 7 for an encoder with `count` layers; fewer than four stand for "last four"."""
     if count == 1:
         return []
     last = "last four" if count >= 4 else f"last {count}"

@@ -2,15 +2,17 @@
 
 1. Compute the vectors of all rows with the frozen encoder, and with that of `embedder`, if there is one.
 2. On folds of the training rows, choose the encoder, C, and whether words help. Fit on the training rows.
-3. With the rung "encoder", and rows enough: train the encoder and the weights of its vectors, beginning with those of
-   the linear model (Kumar et al. 2022). Keep a mean of the weights before and after (Wortsman et al. 2022), which is
-   as accurate as those after, and more robust to other texts; those after, if the validation loss is less by more than
-   two standard errors; those before, if it is greater. Words that helped join again, if they still do.
+3. With the rung "encoder" and enough rows: train the encoder and the weights of its vectors, beginning with those of
+   the linear model (Kumar et al. 2022). Keep a mean of the weights before and after tuning (Wortsman et al. 2022),
+   which is as accurate as the tuned weights and more robust to other texts. Keep the tuned weights instead if their
+   validation loss is lower by more than two standard errors; leave tuning out if it raises the loss by as much. Words
+   that helped the linear model are added again if they still help.
 4. With several labels, choose thresholds, on the rows that were held out.
-5. Calibrate the scores on the rows that were held out, and balance them, if that is asked for.
-6. Predict the rows to score, also with words, vectors, and both alone: those of the test file; without one, of a model
-   that was not tuned, all rows, each by a model that had not learned it; else the validation rows. What is linear is
-   then fitted on the validation rows, too, and saved; with a test file, that model is the one that is scored.
+5. Calibrate the scores on the rows that were held out, and balance them if `class_weights` asks for it.
+6. Predict the rows to score, also with the baselines: words alone, vectors alone, and both without tuning. These rows
+   are those of the test file; without one, all rows, each predicted by a model that had not learned it; or, for a tuned
+   model, the validation rows. The linear weights are then fitted on the validation rows, too, and saved; with a test
+   file, the model so fitted is the one that is scored.
 """
 
 import copy
@@ -85,7 +87,7 @@ class _Fitted:
     """A way to make a model.
 
     facts: as in ModelResult. of: names of parts -> the model that has learned them. scores: (that model, name of a
-    part) -> its outputs for the rows, (N, C).
+    part) -> its outputs for the rows, (N, C). held_out: rows that it did not learn, to choose thresholds on.
     """
 
     facts: JsonObject
@@ -95,9 +97,10 @@ class _Fitted:
 
 
 class Learned(NamedTuple):
-    """The scored results, the main one first; its model, and the task with its thresholds.
+    """What a task has learned.
 
-    folds: as in Splits. details: for the report.
+    results: scored, the main one first. model: that of the main result. task: with the thresholds of this model. folds:
+    as in Splits. details: for the report.
     """
 
     results: list[ModelResult]
@@ -108,23 +111,23 @@ class Learned(NamedTuple):
 
 
 def learn_linear(ready: PreparedTask, learn_encoder: Callable[[PreparedTask], Learned]) -> Learned:
-    """Learns the rungs of a task. learn_encoder: learns rungs = ["encoder"], for pairs, which it reads as one row."""
+    """Learns the rungs of a task. learn_encoder: learns the rung "encoder" of a task of pairs, each read as one row."""
     rungs = _Rungs.of(ready)
     linear = rungs.linear()
     tunes = "encoder" in rungs.task.rungs and rungs.may_gain_by_tuning()
     tuned = rungs.tuned(linear) if tunes and not rungs.task.reads_pairs else []
     models = tuned or [replace(linear, facts={**linear.facts, "seed": ready.settings.seeds[0]})]
-    others = [linear] if tuned else []
+    baselines = [linear] if tuned else []
     if ready.settings.baselines:
-        others += rungs.columns()
-    models, others = ([rungs.balanced(fitted) for fitted in own] for own in (models, others))
+        baselines += rungs.columns()
+    models, baselines = ([rungs.balanced(fitted) for fitted in group] for group in (models, baselines))
     rows = ready.rows
     compares = tunes and rungs.task.reads_pairs
     held_out_by_time = "time" in ready.settings.columns
     in_folds = rows.splits_train and not (
         rows.test or tuned or compares or ready.settings.unseen or held_out_by_time
     )  # fmt: skip
-    results = [_result(ready, fitted, in_folds=in_folds) for fitted in [*models, *others]]
+    results = [_result(ready, fitted, in_folds=in_folds) for fitted in [*models, *baselines]]
     folds = TaskRows([*linear.held_out.rows, *rows.valid]) if in_folds else None
     model = models[0].of(_LEARNED)
     if isinstance(ready.task, Classification) and model.reads_vectors and (usual := usual_of(rungs.vectors_of(model))):
@@ -135,14 +138,14 @@ def learn_linear(ready: PreparedTask, learn_encoder: Callable[[PreparedTask], Le
     rungs.ready.say(*scored_lines("folds" if in_folds else rows.scored_on, len(folds or rows.scored)))
     if not compares:
         return learned
-    alone = ready.with_kind(rungs.task.model_copy(update={"rungs": ("encoder",)}))
-    return _better_of(rungs, linear, learned, learn_encoder(alone), alone.parts["valid"])
+    encoder_task = ready.with_kind(rungs.task.model_copy(update={"rungs": ("encoder",)}))
+    return _better_of(rungs, linear, learned, learn_encoder(encoder_task), encoder_task.parts["valid"])
 
 
 def _better_of(
     rungs: "_Rungs", linear: _Fitted, learned: Learned, encoder: Learned, valid: Prepared
 ) -> Learned:  # fmt: skip
-    """The encoder, if the validation loss is less by more than two standard errors, else the linear model.
+    """Returns the encoder if its validation loss is lower by more than two standard errors, else the linear model.
 
     valid: the validation rows as examples of the encoder.
     """
@@ -155,14 +158,14 @@ def _better_of(
         rungs.ready.say(
             Message("the encoder is tuned: the validation loss goes from {before:.3f} to {after:.3f}", **losses)
         )
-        others = [replace(result, facts={**result.facts, "seed": None}) for result in learned.results]
-        return encoder._replace(results=encoder.results + others)
+        linear_results = [replace(result, facts={**result.facts, "seed": None}) for result in learned.results]
+        return encoder._replace(results=encoder.results + linear_results)
     rungs.ready.say(Message("tuning is left out: the validation loss goes from {before:.3f} to {after:.3f}", **losses))
     return learned
 
 
 def _result(ready: PreparedTask, fitted: _Fitted, *, in_folds: bool) -> ModelResult:
-    """Chooses thresholds, and predicts the rows to score."""
+    """Chooses thresholds, and predicts the rows to score. in_folds: also score the rows of the folds."""
     task = _with_thresholds(ready.task, fitted.held_out)
     model = fitted.of(_LEARNED if ready.rows.test else ["train"])
     scores = fitted.scores(model, "test" if ready.rows.test else "valid")
@@ -186,8 +189,8 @@ def _with_thresholds(task: Kind, held_out: _HeldOut) -> TextKind:
 class _Rungs:
     """What the models of a task share.
 
-    reader: gives the vectors. inputs: of all parts. targets: of those to learn. models: those fitted so far, by column
-    and parts.
+    reader: computes the vectors. inputs: of all parts. targets: of the parts to learn. choice: what the folds chose.
+    models: the models fitted so far, by column and parts.
     """
 
     ready: PreparedTask
@@ -200,7 +203,7 @@ class _Rungs:
 
     @classmethod
     def of(cls, ready: PreparedTask) -> "_Rungs":
-        """Computes the vectors, and chooses on folds."""
+        """Computes the vectors, and chooses encoder, columns and C on folds of the training rows."""
         task = ready.task
         assert isinstance(task, TextKind)
         targets = {name: targets_of(task, ready, name) for name in _LEARNED}
@@ -208,7 +211,7 @@ class _Rungs:
         readers = [
             LinearModel.on(start, 1, 0, 2 if task.reads_pairs else 1).to(ready.device) for start in starts.values()
         ]
-        learned = [
+        reader_inputs = [
             inputs_of(ready, reader, _LEARNED, sets_center=not isinstance(start, EmbeddingModel))
             for reader, start in zip(readers, starts.values(), strict=True)
         ]
@@ -217,26 +220,26 @@ class _Rungs:
         # Rows of one group, or else of the same text, share a fold.
         groups = [row.get("group") or "\n".join(task.texts(row)) for row in ready.parts["train"].rows]
         with track("fit", total=trials, unit="models") as advance:
-            of_train = [inputs["train"] for inputs in learned]
-            choice = choose(of_train, targets["train"], task.num_outputs, groups, columns, advance)
-        reader, inputs = readers[choice.encoder], learned[choice.encoder]
-        others = [name for name in ready.parts if name not in inputs]
-        rungs = cls(ready, task, reader, inputs | inputs_of(ready, reader, others), targets, choice)
+            train_inputs = [inputs["train"] for inputs in reader_inputs]
+            choice = choose(train_inputs, targets["train"], task.num_outputs, groups, columns, advance)
+        reader, inputs = readers[choice.encoder], reader_inputs[choice.encoder]
+        other_parts = [name for name in ready.parts if name not in inputs]
+        rungs = cls(ready, task, reader, inputs | inputs_of(ready, reader, other_parts), targets, choice)
         rungs.ready.say(*_choice_lines(choice, list(starts)))
         return rungs
 
     def linear(self) -> _Fitted:
-        """The model that the folds chose. Each column is calibrated, and once more their sum."""
+        """Returns the model that the folds chose. Each column is calibrated, and then their sum once more."""
         choice = self.choice
 
-        def learned(parts: Sequence[str]) -> LinearModel:
+        def model_of(parts: Sequence[str]) -> LinearModel:
             if choice.share == 1:
                 return self.fit("words", parts)
             model = self.fit("vectors", parts)
             return model.with_words(self.fit("words", parts), choice.share) if choice.share else model
 
         facts: JsonObject = {"name": "linear", "seed": None, "words": choice.share}
-        fitted = _Fitted(facts, learned, self.scores_of_inputs, self.of_folds(choice.scores))
+        fitted = _Fitted(facts, model_of, self.scores_of_inputs, self.of_folds(choice.scores))
         if 0 < choice.share < 1:
             return self.calibrated(fitted)
         if isinstance(self.task, Classification):
@@ -244,7 +247,7 @@ class _Rungs:
         return fitted
 
     def calibrated(self, fitted: _Fitted) -> _Fitted:
-        """The same with the temperature of least loss on its held-out rows; numbers have none."""
+        """Returns the model with the temperature of least loss on its held-out rows; models of numbers unchanged."""
         if not isinstance(self.task, Classification):
             return fitted
         held_out = fitted.held_out
@@ -258,9 +261,9 @@ class _Rungs:
 
     @property
     def shift(self) -> _Scores:
-        """What balances the log-odds of labels, (C,): 0 if `class_weights` does not ask for it.
+        """The shift of the log-odds that balances the labels, (C,): 0 if `class_weights` does not ask for it.
 
-        With several labels, the thresholds do it.
+        With several labels it is 0, too, as the thresholds balance them.
         """
         weights = getattr(self.task, "weights", None)
         if weights is None or getattr(self.task, "several", False):
@@ -268,27 +271,27 @@ class _Rungs:
         return np.log(np.array(weights, np.float64))
 
     def balanced(self, fitted: _Fitted) -> _Fitted:
-        """The same as if all labels were as frequent (Menon et al. 2021, 4), if that is asked for."""
+        """Returns the model as if all labels were equally frequent (Menon et al. 2021, 4), shifted by `shift`."""
         shift = self.shift
         if not shift.any():
             return fitted
         return replace(
             fitted,
-            facts={name: fact for name, fact in fitted.facts.items() if name != "temperature"},  # not of these scores
+            facts={name: fact for name, fact in fitted.facts.items() if name != "temperature"},  # of other scores
             of=lambda parts: fitted.of(parts).scaled(1.0, torch.from_numpy(shift).float().to(self.ready.device)),
             held_out=replace(fitted.held_out, scores=fitted.held_out.scores + shift),
         )
 
     def columns(self) -> Iterator[_Fitted]:
-        """Baselines: the models of words alone and of vectors alone, but for one that is the linear model itself."""
-        only = {0.0: "vectors", 1.0: "words"}.get(self.choice.share)  # what the linear model has, if it has one
+        """Yields baselines: models of words alone and of vectors alone, except one that is the linear model itself."""
+        linear_column = {0.0: "vectors", 1.0: "words"}.get(self.choice.share)  # if it has just one
         for name, trial in self.choice.trials.items():
-            if name != only and len(self.choice.trials) == 2:
+            if name != linear_column and len(self.choice.trials) == 2:
                 facts = {"name": name, "seed": None, "c": trial.c}
                 yield _Fitted(facts, partial(self.fit, name), self.scores_of_inputs, self.of_folds(trial.scores))
 
     def fit(self, column: Column, parts: Sequence[str]) -> LinearModel:
-        """The model of one column that has learned some parts, calibrated on folds."""
+        """Returns the model of one column, fitted on these parts and calibrated on folds."""
         key = (column, *parts)
         if key not in self.models:
             inputs = joined_inputs([self.inputs[part] for part in parts])
@@ -299,32 +302,32 @@ class _Rungs:
         return self.models[key]
 
     def details(self, task: Kind, predictions: Sequence[TaskPrediction], *, in_folds: bool) -> JsonObject:
-        """What the report shows of a model of labels. predictions: of the scored rows."""
+        """Returns what the report shows of a model of labels; {} for numbers. predictions: of the scored rows."""
         if not isinstance(task, Classification):
             return {}
-        found: JsonObject = {}
+        shown: JsonObject = {}
         train = self.ready.parts["train"]
         if "words" in self.choice.trials:
-            own = {text for row in train.rows for text in task.texts(row)[:1]}
-            passages = (passage for text, passage in self.ready.encoded.passages().items() if text in own)
-            found["morphemes"] = strongest_morphemes(self.fit("words", _LEARNED), task, passages)
-        known = self.inputs["train"].vectors
+            train_texts = {text for row in train.rows for text in task.texts(row)[:1]}
+            passages = (passage for text, passage in self.ready.encoded.passages().items() if text in train_texts)
+            shown["morphemes"] = strongest_morphemes(self.fit("words", _LEARNED), task, passages)
+        train_vectors = self.inputs["train"].vectors
         part = "test" if self.ready.rows.test else "valid"
         rows, vectors = list(self.ready.parts[part].rows), self.inputs[part].vectors
         if in_folds:
             rows = [*(train.rows[number] for number in self.choice.rows), *rows]
-            vectors = np.concatenate([known[self.choice.rows], vectors])
-        if known.shape[1]:
-            found["nearest"] = rows_like_wrong_ones(task, rows, predictions, vectors, train.rows, known)
-        return found
+            vectors = np.concatenate([train_vectors[self.choice.rows], vectors])
+        if train_vectors.shape[1]:
+            shown["nearest"] = rows_like_wrong_ones(task, rows, predictions, vectors, train.rows, train_vectors)
+        return shown
 
     def of_folds(self, scores: _Scores) -> _HeldOut:
-        """The rows of the folds with these scores."""
+        """Returns the rows of the folds with these scores."""
         rows = [self.ready.parts["train"].rows[number] for number in self.choice.rows]
         return _HeldOut(rows, self.targets["train"][self.choice.rows], scores)
 
     def scores_of_inputs(self, model: LinearModel, part: str) -> _Scores:
-        """The scores of a model on the encoder of `reader`, without running it again."""
+        """Returns the scores of a model on the encoder of `reader`, from vectors kept in `inputs`: (N, C)."""
         inputs = self.inputs[part]
         rows = np.repeat(np.arange(len(inputs)), np.diff(inputs.terms.offsets))
         columns = (inputs.vectors, inputs.terms.ids, inputs.terms.counts, rows)
@@ -336,7 +339,7 @@ class _Rungs:
     # --- tuning ---
 
     def tuned(self, linear: _Fitted) -> list[_Fitted]:
-        """The tuned model of each seed; none, if validation rows get worse by tuning."""
+        """Returns the tuned model of each seed; [] if tuning raises the validation loss, or there is no time for it."""
         ready = self.ready.with_teachers()
         start = self.fit("vectors", ["train"])
         before = self.validated(self.scores_of_inputs(linear.of(["train"]), "valid"))
@@ -348,22 +351,22 @@ class _Rungs:
             return model
 
         epochs = ready.settings.epochs or (_TUNING_EPOCHS,)
-        learned = ready.training
-        assert isinstance(learned.examples, LinearExamples)
-        shorter = replace(
+        part = ready.training
+        assert isinstance(part.examples, LinearExamples)
+        tuning_task = replace(
             ready,
             settings=ready.settings.model_copy(update={"epochs": epochs}),
-            parts={**ready.parts, "taught": replace(learned, examples=learned.examples.shortened(_TUNING_WINDOWS))},
+            parts={**ready.parts, "taught": replace(part, examples=part.examples.shortened(_TUNING_WINDOWS))},
         )
-        shorter = within_minutes(shorter, build)
-        if not shorter.settings.epochs:
+        tuning_task = within_minutes(tuning_task, build)
+        if not tuning_task.settings.epochs:
             return []
         tuned = []
-        for training in _Tuning(shorter, "tuned", build, self).trainings():
-            after = build(training.seed).to(ready.device)
-            load_best(training.folder, after)
-            mean = self.calibrated(self.joined(mean_of(start, after), {**training.facts, "tuned": TUNED_SHARE}))
-            whole = self.calibrated(self.joined(after, {**training.facts, "tuned": 1.0}))
+        for training in _Tuning(tuning_task, "tuned", build, self).trainings():
+            tuned_model = build(training.seed).to(ready.device)
+            load_best(training.folder, tuned_model)
+            mean = self.calibrated(self.joined(mean_of(start, tuned_model), {**training.facts, "tuned": TUNED_SHARE}))
+            whole = self.calibrated(self.joined(tuned_model, {**training.facts, "tuned": 1.0}))
             tuned.append(whole if exceeds(mean.held_out.losses - whole.held_out.losses) else mean)
         losses = {"before": before.losses.mean(), "after": tuned[0].held_out.losses.mean()}
         if exceeds(tuned[0].held_out.losses - before.losses):
@@ -377,21 +380,21 @@ class _Rungs:
         return tuned
 
     def may_gain_by_tuning(self) -> bool:
-        """Whether there are rows enough, and held-out ones that the linear model gets wrong; says so if not."""
+        """Whether there are enough rows, and the linear model gets enough held-out rows wrong. Says so if not."""
         count = sum(map(len, self.targets.values())) + len(self.ready.unlabelled)
-        right = merits_of(self.choice.scores, self.targets["train"][self.choice.rows]).mean()
+        merit = merits_of(self.choice.scores, self.targets["train"][self.choice.rows]).mean()
         least = _PAIR_ROWS if self.task.reads_pairs else _TUNING_ROWS
         if count < least:
             self.ready.say(
                 Message("the encoder is not tuned: {count:,} rows, and {least:,} are needed", count=count, least=least)
             )
-        elif right >= EASY:
+        elif merit >= EASY:
             self.ready.say(
                 Message(
-                    "the encoder is not tuned: held-out rows are right without it ({share:.1f} %)", share=100 * right
+                    "the encoder is not tuned: held-out rows are right without it ({share:.1f} %)", share=100 * merit
                 )
             )
-        if (tunes := count >= least and right < EASY) or not self.ready.teachers:
+        if (tunes := count >= least and merit < EASY) or not self.ready.teachers:
             return tunes
         self.ready.say(
             Message(
@@ -402,7 +405,10 @@ class _Rungs:
         return False
 
     def joined(self, model: LinearModel, facts: JsonObject) -> _Fitted:
-        """A tuned model with words, if they helped the linear one, at the weight that validation chooses, if any."""
+        """Returns a tuned model.
+
+        If words helped the linear model, they are added at the weight that validation chooses, which may be 0.
+        """
         scores: dict[Column, _Scores] = {"vectors": self.scores_of_model(model, "valid")}
         share = 0.0
         if self.choice.share:
@@ -423,13 +429,13 @@ class _Rungs:
         return scores.astype(np.float64)
 
     def vectors_of(self, model: LinearModel) -> NDArray[np.float32]:
-        """The vectors of training texts that a model gives, (N, D), before they are centred."""
+        """Returns the vectors, not centred, that a model gives to the texts of the first training rows, (N, D)."""
         train = self.inputs["train"]
         if model.encoder is not self.reader.encoder:  # a tuned one
             part = self.ready.parts["train"]
             assert isinstance(part.examples, LinearExamples)
-            first = replace(part, rows=part.rows[:ROWS_OF_USUAL], examples=part.examples.first(ROWS_OF_USUAL))
-            train = inputs_of(replace(self.ready, parts={"train": first}), model, ["train"])["train"]
+            first_rows = replace(part, rows=part.rows[:ROWS_OF_USUAL], examples=part.examples.first(ROWS_OF_USUAL))
+            train = inputs_of(replace(self.ready, parts={"train": first_rows}), model, ["train"])["train"]
         assert train.texts is not None
         return train.texts.reshape(-1, len(self.reader.center))
 
@@ -440,7 +446,7 @@ class _Rungs:
 
 @dataclass(frozen=True)
 class _Tuning(Search):
-    """The trainings of an encoder from a linear model on; the validation loss chooses."""
+    """Trainings of an encoder that start from a linear model; the validation loss chooses the epoch."""
 
     rungs: _Rungs
 
@@ -453,11 +459,11 @@ class _Tuning(Search):
 
 
 def mean_of(before: _Model, after: _Model) -> _Model:
-    """A model whose weights are between those before and after tuning, with TUNED_SHARE of the latter."""
+    """Returns a model whose weights are TUNED_SHARE of the way from those before to those after tuning."""
     mean = copy.deepcopy(before)
     with torch.no_grad():
-        for own, other in zip(mean.parameters(), after.parameters(), strict=True):
-            own.lerp_(other, TUNED_SHARE)
+        for weight, tuned_weight in zip(mean.parameters(), after.parameters(), strict=True):
+            weight.lerp_(tuned_weight, TUNED_SHARE)
     return mean
 
 

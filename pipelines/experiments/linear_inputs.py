@@ -19,9 +19,10 @@ from korbert.tasks.terms import Terms
 def inputs_of(
     ready: PreparedTask, reader: LinearModel, parts: Sequence[str], *, sets_center: bool = False
 ) -> dict[str, LinearInputs]:
-    """The terms and vectors of some parts, the latter if the task has them.
+    """Returns the terms and vectors of some parts; vectors are (N, 0) if "vectors" is not one of the rungs.
 
-    sets_center: of the reader, by the training rows. Models that were trained to compare texts need none.
+    sets_center: set the center of the reader to the mean of the training texts. Models that were trained to compare
+    texts need none.
     """
 
     inputs = {}
@@ -42,7 +43,7 @@ def inputs_of(
 
 
 def targets_of(task: TextKind, ready: PreparedTask, part: str) -> NDArray[Any]:
-    """The targets of a part as `choose` takes them."""
+    """Returns the targets of a part: labels as int (N,) or bool (N, C), numbers as float64 (N,)."""
     numbers = task.numbers([task.target(row) for row in ready.parts[part].rows])
     if numbers.ndim == 2:
         return numbers.astype(bool)
@@ -50,12 +51,12 @@ def targets_of(task: TextKind, ready: PreparedTask, part: str) -> NDArray[Any]:
 
 
 def joined_inputs(parts: Sequence[LinearInputs]) -> LinearInputs:
-    """The rows of all parts, one part after the other."""
+    """Joins the rows of all parts, one part after the other."""
     terms = [part.terms for part in parts]
-    sizes = np.concatenate([np.diff(own.offsets) for own in terms])  # terms of each row
+    sizes = np.concatenate([np.diff(part_terms.offsets) for part_terms in terms])  # terms of each row
     joined = Terms(
-        np.concatenate([own.ids for own in terms]),
-        np.concatenate([own.counts for own in terms]),
+        np.concatenate([part_terms.ids for part_terms in terms]),
+        np.concatenate([part_terms.counts for part_terms in terms]),
         np.cumsum([0, *sizes], dtype=np.int64),
     )
     return LinearInputs(joined, np.concatenate([part.vectors for part in parts]))

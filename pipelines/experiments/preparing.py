@@ -42,11 +42,11 @@ Build = Callable[[int], Network]
 class PreparedTask:
     """A task ready for training.
 
-    rows: the parts of the files, as baselines read them. start: the model that provides the encoder. embedders: others
-    whose vectors are tried, by name. parts: the rows as examples, by name; in those to train on, spaces are wrong where
-    `spacing_noise` says so. unlabelled: rows without a label, likewise. teachers: the folders of models to learn from.
-    said: lines about the rows read. vectors: the folder that caches encoder vectors. output: the folder to write to.
-    started: when, in seconds of time.monotonic.
+    rows: the parts of the files, as baselines read them. start: the model that provides the encoder. embedders: other
+    models whose vectors are tried, by name. parts: the rows as examples, by name; `spacing_noise` makes spaces wrong in
+    those to train on. unlabelled: rows without a label, with wrong spaces, too. teachers: the folders of models to
+    learn from. said: lines about the rows read. vectors: the folder that caches encoder vectors. output: the folder to
+    write to. started: when, in seconds of time.monotonic.
     """
 
     settings: TaskSection
@@ -68,22 +68,22 @@ class PreparedTask:
 
     @property
     def training(self) -> Prepared:
-        """The examples that the encoder is trained on."""
+        """The examples that the encoder is trained on: those with soft targets if there are teachers."""
         return self.parts.get("taught", self.parts["train"])
 
     def with_teachers(self) -> "PreparedTask":
-        """The same with soft targets for the training examples, and for those without a label."""
+        """Returns the task with soft targets for training and unlabelled rows; unchanged without teachers."""
         task = self.task
         if not self.teachers:
             return self
         assert isinstance(task, TaughtKind)
         train = self.parts["train"].rows
         rows = [*train, *self.unlabelled]
-        read = [*self.rows.train, *(self.rows.unlabelled or ())] if isinstance(task, TextKind) else rows
+        teacher_rows = [*self.rows.train, *(self.rows.unlabelled or ())] if isinstance(task, TextKind) else rows
         passages = self.encoded.passages()
         prepared = _prepared(task, rows, passages, self.tokenizer)
-        shares = mean_soft_targets(
-            task, read, prepared, self.teachers, self.tokenizer, passages, self.vectors, self.device
+        soft_targets = mean_soft_targets(
+            task, teacher_rows, prepared, self.teachers, self.tokenizer, passages, self.vectors, self.device
         )
         self.say(
             Message(
@@ -91,11 +91,11 @@ class PreparedTask:
                 rows=len(rows), more=len(self.unlabelled),
             )
         )  # fmt: skip
-        return replace(self, parts={**self.parts, "taught": task.with_soft_targets(prepared, shares, len(train))})
+        return replace(self, parts={**self.parts, "taught": task.with_soft_targets(prepared, soft_targets, len(train))})
 
     @property
     def scored(self) -> Prepared:
-        """The test examples, or the validation examples without a test. Rows scored in folds have none of their own."""
+        """The test examples; without a test file, the validation examples. Rows that folds score are not among them."""
         return self.parts["test" if self.rows.test else "valid"]
 
     @property
@@ -110,24 +110,24 @@ class PreparedTask:
             _logger.info(line)
 
     def morphemes(self) -> dict[str, list[str]]:
-        """The morphemes of every text of the rows that have a label."""
-        own = {text for rows in self.rows.by_name().values() for row in rows for text in self.task.texts(row)}
+        """Returns text -> its morphemes, for every text of the labelled rows."""
+        labelled = {text for rows in self.rows.by_name().values() for row in rows for text in self.task.texts(row)}
         pairs = zip(self.encoded.texts, self.encoded.morphemes(), strict=True)
-        return {text: forms for text, forms in pairs if text in own}
+        return {text: forms for text, forms in pairs if text in labelled}
 
     def with_kind(self, task: Kind) -> "PreparedTask":
-        """The same rows as examples of another task."""
+        """Returns the task with its rows as examples of another kind."""
         by_part = {name: part.rows for name, part in self.parts.items()}
         return replace(self, task=task, parts=_examples_of(task, by_part, self.encoded, self.tokenizer))
 
     def with_chosen_thresholds(self, model: nn.Module) -> tuple[Kind, list[TaskPrediction]]:
-        """The task with the settings that validation chose for a trained model, and its predictions of these rows."""
+        """Returns the task with the settings that validation chose for a model, and its validation predictions."""
         valid = self.parts["valid"]
         return self.task.with_chosen_thresholds(valid.rows, self.task.predict(model, valid, device=self.device))
 
 
 def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runtime) -> PreparedTask:
-    """Reads the model and the files, and turns the rows with labels into examples; the others are only analysed."""
+    """Reads the model and the files, and turns labelled rows into examples; texts without labels are only analysed."""
     started = time.monotonic()
     require_rows("batch_size", min(settings.batch_size))
     if len(settings.seeds) > 1:
@@ -139,26 +139,26 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
     names: Sequence[str] = getattr(settings, "teachers", ())
     teachers = [inputs.folder(f"teacher_{number}", "config.json") for number in range(1, 1 + len(names))]
     task, rows = read_parts(settings, inputs, runtime.data)
-    for teacher in teachers:  # one that does not fit is refused before all work
+    for teacher in teachers:  # refuses one that does not fit before any work
         assert isinstance(task, TaughtKind)
         teacher_of(teacher, task, tokenizer, device)
-    said = [Message("{kind}: {about}", kind=task.name, about=task.description()), *rows.read, *rows.notes]
+    lines = [Message("{kind}: {about}", kind=task.name, about=task.description()), *rows.read, *rows.notes]
     by_part = {name: part.rows for name, part in rows.by_name().items()}
     unlabelled: Sequence[TaskRow] = rows.unlabelled.rows if rows.unlabelled else ()
     if share := getattr(settings, "spacing_noise", 0.0):
         learned = [*rows.train, *unlabelled]
-        noisy = [_with_wrong_spaces(task, row, share, settings.seeds[0]) for row in learned]
-        by_part["train"], unlabelled = noisy[: len(rows.train)], noisy[len(rows.train) :]
-        changed = sum(map(ne, learned, noisy))
-        said.append(
+        noisy_rows = [_with_wrong_spaces(task, row, share, settings.seeds[0]) for row in learned]
+        by_part["train"], unlabelled = noisy_rows[: len(rows.train)], noisy_rows[len(rows.train) :]
+        changed = sum(map(ne, learned, noisy_rows))
+        lines.append(
             Message(
                 "{number:,} of {rows:,} training rows are learned with wrong spaces", number=changed, rows=len(learned)
             )
         )
-    # Each text is analysed once, however many rows and parts have it; with wrong spaces it is another one.
-    read = chain(*rows.by_name().values(), by_part["train"], rows.unlabelled or (), unlabelled)
-    texts = list(dict.fromkeys(text for row in read for text in task.texts(row)))
-    for line in said:
+    # Each text is analysed once, however many rows and parts have it; with wrong spaces it is another text.
+    all_rows = chain(*rows.by_name().values(), by_part["train"], rows.unlabelled or (), unlabelled)
+    texts = list(dict.fromkeys(text for row in all_rows for text in task.texts(row)))
+    for line in lines:
         _logger.info(line)
     for line in rows.doubts:
         _logger.warning(line)
@@ -169,7 +169,7 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
     encoded.make(runtime.workers, "analyze")
     parts = _examples_of(task, by_part, encoded, tokenizer)
     ready = PreparedTask(
-        settings, task, rows, start, embedders, tokenizer, encoded, parts, said, device, folder, output, runtime,
+        settings, task, rows, start, embedders, tokenizer, encoded, parts, lines, device, folder, output, runtime,
         started, unlabelled, teachers,
     )  # fmt: skip
     ready.say(*_lines_on_length(parts, task.max_length, start.config.max_position_embeddings))
@@ -177,10 +177,10 @@ def prepare(settings: TaskSection, inputs: StageInputs, output: Path, runtime: R
 
 
 def _lines_on_length(parts: Mapping[str, Prepared], length: int, limit: int) -> Iterator[Message]:
-    """How many texts are cut at this length, if any are. limit: pieces that the model can read."""
+    """Yields a line on how many texts are cut at this length, if any are. limit: pieces that the model can read."""
     examples = [part.examples for part in parts.values()]
-    if cut := sum(own.cut for own in examples):
-        share = cut / sum(len(own.offsets) - 1 for own in examples)
+    if cut := sum(part_examples.cut for part_examples in examples):
+        share = cut / sum(len(part_examples.offsets) - 1 for part_examples in examples)
         yield Message(
             "{texts:,} texts ({share:.1f} %) are cut at {length} pieces: --set max_length=N reads up to {limit}",
             texts=cut, share=100 * share, length=length, limit=limit,
@@ -192,7 +192,7 @@ def _examples_of(
 ) -> dict[str, Prepared]:
     """The rows of each part as examples."""
     passages = encoded.passages()
-    return {name: _prepared(task, own, passages, tokenizer) for name, own in rows.items()}
+    return {name: _prepared(task, part_rows, passages, tokenizer) for name, part_rows in rows.items()}
 
 
 def _prepared(
@@ -202,13 +202,13 @@ def _prepared(
 
 
 def _with_wrong_spaces(task: Kind, row: TaskRow, share: float, seed: int) -> TaskRow:
-    """The row, or with that probability the same with wrong spaces."""
+    """Returns the row with wrong spaces, with probability `share`; else as it is."""
     change = wrong_spaces(task.texts(row), share, seed)
     return task.with_noise(row, change) if change else row
 
 
 def _model_to_start_from(settings: TaskSection, inputs: StageInputs) -> tuple[Network, AnyTokenizer]:
-    """The model of pretrain or of `init`, with as many layers as the settings keep.
+    """Returns the model of pretrain or of `init`, with as many layers as the settings keep, and its tokenizer.
 
     Raises SettingsError if it has too few positions for the texts, or not the layers of `features`.
     """
@@ -224,12 +224,12 @@ def _model_to_start_from(settings: TaskSection, inputs: StageInputs) -> tuple[Ne
 
 
 def _embedders(settings: TaskSection, inputs: StageInputs, tokenizer: AnyTokenizer) -> dict[str, Network]:
-    """The model of `embedder` by its name, if any. SettingsError if it has another tokenizer, or too few positions."""
+    """Returns name -> model of `embedder`, if any. SettingsError for another tokenizer, or too few positions."""
     name = getattr(settings, "embedder", "")
     if not name:
         return {}
-    model, own = load_model(inputs.folder("embedder", "config.json"))
-    if own.digest != tokenizer.digest:
+    model, model_tokenizer = load_model(inputs.folder("embedder", "config.json"))
+    if model_tokenizer.digest != tokenizer.digest:
         raise SettingsError(
             "embedder {name}: has another tokenizer than {init}: name one with the same, or leave it out",
             name=name, init=settings.init,
@@ -248,7 +248,7 @@ def _check_positions(settings: TaskSection, model: Network, source: str | Path) 
 
 
 def builds_of(ready: PreparedTask) -> dict[str, Build]:
-    """Name of each encoder -> function that builds its model before training. The main one comes first."""
+    """Returns name of each encoder -> function that builds its model before training, the main encoder first."""
     names = ["pretrained", "scratch"] if ready.settings.scratch else ["pretrained"]
     if ready.settings.init == "scratch":
         names = ["scratch"]
@@ -257,7 +257,7 @@ def builds_of(ready: PreparedTask) -> dict[str, Build]:
 
 
 def _encoder_build(ready: PreparedTask, name: str) -> Build:
-    """A whole encoder with its head."""
+    """Returns the build of a whole encoder with its head."""
     settings = ready.settings
     task = ready.task
     config = ready.start.config
@@ -274,7 +274,10 @@ def _encoder_build(ready: PreparedTask, name: str) -> Build:
 
 
 def _head_build(ready: PreparedTask, name: str) -> Build:
-    """A head on a frozen encoder. An untrained one is drawn from the first seed, whatever the seed of the head."""
+    """Returns the build of a head on a frozen encoder.
+
+    The weights of an untrained encoder are drawn from the first seed, whatever the seed of the head.
+    """
     features = ready.settings.features
     assert features is not None
     config = ready.start.config

@@ -21,10 +21,11 @@ _CORRELATIONS = ("pearson", "spearman")  # of runs of (N, 2), targets and predic
 def score_table(
     task: Kind, rows: Sequence[TaskRow], results: Sequence[ModelResult], unseen: NDArray[np.bool_] | None = None
 ) -> JsonObject:
-    """`rows`, one per training or baseline; `models`, one per name, over seeds; `comparisons` of the first with each.
+    """Returns `rows`, an entry per training or baseline; `models`, an entry per name, summarized over seeds; and
+    `comparisons` of the first model with each other one.
 
-    examples: 95 % bootstrap interval of the first metric over examples (first seed). unseen: (rows,) which rows are
-    also scored apart, as `unseen` of an entry.
+    `examples` of a model is the 95 % bootstrap interval of the first metric over examples (first seed). unseen: (rows,)
+    bool, rows that are also scored apart, as `unseen` of each entry.
     """
     runs = [task.run(rows, result.predictions) for result in results]
     table = []
@@ -35,21 +36,21 @@ def score_table(
         table.append(entry)
     models = []
     comparisons = []
-    first: list[RunArray] = []
-    # Results come model by model, so that neighbours are the seeds of one.
+    first_runs: list[RunArray] = []
+    # Results come model by model, so that neighbours are the seeds of one model.
     for name, group in groupby(zip(table, runs, strict=True), lambda pair: pair[0]["name"]):
-        entries, own = map(list, zip(*group, strict=True))
+        entries, model_runs = map(list, zip(*group, strict=True))
         summary: dict[str, Any] = {"name": name, "seeds": len(entries)}
         for metric in task.metrics:
             scores = [entry["scores"][metric] for entry in entries]
             spread = None if None in scores else over_seeds(scores)
             summary[metric] = spread and spread._asdict()
-        interval = interval_over_rows(task, own[0], task.metrics[0])
+        interval = interval_over_rows(task, model_runs[0], task.metrics[0])
         summary["examples"] = interval and list(interval)
         models.append(summary)
-        if not first:
-            first = own
-        elif comparison := compare_runs(task, first, own, (models[0]["name"], name)):
+        if not first_runs:
+            first_runs = model_runs
+        elif comparison := compare_runs(task, first_runs, model_runs, (models[0]["name"], name)):
             comparisons.append(comparison)
     return {"metrics": list(task.metrics), "rows": table, "models": models, "comparisons": comparisons}
 
@@ -63,11 +64,11 @@ def interval_over_rows(task: Kind, run: RunArray, metric: str) -> tuple[float, f
 
 
 def compare_runs(task: Kind, a: Sequence[RunArray], b: Sequence[RunArray], names: tuple[str, str]) -> JsonObject | None:
-    """Compares the runs of a with those of b in the first metric, as JSON; None if undefined."""
+    """Compares the runs of model a with those of model b in the first metric, as JSON; None if undefined."""
     if len(a[0]) < 2:
         return None
     metric = task.metrics[0]
-    if metric in _CORRELATIONS:  # which scale does not change, but the test swaps predictions of the two models
+    if metric in _CORRELATIONS:  # scale does not change them, but the test swaps predictions of the two models
         a, b = ([(run - run.mean(0)) / np.where(run.std(0) > 0, run.std(0), 1) for run in side] for side in (a, b))
     comparison = compare(a, b, task.score(metric), rng=np.random.default_rng(_SEED), resamples=_RESAMPLES, names=names)
     if comparison is None:

@@ -53,7 +53,7 @@ _logger = logging.getLogger(__name__)
 class ModelResult:
     """A model chosen on validation examples and tested: an encoder trained with one seed, or a baseline.
 
-    facts: name, seed, and how it was trained and chosen. predictions: one JSON value per test example. folder: of the
+    facts: name, seed, and how it was trained and chosen. predictions: one JSON value per scored example. folder: of the
     training.
     """
 
@@ -76,17 +76,17 @@ def learn(ready: PreparedTask, builds: Mapping[str, Build]) -> list[ModelResult]
     ready = within_minutes(ready, *builds.values(), least=1)
     searches = [Search(ready, name, build) for name, build in builds.items()]
     return [
-        ModelResult(one.facts, search.predictions(one.seed, one.folder), one.folder)
+        ModelResult(training.facts, search.predictions(training.seed, training.folder), training.folder)
         for search in searches
-        for one in search.trainings()
+        for training in search.trainings()
     ]
 
 
 def within_minutes(ready: PreparedTask, *builds: Build, least: int = 0) -> PreparedTask:
-    """The task with as many epochs as its `minutes` allow, of all trainings; epochs = () if not even one.
+    """Returns the task with as many epochs as its `minutes` allow for all trainings; epochs = () if not even one fits.
 
-    builds: of the models that are trained. least: epochs, whatever the time. The number is kept, so that a resumed run
-    has the same.
+    builds: of the models that are trained. least: fewest epochs, whatever the time. The number of epochs is kept in a
+    file, so that a resumed run has the same.
     """
     settings = ready.settings
     if settings.minutes is None:
@@ -95,26 +95,26 @@ def within_minutes(ready: PreparedTask, *builds: Build, least: int = 0) -> Prepa
     path = ready.output / "work" / "epochs.json"
 
     def measured() -> int:
-        known = _read_record(path)
-        if known is None:
+        record = _read_record(path)
+        if record is None:
             size = max(settings.batch_size)
             train = ready.training.examples
             seconds = sum(seconds_per_epoch(build(0), train, ready.task.loss, size, ready.device) for build in builds)
             trainings = sum(1 for _ in settings.ways()) / len(settings.epochs) + len(settings.seeds) - 1
-            known = {"epochs": max(0, int((end - time.monotonic()) / (seconds * trainings)))}
-            write_bytes_atomically(path, add_checksum(known))
-        return int(known["epochs"])
+            record = {"epochs": max(0, int((end - time.monotonic()) / (seconds * trainings)))}
+            write_bytes_atomically(path, add_checksum(record))
+        return int(record["epochs"])
 
-    most = max(least, broadcast(measured))
-    if most >= max(settings.epochs):
+    max_epochs = max(least, broadcast(measured))
+    if max_epochs >= max(settings.epochs):
         return ready
     ready.say(
         Message(
             "{minutes:g} minutes are enough for {most} epochs, not for {epochs}",
-            minutes=settings.minutes, most=most, epochs=max(settings.epochs),
+            minutes=settings.minutes, most=max_epochs, epochs=max(settings.epochs),
         )
     )  # fmt: skip
-    epochs = tuple(dict.fromkeys(min(own, most) for own in settings.epochs)) if most else ()
+    epochs = tuple(dict.fromkeys(min(count, max_epochs) for count in settings.epochs)) if max_epochs else ()
     return replace(ready, settings=settings.model_copy(update={"epochs": epochs}))
 
 
@@ -138,7 +138,7 @@ class Training(NamedTuple):
 
 @dataclass(frozen=True)
 class Search:
-    """The trainings of one encoder. keeps_last: the last epoch, not the one with the best validation score."""
+    """The trainings of one encoder. keeps_last: keep the weights of the last epoch, not of that with the best score."""
 
     ready: PreparedTask
     name: str
@@ -146,29 +146,29 @@ class Search:
     keeps_last: ClassVar[bool] = False
 
     def trainings(self) -> Iterator[Training]:
-        """One per seed, all trained in the way chosen with the first seed."""
+        """Yields one training per seed, all in the way that was chosen with the first seed."""
         seeds = self.ready.settings.seeds
         trials = {way: self.train_once(way, seeds[0]) for way in self.ready.settings.ways()}
         chosen = max(trials, key=lambda way: trials[way].score)  # the first one if scores are equal
         if current_world().is_main_process:
             for way in trials.keys() - {chosen}:  # large, and no longer needed
                 (self.folder(way, seeds[0]) / WEIGHTS).unlink(missing_ok=True)
-        tried = [self.facts(way, best) for way, best in trials.items()]
+        trial_facts = [self.facts(way, best) for way, best in trials.items()]
         for seed in seeds:
             best = self.train_once(chosen, seed, with_weights=True)
-            facts = {"name": self.name, "seed": seed, **self.facts(chosen, best), "trials": tried}
+            facts = {"name": self.name, "seed": seed, **self.facts(chosen, best), "trials": trial_facts}
             yield Training(seed, facts, self.folder(chosen, seed))
 
     def varied(self, way: Way) -> JsonObject:
         """The hyperparameters that name a training, with their values: the rate, and others with several values."""
         values = zip(Way._fields, way, zip(*self.ready.settings.ways(), strict=True), strict=True)
-        return {name: value for name, value, tried in values if name == "learning_rate" or len(set(tried)) > 1}
+        return {name: value for name, value, choices in values if name == "learning_rate" or len(set(choices)) > 1}
 
     def facts(self, way: Way, best: Best) -> JsonObject:
         return {**self.varied(way), "epoch": best.epoch, **self.score_fact(best.score)}
 
     def score_fact(self, score: float) -> JsonObject:
-        """The score of the best epoch by its name."""
+        """Returns name of the validation score -> the score of the best epoch."""
         return {f"validation_{self.ready.task.metrics[0]}": score}
 
     def folder(self, way: Way, seed: int) -> Path:
@@ -176,16 +176,16 @@ class Search:
         return self.ready.output / "work" / "rows" / training_name(named)
 
     def train_once(self, way: Way, seed: int, *, with_weights: bool = False) -> Best:
-        """The result of one training, looked up if finished, else trained. with_weights: its weights have to exist."""
+        """Returns the result of one training, looked up if finished, else trained. with_weights: weights must exist."""
         folder = self.folder(way, seed)
         path = folder / "result.json"
 
         def look_up() -> Best | None:
             """The result of a finished training, unless its weights are needed and missing."""
-            known = _read_record(path)
-            return None if known is None or (with_weights and read_best(folder) is None) else Best(**known)
+            record = _read_record(path)
+            return None if record is None or (with_weights and read_best(folder) is None) else Best(**record)
 
-        # Rank 0 looks, and all act alike: half of the ranks in a training would wait for ever.
+        # Rank 0 looks it up for all ranks: if only some of them trained, these would wait for ever.
         best = broadcast(look_up)
         if best is None:
             ready = self.ready
@@ -203,15 +203,15 @@ class Search:
         return best
 
     def measure(self, model: nn.Module) -> tuple[float, dict[str, float]]:
-        """The validation score that chooses the epoch, and all that are defined."""
+        """Returns the validation score that chooses the epoch, and all scores that are defined."""
         task, predictions = self.ready.with_chosen_thresholds(model)
         scores = task.scores(self.ready.parts["valid"].rows, predictions)
-        known = {metric: score for metric, score in scores.items() if score is not None}
-        # An undefined score is below all others, as of a model that predicts one label for all rows.
-        return known.get(task.metrics[0], -1.0), known
+        defined = {metric: score for metric, score in scores.items() if score is not None}
+        # An undefined score, as of a model that predicts one label for all rows, counts as less than all others.
+        return defined.get(task.metrics[0], -1.0), defined
 
     def predictions(self, seed: int, folder: Path) -> list[TaskPrediction]:
-        """The predictions of a finished training, looked up or made: one JSON value per test example."""
+        """Returns the predictions of a finished training, looked up or made: one JSON value per scored example."""
         path = folder / "predictions.json"
         record = broadcast(lambda: _read_record(path))
         if record is None:

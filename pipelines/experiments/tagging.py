@@ -6,8 +6,8 @@
    stronger one, with worse spans. Do the same with the encoder of `embedder`, if there is one; it is taken if the
    validation loss is less by more than two standard errors.
 3. With the rung "encoder": train all weights from there on to the last epoch, as spans get better while the loss of
-   others does not. Keep a mean of the weights before and after, as for labels of texts (linear.py), unless fewer
-   validation rows are right.
+   others does not. Keep a mean of the weights before and after, as for labels of texts (linear.py); leave tuning out
+   if fewer validation rows are right, by more than two standard errors.
 """
 
 import copy
@@ -34,14 +34,14 @@ from korbert.training import by_length, model_inputs, to_device
 
 _STRENGTH = 0.1  # of L2 regularization, per row
 _LARGEST_STRENGTH = 300.0
-_OF_TRANSITIONS = 0.1  # their strength
-_MOST_UNITS = 100_000  # that the CRF is fitted on, for memory; more are for the encoder
+_OF_TRANSITIONS = 0.1  # strength of the regularization of transitions
+_MOST_UNITS = 100_000  # that the CRF is fitted on, to limit memory; the encoder learns from all
 _ITERATIONS = 100
 _LEARNING_RATE = 4e-4
 _STEPS = 250  # at least, of tuning, in up to _MOST_EPOCHS
 _FEWEST_EPOCHS = 3
 _MOST_EPOCHS = 6
-_BATCH_SIZES = ((200, 4), (1_000, 8))  # rows up to which a batch has so many
+_BATCH_SIZES = ((200, 4), (1_000, 8))  # (number of training rows, batch size up to that number)
 _LARGE_BATCH = 16
 _ROWS_AT_ONCE = 64
 
@@ -60,8 +60,8 @@ def learn_tagging(ready: PreparedTask) -> Learned:
     assert isinstance(task, TokenClassification)
     start = _chosen(ready, task)
     models = _tuned(ready, task, start) if "encoder" in task.rungs else []
-    name: JsonObject = {"name": "vectors", "seed": None}
-    models = [*models, (start, name)] if models else [(start, {**name, "seed": ready.settings.seeds[0]})]
+    facts: JsonObject = {"name": "vectors", "seed": None}
+    models = [*models, (start, facts)] if models else [(start, {**facts, "seed": ready.settings.seeds[0]})]
     results = [_result(ready, task, *model) for model in models]
     ready.say(*scored_lines(ready.rows.scored_on, len(ready.rows.scored)))
     return Learned(results, models[0][0], task)
@@ -81,33 +81,33 @@ def _result(ready: PreparedTask, task: TokenClassification, model: CrfModel, fac
 
 
 def _chosen(ready: PreparedTask, task: TokenClassification) -> CrfModel:
-    """The CRF on the frozen encoder; on that of `embedder`, if the validation loss says so."""
+    """Returns the CRF on the frozen encoder, or on that of `embedder` if its validation loss is lower (step 2)."""
     model = _fitted(ready, task, ready.start)
     for name, start in ready.embedders.items():
         other = _fitted(ready, task, start)
-        losses, others = (_losses(one, _units(ready, one, "valid")) for one in (model, other))
-        shown = {"name": name, "before": losses.mean(), "after": others.mean()}
-        if exceeds(losses - others):
+        losses, other_losses = (_losses(crf, _units(ready, crf, "valid")) for crf in (model, other))
+        facts = {"name": name, "before": losses.mean(), "after": other_losses.mean()}
+        if exceeds(losses - other_losses):
             model = other
             ready.say(
-                Message("vectors are those of {name}: the validation loss is {after:.3f}, not {before:.3f}", **shown)
+                Message("vectors are those of {name}: the validation loss is {after:.3f}, not {before:.3f}", **facts)
             )
         else:
             ready.say(
-                Message("vectors of {name} are left out: the validation loss is {after:.3f}, not {before:.3f}", **shown)
+                Message("vectors of {name} are left out: the validation loss is {after:.3f}, not {before:.3f}", **facts)
             )
     return model
 
 
 def _losses(model: CrfModel, units: _Units) -> NDArray[np.float64]:
-    """The loss of each row, in nats."""
+    """Returns the loss of each row, in nats."""
     scores = model.classifier(units.vectors.to(model.mean.device))
     rows = zip(torch.split(scores, units.lengths), torch.split(units.targets, units.lengths), strict=True)
-    return np.array([float(model.loss(own, targets.to(own.device), [len(own)])) for own, targets in rows])
+    return np.array([float(model.loss(row, targets.to(row.device), [len(row)])) for row, targets in rows])
 
 
 def _fitted(ready: PreparedTask, task: TokenClassification, start: Network) -> CrfModel:
-    """The CRF on the layers of a frozen encoder."""
+    """Fits a CRF on every second layer of a frozen encoder."""
     config = start.config
     layers = range(1, config.num_hidden_layers + 1, 2)
     model = CrfModel(config, task.tags, layers, encoder=start.encoder).to(ready.device)
@@ -133,7 +133,7 @@ def _fitted(ready: PreparedTask, task: TokenClassification, start: Network) -> C
 
 
 def _units(ready: PreparedTask, model: CrfModel, part: str) -> _Units:
-    """The vectors of the units of the first rows of a part, up to _MOST_UNITS, standardized as the model does it."""
+    """Returns the units of the first rows of a part, up to _MOST_UNITS, with vectors standardized by the model."""
     examples = ready.parts[part].examples
     assert isinstance(examples, TaggedExamples)
     counts = np.add.reduceat(examples.labels >= 0, examples.offsets[:-1]) if len(examples) else np.empty(0, np.int64)
@@ -146,20 +146,20 @@ def _units(ready: PreparedTask, model: CrfModel, part: str) -> _Units:
     with track(f"vectors of {part}", total=rows, unit="rows") as advance, torch.inference_mode():
         for numbers in batches:
             batch = to_device(examples.batch(numbers), ready.device)
-            found = model.vectors(**model_inputs(batch)).cpu()
+            batch_vectors = model.vectors(**model_inputs(batch)).cpu()
             for place, number in enumerate(numbers.tolist()):
                 used = batch["labels"][place].cpu() >= 0
-                vectors[number] = found[place][used]
+                vectors[number] = batch_vectors[place][used]
                 targets[number] = batch["labels"][place].cpu()[used]
             advance(len(numbers))
-    return _Units(torch.cat(vectors), torch.cat(targets), [len(own) for own in targets])
+    return _Units(torch.cat(vectors), torch.cat(targets), [len(row_targets) for row_targets in targets])
 
 
 def _fit(model: CrfModel, units: _Units, strength: float) -> None:
-    """Minimizes the loss, plus half the squares of the weights times their strength."""
+    """Minimizes the loss plus the L2 penalty: half the squares of the weights, times the strength."""
     weights = [model.classifier.weight, model.classifier.bias, model.transitions, model.starts]
-    for own in weights:
-        own.requires_grad_(True)
+    for weight in weights:
+        weight.requires_grad_(True)
     optimizer = torch.optim.LBFGS(weights, max_iter=_ITERATIONS, history_size=10, line_search_fn="strong_wolfe")
 
     def closure() -> Tensor:
@@ -172,22 +172,22 @@ def _fit(model: CrfModel, units: _Units, strength: float) -> None:
         return total
 
     optimizer.step(closure)  # type: ignore[no-untyped-call]
-    for own in weights:
-        own.requires_grad_(False)
-        own.grad = None
+    for weight in weights:
+        weight.requires_grad_(False)
+        weight.grad = None
 
 
 # --- tuning ---
 
 
 class _Tuning(Search):
-    """The trainings of an encoder from a CRF on."""
+    """Trainings of an encoder that start from a fitted CRF; the weights of the last epoch are kept."""
 
     keeps_last: ClassVar[bool] = True
 
 
 def _tuned(ready: PreparedTask, task: TokenClassification, start: CrfModel) -> list[tuple[CrfModel, JsonObject]]:
-    """The tuned model of each seed; none, if validation rows get worse by tuning."""
+    """Returns the tuned model of each seed; [] if fewer validation rows are right than before, or there is no time."""
     ready = ready.with_teachers()
     settings = ready.settings
     rows = len(ready.training.examples)

@@ -20,7 +20,7 @@ from korbert.tasks.sets import known_set
 from korbert.tasks.sets.loading import load
 from korbert.tasks.splits import Splits, drop_unusable, limit, split_by_article, split_by_texts, split_by_time
 
-_FEW = 50  # the interval of an accuracy is then 10 points to each side, or more
+_FEW = 50  # rows; the interval of an accuracy over fewer is 10 points to each side, or more
 _SPLIT_NOTE = Message(
     "trained and scored on two parts of one file, cut by article: not comparable with published scores, which come "
     "from other files"
@@ -28,14 +28,14 @@ _SPLIT_NOTE = Message(
 
 
 def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[Kind, Splits]:
-    """The task inferred from the files, and their usable rows. data: the data folder.
+    """Returns the task inferred from the files, and their usable rows. data: the data folder.
 
     Raises CorpusError for labels that the training rows do not have, and if no row is left.
     """
     kind = KINDS[settings.kind].kind_class  # type: ignore[attr-defined]
     tables, notes, settings = _tables(kind, settings, inputs, data)
     names = {role.name for role in roles_of(kind, part="train")} - {"id"}
-    columns = {role: own for role, own in tables["train"].columns.items() if role in names}
+    columns = {role: role_columns for role, role_columns in tables["train"].columns.items() if role in names}
     task = kind.from_training_rows(tables["train"], settings).model_copy(update={"columns": columns})
     if not settings.metrics:
         task = task.validated_on(tables.get("valid", tables["train"]))
@@ -63,16 +63,16 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
         )  # fmt: skip
         train = limit(train, settings.train_rows, task.group_texts)
     if valid is None:
-        train, valid, how = _held_out(train, settings, task)
+        train, valid, method = _held_out(train, settings, task)
         valid = drop_unusable(valid, task.target)
         notes.append(
-            Message("{count:,} of the training rows, {how}, are held out to validate on", count=len(valid), how=how)
+            Message("{count:,} of the training rows, {how}, are held out to validate on", count=len(valid), how=method)
         )
     splits_train = "valid" not in parts
-    if not task.has_rungs:  # of which the rows that are scored are known when they have been learned
+    if not task.has_rungs:  # with rungs, the rows to score are known only after training
         notes += scored_lines("test" if "test" in parts else "valid", len(parts.get("test") or valid))
-    read = tuple(line.map_texts(relative) for rows in parts.values() for line in rows.summary())
-    others = parts.get("test"), parts.get("warm_up")
+    summary = tuple(line.map_texts(relative) for rows in parts.values() for line in rows.summary())
+    test_and_warm_up = parts.get("test"), parts.get("warm_up")
     unlabelled = parts.get("unlabelled")
     if unlabelled is not None:
         count = len(unlabelled)
@@ -84,11 +84,11 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
                 others=count - len(unlabelled),
             )
         )  # fmt: skip
-    return task, Splits(train, valid, *others, unlabelled, read, tuple(notes), doubted, splits_train)
+    return task, Splits(train, valid, *test_and_warm_up, unlabelled, summary, tuple(notes), doubted, splits_train)
 
 
 def _held_out(train: TaskRows, settings: TaskSection, task: Kind) -> tuple[TaskRows, TaskRows, Message]:
-    """The training rows, those to validate on, and how these were chosen: by time, by group, or by their texts."""
+    """Splits the rows into those to train on and those to validate on; says how: by time, by group, or by texts."""
     share = settings.validation_share
     if "time" in settings.columns:
         return *split_by_time(train, share), Message("the latest")
@@ -100,27 +100,27 @@ def _held_out(train: TaskRows, settings: TaskSection, task: Kind) -> tuple[TaskR
 def _tables(
     kind: type[Kind], settings: TaskSection, inputs: StageInputs, data: Path
 ) -> tuple[dict[str, TaskRows], list[Message], TaskSection]:
-    """The rows of each part as read, notes on them, and the settings with those of a known set."""
+    """Returns the rows of each part as read, notes on them, and the settings with those of a known data set."""
     tables: dict[str, TaskRows] = {}
     notes: list[Message] = []
     if settings.set:
-        known = known_set(settings.set)
-        if kind.name not in (known.kind, "embedding"):
+        data_set = known_set(settings.set)
+        if kind.name not in (data_set.kind, "embedding"):
             raise SettingsError(
                 "kind {kind}: {set} is a set of kind {kind2}: leave kind out",
                 kind=kind.name,
                 set=settings.set,
-                kind2=known.kind,
+                kind2=data_set.kind,
             )
         loaded = load(settings.set, data)
         tables = {"train": loaded.train, "test": loaded.test}
         tables |= {} if loaded.valid is None else {"valid": loaded.valid}
         notes += loaded.notes
         changed: dict[str, object] = {}
-        if not settings.metrics and kind.name == known.kind:
-            changed["metrics"] = known.metrics
-        if known.uncounted:
-            changed["uncounted"] = known.uncounted
+        if not settings.metrics and kind.name == data_set.kind:
+            changed["metrics"] = data_set.metrics
+        if data_set.uncounted:
+            changed["uncounted"] = data_set.uncounted
         if hasattr(settings, "label_names"):  # in the model, too, for other files of the set
             changed["label_names"] = settings.label_names or loaded.labels
         settings = settings.model_copy(update=changed)
@@ -128,9 +128,9 @@ def _tables(
         if name not in inputs.files:
             continue
         roles = roles_of(kind, settings, part=name)
-        own = {role.name for role in roles} | (settings.columns.keys() if name == "train" else set())
-        asked = {role: column for role, column in settings.columns.items() if role in own}
-        tables[name] = read_rows(inputs.files[name], roles, form=settings.form, columns=asked)
+        role_names = {role.name for role in roles} | (settings.columns.keys() if name == "train" else set())
+        columns = {role: column for role, column in settings.columns.items() if role in role_names}
+        tables[name] = read_rows(inputs.files[name], roles, form=settings.form, columns=columns)
     if "unlabelled" in inputs.files:
         tables["unlabelled"] = read_unlabelled(inputs.files["unlabelled"], kind.roles, settings.columns)
     if getattr(settings, "mask_personal", False):
@@ -145,15 +145,15 @@ def _tables(
 
 
 def check_columns(settings: TaskSection, train: File) -> None:
-    """CorpusError if the training file lacks a column that this kind of task needs."""
+    """Raises CorpusError if the training file lacks a column that this kind of task needs."""
     roles = roles_of(KINDS[settings.kind].kind_class, settings, part="train")  # type: ignore[attr-defined]
-    taken = {column for columns in settings.columns.values() for column in columns}
-    table = open_table(train, settings.form, taken.issubset)
+    user_columns = {column for columns in settings.columns.values() for column in columns}
+    table = open_table(train, settings.form, user_columns.issubset)
     choose_columns(roles, table.columns, settings.columns, table.place(str(train)), table.first)
 
 
 def scored_lines(scored_on: str, count: int) -> Iterator[Message]:
-    """What to know of the rows that are scored. scored_on: as in Splits. count: their number."""
+    """Yields what users should know about the scored rows. scored_on: as in Splits. count: number of these rows."""
     if scored_on == "valid":
         yield Message("there is no test file: the scores are those of the validation rows, which chose the epoch")
     elif scored_on == "folds":
@@ -162,7 +162,7 @@ def scored_lines(scored_on: str, count: int) -> Iterator[Message]:
 
 
 def few_rows(count: int) -> Iterator[Message]:
-    """A line about a score from few rows; none if there are enough."""
+    """Yields a warning that a score is from few rows; nothing if there are enough."""
     if count < _FEW:
         yield Message(
             "only {count} row is scored, worth {points:.0f} points: too few for a reliable score, give more",
@@ -172,9 +172,10 @@ def few_rows(count: int) -> Iterator[Message]:
 
 
 def roles_of(kind: Kind | type[Kind], settings: object = None, *, part: str = "test") -> list[Role]:
-    """The roles of the kind in labelled files, with the id.
+    """Returns the roles of the kind in labelled files, with the id.
 
-    settings: what says whether a text may have `several` labels, and their `label_names`; by default the kind.
+    settings: says whether a text may have `several` labels, and their `label_names`; None: the kind says it. part: the
+    training rows may have more roles, such as `group` and `time`.
     """
     settings = kind if settings is None else settings
     names: Mapping[str, str] = getattr(settings, "label_names", None) or {}

@@ -51,17 +51,17 @@ class Teacher(Protocol):
     kind: Any
 
     def outputs(self, rows: Sequence[TaskRow], passages: Mapping[str, Passage]) -> TeacherOutputs:
-        """Its outputs for rows, with the labels of its own kind. passages: their texts in the student's pieces."""
+        """Returns the outputs for rows, with the labels of its own kind. passages: text -> the student's pieces."""
 
 
 def mean_soft_targets(
     task: TaughtKind, rows: Sequence[TaskRow], prepared: Prepared, folders: Sequence[Path],
     tokenizer: AnyTokenizer, passages: Mapping[str, Passage], cache: Path, device: torch.device,
 ) -> NDArray[np.float32]:  # fmt: skip
-    """The mean soft targets of the teachers in these folders, shaped as in TaughtKind.soft_targets.
+    """Returns the mean soft targets of the teachers in these folders, shaped as in TaughtKind.soft_targets.
 
     rows: as the teachers read them. prepared: the same rows as the student's examples. tokenizer: the student's.
-    passages: the texts of rows by that tokenizer. cache: the folder of the parts. ModelError as teacher_of.
+    passages: the texts of rows by that tokenizer. cache: the folder of the parts. Raises ModelError as teacher_of does.
     """
     total = np.zeros((), np.float32)
     for folder in folders:
@@ -87,23 +87,23 @@ def _computed(
             buffer = BytesIO()
             np.savez(buffer, **teacher.outputs(parts[number], passages)._asdict())
             data = buffer.getvalue()
-            named = cache / f"{names[number]}-{content_digest(data)}.npz"
-            broadcast(partial(write_bytes_atomically, named, data))
+            part_path = cache / f"{names[number]}-{content_digest(data)}.npz"
+            broadcast(partial(write_bytes_atomically, part_path, data))
             advance(len(parts[number]))
-    found = []
+    outputs = []
     for name in names:
         if (path := intact(cache, name)) is None:
             raise ArtifactError("{folder}: what a teacher said is missing: run this again", folder=cache)
         with np.load(path) as arrays:
-            found.append(TeacherOutputs(**arrays))
-    return TeacherOutputs.joined(found)
+            outputs.append(TeacherOutputs(**arrays))
+    return TeacherOutputs.joined(outputs)
 
 
 # --- teachers ---
 
 
 def teacher_of(folder: Path, task: TaughtKind, tokenizer: AnyTokenizer, device: torch.device) -> Teacher:
-    """The teacher in a folder: a model of ours or of transformers. tokenizer: of the student.
+    """Loads the teacher in a folder: a model of korbert or of transformers. tokenizer: of the student.
 
     ModelError if it has another task or other labels, or cannot be loaded.
     """
@@ -122,7 +122,7 @@ def teacher_of(folder: Path, task: TaughtKind, tokenizer: AnyTokenizer, device: 
 
 
 def _of_transformers(folder: Path, class_name: str) -> Any:
-    """A model of transformers with its head. class_name: AutoModelFor... ModelError if it cannot be loaded."""
+    """Loads a model of transformers with its head. class_name: AutoModelFor... ModelError if it cannot be loaded."""
     with needed_for(f"{folder}: a teacher of transformers"):
         import transformers
     try:
@@ -145,32 +145,32 @@ def _of_transformers(folder: Path, class_name: str) -> Any:
 
 
 def _tagger_or_reader(folder: Path, task: TaughtKind, device: torch.device) -> Model:
-    """A model of transformers that labels pieces or finds answers, as one of ours.
+    """Loads a model of transformers that labels pieces or finds answers, as a model of korbert.
 
     Its label names are those of pieces, such as B-PS and I-PS. ModelError if its head is not a single linear layer.
     """
     config = read_folder(folder)
     tags = isinstance(task, TokenClassification)
-    theirs = _of_transformers(folder, f"AutoModelFor{'TokenClassification' if tags else 'QuestionAnswering'}")
-    head = getattr(theirs, "classifier" if tags else "qa_outputs", None)
-    if not isinstance(head, nn.Linear) or hasattr(theirs, "head"):
+    source_model = _of_transformers(folder, f"AutoModelFor{'TokenClassification' if tags else 'QuestionAnswering'}")
+    head = getattr(source_model, "classifier" if tags else "qa_outputs", None)
+    if not isinstance(head, nn.Linear) or hasattr(source_model, "head"):
         raise ModelError(
             "{folder}: the head of {name} is more than a linear layer: name a model of another architecture",
-            folder=folder, name=type(theirs).__name__,
+            folder=folder, name=type(source_model).__name__,
         )  # fmt: skip
     kind: TaughtKind = task
     if isinstance(kind, TokenClassification):
-        names = tuple(name for _, name in sorted(theirs.config.id2label.items()))
+        names = tuple(name for _, name in sorted(source_model.config.id2label.items()))
         longest = min(kind.max_length, config.max_position_embeddings)
         kind = kind.model_copy(update={"tags": names, "rungs": ("encoder",), "max_length": longest})
     network: Any = kind.model(config)
-    network.encoder = TransformersEncoder(config, model=theirs.base_model)
+    network.encoder = TransformersEncoder(config, model=source_model.base_model)
     network.classifier.load_state_dict(head.state_dict())
     return Model(network.to(device).eval(), TransformersTokenizer.of_folder(folder), kind, name=str(folder))
 
 
 class _Ours:
-    """A model of ours. has_pieces: whether its tokenizer is the student's, so that no text is analysed again."""
+    """A teacher of korbert. has_pieces: whether its tokenizer is the student's, so that no text is analysed again."""
 
     def __init__(self, folder: Path, model: Model, has_pieces: bool) -> None:
         self.folder = folder
@@ -188,38 +188,38 @@ class _Ours:
         return TeacherOutputs.joined([kind.teacher_outputs(model.network, part, **model.scoring) for part in parts])
 
 
-def _check_same_task(folder: Path, own: Kind | None, task: TaughtKind) -> None:
-    """ModelError if the kinds, their labels, or other facts of the rows that they read differ."""
-    if own is None or type(own) is not type(task):
+def _check_same_task(folder: Path, teacher_kind: Kind | None, task: TaughtKind) -> None:
+    """Raises ModelError if teacher and student differ in kind, labels, or other facts of the rows that they read."""
+    if teacher_kind is None or type(teacher_kind) is not type(task):
         raise ModelError(
             "{folder}: is of kind {own}, and cannot teach one of kind {kind}: name a model of the same task",
-            folder=folder, own=own.name if own else "fill", kind=task.name,
+            folder=folder, own=teacher_kind.name if teacher_kind else "fill", kind=task.name,
         )  # fmt: skip
     for field in task.label_fields:
-        _check_labels(folder, getattr(own, field), getattr(task, field))
+        _check_labels(folder, getattr(teacher_kind, field), getattr(task, field))
     for field in (*task.compared_fields, *task.teacher_fields, "reads_pairs"):
-        _check_equal(folder, field, getattr(own, field), getattr(task, field))
+        _check_equal(folder, field, getattr(teacher_kind, field), getattr(task, field))
 
 
-def _check_equal(folder: Path, field: str, own: object, here: object) -> None:
-    if own != here:
+def _check_equal(folder: Path, field: str, teacher_value: object, value: object) -> None:
+    if teacher_value != value:
         raise ModelError(
             "{folder}: {field} is {own} of this model, {here} of the one that learns: name a model of the same task",
-            folder=folder, field=field, own=own, here=here,
+            folder=folder, field=field, own=teacher_value, here=value,
         )  # fmt: skip
 
 
-def _check_labels(folder: Path, own: Sequence[str], here: Sequence[str]) -> None:
-    """ModelError unless a teacher has the labels of the files."""
-    if set(own) != set(here):
+def _check_labels(folder: Path, teacher_labels: Sequence[str], labels: Sequence[str]) -> None:
+    """Raises ModelError unless the teacher has the labels of the files."""
+    if set(teacher_labels) != set(labels):
         raise ModelError(
             "{folder}: has the labels {own}, and the files {here}: name a model of the same labels",
-            folder=folder, own=", ".join(own[:20]), here=", ".join(here[:20]),
+            folder=folder, own=", ".join(teacher_labels[:20]), here=", ".join(labels[:20]),
         )  # fmt: skip
 
 
 class _ClassifierOfTransformers:
-    """A classifier of transformers, whose labels have the names of the task's, or of the files: LABEL_0 is 0."""
+    """A classifier of transformers. Its labels have the names of the task's labels or of the files'; LABEL_0 is 0."""
 
     def __init__(self, folder: Path, task: TextKind, device: torch.device) -> None:
         self.folder = folder
@@ -238,13 +238,13 @@ class _ClassifierOfTransformers:
         self._longest = min(self._tokenizer.model_max_length, positions - 2)
 
     def _columns_of(self, names: Mapping[int, str]) -> list[int]:
-        """Which output is that of each label of the task. names: of the outputs."""
+        """Returns the number of the output of each label of the task. names: number of an output -> its label."""
         if not isinstance(self.kind, Classification):
             return [0]
         plain = [name.removeprefix("LABEL_") for _, name in sorted(names.items())]
-        own = [self.kind.label_names.get(name, name) for name in plain]
-        _check_labels(self.folder, own, self.kind.labels)
-        return [own.index(label) for label in self.kind.labels]
+        labels = [self.kind.label_names.get(name, name) for name in plain]
+        _check_labels(self.folder, labels, self.kind.labels)
+        return [labels.index(label) for label in self.kind.labels]
 
     @torch.inference_mode()
     def outputs(self, rows: Sequence[TaskRow], passages: Mapping[str, Passage]) -> TeacherOutputs:
@@ -255,10 +255,10 @@ class _ClassifierOfTransformers:
             numbers = order[start : start + _BATCH_TEXTS]
             sides = [list(side) for side in zip(*(texts[number] for number in numbers), strict=True)]
             try:
-                read = self._tokenizer(
+                encoded = self._tokenizer(
                     *sides, truncation=True, max_length=self._longest, padding=True, return_tensors="pt"
                 )
-                logits = self._model(**read.to(self._device)).logits
+                logits = self._model(**encoded.to(self._device)).logits
             except Exception as error:  # a tokenizer that does not fit the model
                 raise ModelError(
                     "{folder}: its tokenizer and its model do not fit ({why}): save both again",
@@ -273,29 +273,29 @@ class _ClassifierOfTransformers:
 
 
 def read_unlabelled(files: Iterable[Any], roles: Sequence[Role], columns: Mapping[str, Sequence[str]]) -> TaskRows:
-    """The texts of files of any format, plain lines too. roles: of the task. columns: as in a recipe; where a file
-    lacks them, usual names are looked for.
+    """Reads the texts of files of any format, plain lines too. roles: of the task. columns: as in a recipe; if a file
+    lacks them, columns with usual names are taken.
     """
     has_tokens = any(role.name == "tokens" for role in roles)
-    own = [
+    text_roles = [
         replace(role, required=role.name != "pair", names=(*columns.get(role.name, ()), *role.names))
         for role in roles
         if role.name in _TEXTS
     ]
     result = TaskRows()
     for file in files:
-        for batch in records(file, str(file), "auto", own):
+        for batch in records(file, str(file), "auto", text_roles):
             for record in batch:
-                row = record.result(own)
+                row = record.result(text_roles)
                 place = Place(str(file), "record", record.line)
                 if "error" in row:
                     result.drop(place, Fault("bad_row", row["error"]))
-                elif any(is_empty(row[role.name]) for role in own if role.required):
+                elif any(is_empty(row[role.name]) for role in text_roles if role.required):
                     result.drop(place, Fault("no_text", Message("is empty")))
                 else:
-                    values: TaskRow = {role.name: row.get(role.name) for role in own}
+                    values: TaskRow = {role.name: row.get(role.name) for role in text_roles}
                     tokens = record.fields.get("tokens")
-                    if has_tokens and isinstance(tokens, list):  # which the task joins in its own way
+                    if has_tokens and isinstance(tokens, list):  # tokens are joined as the task does it
                         values = {"tokens": tokens}
                     result.rows.append(values)
                     result.places.append(place)
@@ -305,7 +305,7 @@ def read_unlabelled(files: Iterable[Any], roles: Sequence[Role], columns: Mappin
 
 
 def new_texts(rows: TaskRows, task: Kind, known: Iterable[TaskRow]) -> TaskRows:
-    """Each text once, without those of known rows."""
+    """Returns the first row of each text, without the texts of known rows."""
     seen = {words_of(task, row) for row in known}
     firsts: dict[tuple[str, ...], int] = {}  # the texts of a row -> the number of the first one that has them
     for number, row in enumerate(rows):

@@ -73,7 +73,7 @@ def visible_files(folder: Path) -> dict[str, Path]:
 
 
 def globbed_files(pattern: str) -> dict[str, File]:
-    """The files that a glob matches, by their names; none if it is not one. Of an address, ? begins a query."""
+    """Returns name -> file for the files that a glob matches; {} if it is no glob. In an address, ? begins a query."""
     if not set(pattern) & set("*[" if "://" in pattern else "*?["):
         return {}
     return {str(path): path for path in find_files(pattern, Path())}
@@ -98,32 +98,32 @@ def text_records(
     """Yields {"line", "id" if any, role} or {"line", "error"} for each record of a file; "cut" marks truncated texts.
 
     Yields batches; from a pipe, the records that have arrived. text: column or key of the text; None: the first usual
-    name that is present. fields: add "fields", all else that the record has. longest: bytes of a line and characters of
-    a text; None: as usual.
+    name that is present. fields: add "fields", the other fields of the record. longest: most bytes of a line and most
+    characters of a text; None: the usual limits.
     """
-    read = text_role(text, role)
-    for batch in records(file, name, form, [read], every_column=fields, longest=longest or LONGEST):
-        yield text_rows(batch, read, fields=fields, longest=longest or MAX_CHARS)
+    read_role = text_role(text, role)
+    for batch in records(file, name, form, [read_role], every_column=fields, longest=longest or LONGEST):
+        yield text_rows(batch, read_role, fields=fields, longest=longest or MAX_CHARS)
 
 
 def text_role(column: str | None = None, role: Literal["text", "query"] = "text") -> Role:
-    """What is read of a record. column: its name; None: the first usual one that is present."""
+    """Returns the role to read from a record. column: name of its column; None: the first usual one that is present."""
     return Role(role, (column,) if column else _NAMES[role], string)
 
 
 def text_rows(
     batch: Sequence[Record], read: Role, *, fields: bool = False, longest: int = MAX_CHARS
 ) -> list[InputResult]:
-    """The rows of records, as text_records has them."""
+    """Returns the rows of records, as text_records yields them."""
     results = [record.result([read], longest=longest) for record in batch]
     if fields:
         for record, result in zip(batch, results, strict=True):
-            own = (*ID_NAMES, column_for(read.names, tuple(record.fields)))
-            result["fields"] = {key: value for key, value in record.fields.items() if key not in own}
-    for place, one in enumerate(results):
-        strings = (str(one.get("id", "")), one.get(read.name, ""), json_of(one.get("fields", {})))
+            read_columns = (*ID_NAMES, column_for(read.names, tuple(record.fields)))
+            result["fields"] = {key: value for key, value in record.fields.items() if key not in read_columns}
+    for index, result in enumerate(results):
+        strings = (str(result.get("id", "")), result.get(read.name, ""), json_of(result.get("fields", {})))
         if not all(map(is_utf8, strings)):
-            results[place] = {"line": one["line"], "error": SURROGATE}
+            results[index] = {"line": result["line"], "error": SURROGATE}
     return results
 
 
@@ -136,14 +136,14 @@ def check_ending(output: Path) -> None:
 
 
 class Vectorizer(Protocol):
-    """Texts -> their vectors, (N, D). digest: of everything that determines them, except the texts."""
+    """Turns texts into vectors, (N, D). digest: covers everything that determines them, except the texts."""
 
     def __call__(self, texts: list[str]) -> NDArray[np.float32]: ...
     def digest(self) -> "hashlib._Hash": ...
 
 
 def claim_parts(output: Path) -> Path:
-    """The folder of the parts of an output. ArtifactError if it holds other files."""
+    """Returns the folder of the parts of an output. Raises ArtifactError if it holds other files."""
     return claim(output.with_name(f"{output.name}.partial"), lambda name: _PART.fullmatch(name) is not None)
 
 
@@ -153,7 +153,7 @@ def write_vectors(
 ) -> tuple[int, int]:  # fmt: skip
     """Writes the vectors of records to a file, in order: one row per record, errors included.
 
-    failed: called with each record. made_from: a digest; a .parquet file has it in its metadata, and the texts, too.
+    failed: called with each record. made_from: a digest; a .parquet file then has it in its metadata, and the texts.
     Returns the number of rows, and how many of them an earlier run had made.
     """
     partial_folder = claim_parts(output)
@@ -166,41 +166,41 @@ def write_vectors(
     count = 0
     resumed = 0
     parts: list[Path] = []
-    left = iter(rows)
-    while some := list(islice(left, PART_ROWS)):
+    remaining = iter(rows)
+    while part_rows := list(islice(remaining, PART_ROWS)):
         digest = embedding.digest()
         digest.update(made_from.encode())
-        for row in some:
+        for row in part_rows:
             failed(row)
             digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
         name = f"part-{len(parts):06}-{digest.hexdigest()[:32]}"
         path = intact(partial_folder, name)
         if path is None:
-            data = _table(embedding, some, schema)
+            data = _table(embedding, part_rows, schema)
             path = partial_folder / f"{name}-{content_digest(data)}.parquet"
             write_bytes_atomically(path, data)
         else:
-            resumed += len(some)
+            resumed += len(part_rows)
         parts.append(path)
-        count += len(some)
-        advance(len(some))
+        count += len(part_rows)
+        advance(len(part_rows))
     write_atomically(output, partial(_FORMATS[output.suffix], parts, schema, count))
     remove(partial_folder)
     return count, resumed
 
 
 def _table(embedding: Vectorizer, rows: list[InputResult], schema: pa.Schema) -> memoryview:
-    """The bytes of a part."""
-    there = np.array(["text" in row for row in rows])
+    """Computes the vectors of a part, and returns it as the bytes of a Parquet file."""
+    has_text = np.array(["text" in row for row in rows])
     vectors = np.zeros((0, schema.field("vector").type.list_size), np.float32)
-    if there.any():
+    if has_text.any():
         vectors = embedding([row["text"] for row in rows if "text" in row])
     columns: dict[str, Any] = {
         "line": [row["line"] for row in rows],
         "id": [str(row["id"]) if "id" in row else None for row in rows],
         "error": [row.get("error") for row in rows],
         "text": [row.get("text") for row in rows],
-        "vector": list_array(vectors, there),
+        "vector": list_array(vectors, has_text),
     }
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({name: columns[name] for name in schema.names}, schema=schema), sink, compression="zstd")
@@ -220,8 +220,8 @@ def _write_npy(parts: list[Path], schema: pa.Schema, count: int, file: IO[bytes]
     for part in parts:
         column = pq.read_table(part, schema=schema)["vector"].combine_chunks()
         rows = np.full((len(column), width), np.nan, "<f4")
-        there = column.is_valid().to_numpy(zero_copy_only=False)
-        rows[there] = column.flatten().to_numpy().reshape(-1, width)  # `flatten` skips nulls
+        has_vector = column.is_valid().to_numpy(zero_copy_only=False)
+        rows[has_vector] = column.flatten().to_numpy().reshape(-1, width)  # `flatten` skips nulls
         file.write(rows.data)
 
 

@@ -55,7 +55,7 @@ class Record:
 
     @classmethod
     def of(cls, line: int, value: object, roles: Sequence[Role], cut: bool = False) -> Self:
-        """value: its fields, or a fault. Tokens without a text, as in CoNLL, are the words of one."""
+        """value: the fields of the record, or a fault. Tokens without a text, as in CoNLL, are joined to a text."""
         if isinstance(value, Fault) and value.record:  # only its labels are at fault
             value = value.record
         if not isinstance(value, dict):
@@ -74,22 +74,22 @@ class Record:
     def result(
         self, roles: Sequence[Role], series: Given | None = None, ids: tuple[str, ...] = (), longest: int = MAX_CHARS
     ) -> InputResult:
-        """Its result without a prediction: line and id, and the values of the roles or an error.
+        """Returns the result of the record before prediction: line and id, and the values of the roles or an error.
 
-        roles, series: as in row_of. ids: names of the id's field, if it is none of ID_NAMES. A text of more
-        characters than `longest` is "cut".
+        roles, series: as in row_of. ids: names of the field of the id, if it is none of ID_NAMES. A text of more than
+        `longest` characters is cut, and marked with "cut".
         """
         result: InputResult = {"line": self.line}
         present = tuple(self.fields)
-        own = column_for(ids, present) if ids else next(filter(self.fields.__contains__, ID_NAMES), None)
-        id = self.fields.get(own or "")
+        id_column = column_for(ids, present) if ids else next(filter(self.fields.__contains__, ID_NAMES), None)
+        id = self.fields.get(id_column or "")
         if isinstance(id, str | int) and not isinstance(id, bool):
             result["id"] = id
         if self.error:
             return {**result, "error": self.error}
         for role, name in missing(roles, present).items():
-            there = ", ".join(map(repr, present[:6])) or "nothing"
-            return {**result, "error": f"has no {name!r}, but {there}: name it with {option_of(role)}"}
+            columns = ", ".join(map(repr, present[:6])) or "nothing"
+            return {**result, "error": f"has no {name!r}, but {columns}: name it with {option_of(role)}"}
         try:
             result |= row_of(self.fields, roles, series)
         except ValueError as error:
@@ -101,12 +101,12 @@ class Record:
 
 
 def cell_text(cell: object) -> str | None:
-    """A cell as a text: what is none, as JSON."""
+    """Returns a cell as text: strings and None as they are, other values as JSON."""
     return cell if cell is None or isinstance(cell, str) else json.dumps(cell, ensure_ascii=False, default=str)
 
 
 def option_of(role: str) -> str:
-    """The option that names the column of a role."""
+    """Returns the option that names the column of a role."""
     return f"--{role} NAME" if role in ("text", "pair", "query") else f"--column {role}=NAME"
 
 
@@ -116,7 +116,7 @@ def records(
 ) -> Iterator[list[Record]]:  # fmt: skip
     """Yields the records of a source in batches; from a pipe of lines or JSON lines, those that have arrived.
 
-    every_column: of a table, too, not only those of `roles` and the id. Otherwise as `opened_for`.
+    every_column: read all columns of a table, not only those of `roles` and the id. All else: as in `opened_for`.
     """
     with opened_for(roles, source, name, form, longest) as opened:
         if isinstance(opened, Lines):
@@ -133,13 +133,13 @@ def opened_for(
 ) -> Iterator[Lines | Table]:
     """Opens a source whose records have the roles.
 
-    name: of the source, for messages and its ending. form: "auto" goes by the ending, or else by content, where text
-    is plain lines unless the first one names the columns or begins with JSON. longest: bytes of a line.
+    name: of the source, for its ending and for messages. form: "auto" goes by the ending, or else by content: text is
+    read as plain lines unless the first line names the columns or begins with JSON. longest: most bytes of a line.
     Raises SettingsError, listing the columns, if a table or the first records of a file of JSON lines lack one of
     the roles; CorpusError for a faulty file.
     """
     # Only a text can be a plain line; a pair or a question needs names.
-    alone = _is_text(roles)
+    is_text_only = _is_text(roles)
 
     def fits(columns: Columns) -> bool:
         return not missing([replace(role, names=role.names[:1]) for role in roles], columns)
@@ -152,13 +152,13 @@ def opened_for(
         is_prose = columns != header and not usual.issuperset(columns)  # a space after a comma
         if len(columns) > 1 and not is_prose and not missing(roles, columns):
             return "tsv" if "\t" in first else "csv"
-        return "lines" if alone and not first.startswith("{") else "jsonl"
+        return "lines" if is_text_only and not first.startswith("{") else "jsonl"
 
     with open_records(source, name, form, guess, fits, longest) as opened:
         if isinstance(opened, Table):
             for note in opened.notes:
                 _logger.info(Message("{file}: {note}", file=name, note=note))
-        elif opened.form == "lines" and (missing(roles, ("text",)) or not alone):
+        elif opened.form == "lines" and (missing(roles, ("text",)) or not is_text_only):
             raise SettingsError(
                 "{name}: plain lines have no {names}: give a table or JSON lines, and name its {option}",
                 name=name,
@@ -175,7 +175,7 @@ def opened_for(
 
 
 def records_of_lines(opened: Lines, lines: Sequence[Line], roles: Sequence[Role]) -> list[Record]:
-    """The records of some lines."""
+    """Returns the records of these lines."""
     return [Record.of(line.number, opened.value(line), roles, line.cut) for line in lines]
 
 
@@ -187,37 +187,37 @@ def _is_text(roles: Sequence[Role]) -> bool:
 def records_of_table(
     table: Table, name: str, roles: Sequence[Role], *, every_column: bool = False, before: int = 0
 ) -> Iterator[Record]:
-    """The records of a table, which must have the roles. before: number of records of the file before its first one."""
+    """Yields the records of a table, which must have the roles. before: number of records of the file before it."""
     may_be_lines = _is_text(roles) and table.delimited is not None
     header = ""
     if may_be_lines:
         header = Message(", or if the first line is not a header, use {option} lines", option=argument("form"))
     _check_columns(table.place(name), roles, table.columns, header)
     chosen = {column_for(role.names, table.columns) or "text" for role in roles}
-    named = [column_for((one,), table.columns) for role in roles for one in role.names]  # several may hold a list
-    more = [*ID_NAMES, *(["tokens"] if "text" not in table.columns else [])]
-    own = table.columns if every_column else ()  # in their order
-    wanted = list(dict.fromkeys(filter(None, [*own, *named, *(one for one in more if one in table.columns)])))
+    named = [column_for((alias,), table.columns) for role in roles for alias in role.names]  # several may hold a list
+    extra = [*ID_NAMES, *(["tokens"] if "text" not in table.columns else [])]
+    all_columns = table.columns if every_column else ()  # in their order
+    wanted = list(dict.fromkeys(filter(None, [*all_columns, *named, *(key for key in extra if key in table.columns)])))
     for number, (place, value) in enumerate(table.records(wanted), before + 1):
         if isinstance(value, Fault) and not table.objects:
             value = value._replace(what=f"{value.what} ({table.unit} {place} of the file)")
         record = Record.of(number, value, roles)
-        text = (cell for column, cell in record.fields.items() if column in chosen and isinstance(cell, str))
-        if not table.objects and (bad := next(filter(UNDECODABLE.search, text), None)):
+        texts = (cell for column, cell in record.fields.items() if column in chosen and isinstance(cell, str))
+        if not table.objects and (bad := next(filter(UNDECODABLE.search, texts), None)):
             encoding = (table.encoding or "utf-8").upper()
             record = Record(number, error=f"is not {encoding}: {bad[:40]!a}: convert the file to UTF-8")
         yield record
 
 
 def missing(roles: Sequence[Role], columns: Columns) -> dict[str, str]:
-    """Role -> its first name, of the required roles without a column. Tokens stand for a text."""
+    """Returns role -> its first name, for required roles without a column. Tokens can take the place of a text."""
     without = [role for role in roles if role.required and column_for(role.names, tuple(columns)) is None]
     return {role.name: role.names[0] for role in without if not ("text" in role.names and "tokens" in columns)}
 
 
 def _check_columns(name: str, roles: Sequence[Role], columns: Columns, header: str = "") -> None:
     if lacking := missing(roles, columns):
-        near = [alike for one in lacking.values() for alike in difflib.get_close_matches(one, columns, 1)]
+        near = [column for wanted in lacking.values() for column in difflib.get_close_matches(wanted, columns, 1)]
         hint = Message("did you mean {names}? ", names=" and ".join(near)) if near else ""
         raise SettingsError(
             "{name}: no column {values} among {columns}: {hint}name it with {lacking}{header}",

@@ -1,4 +1,4 @@
-"""Texts of a command: its arguments, or a file of them; and what it writes, JSON lines."""
+"""Reads the texts of a command from its arguments or a file, and formats its output as JSON lines."""
 
 import json
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ from korbert.tasks.files import ROLES, column_for
 
 
 def texts(file: Source, name: str, form: Format = "lines") -> Iterator[tuple[str, str]]:
-    """Place ("reviews.txt: line 3") and text of each record. Raises PartlyFailed for a faulty or too long one.
+    """Yields place ("reviews.txt: line 3") and text of each record. PartlyFailed for a faulty or too long record.
 
-    form: "auto" goes by the ending of the name; text with another one is plain lines.
+    form: "auto" goes by the ending of the name; a file with an unknown ending is read as plain lines.
     """
     form = "lines" if form == "auto" and form_of(b"", name) == "auto" else form
     for batch in records(file, name, form, [ROLES["text"]]):
@@ -29,7 +29,7 @@ def texts(file: Source, name: str, form: Format = "lines") -> Iterator[tuple[str
 
 
 def checked_arguments(arguments: tuple[str, ...]) -> list[tuple[str, str]]:
-    """As `texts`, for command line arguments; lone surrogates show that an argument was not UTF-8."""
+    """Returns place and text of command line arguments. SettingsError for one that is not UTF-8: it has surrogates."""
     for number, text in enumerate(arguments, 1):
         try:
             text.encode()
@@ -44,5 +44,5 @@ def checked_arguments(arguments: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 def as_json(value: object) -> bytes:
-    """One line of JSON in UTF-8, whatever the encoding of the terminal. Lone surrogates are escaped."""
+    """Returns a line of JSON in UTF-8, whatever the encoding of the terminal. Lone surrogates are escaped."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace")

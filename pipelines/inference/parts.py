@@ -57,7 +57,7 @@ _logger = logging.getLogger(__name__)
 
 
 class RecordProcessor(Protocol):
-    """A loaded model and what is asked of it. roles: of a record. digest: of all that determines its results."""
+    """A loaded model with its options. roles: read from a record. digest: covers all that determines its results."""
 
     @property
     def roles(self) -> Sequence[Role]: ...
@@ -68,7 +68,7 @@ class RecordProcessor(Protocol):
 
 @dataclass(frozen=True)
 class RecordPredictor:
-    """Predicts for records, as `korbert predict` does for lines. top, threshold: as in predicting.select_labels."""
+    """Predicts for records, as `korbert predict` does for lines. asked: options, as in `of`."""
 
     model: Model
     reading: predicting.RecordReader
@@ -79,7 +79,7 @@ class RecordPredictor:
         cls, model: Model, columns: Mapping[str, Sequence[str]], abstain: float | None, mask_personal: bool,
         **asked: Any,
     ) -> Self:  # fmt: skip
-        """asked: why, top and threshold."""
+        """asked: why, as in Model.predict; top and threshold, as in predicting.select_labels."""
         if abstain is not None:
             model = model.abstaining(abstain)
         return cls(model, predicting.RecordReader.of(model, columns, mask_personal=mask_personal), asked)
@@ -109,7 +109,7 @@ class RecordPredictor:
 
 @dataclass(frozen=True)
 class RecordEmbedder:
-    """Vectors of the texts of records, as `korbert embed` has them. role: what is read of a record."""
+    """Vectors of the texts of records, as `korbert embed` has them. role: the role to read from a record."""
 
     embedder: embedding.TextEmbedder
     role: Role
@@ -142,8 +142,8 @@ class RecordEmbedder:
 class RecordSlice:
     """Some records of a file, in order.
 
-    rows: lines; or records that have been read; or those of Parquet and Arrow, with all columns and types. before: the
-    number of records of a table before them. part: file to write; None: the result is returned.
+    rows: lines; or records that have been read; or a table of Parquet or Arrow, with all columns and types. before: the
+    number of records of that table before these. part: file to write; None: the result is returned.
     """
 
     file: str
@@ -154,7 +154,7 @@ class RecordSlice:
     part: Path | None = None
 
     def records(self, roles: Sequence[Role]) -> list[Record]:
-        """The records, each with all its fields; those of a table of Arrow with what the roles need."""
+        """Returns the records with all their fields; from an Arrow table, only with the fields that the roles need."""
         if isinstance(self.rows, pa.Table):
             return list(records_of_table(table_of(self.rows), self.file, roles, before=self.before))
         if self.form == "auto":
@@ -163,7 +163,7 @@ class RecordSlice:
         return records_of_lines(lines, cast(Sequence[Line], self.rows), roles)
 
     def halves(self) -> "tuple[RecordSlice, RecordSlice] | None":
-        """Two units whose results are returned; None for a single record."""
+        """Splits the unit into two without a part to write; None for a single record."""
         if len(self.rows) < 2:
             return None
         middle = len(self.rows) // 2
@@ -171,9 +171,9 @@ class RecordSlice:
         return first, replace(self, rows=self.rows[middle:], part=None, before=self.before + middle)
 
     def digest(self, processor: str) -> str:
-        """Of the records, their place, and what is done with them."""
-        read = f"{self.before} {self.form} {self.encoding}"
-        digest = hashlib.sha256(f"{_VERSION} {pa.__version__} {processor} {read}\n{self.file}\n".encode())
+        """Returns a digest of the records, their place and their processor. processor: its digest."""
+        source = f"{self.before} {self.form} {self.encoding}"
+        digest = hashlib.sha256(f"{_VERSION} {pa.__version__} {processor} {source}\n{self.file}\n".encode())
         if isinstance(self.rows, pa.Table):
             digest.update(memoryview(_stream_of(self.rows)))
         else:
@@ -186,19 +186,19 @@ class RecordSlice:
 
 
 def units_of(files: Mapping[str, File], form: Format, roles: Sequence[Role]) -> Iterator[RecordSlice]:
-    """The records of the files in order. CorpusError, SettingsError: as records() raises them."""
+    """Yields the records of the files in order. Raises CorpusError and SettingsError as records() does."""
     for name, path in files.items():
         with opened_for(roles, path, name, form) as opened:
             if isinstance(opened, Lines):
                 lines = chain.from_iterable(opened.batches)
-                for own in group_by_size(lines, _PART_BYTES, lambda line: len(line.data) + 1):
-                    yield RecordSlice(name, own, form=opened.form, encoding=opened.encoding)
+                for unit_lines in group_by_size(lines, _PART_BYTES, lambda line: len(line.data) + 1):
+                    yield RecordSlice(name, unit_lines, form=opened.form, encoding=opened.encoding)
             elif opened.batches:
                 before = 0
                 batches = chain.from_iterable(map(_sliced, opened.batches(opened.columns)))
-                for some in group_by_size(batches, _PART_BYTES, lambda batch: batch.nbytes):
-                    # By a stream, or else all of a batch would travel with its slice.
-                    table = pa.ipc.open_stream(_stream_of(pa.Table.from_batches(some))).read_all()
+                for unit_batches in group_by_size(batches, _PART_BYTES, lambda batch: batch.nbytes):
+                    # Copied by a stream: a mere slice would take its whole batch along to the worker.
+                    table = pa.ipc.open_stream(_stream_of(pa.Table.from_batches(unit_batches))).read_all()
                     yield RecordSlice(name, table, before)
                     before += len(table)
             else:
@@ -215,7 +215,7 @@ def _stream_of(table: pa.Table) -> pa.Buffer:
 
 
 def _sliced(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Its rows, in slices of about the bytes of a part: a batch of books may have a hundred times as many."""
+    """Yields the rows of a batch in slices of about _PART_BYTES: a batch of books may have a hundred times as many."""
     rows = max(1, batch.num_rows * _PART_BYTES // max(1, batch.nbytes))
     for first in range(0, batch.num_rows, rows):
         yield batch.slice(first, rows)
@@ -225,13 +225,12 @@ def write_parts(
     processor: RecordProcessor, load: Callable[[], RecordProcessor], files: Mapping[str, File], output: Path, *,
     form: Format, workers: Workers,
 ) -> Counter[str]:  # fmt: skip
-    """Writes `output`/part-NUMBER-DIGEST.parquet, in the order of the records; returns what was counted.
+    """Writes `output`/part-NUMBER-DIGEST.parquet, in the order of the records; returns the counts.
 
-    A row has the columns of its record, of which those of other files than Parquet and Arrow are texts, then `file`,
-    `line` and the results: a `vector`, or the columns of `korbert predict --csv`; a record that cannot be read has its
-    `error`. A column of the records with such a name gets `input_` before it. load: makes the same processor in each
-    worker. The counts are `rows`, `failed`, and `resumed`: rows of an earlier run. CorpusError for files without a
-    record.
+    A row has the columns of its record (as texts, unless the file is Parquet or Arrow), then `file`, `line` and the
+    results: a `vector`, or the columns of `korbert predict --csv`; a record that cannot be read has its `error`. A
+    column of the records with such a name gets `input_` before it. load: makes the same processor in each worker. The
+    counts are `rows`, `failed`, and `resumed`: rows of an earlier run. CorpusError for files without a record.
     """
     roles = list(processor.roles)
     digest = processor.digest
@@ -284,7 +283,7 @@ def write_parts(
 
 
 def _finish(folder: Path, names: Sequence[str], output: Path) -> None:
-    """Gives the folder of the finished parts of these names its own name."""
+    """Turns the folder of finished parts into the output. names: of the parts; all other files are removed."""
     wanted = {MARK, *names}
     for path in folder.iterdir():  # parts of other files or settings, and what a killed process was writing
         if path.name not in wanted:
@@ -300,9 +299,10 @@ _processor: RecordProcessor | None = None  # one in each worker process
 
 
 def _start(load: Callable[[], RecordProcessor], digest: str) -> None:
-    """Loads the model. One thread, as the workers are the parallelism, and as sums depend on the number of threads.
+    """Loads the model in a worker. It has one thread: the workers are the parallelism, and the number of threads would
+    change sums.
 
-    ModelError if it is not the one of this digest, as on a machine with another copy.
+    Raises ModelError if the processor does not have this digest, as on a machine with another copy of the model.
     """
     global _processor
     torch.set_num_threads(1)
@@ -317,7 +317,8 @@ def _process(unit: RecordSlice) -> pa.Table | None:
     records = unit.records(_processor.roles)
     if not isinstance(unit.rows, pa.Table):
         records = [
-            one if is_utf8(json_of(one.fields)) else Record(one.line, error=embedding.SURROGATE) for one in records
+            record if is_utf8(json_of(record.fields)) else Record(record.line, error=embedding.SURROGATE)
+            for record in records
         ]
     table = _table_of(unit, records, _processor(records), _processor.roles)
     if unit.part is None:
@@ -346,7 +347,7 @@ def _table_of(
 
 
 def _joined(outcome: Outcome[RecordSlice, pa.Table | None], roles: Sequence[Role]) -> pa.Table:
-    """The rows of a unit that was halved. A record that ended its worker has that as its error."""
+    """Joins the rows of a unit that was halved. A record that ended its worker process gets the error _ENDED."""
     tables: list[pa.Table] = []
     for piece in outcome.pieces:
         if isinstance(piece, Lost):
@@ -364,7 +365,7 @@ def _write(part: Path, table: pa.Table) -> None:
 
 
 def _complete_columns(parts: Sequence[Path]) -> None:
-    """Writes parts anew whose columns differ from those of all parts together: the first file tells readers them.
+    """Rewrites the parts that lack columns of other parts, because readers take the columns from the first file.
 
     Parts whose columns are of different types, as those of different tables of Parquet, stay as they are; only strings
     become large strings, if some are.
@@ -388,7 +389,7 @@ def _complete_columns(parts: Sequence[Path]) -> None:
 
 
 def _with_large(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
-    """The schema with large strings instead of strings in those columns."""
+    """Returns the schema with large strings instead of strings in the columns of these names."""
     return pa.schema(
         [
             field.with_type(pa.large_string()) if field.name in names and pa.types.is_string(field.type) else field

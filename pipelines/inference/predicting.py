@@ -35,7 +35,7 @@ from korbert.tasks.kinds.texts import NO_TEXT, TextKind
 class RecordReader:
     """The roles that a model reads, with the names of their columns.
 
-    known: role -> the columns that hold it, as given by the user or known of the training file. ids: of the id.
+    known: role -> the columns that hold it, as given by the user or as in the training file. ids: columns of the id.
     mask_personal: whether personal data in texts is replaced by tags.
     """
 
@@ -48,9 +48,9 @@ class RecordReader:
     def of(
         cls, model: Model, columns: Mapping[str, Sequence[str]] | None = None, *, mask_personal: bool = False
     ) -> Self:
-        """columns: role -> its columns or keys; for others, those that the model was trained on, else the first usual
-        name that is present; "id": the one that results have as id. SettingsError for a role that the model does not
-        read.
+        """columns: role -> its columns or keys; for other roles, those that the model was trained on, else the first
+        usual name that is present; "id": the column that results have as id. SettingsError for a role that the model
+        does not read.
         """
         roles = roles_of(model)
         if mask_personal and not isinstance(model.kind, TextKind):  # spans would be those of the masked text
@@ -59,28 +59,28 @@ class RecordReader:
             )
         columns = dict(columns or {})
         ids = tuple(columns.pop("id", ()))
-        own = [role.name for role in roles]
-        if unread := [role for role in columns if role not in own]:
+        role_names = [role.name for role in roles]
+        if unread := [role for role in columns if role not in role_names]:
             raise SettingsError(
                 "{option_of}: this model reads {read}: use {hint}",
                 option_of=option_of(unread[0]),
-                read=" and ".join(f"`{role}`" for role in sorted(own)),
-                hint=" and ".join(map(option_of, own)),
+                read=" and ".join(f"`{role}`" for role in sorted(role_names)),
+                hint=" and ".join(map(option_of, role_names)),
             )
-        known = {role: tuple(names) for role, names in {**model.columns, **columns}.items()}
-        # A column that the user names is the only one looked for: a usual name could be another's.
-        usual = {role.name: () if role.name in columns else role.names for role in roles}
-        roles = [replace(role, names=known.get(role.name, ()) + usual[role.name]) for role in roles]
-        return cls(roles, known, ids, mask_personal)
+        known_columns = {role: tuple(names) for role, names in {**model.columns, **columns}.items()}
+        # A column that the user names is the only one looked for: a column with a usual name could hold another role.
+        usual_names = {role.name: () if role.name in columns else role.names for role in roles}
+        roles = [replace(role, names=known_columns.get(role.name, ()) + usual_names[role.name]) for role in roles]
+        return cls(roles, known_columns, ids, mask_personal)
 
     @property
     def wanted(self) -> list[Role]:
-        """What to read of a file."""
+        """The roles to read from a file: those of the model, and the id if its columns are named."""
         return [*self.roles, Role("id", self.ids)] if self.ids else [*self.roles]
 
     def rows(self, batch: Sequence[Record]) -> list[InputResult]:
-        """A row of each record: {"line", "id" if any, "text" or "question", ...}, or {"line", "error"}; "cut" marks a
-        truncated text.
+        """Returns a row for each record: {"line", "id" if any, "text" or "question", ...}, or {"line", "error"}; "cut"
+        marks a truncated text.
         """
         rows = [record.result(self.roles, self.known, self.ids) for record in batch]
         if self.mask_personal:
@@ -110,7 +110,7 @@ def predict_lines(
 
 
 def add_predictions(model: Model, rows: Sequence[InputResult], *, why: bool = False) -> None:
-    """Adds its prediction to each row without an error. why: as in Model.predict.
+    """Adds a prediction to each row without an error. why: as in Model.predict.
 
     ModelError if the model's scores are NaN or it is not fine-tuned on a task.
     """
@@ -118,7 +118,7 @@ def add_predictions(model: Model, rows: Sequence[InputResult], *, why: bool = Fa
     if model.task.operation == "embed":
         predictions = [{"vector": vector.tolist()} for vector in model.embed([row["text"] for row in good])]
     else:
-        predictions = [json_of(found) for found in model.results_of(good, why=why)]
+        predictions = [json_of(result) for result in model.results_of(good, why=why)]
     for row, prediction in zip(good, predictions, strict=True):
         row.pop("context", None)  # which may be long
         row.update(prediction)
@@ -127,7 +127,7 @@ def add_predictions(model: Model, rows: Sequence[InputResult], *, why: bool = Fa
 
 
 def roles_of(model: Model) -> list[Role]:
-    """What a model reads of a record."""
+    """Returns the roles that a model reads from a record."""
     kind = model.task
     if "predict" not in model.can:
         names = ("question", "context") if "answer" in model.can else ("text",)
@@ -145,9 +145,8 @@ def string(cell: object) -> str:
 
 def json_of(result: object) -> JsonObject:
     """A result of `Model.predict`, `tag` or `answer` as a JSON object."""
-    if is_dataclass(result) and not isinstance(
-        result, type
-    ):  # a Label, an Answer, ..; what not every one has, such as `why`, only where there is one
+    if is_dataclass(result) and not isinstance(result, type):  # a Label, an Answer, ..
+        # Optional fields, such as `why`, are left out where they are None.
         named = {field.name: (getattr(result, field.name), field.default) for field in fields(result)}
         if getattr(result, "reasons", None):
             named["reasons"] = (asdict(result)["reasons"], None)
@@ -190,10 +189,11 @@ def as_csv(batches: Iterable[Sequence[InputResult]]) -> Iterator[str]:
 
 
 def as_table(batches: Iterable[Sequence[InputResult]]) -> Iterator[list[list[str]]]:
-    """The results as rows below their header, some for each batch: line, id, keys of the first prediction, error.
+    """Yields the results as rows below a header, a list per batch: line, id, keys of the first prediction, error.
 
     The `probability` after a label is that of the most probable one. Lists and objects are JSON, numbers have six
-    digits; `error` also says why a text has no label. Rows before the first prediction wait for it.
+    digits; `error` also says why a text has no label. Rows before the first prediction are held back until its keys are
+    known; without any prediction, none is yielded.
     """
     columns = list[str]()
     waiting = list[InputResult]()
@@ -210,7 +210,7 @@ def as_table(batches: Iterable[Sequence[InputResult]]) -> Iterator[list[list[str
 
 
 def write_csv(output: Path, batches: Iterable[Sequence[InputResult]]) -> None:
-    """Writes the rows of as_csv to a file that Excel opens, too."""
+    """Writes the rows of as_csv to a file that Excel can open."""
     parts = chain([codecs.BOM_UTF8], map(str.encode, as_csv(batches)))
     write_atomically(output, lambda file: file.writelines(parts))
 
@@ -220,7 +220,8 @@ def write_parquet(
 ) -> None:
     """Writes a Parquet or Arrow file with its predictions after its own columns: the cells of as_csv, without texts.
 
-    A prediction whose name the file has already gets `predicted_` before it. SettingsError for another file.
+    A prediction whose name the file has already gets `predicted_` before it. SettingsError for a file of another form,
+    CorpusError for one without rows.
     """
     table = open_plain(file, "auto" if form == "lines" else form) if isinstance(file, Path) else None
     if table is None or table.batches is None:
@@ -249,9 +250,9 @@ def with_predictions(table: pa.Table, results: Sequence[InputResult], left_out: 
     for name in sorted(dict.fromkeys(chain.from_iterable(rows)), key="error".__eq__):
         cells = [row.get(name) for row in rows]
         columns[name] = pa.array(cells, pa.string() if name == "error" else None)
-    there = np.array([vector is not None for vector in vectors])
-    if there.any():
-        columns["vector"] = list_array(np.array([vector for vector in vectors if vector is not None]), there)
+    has_vector = np.array([vector is not None for vector in vectors])
+    if has_vector.any():
+        columns["vector"] = list_array(np.array([vector for vector in vectors if vector is not None]), has_vector)
     for name, column in columns.items():
         while name in table.column_names:
             name = f"predicted_{name}"
@@ -260,7 +261,7 @@ def with_predictions(table: pa.Table, results: Sequence[InputResult], left_out: 
 
 
 def list_array(vectors: NDArray[np.float32], there: NDArray[np.bool_]) -> pa.Array:
-    """Vectors (N, D) as a column of Arrow: a list of D numbers where there is one, N in all; else null."""
+    """Returns N vectors (N, D) as an Arrow column with a list of D numbers where `there` is true, else null."""
     width = vectors.shape[1]
     rows = np.zeros((len(there), width), np.float32)
     rows[there] = vectors
@@ -284,5 +285,5 @@ def _round_numbers(value: object) -> Any:
     if isinstance(value, float):
         return float(f"{value:.6g}")
     if isinstance(value, Mapping):
-        return {key: _round_numbers(one) for key, one in value.items()}
-    return [_round_numbers(one) for one in value] if isinstance(value, list) else value
+        return {key: _round_numbers(item) for key, item in value.items()}
+    return [_round_numbers(item) for item in value] if isinstance(value, list) else value

@@ -33,10 +33,11 @@ def write_questions(
     """Writes questions on the text of a file, folder or glob, in corpus order; returns the counts of `generate`.
 
     output: a .json file, in KorQuAD format. per_paragraph, seed: as in QuestionSettings. text, documents: as in
-    SourceSettings. count: stop after this many questions. The counts have their number as `written`; `questions` may be
-    larger, by the last part. Memory does not grow with the corpus. Raises SettingsError for another extension or an
-    output that cannot be written, CorpusError if there is no file or no question. Finished parts are kept in
-    OUTPUT.partial until the output is complete: after an interruption, the same call resumes.
+    SourceSettings. count: stop after this many questions. Of the counts, `written` is the number of questions in the
+    file; `questions` may be larger, by the rest of the last part. Memory does not grow with the corpus. Raises
+    SettingsError for another extension or an output that cannot be written, CorpusError if there is no file or no
+    question. Finished parts are kept in OUTPUT.partial until the output is complete: after an interruption, the same
+    call resumes.
     """
     if output.suffix != ".json":
         raise SettingsError(
@@ -81,47 +82,47 @@ def write_questions(
 
 
 def _first(made: Iterable[ParagraphQuestions], count: int | None, counts: Counter[str]) -> Iterator[ParagraphQuestions]:
-    """The first `count` questions (None: all), counted as written."""
-    for asked in made:
-        left = None if count is None else count - counts["written"]
-        questions = asked.questions[:left]
+    """Yields the first `count` questions (None: all), and counts them as `written`."""
+    for generated in made:
+        remaining = None if count is None else count - counts["written"]
+        questions = generated.questions[:remaining]
         counts["written"] += len(questions)
-        yield replace(asked, questions=questions)
+        yield replace(generated, questions=questions)
         if counts["written"] == count:
             return
 
 
 def _squad(made: Iterable[ParagraphQuestions]) -> Iterator[str]:
-    """The text of a KorQuAD file, with one article (a document) per line."""
+    """Yields the text of a KorQuAD file, with one article (a document) per line."""
     yield '{"version": "korbert questions", "data": ['
-    for index, (place, of_document) in enumerate(groupby(made, key=lambda asked: asked.place)):
+    for index, (place, document) in enumerate(groupby(made, key=lambda generated: generated.place)):
         paragraphs = []
-        for asked in of_document:
+        for generated in document:
             # Ids stay unique when files are merged.
-            digest = blake2b(f"{asked.place}\n{asked.paragraph}".encode(), digest_size=10).hexdigest()
+            digest = blake2b(f"{generated.place}\n{generated.paragraph}".encode(), digest_size=10).hexdigest()
             entries = [
                 {
                     "id": f"{digest}-{number}",
                     "question": question.question,
                     "answers": [{"text": question.answer, "answer_start": question.start}],
                 }
-                for number, question in enumerate(asked.questions)
+                for number, question in enumerate(generated.questions)
             ]
-            paragraphs.append({"context": asked.paragraph, "qas": entries})
+            paragraphs.append({"context": generated.paragraph, "qas": entries})
         article = json.dumps({"title": place, "paragraphs": paragraphs}, ensure_ascii=False)
         yield f"{',' if index else ''}\n{article}"
     yield "\n]}\n"
 
 
 def describe_counts(output: Path, counts: Counter[str]) -> Iterator[str]:
-    """Lines for the terminal: questions written, text read, and what was left out and why."""
+    """Yields lines for the terminal: questions written, text read, and what was left out and why."""
     yield f"{counts['written']:,} questions in {output}"
-    read = ", ".join(f"{counts[name]:,} {name}" for name in ("documents", "paragraphs", "sentences"))
+    sizes = ", ".join(f"{counts[name]:,} {name}" for name in ("documents", "paragraphs", "sentences"))
     resumed = f"; {counts['resumed']:,} of {counts['parts']:,} parts are from an earlier run"
-    yield f"from {read}{resumed if counts['resumed'] else ''}"
+    yield f"from {sizes}{resumed if counts['resumed'] else ''}"
     if beyond := counts["questions"] - counts["written"]:
         yield f"{beyond:,} more from the last part were left out because of --count"
     for beginning, what in _GROUPS.items():
-        of_group = {name: number for name, number in counts.most_common() if name.startswith(beginning)}
-        if of_group:
-            yield f"{what}: " + ", ".join(f"{name[len(beginning) :]} {number:,}" for name, number in of_group.items())
+        numbers = {name: number for name, number in counts.most_common() if name.startswith(beginning)}
+        if numbers:
+            yield f"{what}: " + ", ".join(f"{name[len(beginning) :]} {number:,}" for name, number in numbers.items())

@@ -37,7 +37,7 @@ from korbert.vectors import to_unit_length
 _Vectors = NDArray[np.float32]
 _SERVER_TEXTS = 64  # of a request
 _SERVER_SECONDS = 120  # to wait for its answer
-_FITTED_TEXTS = 8_192  # the axes of a cut are fitted on
+_FITTED_TEXTS = 8_192  # that the axes of a cut are fitted on
 
 
 def write_teacher_vectors(
@@ -76,19 +76,19 @@ def write_teacher_vectors(
     if not any("text" in row for row in _distinct(texts, text)):
         raise CorpusError("{texts}: holds no texts: nothing can be learned", texts=texts)
     if teacher(["."]).shape[1] > size:
-        kept = claim_parts(output) / f"axes-{made_from[:32]}.npy"
-        if not kept.exists():
+        axes_file = claim_parts(output) / f"axes-{made_from[:32]}.npy"
+        if not axes_file.exists():
             fitted_on = [row["text"] for row in islice(_distinct(texts, text), _FITTED_TEXTS) if "text" in row]
             buffer = BytesIO()
             np.save(buffer, principal_axes(teacher(fitted_on), size))
-            write_bytes_atomically(kept, buffer.getvalue())
-        teacher = Cut(teacher, np.load(kept))
+            write_bytes_atomically(axes_file, buffer.getvalue())
+        teacher = Cut(teacher, np.load(axes_file))
     with track("teacher", None, "texts") as advance:
         write_vectors(teacher, _distinct(texts, text), output, failed, advance, made_from=made_from)
 
 
 def _distinct(path: Path, text: str | None) -> Iterator[InputResult]:
-    """The records of a file, each text once. Memory holds a digest of each text."""
+    """Yields the records of a file, each text once. Memory holds a digest of each text."""
     seen = set[bytes]()
     for row in chain.from_iterable(text_records(path, path.name, text=text)):
         # 16 bytes a text, so that ten million texts take about a gigabyte, whatever their length.
@@ -99,7 +99,7 @@ def _distinct(path: Path, text: str | None) -> Iterator[InputResult]:
 
 
 def teacher_of(place: str, device: str) -> Vectorizer:
-    """The teacher at a place: a model of ours, a folder of sentence-transformers or `transformers`, or an address.
+    """Returns the teacher at a place: a korbert model, one of sentence-transformers or `transformers`, or a server.
 
     place: "http://HOST:PORT/v1#MODEL" is a server with OpenAI's form of embeddings.
     """
@@ -112,8 +112,8 @@ def teacher_of(place: str, device: str) -> Vectorizer:
         return _Server(address.rstrip("/"), model)
     folder = Path(place)
     config = folder / "config.json"
-    ours = bundled(folder) or not config.is_file() or "korbert_format" in read_object(config)
-    if ours and not (folder / "modules.json").is_file():
+    is_ours = bundled(folder) or not config.is_file() or "korbert_format" in read_object(config)
+    if is_ours and not (folder / "modules.json").is_file():
         return TextEmbedder(Model.load(place, device), {})
     return _SentenceTransformer(folder, device)
 
@@ -125,7 +125,7 @@ def file_hashes(folder: Path) -> list[tuple[str, str]]:
 
 
 def principal_axes(vectors: _Vectors, size: int) -> _Vectors:
-    """(D, size): the strongest first. Inner products along them are as near to the vectors' as that size allows."""
+    """Returns the axes (D, size), strongest first, on which vectors keep their inner products as well as possible."""
     wide = vectors.astype(np.float64)
     # Not centred: inner products are kept, and not distances from the mean. eigh sorts ascending.
     _, axes = np.linalg.eigh(wide.T @ wide)
@@ -143,7 +143,7 @@ class Cut:
         return to_unit_length(self.teacher(texts) @ self.axes)
 
     def digest(self) -> "hashlib._Hash":
-        """That of the teacher: its vectors may differ in the last bits from run to run, and so would the axes."""
+        """That of the teacher: the axes may differ in the last bits from run to run, as the vectors do."""
         return self.teacher.digest()
 
 
@@ -168,17 +168,17 @@ class _SentenceTransformer:
 
 
 class _SameOrigin(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect to another origin, which would get OPENAI_API_KEY."""
+    """Refuses redirects to another origin, which would get OPENAI_API_KEY."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> urllib.request.Request | None:
-        if urlsplit(req.full_url)[:2] != (there := urlsplit(newurl))[:2]:
+        if urlsplit(req.full_url)[:2] != (target := urlsplit(newurl))[:2]:
             raise ModelError(
                 "{full_url}: redirects to {origin:.200}, another origin, which neither texts nor "
                 "OPENAI_API_KEY are sent to: name that address, if you trust it",
                 full_url=req.full_url,
-                origin=f"{there.scheme}://{there.netloc}",
+                origin=f"{target.scheme}://{target.netloc}",
             )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 

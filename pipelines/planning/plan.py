@@ -65,7 +65,7 @@ class PhasePlan:
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of a run, without its checkpoints. evaluations: their number. ends: if the run started now.
+    """Seconds of a run, without its checkpoints. evaluations: number of them. ends: when, if the run started now.
 
     within: with --hours, the steps of each phase that fit, as values of `--set` of the command.
     """
@@ -80,11 +80,11 @@ class Timing:
     @classmethod
     def of(cls, pipeline: Pipeline, phases: "Sequence[PhasePlan]", evaluation: float, hours: float | None) -> "Timing":
         """Extrapolates a trial to the whole run. evaluation: seconds of one."""
-        every = pipeline.recipe.section("pretrain").evaluate_every
+        interval = pipeline.recipe.section("pretrain").evaluate_every
         steps = [phase.steps for phase in phases]
         training = sum(phase.steps * (phase.step_seconds or 0.0) for phase in phases)
-        evaluations = math.ceil(sum(steps) / every)
-        fitting = [] if hours is None else steps_within(3600 * hours, steps, training, evaluation, every)
+        evaluations = math.ceil(sum(steps) / interval)
+        fitting = [] if hours is None else steps_within(3600 * hours, steps, training, evaluation, interval)
         total = datetime.timedelta(seconds=training + evaluations * evaluation)
         return cls(
             training=training,
@@ -116,15 +116,15 @@ class CostEstimate:
 
     @property
     def encoder_parameters(self) -> int:
-        """Of the encoder and its pooler, without heads, as Devlin et al. 2018 count them (3)."""
+        """Number of parameters of encoder and pooler, without heads, as Devlin et al. 2018 count them (3)."""
         return sum(self.parameters[name] for name in ("token embedding", "encoder", "pooler"))
 
 
 def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> CostEstimate:
     """Plans the pretraining of a recipe. seconds: about the length of the trial; 0: none. hours: see `Timing`.
 
-    Raises SettingsError if the recipe does not pretrain, if `hours` is too short or without a trial, or if weights,
-    gradients and optimizer state do not fit into memory and are to be tried.
+    Raises SettingsError if the recipe does not pretrain, if `hours` is too short or given without a trial, or if a
+    trial is asked for, but weights, gradients and optimizer state do not fit into memory.
     """
     recipe = pipeline.recipe
     settings: PretrainStage | None = recipe.section("pretrain")
@@ -168,17 +168,17 @@ def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> Cost
             free=free / 2**30,
             type=device.type,
         )
-    with tempfile.TemporaryDirectory(prefix="korbert-plan-") as made:
+    with tempfile.TemporaryDirectory(prefix="korbert-plan-") as temporary:
         if not shards:
-            write_random_shards(Path(made), ids, settings.seed)
-        trial = _Trial(pipeline, ShardRows.of(settings, shards or Path(made), ids), device)
+            write_random_shards(Path(temporary), ids, settings.seed)
+        trial = _Trial(pipeline, ShardRows.of(settings, shards or Path(temporary), ids), device)
         timed = trial.phases(phases, seconds)
         timing = Timing.of(pipeline, timed, trial.evaluation(), hours)
     return replace(planned, phases=timed, timing=timing)
 
 
 def _known_so_far(pipeline: Pipeline, *, is_tried: bool) -> tuple[SpecialIds, Path | None, tuple[str, ...]]:
-    """The ids and the shards of the recipe, as far as they exist, and notes on what does not."""
+    """Returns the special ids, the shards if the stage is fresh, and notes on the artifacts that are not there yet."""
     states = {status.stage: status.state for status in pipeline.statuses()}
     notes: list[Message] = []
     vocab_size = int(pipeline.recipe.section("vocab").size)
@@ -203,7 +203,7 @@ def _known_so_far(pipeline: Pipeline, *, is_tried: bool) -> tuple[SpecialIds, Pa
 
 
 def _untimed_phases(settings: PretrainStage, ids: SpecialIds, shards: Path | None) -> tuple[PhasePlan, ...]:
-    """The phases before a trial."""
+    """Returns the phases, still without times of a trial."""
     rows = ShardRows.of(settings, shards, ids).phases() if shards else None
     config = settings.encoder.config(ids.vocab_size)
     scored = settings.head.negatives + 1 if settings.head.kind == "sampled" else ids.vocab_size
@@ -224,7 +224,7 @@ def _untimed_phases(settings: PretrainStage, ids: SpecialIds, shards: Path | Non
 
 
 def training_memory(config: EncoderConfig, phases: Sequence[PhasePlan], precision: str) -> dict[str, int]:
-    """Bytes by part; activations are those of the largest micro-batch."""
+    """Returns bytes by part; activations are those of the largest micro-batch."""
     # Weights are fp32 in every precision: autocast makes bf16 copies as it goes.
     weights = 4 * sum(parameters(config).values())
     pieces, length = max((phase.step_pieces / phase.micro_batches, phase.row_pieces) for phase in phases)
@@ -246,9 +246,9 @@ def memory_of(device: torch.device) -> tuple[int, int]:
     limit = Path("/sys/fs/cgroup/memory.max")
     if limit.is_file() and (allowed := limit.read_text(encoding="ascii").strip()).isdecimal():
         total = min(total, int(allowed))
-    with suppress(FileNotFoundError):  # of Linux alone
-        about = Path("/proc/meminfo").read_text(encoding="ascii")
-        if available := re.search(r"MemAvailable: +(\d+) kB", about):
+    with suppress(FileNotFoundError):  # it exists only on Linux
+        meminfo = Path("/proc/meminfo").read_text(encoding="ascii")
+        if available := re.search(r"MemAvailable: +(\d+) kB", meminfo):
             return total, min(total, 1024 * int(available[1]))
     return total, total
 
@@ -267,31 +267,31 @@ class _Trial:
         self._model, self._loss = model_and_loss(self._settings, rows.ids.vocab_size, teacher)
 
     def phases(self, planned: Sequence[PhasePlan], seconds: float) -> tuple[PhasePlan, ...]:
-        """The phases with their measured speed."""
+        """Returns the phases with their measured speed."""
         phases = self._rows.phases()
         share = seconds / len(phases)
         timed: list[PhasePlan] = []
         for plan, phase in zip(planned, phases, strict=True):
-            # A step costs something of its own (the optimizer), and something for each row.
-            few = min(_FEW_ROWS, phase.batch_size)
-            single = self._seconds_of(phase, 1, 1, 1)
-            several = self._seconds_of(phase, few, 1, 1)
-            a_row = max(several - single, 0.01 * several) / max(few - 1, 1)
-            own = max(0.0, single - a_row)
-            rows = min(max(int((share / (_WARM + _TIMED) - own) / a_row), few), phase.batch_size)
+            # The time of a step is an overhead (the optimizer), plus a time for each row.
+            row_count = min(_FEW_ROWS, phase.batch_size)
+            one_row_seconds = self._seconds_of(phase, 1, 1, 1)
+            few_rows_seconds = self._seconds_of(phase, row_count, 1, 1)
+            row_seconds = max(few_rows_seconds - one_row_seconds, 0.01 * few_rows_seconds) / max(row_count - 1, 1)
+            step_overhead = max(0.0, one_row_seconds - row_seconds)
+            rows = min(max(int((share / (_WARM + _TIMED) - step_overhead) / row_seconds), row_count), phase.batch_size)
 
             # Steps of fewer rows, or fewer steps, if whole ones would take too long.
-            fitting = share / (own + rows * a_row)
-            took = several
-            if fitting >= 3:
-                warm, counted_steps = (_WARM, _TIMED) if fitting >= _WARM + _TIMED else (1, int(fitting) - 1)
-                took = self._seconds_of(phase, rows, warm, counted_steps)
-            of_rows = max(took - own, 0.01 * took) * phase.batch_size / rows
-            timed.append(replace(plan, tried_rows=rows, step_seconds=own + of_rows))
+            max_steps = share / (step_overhead + rows * row_seconds)
+            step_seconds = few_rows_seconds
+            if max_steps >= 3:
+                warm, counted_steps = (_WARM, _TIMED) if max_steps >= _WARM + _TIMED else (1, int(max_steps) - 1)
+                step_seconds = self._seconds_of(phase, rows, warm, counted_steps)
+            rows_seconds = max(step_seconds - step_overhead, 0.01 * step_seconds) * phase.batch_size / rows
+            timed.append(replace(plan, tried_rows=rows, step_seconds=step_overhead + rows_seconds))
         return tuple(timed)
 
     def _seconds_of(self, phase: Phase, rows: int, warm: int, timed: int) -> float:
-        """Mean seconds of `timed` steps of so many rows, after `warm` others."""
+        """Returns the mean seconds of a step of so many rows, over `timed` steps after `warm` untimed ones."""
         micro_batches = math.ceil(rows / math.ceil(phase.batch_size / phase.micro_batches))
         marks: list[float] = []
 
@@ -308,24 +308,25 @@ class _Trial:
         return (marks[-1] - marks[0]) / timed
 
     def evaluation(self) -> float:
-        """The seconds of an evaluation."""
+        """Returns the seconds of an evaluation, extrapolated from one of fewer rows."""
         heldout = self._rows.heldout()
-        most = self._settings.heldout_rows
-        few, full = (heldout_batches(heldout, count) for count in (min(_EVALUATED, most), most))
+        max_rows = self._settings.heldout_rows
+        few_batches, all_batches = (heldout_batches(heldout, count) for count in (min(_EVALUATED, max_rows), max_rows))
         with autocast(self._device, self._settings.precision):
             if self._settings.compile:  # without gradients, layers are compiled once more
-                evaluate(self._model, few[:1], self._rows.counts, self._loss)
-            began = time.perf_counter()
-            evaluate(self._model, few, self._rows.counts, self._loss)
-        took = time.perf_counter() - began
-        share = sum(batch["pieces"] for batch in few) / sum(batch["pieces"] for batch in full)
-        return took / float(share)
+                evaluate(self._model, few_batches[:1], self._rows.counts, self._loss)
+            start = time.perf_counter()
+            evaluate(self._model, few_batches, self._rows.counts, self._loss)
+        elapsed = time.perf_counter() - start
+        share = sum(batch["pieces"] for batch in few_batches) / sum(batch["pieces"] for batch in all_batches)
+        return elapsed / float(share)
 
 
 def steps_within(seconds: float, steps: Sequence[int], training: float, evaluation: float, every: int) -> list[int]:
-    """Steps of each phase, scaled alike, that take at most `seconds` with an evaluation every so many and at the end.
+    """Returns the steps of each phase, all scaled by one factor, that take at most `seconds`, evaluations included.
 
-    training: seconds of all `steps`. Raises SettingsError if not one step of each phase fits.
+    training: seconds of all `steps`. evaluation: seconds of one; there is one after `every` steps, and one at the end.
+    Raises SettingsError if not one step of each phase fits.
     """
     whole = training + sum(steps) / every * evaluation
     share = (seconds - evaluation) / whole

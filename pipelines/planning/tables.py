@@ -87,7 +87,7 @@ def _line(name: str, *cells: str) -> str:
 
 
 def as_json(plan: CostEstimate) -> JsonObject:
-    """The same figures, in seconds, bytes and operations; `timing` is null without a trial."""
+    """Returns the figures of the tables in seconds, bytes and operations; `timing` is null without a trial."""
     derived = ("step_pieces", "epochs", "pieces_per_second")
     phases = [dataclasses.asdict(phase) | {name: getattr(phase, name) for name in derived} for phase in plan.phases]
     timing = plan.timing

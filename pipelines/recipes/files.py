@@ -24,18 +24,18 @@ def find(name: str) -> Path:
     Raises SettingsError if there is no such recipe, if the name is ambiguous, or if it cannot name an artifact folder.
     """
     path = on_disk(Path(name))
-    own = on_disk(Path(f"{name}.toml"))
+    own_file = on_disk(Path(f"{name}.toml"))
     if path.suffix != ".toml" and not path.is_file():
-        path = own
+        path = own_file
         if name in shipped_names():
             path = SHIPPED / f"{name}.toml"
-            if own.is_file():
+            if own_file.is_file():
                 raise SettingsError(
                     "{name}: is a shipped recipe, and {own} exists, too: name {own} to use yours, or rename it",
                     name=name,
-                    own=own,
+                    own=own_file,
                 )
-        elif not own.is_file():
+        elif not own_file.is_file():
             raise SettingsError(
                 "{name}: no such recipe: give a .toml file, or one of {shipped}{hint}",
                 name=name,
@@ -66,19 +66,19 @@ def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[JsonObj
     """The tables of a recipe file, and the files that it extends, nearest first.
 
     Its own tables are laid over those of the recipe that it `extends`, less the keys that `without` lists. extended_by:
-    the files that lead here.
+    the files that extend this one, directly or not.
     """
-    own = _parse_toml(path)
-    base = own.pop("extends", "")
-    without = own.pop("without", [])
-    listed = isinstance(without, list) and all(isinstance(key, str) for key in without)
-    if not isinstance(base, str) or not listed or (without and not base):
+    own_tables = _parse_toml(path)
+    base = own_tables.pop("extends", "")
+    without = own_tables.pop("without", [])
+    is_list = isinstance(without, list) and all(isinstance(key, str) for key in without)
+    if not isinstance(base, str) or not is_list or (without and not base):
         raise SettingsError(
             '{path}: extends and without: write them as extends = "small" and without = ["nsmc", "vocab.size"]',
             path=path,
         )
     if not base:
-        return own, ()
+        return own_tables, ()
 
     base_path = on_disk(path.parent / base) if base.endswith(".toml") else SHIPPED / f"{base}.toml"
     if not base_path.is_file():
@@ -108,7 +108,7 @@ def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[JsonObj
                 base_path=base_path,
                 key=key,
             )
-    return _merge_tables(tables, own), (base_path, *bases)
+    return _merge_tables(tables, own_tables), (base_path, *bases)
 
 
 def _parse_toml(path: Path) -> JsonObject:
@@ -129,10 +129,10 @@ def _parse_toml(path: Path) -> JsonObject:
         ) from error
 
 
-def _merge_tables(base: JsonObject, own: JsonObject) -> JsonObject:
-    """Tables are merged key by key; other values, lists among them, are those of the extending recipe."""
+def _merge_tables(base: JsonObject, extension: JsonObject) -> JsonObject:
+    """Merges tables key by key; other values, lists among them, are those of `extension`, the extending recipe."""
     merged = dict(base)
-    for key, value in own.items():
+    for key, value in extension.items():
         inner = base.get(key)
         merged[key] = _merge_tables(inner, value) if isinstance(value, dict) and isinstance(inner, dict) else value
     return merged
@@ -169,7 +169,7 @@ def apply_change(raw: JsonObject, change: str) -> None:
             outer=".".join(outer),
             option=argument("set"),
         )
-    # A value is read as TOML, and as text if it is none, so that a path needs no quotes.
+    # A value that is not TOML is taken as text, so that a path needs no quotes.
     try:
         holder[last] = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -198,11 +198,11 @@ def refuse_boundless(value: object, path: Path, key: str = "") -> None:
 
 
 def nearest_hint(word: str, known: Sequence[str]) -> str:
-    """The known name that is like a word, as a hint in brackets; "" if none is."""
+    """Returns the known name that is most like a word, as a hint in brackets; "" if none is."""
     hint = did_you_mean(word, known, 0.5)
     return Message(" ({hint})", hint=hint) if hint else ""
 
 
 def shorten(text: str) -> str:
-    """A text as an error shows it."""
+    """Shortens a text to 60 characters, to show it in an error."""
     return text if len(text) <= 60 else text[:57] + "..."

@@ -64,7 +64,7 @@ def load(given: str, changes: Sequence[str] = ()) -> Recipe:
 
 
 def of_tables(raw: JsonObject, path: Path, given: str, changes: Sequence[str] = ()) -> Recipe:
-    """Builds a recipe from parsed TOML. path: of the file; names the recipe, also in errors."""
+    """Builds a recipe from parsed TOML. path: of its file, which gives the recipe its name, also in errors."""
     for change in changes:
         apply_change(raw, change)
     if "name" in raw:
@@ -92,7 +92,7 @@ def of_tables(raw: JsonObject, path: Path, given: str, changes: Sequence[str] = 
 
 
 def _stages(raw: JsonObject, path: Path) -> dict[str, Stage]:
-    """The stages of the table, then those of [tasks.NAME]; only the latter if the recipe has no other sections."""
+    """Returns the stages of the table, then those of [tasks.NAME]; only the latter if there are no other sections."""
     sections = raw.get("tasks", {})
     tasks = {}
     if not isinstance(sections, dict):
@@ -117,18 +117,18 @@ def _stages(raw: JsonObject, path: Path) -> dict[str, Stage]:
 
 
 def _sections(raw: JsonObject, stages: Mapping[str, Stage], path: Path) -> dict[str, BaseModel | None]:
-    """The settings of each stage; None if the recipe leaves it out.
+    """Returns the settings of each stage; None if the recipe leaves it out.
 
     Shared keys go to the sections that have them, and settings that depend on other sections are derived.
     """
-    known = sorted({*SHARED, *STAGES, "tasks"})
-    if unknown := [key for key in raw if key not in known]:
+    known_keys = sorted({*SHARED, *STAGES, "tasks"})
+    if unknown := [key for key in raw if key not in known_keys]:
         raise SettingsError(
             "{path}: {unknown}: no such key{near}: known here: {known}",
             path=path,
             unknown=unknown[0],
-            near=nearest_hint(unknown[0], known),
-            known=", ".join(known),
+            near=nearest_hint(unknown[0], known_keys),
+            known=", ".join(known_keys),
         )
     shared = {key: raw.pop(key) for key in SHARED if key in raw}
     if "seed" in shared:
@@ -137,7 +137,7 @@ def _sections(raw: JsonObject, stages: Mapping[str, Stage], path: Path) -> dict[
     for stage in stages.values():
         *outer, name = stage.name.split(".")
         holder = raw["tasks"] if outer else raw
-        own = stage.settings_class
+        settings_class = stage.settings_class
         if name not in holder and stage.optional:
             sections[stage.name] = None
             continue
@@ -149,14 +149,14 @@ def _sections(raw: JsonObject, stages: Mapping[str, Stage], path: Path) -> dict[
                 stage=stage.name,
                 section=section,
             )
-        for key in shared.keys() & own.model_fields.keys() - section.keys():
+        for key in shared.keys() & settings_class.model_fields.keys() - section.keys():
             section[key] = shared[key]
-        # Before validation: what is derived is checked, and recorded, like what is written.
+        # Before validation, so that derived settings are checked and recorded like written ones.
         stage.derive(section, sections)
         try:
-            sections[stage.name] = own.model_validate(section)
+            sections[stage.name] = settings_class.model_validate(section)
         except ValidationError as error:
-            raise SettingsError(explain(path, error, own, f"{stage.name}.")) from error
+            raise SettingsError(explain(path, error, settings_class, f"{stage.name}.")) from error
     return sections
 
 
@@ -183,26 +183,26 @@ def explain(path: Path, error: ValidationError, model: type[BaseModel], section:
 
 
 def _unknown_key(model: type[BaseModel], section: str, loc: Sequence[int | str]) -> Message:
-    """That there is no such key, with the nearest one and those that there are."""
+    """Returns the message that there is no such key, with the nearest one and those that exist."""
     holder: type[BaseModel] | None = model
     for part in loc[:-1]:
         if isinstance(part, str) and holder is not None:
             field = holder.model_fields.get(part)
             holder = None if field is None else model_in(field.annotation)
     name = str(loc[-1])
-    known = sorted(holder.model_fields) if holder else []
+    known_keys = sorted(holder.model_fields) if holder else []
     elsewhere = list(_keys_named(model, name, section))
-    hint = nearest_hint(name, known)
-    if elsewhere and name not in known:
+    hint = nearest_hint(name, known_keys)
+    if elsewhere and name not in known_keys:
         hint = Message(" ({hint})", hint=Message("did you mean {name}?", name=elsewhere[0]))
     is_of_task = section.startswith(TASK) and len(loc) == 1  # of one kind of task; others may have the key
     if is_of_task and (kinds := [kind for kind, entry in KINDS.items() if name in entry.section_class.model_fields]):
         hint = Message(" (it is for kind {kinds})", kinds=", ".join(kinds))
-    return Message("no such key{hint}: known here: {known}", hint=hint, known=", ".join(known))
+    return Message("no such key{hint}: known here: {known}", hint=hint, known=", ".join(known_keys))
 
 
 def _keys_named(model: type[BaseModel], name: str, before: str) -> Iterator[str]:
-    """All keys with that name, as `--set` takes them: steps -> pretrain.phases.0.steps."""
+    """Yields all keys with that name, as `--set` takes them: steps -> pretrain.phases.0.steps."""
     for field, about in model.model_fields.items():
         inner = model_in(about.annotation)
         if field == name:
@@ -213,7 +213,7 @@ def _keys_named(model: type[BaseModel], name: str, before: str) -> Iterator[str]
 
 
 def model_in(annotation: object) -> type[BaseModel] | None:
-    """The settings class in a field's annotation: alone, in a tuple, or in a union with None. None if there is none."""
+    """Returns the settings class in an annotation: alone, in a tuple, or in a union with None. None if it has none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next(filter(None, map(model_in, typing.get_args(annotation))), None)

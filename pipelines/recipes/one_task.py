@@ -19,8 +19,8 @@ from korbert.tasks.kinds import ALIASES, KINDS, RUNGS
 from korbert.tasks.kinds.sections import OF_HEAD
 from korbert.tasks.sets import known_set
 
-_EMBEDDERS = {"token-classification": "korbert-mini-ner"}  # whose vectors are tried, too, by kind of task
-_EMBEDDER = "korbert-mini-embed"  # of the others
+_EMBEDDERS = {"token-classification": "korbert-mini-ner"}  # kind of task -> model whose vectors are tried, too
+_EMBEDDER = "korbert-mini-embed"  # of all other kinds
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class SingleTask:
     output: the folder to write, which names the task. files: part -> path or address; empty for a known data set, which
     `settings` names. settings: of the task's section. columns: role -> its columns. changes: as typed for --set,
     without the section. rungs: of a task of labels, as in a recipe; (): all three, unless a setting is for ["encoder"]
-    alone. relative_to: the data folder, if what lies in it is to be named without it.
+    alone. relative_to: the data folder, if the recipe is to name files in it relative to it.
     """
 
     model: str | Path
@@ -74,7 +74,7 @@ class SingleTask:
         if columns:
             section["columns"] = columns
         section |= self._rungs(section)
-        # The name of a stage, which the folder chooses, as a page or an error shows it.
+        # The name of the stage, from the folder, as a page or an error shows it.
         name = re.sub(r"[^a-z0-9_-]+", "-", self.output.name.lower()).strip("-") or "task"
         changes = [f"tasks.{name}.{change}" for change in self.changes]
         recipe = of_tables({"tasks": {name: section}}, Path("finetune"), "korbert finetune", changes)
@@ -83,11 +83,11 @@ class SingleTask:
         return recipe, line
 
     def _named(self, model: str | Path) -> str:
-        """A model as the recipe names it."""
+        """Returns the name of a model in the recipe."""
         return lasting(model).removeprefix(f"{self.relative_to}/")
 
     def _infer(self, section: JsonObject, columns: dict[str, Sequence[str]]) -> Message:
-        """Adds the kind of task, and the columns of its roles, to what was asked for. Returns a line that says so."""
+        """Infers the kind of task and the columns of its roles, and adds them to the arguments. Returns a note."""
         from korbert.tasks.kinds.detecting import detect
 
         train = self.files["train"]
@@ -102,7 +102,7 @@ class SingleTask:
         )  # fmt: skip
 
     def _rungs(self, section: Mapping[str, Any]) -> JsonObject:
-        """The settings `rungs` and `embedder` of a section, as far as they are not given."""
+        """Returns the settings `rungs` and `embedder` of a section, unless they are given or have no effect."""
         given = {name for name, value in self.settings.items() if value}
         given |= {re.split(r"[.=]", change)[0].strip() for change in self.changes}
         name = section.get("kind") or known_set(section["set"]).kind
@@ -115,9 +115,12 @@ class SingleTask:
             rungs = [*RUNGS]
         if name in _EMBEDDERS and len(rungs) > 1:  # a tagger has no words
             rungs = [rung for rung in rungs if rung != "words"]
-        found: JsonObject = {"rungs": rungs} if rungs not in ([], ["encoder"]) else {}
+        settings: JsonObject = {"rungs": rungs} if rungs not in ([], ["encoder"]) else {}
         if "vectors" in rungs and "embedder" in fields and "embedder" not in given | self.settings.keys():
-            own, other = read_config(self.model), read_config(embedder)
-            if own["kind"] != other["kind"] and own["tokenizer_digest"] == other["tokenizer_digest"]:
-                found["embedder"] = embedder
-        return found
+            model_config, embedder_config = read_config(self.model), read_config(embedder)
+            if (
+                model_config["kind"] != embedder_config["kind"]
+                and model_config["tokenizer_digest"] == embedder_config["tokenizer_digest"]
+            ):
+                settings["embedder"] = embedder
+        return settings

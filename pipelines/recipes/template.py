@@ -25,10 +25,10 @@ _HEAD = """\
 
 
 def short_recipe(begin: str = "", folder: Path = Path()) -> str:
-    """The settings that most people change, each with a comment.
+    """Returns a recipe with the settings that most people change, each with a comment.
 
     begin: folder or name of a pretrained model; the recipe then takes its tokenizer and continues its training. folder:
-    where the recipe will lie. Raises ModelError if that is not a pretrained model.
+    where the recipe will lie. Raises ModelError if `begin` is not a pretrained model.
     """
     template = SHIPPED / "template"
     recipe = (template / "short.toml").read_text(encoding="utf-8")
@@ -55,7 +55,7 @@ def short_recipe(begin: str = "", folder: Path = Path()) -> str:
 
 
 def full_recipe(begin: str = "", folder: Path = Path()) -> str:
-    """All keys: those of the short recipe with their values, the others commented out with their defaults."""
+    """Returns a recipe with all keys: those of the short one with values, others commented out with their defaults."""
     recipe = tomllib.loads(short_recipe(begin, folder))
     lines = [_HEAD]
     sections = [stage.settings_class.model_fields for stage in STAGES.values()]

@@ -33,14 +33,14 @@ def write_card(model: Path, folder: Path) -> Path | None:
     artifact = next((parent for parent in (model, model.absolute().parent) if (parent / RECORD).is_file()), None)
     if artifact is None:
         return None
-    config, exported = (read_object(of / "config.json") for of in (model_folder(model), folder))
+    config, exported = (read_object(parent / "config.json") for parent in (model_folder(model), folder))
     path = folder / CARD
     write_bytes_atomically(path, model_card(artifact, config, exported).encode("utf-8", "backslashreplace"))
     return path
 
 
 def model_card(folder: Path, config: JsonObject, exported: JsonObject) -> str:
-    """The model card of an artifact. config, exported: config.json of the model, and of its export.
+    """Returns the model card of an artifact. config, exported: the config.json of the model, and that of its export.
 
     Raises ArtifactError if a record is damaged.
     """
@@ -68,7 +68,7 @@ def model_card(folder: Path, config: JsonObject, exported: JsonObject) -> str:
             own_code="auto_map" in exported,
             pretraining=list(pretraining_rows(artifact)),
             provenance=list(provenance_rows(artifact)),
-            # Of a task; a pretrained model has none of these.
+            # For the model of a task; a pretrained model has no scores.
             label=label,
             result=result,
             tags=["korbert", *([result.dataset] if result else [])],

@@ -35,7 +35,7 @@ def show_status(pipeline: Pipeline, statuses: Sequence[Status]) -> None:
 def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
     """Prints the main figures of all fresh artifacts, and the paths of pages and predictions.
 
-    only: names of stages; empty: all.
+    only: names of the stages to show; all if empty.
     """
     table = Table(title=escape(f"korbert {pipeline.recipe.name}"), title_justify="left", show_header=False)
     table.add_column("stage")
@@ -47,7 +47,7 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
         for figure in reports.stage_page.figures_of(artifacts.Artifact.open(pipeline.artifact(stage.name))):
             note = join_messages(["(", figure.note, ")"], "") if figure.note else ""
             table.add_row(name, escape(in_language(join_messages([figure.value, figure.label, note], " "))))
-            name = ""  # only next to its first figure
+            name = ""  # a stage is named only next to its first figure
     console().print(table)
     if stale := [stage for stage, state in states.items() if state == "stale"]:
         say(Message("Not shown, as settings or inputs have changed: {names}.", names=", ".join(stale)))
@@ -66,14 +66,14 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
 def show_sets() -> None:
     """Prints the known data sets: name, kind, rows, metric with the best published score, where to get them."""
     out = console(highlight=False, soft_wrap=True)
-    for known in listing():
-        out.print(f"[bold]{known['name']}[/]  {escape(in_language(known['about']))}")
+    for dataset in listing():
+        out.print(f"[bold]{dataset['name']}[/]  {escape(in_language(dataset['about']))}")
         facts = Message(
             "{kind}; {rows} rows (train / valid / test); {metric}, best {best}",
-            kind=known["kind"], rows=known["rows"], metric=known["metric"], best=known["best"],
+            kind=dataset["kind"], rows=dataset["rows"], metric=dataset["metric"], best=dataset["best"],
         )  # fmt: skip
         say(f"    {in_language(facts)}")
-        say(f"    {known['where']}  {in_language(known['licence'])}")
+        say(f"    {dataset['where']}  {in_language(dataset['licence'])}")
 
 
 def show_check(verdict: Verdict) -> None:
@@ -98,7 +98,7 @@ def show_check(verdict: Verdict) -> None:
 
 
 def show_tables(tables: Iterable[TableElement], sentences: Iterable[str] = (), out: Console | None = None) -> None:
-    """Prints tables, and sentences below them. out: None: standard output."""
+    """Prints tables, and sentences below them. out: where to print; None: to standard output."""
     out = out or console(highlight=False)
     for table in tables:
         printed = Table(title=escape(in_language(table.title)), title_justify="left")

@@ -39,7 +39,7 @@ class Status:
     """The state of one stage's artifact, and the reasons.
 
     state: "fresh", "stale", "partial", "absent" or "unused" (the recipe leaves the stage out). reasons: what differs,
-    one line each. notes: harmless differences (versions, numerics). action: what a run would do, of `statuses`.
+    one line each. notes: harmless differences (versions, numerics). action: what a run would do; set by `statuses`.
     """
 
     stage: str
@@ -57,7 +57,7 @@ class Pipeline:
         """place: artifact folder for a recipe of a single stage that reads no other, instead of one below the root;
         `runtime.given` is then the whole command line after `korbert`.
 
-        Raises ArtifactError if that is not a folder, or holds other files than an artifact, which the run would remove.
+        Raises ArtifactError if `place` is no folder, or holds files other than an artifact, which the run would remove.
         """
         assert place is None or len(recipe.stages) == 1
         self.recipe = recipe
@@ -80,7 +80,7 @@ class Pipeline:
     def command(self, **arguments: str | Literal[True]) -> str:
         """The command line, or in Python the call, that repeats this run with other arguments, for errors to suggest.
 
-        arguments: Of `korbert.run`. For a task of one's own in Python, they alone are shown.
+        arguments: of `korbert.run`. For a single task run from Python, only these arguments are shown.
         """
         if self.runtime.call:
             named = [f"{name}={value!r}" for name, value in arguments.items()]
@@ -132,9 +132,9 @@ class Pipeline:
     def plan(self, stage: Stage, files: JsonObject | None = None) -> Plan:
         """The plan of the stage as of now. Raises ArtifactError if an artifact that it reads is absent.
 
-        files: the description of its source files, instead of looking at them.
+        files: the description of its source files; None: look at the files.
         """
-        # A digest stands for all that an input was made from: nothing further up the chain is looked at.
+        # A digest stands for all that an input was made from, so no stage further up the chain is looked at.
         digests = {}
         for name in self.reads(stage):
             if (record := store.read_record(self.artifact(name))) is None:
@@ -163,7 +163,7 @@ class Pipeline:
                 return (
                     self._partial_status(stage) if self.partial(stage.name).is_dir() else Status(stage.name, "absent")
                 )
-        # A record that cannot be read: the run would refuse to replace what it cannot know to be ours.
+        # The record cannot be read: a run would refuse to replace an artifact that it cannot know to be ours.
         except ArtifactError as error:
             return Status(stage.name, "stale", (error.message,))
         reasons, notes = self._drift(stage, record)
@@ -171,20 +171,25 @@ class Pipeline:
             reasons.append(damage)
 
         # Other versions, another processor, or several processes are noted; they do not make an artifact stale.
-        made = dict(record["versions"])
-        now = _versions(record["versions"])
+        recorded_versions = dict(record["versions"])
+        current_versions = _versions(record["versions"])
         if "processor" in record["numerics"]:
-            made["processor"] = record["numerics"]["processor"]
-            now["processor"] = processor_name()
+            recorded_versions["processor"] = record["numerics"]["processor"]
+            current_versions["processor"] = processor_name()
         sittings = [*record["numerics"].get("earlier", []), record["numerics"]]
         processes = list(dict.fromkeys(str(sitting.get("processes", 1)) for sitting in sittings))
         if processes != ["1"]:
             numbers = join_messages(processes, ", then by ")
             notes.append(Message("trained by {numbers} processes: another number gives other bits", numbers=numbers))
         notes += [
-            Message("{name}: {here} here, {there} in the artifact", name=name, here=now[name], there=made[name])
-            for name in made
-            if now[name] != made[name]
+            Message(
+                "{name}: {here} here, {there} in the artifact",
+                name=name,
+                here=current_versions[name],
+                there=recorded_versions[name],
+            )
+            for name in recorded_versions
+            if current_versions[name] != recorded_versions[name]
         ]
         return Status(stage.name, "stale" if reasons else "fresh", tuple(reasons), tuple(notes), record["digest"])
 
@@ -225,7 +230,7 @@ class Pipeline:
         for stage in self.recipe.stages.values():
             status = self.status(stage, verify=verify)
             action = _ACTIONS[status.state]
-            # What a stage reads may be made anew with the same bytes, so that its own artifact stays fresh.
+            # The inputs of a stage may be made anew with the same bytes, so that its own artifact stays fresh.
             waiting = [name for name in self.reads(stage) if statuses[name].state not in ("fresh", "unused")]
             if stage.name in rebuild:
                 action = Message("would be rebuilt (--rebuild)")
@@ -274,8 +279,8 @@ class Pipeline:
                 )
 
     def _builds_on(self, stage: Stage, earlier: Stage) -> bool:
-        known = self.recipe.stages
-        return any(name == earlier.name or self._builds_on(known[name], earlier) for name in self.reads(stage))
+        stages = self.recipe.stages
+        return any(name == earlier.name or self._builds_on(stages[name], earlier) for name in self.reads(stage))
 
 
 def progress(partial: Path) -> Message | None:
@@ -296,7 +301,7 @@ def progress(partial: Path) -> Message | None:
 
 
 def open_pipeline(recipe: str, changes: Sequence[str], root: Path, data: Path | None, **runtime: Any) -> Pipeline:
-    """The pipeline of a recipe. data: None: the recipe's folder. runtime: further fields of Runtime."""
+    """Opens the pipeline of a recipe. data: the data folder; None: the recipe's folder. runtime: fields of Runtime."""
     loaded = load(recipe, changes)
     folder = data or find(recipe).parent
     try:

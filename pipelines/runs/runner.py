@@ -50,7 +50,7 @@ _LENGTHS = ("steps", "epochs")  # settings of how long to train
 
 
 def make_all(pipeline: Pipeline, stages: Sequence[Stage], *, rebuild: bool = False, draw: Draw | None = None) -> None:
-    """Runs stages in order, as `make`, once all that they read is known to be there.
+    """Runs stages in order, as `make` does, after checking that all their inputs are there.
 
     draw: makes the pages of a finished artifact.
     The processes that torchrun has started train together; if none of the stages trains, rank 0 works alone.
@@ -69,21 +69,23 @@ def make_all(pipeline: Pipeline, stages: Sequence[Stage], *, rebuild: bool = Fal
     if trains and world().size > 1:
         together = training.connected_processes(training.choose_device(pipeline.runtime.device))
     with together:
-        anew = broadcast(prepared_stages)
+        to_rebuild = broadcast(prepared_stages)
         for stage in stages:
-            make(pipeline, stage, rebuild=stage.name in anew, draw=draw)
+            make(pipeline, stage, rebuild=stage.name in to_rebuild, draw=draw)
 
 
 def mark_for_rebuild(pipeline: Pipeline, stages: Sequence[Stage]) -> frozenset[str]:
-    """The stages for `--rebuild` to run: all of them, or those that an interrupted rebuild has left.
+    """Returns the stages for `--rebuild` to run: all of them, or those that an interrupted rebuild has not remade.
 
     A file in its partial folder marks each stage until it is rebuilt, so that the same command continues after an
     interruption.
     """
     partials = {stage.name: pipeline.partial(stage.name) for stage in stages}
-    left = [name for name, partial in partials.items() if is_marked(partial) and (partial / store.REBUILD).exists()]
-    if left and all(pipeline.status(stage).state == "fresh" for stage in stages if stage.name not in left):
-        return frozenset(left)
+    unfinished = [
+        name for name, partial in partials.items() if is_marked(partial) and (partial / store.REBUILD).exists()
+    ]
+    if unfinished and all(pipeline.status(stage).state == "fresh" for stage in stages if stage.name not in unfinished):
+        return frozenset(unfinished)
     for name, partial in partials.items():
         with store.artifact_lock(pipeline.artifact(name)):
             store.check_place(pipeline.artifact(name))
@@ -111,8 +113,8 @@ def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False, draw: Draw 
             try:
                 draw(pipeline, stage)
             except Exception as error:  # the stage still counts as finished
-                again = pipeline.command() if pipeline.place is None else "the next run"
-                _logger.warning("%s: its page could not be drawn (%r): %s tries again", stage.name, error, again)
+                next_run = pipeline.command() if pipeline.place is None else "the next run"
+                _logger.warning("%s: its page could not be drawn (%r): %s tries again", stage.name, error, next_run)
                 _logger.debug("where", exc_info=True)
         broadcast(lambda: None)  # the next stage reads the artifact
     return decision != "skip"
@@ -153,20 +155,20 @@ def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip"
 
 
 def _refusal(pipeline: Pipeline, folder: Path, stage: Stage, reasons: Sequence[str]) -> Message:
-    shown = join_messages(reasons[:5])
+    reason_text = join_messages(reasons[:5])
     if more := len(reasons[5:]):
-        shown = join_messages((shown, Message("and {count} more", count=more)))
+        reason_text = join_messages((reason_text, Message("and {count} more", count=more)))
     if pipeline.place is not None:
         command = pipeline.command(rebuild=True)
-        instead = Message("choose another {option}", option=argument("output"))
+        alternative = Message("choose another {option}", option=argument("output"))
     else:
         is_read = any(stage.name in other.reads for other in pipeline.recipe.stages.values())
         last = {} if is_read else {"to": stage.name}
         command = pipeline.command(from_=stage.name, **last, rebuild=True)
-        instead = Message("give the recipe another name")
+        alternative = Message("give the recipe another name")
     refusal = Message(
         "{folder}: is not what {recipe} would make: {reasons}: rebuild it with {command}, or {instead}",
-        folder=folder, recipe=pipeline.recipe.given, reasons=shown, command=command, instead=instead,
+        folder=folder, recipe=pipeline.recipe.given, reasons=reason_text, command=command, instead=alternative,
     )  # fmt: skip
     changed = [reason.values.get("name", "") if isinstance(reason, Message) else "" for reason in reasons]
     are_lengths = all(str(name).split(".")[-1] in _LENGTHS for name in changed)
@@ -179,7 +181,8 @@ def _prepare(pipeline: Pipeline, stage: Stage, plan: Plan, *, rebuild: bool) -> 
     """Prepares the partial folder for the plan, keeping finished work that belongs to it.
 
     Raises ArtifactError if the folder holds finished work of another plan, unless that run failed: then the settings
-    had to be changed. Its parts are kept in that case, as each records what it was made from.
+    had to be changed. The parts of a failed run are kept, as each records what it was made from, unless the stage
+    trains.
     """
     partial = pipeline.partial(stage.name)
     try:
@@ -194,7 +197,7 @@ def _prepare(pipeline: Pipeline, stage: Stage, plan: Plan, *, rebuild: bool) -> 
         if failed:
             write_json(partial / store.PLAN, begun, sort_keys=True)
         return
-    # Hours of work are not thrown away for a changed setting: the user says so with --rebuild.
+    # A changed setting does not throw hours of work away: the user has to say so with --rebuild.
     if reasons and not rebuild and not failed and store.holds_work(partial):
         raise ArtifactError(_refusal(pipeline, partial, stage, reasons))
     keep = "work" if failed and not rebuild and not stage.trains else None
@@ -247,7 +250,7 @@ def _run(pipeline: Pipeline, stage: Stage) -> StageCounts:
 
 
 def _numerics(pipeline: Pipeline, stage: Stage) -> JsonObject:
-    """What the bytes of a trained model depend on; `earlier`: the same for interrupted runs, where it differs."""
+    """Returns what the bytes of a trained model depend on; `earlier`: the same of interrupted runs, if different."""
     if not stage.trains:
         return {}
     section = pipeline.recipe.section(stage.name)
@@ -265,18 +268,18 @@ def _numerics(pipeline: Pipeline, stage: Stage) -> JsonObject:
 
 
 def _in_words(counts: StageCounts) -> Message:
-    """The first totals; after `dropped`, its most frequent reasons (`dropped.too_short`)."""
+    """Returns the first totals as text; `dropped` is followed by its most frequent reasons."""
     totals = {key: value for key, value in counts.items() if isinstance(value, int)}
     # Reasons are counted under keys of their own: dropped.too_short.
     reasons = Counter({key.partition(".")[2]: value for key, value in totals.items() if key.startswith("dropped.")})
     largest = reasons.most_common(_REASONS_SHOWN)
-    named = [Message("{count:,} {reason}", count=value, reason=label(name)) for name, value in largest]
-    if rest := reasons.total() - sum(value for _, value in largest):
-        named.append(Message("{count:,} for other reasons", count=rest))
-    shown = []
+    reason_texts = [Message("{count:,} {reason}", count=value, reason=label(name)) for name, value in largest]
+    if other_count := reasons.total() - sum(value for _, value in largest):
+        reason_texts.append(Message("{count:,} for other reasons", count=other_count))
+    total_texts = []
     for key, value in [(key, value) for key, value in totals.items() if "." not in key][:_SUMS_SHOWN]:
         total = Message("{name} {count:,}", name=label(key), count=value)
-        if key == "dropped" and named:
-            total = Message("{total} ({reasons})", total=total, reasons=join_messages(named, ", "))
-        shown.append(total)
-    return join_messages(shown, ", ")
+        if key == "dropped" and reason_texts:
+            total = Message("{total} ({reasons})", total=total, reasons=join_messages(reason_texts, ", "))
+        total_texts.append(total)
+    return join_messages(total_texts, ", ")

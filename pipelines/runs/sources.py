@@ -37,7 +37,7 @@ class Sources:
                 continue
 
     def files(self, stage: str) -> dict[str, tuple[File, ...]]:
-        """Role -> files, sorted by name. Raises CorpusError if a pattern matches nothing."""
+        """Returns role -> its files, sorted by name. Raises CorpusError if a pattern matches nothing."""
         if (section := self._recipe.section(stage)) is None:
             return {}
         entry = self._recipe.stages[stage]
@@ -48,7 +48,7 @@ class Sources:
         }
 
     def describe(self, stage: str) -> JsonObject:
-        """Role -> [{name, size, sha256}]; names are relative to the data folder, so that it may be moved, and in NFC.
+        """Returns role -> [{name, size, sha256}]. Names are in NFC and relative to the data folder, which may move.
 
         A remote file is not read: instead of `sha256` it has a `version`, from the headers of its server.
         """
@@ -97,16 +97,16 @@ class Sources:
         return files
 
     def _below(self, stage: str, role: str, name: str, find: Finder) -> tuple[File, ...]:
-        """The files in the folder of a model or tokenizer. Raises CorpusError if there are none."""
+        """Returns the files in the folder of a model or tokenizer. Raises CorpusError if there are none."""
         key = f"{self._recipe.given}: {stage}.{role}"
         try:
-            below = Path(name) if is_on_hub(name) else on_disk(self._data / name)
-            if not below.exists():
-                below = bundled(name) or below
-            folder = find(below)
+            path = Path(name) if is_on_hub(name) else on_disk(self._data / name)
+            if not path.exists():
+                path = bundled(name) or path
+            folder = find(path)
         except ModelError as error:
             raise CorpusError("{key}: {error}", key=key, error=error) from error
-        # Its digest would depend on itself, so that it would never be fresh.
+        # An artifact that starts from itself has a digest that depends on itself, so it would never be fresh.
         if folder.resolve().is_relative_to(self._folder.resolve()):
             raise CorpusError(
                 "{key}: {folder}: is an artifact of this recipe: name another, or rename the recipe",

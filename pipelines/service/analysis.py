@@ -22,7 +22,7 @@ from korbert.tokenization import Analysis, Analyzer, AnalyzerOptions, Tokenizer
 class AnalysisProcess:
     """The process. It ends with its parent; if it dies, the next request starts another.
 
-    models: their Kiwi is loaded at the start, that of others at the first request.
+    models: folders of models whose Kiwi is loaded at the start; that of any other model is loaded at its first request.
     """
 
     def __init__(self, models: Iterable[Path]) -> None:
@@ -42,7 +42,10 @@ class AnalysisProcess:
         child.close()
 
     def ask(self, options: AnalyzerOptions, texts: str | list[str]) -> Any:
-        """The Analysis of a text, or a list for many. RuntimeError if the process dies meanwhile."""
+        """Returns the Analysis of a text, or a list of them for a list. RuntimeError if the process dies meanwhile.
+
+        An error of Kiwi is raised here.
+        """
         with self._lock:
             if not self._process.is_alive():
                 self._start()
@@ -62,7 +65,7 @@ class AnalysisProcess:
 
 
 class RemoteAnalyzer(Analyzer):
-    """An Analyzer that does its work in the process, where those with equal options share one Kiwi."""
+    """An Analyzer whose work an AnalysisProcess does; there, analyzers with equal options share one Kiwi."""
 
     def __init__(self, options: AnalyzerOptions, process: AnalysisProcess) -> None:
         super().__init__(options)
@@ -78,7 +81,7 @@ class RemoteAnalyzer(Analyzer):
 
 
 def _answer(connection: Connection, preloaded: Sequence[AnalyzerOptions]) -> None:
-    """Runs in the process, until its parent ends."""
+    """Analyses the texts that arrive; runs in the process of Kiwi until its parent ends."""
     analyzer_of = cache(Analyzer)
     for options in preloaded:
         analyzer_of(options).analyze("가")  # loads Kiwi

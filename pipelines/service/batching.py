@@ -29,7 +29,7 @@ _logger = logging.getLogger(__name__)
 
 _ITEMS_PER_JOB = 16  # tokenized before the items of the next job
 _AT_ONCE = 64  # items, at most, that are tokenized together
-_AT_ONCE_CHARS = 8_000  # and their characters
+_AT_ONCE_CHARS = 8_000  # with about as many characters
 _AHEAD = 2  # batches' worth of pieces that are tokenized ahead
 _FRAMES = 6  # of a traceback in the log
 _LONGEST_PAUSE = 60  # seconds: the largest Retry-After
@@ -58,7 +58,8 @@ class Operation:
 class Job:
     """The items of a request in progress.
 
-    future: the answers, one per item and in order, or a Refusal; that of an item has the item's number as `param`.
+    future: the answers, one per item and in order, or a Refusal; if it refuses one item, its `param` is that item's
+    number.
     """
 
     def __init__(self, operation: Operation, items: Sequence[object]) -> None:
@@ -67,13 +68,13 @@ class Job:
         self.future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         self.answers: list[Any] = [None] * len(items)
         self.taken = 0  # items that the first thread has taken
-        self.left = len(items)  # without an answer
+        self.left = len(items)  # items without an answer
         self.pieces = 0
         self.since = time.monotonic()
 
 
 class _Item(NamedTuple):
-    """An item of a job. value: as it was asked; then as the model takes it, of so many pieces; then its answer."""
+    """An item of a job. value: from the request; then what the model takes, of `pieces` pieces; then the answer."""
 
     job: Job
     number: int
@@ -102,7 +103,7 @@ class _Thread:
                     future.set_exception(error)
 
     def run(self, function: _Function, items: list[Any]) -> "asyncio.Future[Sequence[Any]]":
-        """Awaits the results of the function for these items."""
+        """Queues a call of the function with these items; returns a future of its results."""
         future: _Future = Future()
         self._calls.put((function, items, future))
         return asyncio.wrap_future(future)
@@ -113,7 +114,7 @@ class _Thread:
 
 
 class Batcher:
-    """`submit` and `give_up` are called in the event loop, after `start` and before `stop`.
+    """Queues jobs and computes answers. Call `submit` and `give_up` in the event loop, between `start` and `stop`.
 
     waiting: items of all jobs that have no answer yet.
     """
@@ -139,14 +140,14 @@ class Batcher:
         ]
 
     def stop(self) -> None:
-        """Items that still wait are dropped."""
+        """Ends both threads; items that still wait are dropped."""
         for task in self._tasks:
             task.cancel()
         self._tokenizer.stop()
         self._model.stop()
 
     def submit(self, operation: Operation, items: Sequence[object]) -> Job:
-        """A job for these items. Refusal 429 if the queue has no room for all."""
+        """Queues these items as a job. Refusal 429 if a queue that is not empty has no room for all."""
         if self.waiting and self.waiting + len(items) > self._limits.queue:
             pause = min(max(1, math.ceil(self._pace * self.waiting)), _LONGEST_PAUSE)
             raise Refusal(
@@ -197,11 +198,14 @@ class Batcher:
                 self._tokenized.set()
 
     async def _next_items(self) -> list[_Item]:
-        """Items of one operation, some of each job in turn; may be empty. Waits while enough rows are ready."""
+        """Waits until jobs have items and few rows are ready; returns items of one operation, some of each job in turn.
+
+        Returns none if all these jobs have ended.
+        """
         while not self._jobs or self._ready_pieces >= _AHEAD * self._limits.batch_pieces:
             self._submitted.clear()
             await self._submitted.wait()
-        # The operation that has waited longest; what is left of its jobs goes to the end.
+        # The operation that has waited longest; if its jobs have more items, it goes to the end of the queue.
         operation, jobs = next(iter(self._jobs.items()))
         del self._jobs[operation]
         items: list[_Item] = []
@@ -244,7 +248,7 @@ class Batcher:
             self._deliver(answers)
 
     async def _next_batch(self) -> list[_Item]:
-        """Rows of one operation, as many as fit into a batch, but of ended jobs; may be empty. Waits for some."""
+        """Waits for rows; returns those of one operation that fit into a batch, without ended jobs: perhaps none."""
         while not self._ready:
             self._tokenized.clear()
             await self._tokenized.wait()
@@ -264,9 +268,9 @@ class Batcher:
         return batch
 
     async def _run(self, thread: _Thread, function: _Function, items: list[_Item]) -> list[_Item]:
-        """The items with what a function makes of their values.
+        """Calls a function with the values of items, on a thread; returns the items with the results as their values.
 
-        If it fails, the items of each job run separately, so that none fails because of another's text; a job that
+        If it fails, the items of each job run separately, so that no job fails because of another's text; a job that
         fails alone is refused, and its items are left out. Only the traceback is logged, as the text of an error may
         quote a request.
         """
@@ -279,8 +283,8 @@ class Batcher:
         if len(jobs) == 1:
             self.give_up(items[0].job, Refusal(500, Message("the model failed on this request")))
             return []
-        alone = [await self._run(thread, function, [item for item in items if item.job is job]) for job in jobs]
-        return list(chain.from_iterable(alone))
+        job_items = [await self._run(thread, function, [item for item in items if item.job is job]) for job in jobs]
+        return list(chain.from_iterable(job_items))
 
     def _deliver(self, items: Sequence[_Item]) -> None:
         """Stores the answers, which are the values of the items, and completes the jobs whose items all have one."""
@@ -296,6 +300,6 @@ class Batcher:
 
 
 def trace(error: BaseException) -> str:
-    """Type and traceback of an error on one line, without its text."""
+    """The type of an error and its innermost frames on one line, without the error's text."""
     frames = traceback.extract_tb(error.__traceback__)[: -_FRAMES - 1 : -1]
     return " <- ".join([type(error).__name__, *(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames)])

@@ -30,7 +30,7 @@ _HEADERS = {
 
 
 class Gate:
-    """The application, which only sees requests that pass these checks.
+    """Wraps the application, which sees only requests that pass these checks.
 
     paths: those of the routes, for metrics. hosts: accepted names in the Host header, against DNS rebinding; None: any.
     Requests from pages of other origins are refused as well, and all but a few while the service is "ending".
@@ -86,7 +86,7 @@ class Gate:
             metrics.seconds["request"].observe(time.monotonic() - began)
 
     def _route(self, scope: Scope) -> str:
-        """For metrics, which must have few labels."""
+        """The route of a request, as a label for metrics, which must have few labels."""
         return scope["path"] if scope["path"] in self._paths else getattr(scope.get("route"), "path", "other")
 
     def _check(self, scope: Scope) -> None:

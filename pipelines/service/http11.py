@@ -49,8 +49,8 @@ class _Protocol(H11Protocol):
     limits: ClassVar[Limits]
     _watch: asyncio.TimerHandle | None = None
     _unread = 0  # unsent bytes of the answer at the last check
-    _answered = 0.0  # when, by the clock of the loop
-    _received = False  # anything since the last check
+    _answered = 0.0  # time of the last answer, by the clock of the loop
+    _received = False  # whether any bytes have come since the last check
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(_Transport(transport, self.conn))  # type: ignore[arg-type]  # all that is used
@@ -86,21 +86,21 @@ class _Protocol(H11Protocol):
         self._watch = self.loop.call_later(self.limits.head_seconds, self._cut_off)
 
     def _cut_off(self) -> None:
-        """Closes a connection without a request, at once or when the body of the last one has had its time."""
+        """Closes a connection without a request, but leaves time to read the last answer and send the last body."""
         if self.cycle is None:
             self._refuse(
                 408,
                 Message("the head of the request took longer than {seconds:g} s", seconds=self.limits.head_seconds),
             )
         elif self.cycle.response_complete:
-            # Wait on while the client reads its answer, or for a while, while it still sends its body.
-            left = self.transport.get_write_buffer_size()
+            # Keep waiting while the client reads its answer and, for a limited time, while it still sends its body.
+            unsent = self.transport.get_write_buffer_size()
             is_sending = self.conn.their_state is h11.SEND_BODY
             has_time = self._received and self.loop.time() < self._answered + self.limits.unread_seconds
-            if (left and left != self._unread) or (is_sending and has_time):
-                self._unread = left
+            if (unsent and unsent != self._unread) or (is_sending and has_time):
+                self._unread = unsent
                 self._wait_for_head()
-            elif left or is_sending:
+            elif unsent or is_sending:
                 self.transport.abort()
             else:
                 self.transport.close()

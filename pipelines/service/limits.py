@@ -7,12 +7,12 @@ CHARS_A_PIECE = 4  # a text with more characters per allowed piece is refused un
 
 @dataclass(frozen=True)
 class Limits:
-    """body_bytes, texts: per request. pieces: per text that a model reads completely (answers, tags).
+    """Limits of a service; times are in seconds.
 
-    batch_pieces: per batch; a longer text is its own batch. queue: texts waiting or being computed. seconds: time limit
-    for an answer. body_seconds: for a body to arrive. unread_seconds: for the rest of a body answered before it has
-    arrived. head_seconds: for a head to arrive, and between the requests of a connection. connections: open at once;
-    each may hold a body in memory.
+    body_bytes, texts: of a request. pieces: of a text that a model reads completely (answers, tags). batch_pieces: of a
+    batch; a longer text is its own batch. queue: texts waiting or being computed. seconds: for an answer. body_seconds:
+    for a body to arrive. unread_seconds: for the rest of a body answered before it has arrived. head_seconds: for a
+    head to arrive, and between the requests of a connection. connections: open at once; each may hold a body in memory.
     """
 
     body_bytes: int = 1 << 20

@@ -60,7 +60,7 @@ def operations_of(model: Model, limits: Limits) -> dict[str, Operation]:
 
 
 def tokenize_operation(tokenizer: AnyTokenizer, limits: Limits) -> Operation:
-    """(text, whether to read special tokens such as [MASK]) -> {"pieces": those of token_rows}"""
+    """(text, whether to read special tokens such as [MASK]) -> {"pieces": rows of token_rows}"""
 
     def row(item: tuple[str, bool]) -> TokenizedItem:
         text, special_tokens = item
@@ -82,7 +82,7 @@ def embed_operation(model: Model) -> Operation:
         ]
 
     def forward(rows: Sequence[tuple[Encoding, VectorSettings]]) -> list[NDArray[np.float32]]:
-        return _by_settings(rows, lambda alike, settings: model.pool_encoded(alike, settings, batch_size=len(alike)))
+        return _by_settings(rows, lambda batch, settings: model.pool_encoded(batch, settings, batch_size=len(batch)))
 
     return Operation(tokenize, forward)
 
@@ -103,18 +103,18 @@ def search_operation(index: Index, limits: Limits) -> Operation:
         return TokenizedItem(len(text) // CHARS_A_PIECE + 2, item)
 
     def forward(rows: Sequence[tuple[str, tuple[int, str | None, str | None]]]) -> list[JsonObject]:
-        found = _by_settings(rows, lambda texts, asked: index.search(texts, *asked))
-        return [{"hits": [hit.as_json() for hit in hits]} for hits in found]
+        results = _by_settings(rows, lambda texts, settings: index.search(texts, *settings))
+        return [{"hits": [hit.as_json() for hit in hits]} for hits in results]
 
     return Operation(_each(row), forward)
 
 
 def _by_settings(rows: Sequence[tuple[Any, Any]], compute: Callable[[list[Any], Any], Iterable[Any]]) -> list[Any]:
-    """An answer for each (item, settings), in order; items of equal settings are computed together."""
+    """Computes an answer for each (item, settings), in order; items of equal settings are computed together."""
     answers: list[Any] = [None] * len(rows)
-    for settings in dict.fromkeys(own for _, own in rows):
-        alike = [number for number, (_, own) in enumerate(rows) if own == settings]
-        for number, answer in zip(alike, compute([rows[number][0] for number in alike], settings), strict=True):
+    for settings in dict.fromkeys(row_settings for _, row_settings in rows):
+        numbers = [number for number, (_, row_settings) in enumerate(rows) if row_settings == settings]
+        for number, answer in zip(numbers, compute([rows[number][0] for number in numbers], settings), strict=True):
             answers[number] = answer
     return answers
 
@@ -144,7 +144,7 @@ def fill_operation(model: Model) -> Operation:
         # One pass for all, with as many candidates as the most demanding request wants.
         filled = model.fill_encoded(texts, encodings, max(tops))
         return [
-            {"gaps": [[vars(one) for one in candidates[:top]] for candidates in gaps]}
+            {"gaps": [[vars(candidate) for candidate in candidates[:top]] for candidates in gaps]}
             for gaps, top in zip(filled, tops, strict=True)
         ]
 
@@ -174,9 +174,9 @@ def predict_operation(model: Model, kind: Kind, limits: Limits) -> Operation:
                 passages.append(_encode_whole(model.tokenizer, text, limits))
             else:
                 passages.append(Passage.of_pieces(text, first_pieces(model.tokenizer, text, kind.max_length)))
-        # A text alone, or with each of the others: a second text, choices, slots. Windows count as one example.
-        first, *others = (len(passage.ids) for passage in passages)
-        examples = [first + other + model.tokenizer.frame.special for other in others] or [first + 2]
+        # An example is a text alone, or with one of the others: a second text, choices, slots. Windows count as one.
+        size, *other_sizes = (len(passage.ids) for passage in passages)
+        examples = [size + other + model.tokenizer.frame.special for other in other_sizes] or [size + 2]
         longest = limits.pieces if kind.reads_all else kind.max_length
         pieces = sum(min(longest, length) for length in examples)
         if not kind.reads_all and pieces > limits.pieces:
@@ -194,19 +194,19 @@ def predict_operation(model: Model, kind: Kind, limits: Limits) -> Operation:
 
 
 def rows_of(model: Model, content: bytes, name: str, text: str | None) -> list[JsonObject]:
-    """The rows of a file as `korbert predict` reads them, each with its `fields`, as texts.
+    """Reads the rows of a file as `korbert predict` does, each with its `fields`: all its columns, as texts.
 
-    name: of the file. text: column of the text; None: a usual one. Refusal 413 for too many.
+    name: the name of the file. text: its column of texts; None: one with a usual name. Refusal 413 for too many rows.
     """
     reading = RecordReader.of(model, {"text": [text]} if text else None)
     batches = records(io.BytesIO(content), name, "auto", reading.wanted, every_column=True)
-    read = list(islice(chain.from_iterable(batches), _MOST_ROWS + 1))
-    if len(read) > _MOST_ROWS:
+    file_records = list(islice(chain.from_iterable(batches), _MOST_ROWS + 1))
+    if len(file_records) > _MOST_ROWS:
         raise Refusal(
             413, Message("content: has more than {most:,} rows: use korbert predict", most=_MOST_ROWS), "content"
         )
-    fields = ({name: cell_text(cell) for name, cell in record.fields.items()} for record in read)
-    return [{**row, "fields": own} for row, own in zip(reading.rows(read), fields, strict=True)]
+    fields = ({name: cell_text(cell) for name, cell in record.fields.items()} for record in file_records)
+    return [{**row, "fields": cells} for row, cells in zip(reading.rows(file_records), fields, strict=True)]
 
 
 def answer_operation(model: Model, kind: QuestionAnswering, limits: Limits) -> Operation:
@@ -223,7 +223,7 @@ def answer_operation(model: Model, kind: QuestionAnswering, limits: Limits) -> O
 
 
 def _results(model: Model, rows: Sequence[tuple[TaskRow, Sequence[Passage]]]) -> list[JsonObject]:
-    """The results of rows by role, each with the pieces of its texts, as JSON objects."""
+    """The results of rows as JSON objects. rows: the texts by role, and the same texts as passages."""
     by_role, passages = zip(*rows, strict=True)
     return list(map(json_of, model.results_of(by_role, passages)))
 
@@ -238,7 +238,7 @@ def attention_operation(model: Model, limits: Limits) -> Operation:
         text, pair, _ = item
         if "tag" in model.can or ("answer" in model.can and pair is not None):  # a long text: without attention
             pieces = sum(
-                len(_encode_whole(model.tokenizer, one, limits).ids) for one in (text, pair) if one is not None
+                len(_encode_whole(model.tokenizer, side, limits).ids) for side in (text, pair) if side is not None
             )
         elif (pieces := len(_encode_single_pass(model, text, pair))) > _MOST_SEEN:
             raise Refusal(
@@ -252,7 +252,7 @@ def attention_operation(model: Model, limits: Limits) -> Operation:
         return TokenizedItem(pieces, item)
 
     return Operation(
-        _each(row), lambda items: [look_data(model, text, pair, attributed=own) for text, pair, own in items]
+        _each(row), lambda items: [look_data(model, text, pair, attributed=wanted) for text, pair, wanted in items]
     )
 
 
@@ -274,8 +274,8 @@ def _each(row: Callable[[T], TokenizedItem]) -> Callable[[Sequence[T]], list[Tok
 def _encode_single_pass(model: Model, text: str, pair: str | None) -> Encoding:
     """Encodes a text or pair, with special tokens, for a single pass of the model. Refusal 413 if it is too long."""
     longest: int = model.network.config.max_position_embeddings
-    for one in filter(None, (text, pair)):
-        _check_chars(one, longest)
+    for side in filter(None, (text, pair)):
+        _check_chars(side, longest)
     encoding = model.tokenizer.encode(text, pair, special_tokens=True)
     if len(encoding) > longest:
         raise Refusal(
@@ -325,7 +325,7 @@ def load_all(
     limits: Limits,
     process: AnalysisProcess,
 ) -> tuple[dict[str, Served], Served | None]:
-    """Loads and warms up the models by name, and the index, which was built with one of them.
+    """Loads and warms up the models, and the index, which was built with one of them. folders: name -> model.
 
     process: where Kiwi runs (analysis.py). Raises the ModelError and ArtifactError of the loaders.
     """
@@ -343,7 +343,7 @@ def load_all(
         models[name] = Served(name, kind, model, operations_of(model, limits), model.kind.needs if model.kind else ())
     if index is None:
         if all(served.model.precision == "int8" for served in models.values()):
-            # What is left to PyTorch, a mean of vectors, takes longer in threads, as Kiwi and HTTP have the cores.
+            # PyTorch only computes means of vectors here, which takes longer in threads: Kiwi and HTTP have the cores.
             torch.set_num_threads(1)
         return models, None
     opened = Index.load(index, [served.model for served in models.values()])

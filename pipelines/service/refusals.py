@@ -51,7 +51,7 @@ class Refusal(HTTPException):
 
 
 def refusal_response(refusal: Refusal, browser: str = "") -> Response:
-    """A refusal as a response, in the language of `Accept-Language`."""
+    """A refusal as a response. browser: the request's Accept-Language, which sets the language of the message."""
     status = refusal.status_code
     is_unknown_model = status == 404 and refusal.param == "model"
     detail = ErrorDetail(

@@ -33,8 +33,8 @@ _PAGE_POLICY = (
 class JsonRoute(APIRoute):
     """A route whose handler takes a body and the request.
 
-    FastAPI describes it, but pydantic reads and writes the JSON: that is stricter (no lone surrogates), twice as fast,
-    and accepts any Content-Type, as `curl -d` sends that of a form.
+    FastAPI documents the route, but pydantic reads and writes the JSON: that is stricter (no lone surrogates), twice as
+    fast, and accepts any Content-Type; `curl -d` sends that of a form.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -45,17 +45,17 @@ class JsonRoute(APIRoute):
             try:
                 body = schema.model_validate_json(data)
             except ValidationError as error:
-                first = error.errors(include_url=False, include_input=False)[0]
-                if first["type"] == "json_invalid":
+                problem = error.errors(include_url=False, include_input=False)[0]
+                if problem["type"] == "json_invalid":
                     raise Refusal(
-                        400, Message("the body is not JSON in UTF-8: {first}", first=first["ctx"]["error"])
+                        400, Message("the body is not JSON in UTF-8: {first}", first=problem["ctx"]["error"])
                     ) from None
                 # ("input", the tag of a union, 3, ..) -> input[3]
-                name, *rest = first["loc"] or ("",)
-                param = f"{name}{''.join(f'[{part}]' for part in rest if isinstance(part, int))}"
+                name, *path = problem["loc"] or ("",)
+                param = f"{name}{''.join(f'[{part}]' for part in path if isinstance(part, int))}"
                 raise Refusal(
                     422,
-                    Message("{param}: {first}", param=param or Message("the body"), first=first["msg"]),
+                    Message("{param}: {first}", param=param or Message("the body"), first=problem["msg"]),
                     param or None,
                 ) from None
             answer: BaseModel = await self.endpoint(body, request)
@@ -66,7 +66,7 @@ class JsonRoute(APIRoute):
 
 
 async def _read(request: Request, limits: Limits) -> bytes:
-    """Refusal 413 for a body that is too large, 408 for a slow one, 415 for a compressed one."""
+    """Reads the body of a request. Refusal 413 if it is too large, 408 if slow, 415 if compressed, 499 if cut off."""
     if (coding := request.headers.get("content-encoding", "identity").lower()) != "identity":
         raise Refusal(
             415, Message("Content-Encoding: {coding} is not supported: send the JSON uncompressed", coding=coding)
@@ -128,9 +128,9 @@ async def embeddings(body: schemas.EmbeddingsRequest, request: Request) -> schem
     """Vectors of texts, in OpenAI format."""
     service = _service(request)
     served = service.model(body.model)
-    asked = {name: value for name in ("layer", "pooling", "side") if (value := getattr(body, name)) is not None}
+    arguments = {name: value for name in ("layer", "pooling", "side") if (value := getattr(body, name)) is not None}
     try:
-        settings: VectorSettings = served.model.vector_settings(**asked)
+        settings: VectorSettings = served.model.vector_settings(**arguments)
     except SettingsError as error:  # the schema has checked the others
         raise Refusal(422, error.message, "layer") from None
     if body.dimensions is not None:
@@ -150,10 +150,10 @@ async def embeddings(body: schemas.EmbeddingsRequest, request: Request) -> schem
     _, job = await service.ask(request, body, "embed", items)
     data = []
     for index, vector in enumerate(job.answers):
-        shown = vector.tolist()
+        encoded = vector.tolist()
         if body.encoding_format == "base64":
-            shown = base64.b64encode(vector.astype("<f4").tobytes()).decode()
-        data.append(schemas.EmbeddingObject(index=index, embedding=shown))
+            encoded = base64.b64encode(vector.astype("<f4").tobytes()).decode()
+        data.append(schemas.EmbeddingObject(index=index, embedding=encoded))
     return schemas.EmbeddingsResponse(
         data=data,
         model=served.name,
@@ -201,7 +201,7 @@ async def rows(body: schemas.RowsRequest, request: Request) -> schemas.RowsRespo
     except ValueError:
         raise Refusal(422, Message("content: is not base64"), "content") from None
     try:
-        read = await asyncio.to_thread(rows_of, served.model, content, body.name, body.text)
+        file_rows = await asyncio.to_thread(rows_of, served.model, content, body.name, body.text)
     except KorbertError as error:
         values = error.message.values
         fault = Message("content: {error}", error=error.message)
@@ -211,7 +211,7 @@ async def rows(body: schemas.RowsRequest, request: Request) -> schemas.RowsRespo
                 values=values["values"], columns=values["columns"],
             )  # fmt: skip
         raise Refusal(422, fault, "content") from None
-    return schemas.RowsResponse(model=served.name, data=read)
+    return schemas.RowsResponse(model=served.name, data=file_rows)
 
 
 @_asked.post("/answer", response_model_exclude_unset=True)
@@ -272,13 +272,13 @@ async def health(request: Request) -> schemas.HealthResponse:
         status=service.status,
         models=[
             schemas.ModelFacts(
-                name=one.name,
-                kind=one.kind,
-                operations=sorted(one.operations),
-                reads=list(one.reads),
-                precision=one.model.precision,
+                name=entry.name,
+                kind=entry.kind,
+                operations=sorted(entry.operations),
+                reads=list(entry.reads),
+                precision=entry.model.precision,
             )
-            for one in served
+            for entry in served
         ],
         index=service.index is not None,
     )

@@ -92,8 +92,8 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._service.status = "ending"
         loop = asyncio.get_running_loop()
-        last = loop.time() + self._service.limits.seconds
-        while self._gate.running and not self.force_exit and loop.time() < last:
+        deadline = loop.time() + self._service.limits.seconds
+        while self._gate.running and not self.force_exit and loop.time() < deadline:
             await asyncio.sleep(0.05)
         await super().shutdown(sockets)
 
@@ -147,7 +147,7 @@ _UNROUTED = {
 
 class _Application(FastAPI):
     def openapi(self) -> dict[str, Any]:
-        """The document, with the token, which the gate checks."""
+        """The OpenAPI document, which also describes the token that the gate checks."""
         document = super().openapi()
         document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         document["security"] = [{}, {"token": []}]
@@ -155,7 +155,7 @@ class _Application(FastAPI):
 
 
 def application(service: Service, start: Callable[[], None], hosts: Collection[str] | None = None) -> Gate:
-    """The application; its threads end with it. start: called once the event loop runs. hosts: see Gate."""
+    """Builds the application, whose threads end with it. start: called once the event loop runs. hosts: see Gate."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -179,7 +179,7 @@ def application(service: Service, start: Callable[[], None], hosts: Collection[s
 
 
 async def _answered(request: Request, error: Exception) -> Response:
-    """Refusals, 404 for an unknown path, 405 for another method, 500 for an internal error, which the gate logs."""
+    """The response to a refusal, an unknown path (404), another method (405), or a failure (500; the gate logs it)."""
     browser = request.headers.get("accept-language", "")
     if isinstance(error, Refusal):
         return refusal_response(error, browser)
@@ -187,5 +187,5 @@ async def _answered(request: Request, error: Exception) -> Response:
         return refusal_response(Refusal(500, Message("the service failed on this request")), browser)
     response = refusal_response(Refusal(error.status_code, _UNROUTED.get(error.status_code, error.detail)), browser)
     for name, value in (error.headers or {}).items():
-        response.headers[name] = value.replace("GET", "GET, HEAD")  # which the gate makes a GET
+        response.headers[name] = value.replace("GET", "GET, HEAD")  # the gate turns HEAD into GET
     return response

@@ -11,11 +11,11 @@ T = TypeVar("T")
 
 
 def _integral(value: object) -> object:
-    """8.0 -> 8: to JSON Schema both are integers."""
+    """Turns 8.0 into 8, as both are integers to JSON Schema."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-# With discriminators an error is about the one form that was meant, not about all.
+# With discriminators, an error is about the form that the client meant, not about all forms.
 _ONE_OR_MANY = Discriminator(lambda value: "many" if isinstance(value, list) else "one")
 _Integer = Annotated[int, BeforeValidator(_integral)]
 _Positive = Annotated[int, Field(ge=1), BeforeValidator(_integral)]
@@ -63,7 +63,7 @@ class EmbeddingsRequest(
     @field_validator("input", mode="before")
     @classmethod
     def refuse_ids(cls, value: object) -> object:
-        """Clients send ids of OpenAI's vocabulary: read as ours, they would stand for other texts."""
+        """Refuses token ids: some clients send those of OpenAI's vocabulary, which stand for other texts in ours."""
         if isinstance(value, list) and value and isinstance(value[0], int | list):
             raise PydanticCustomError(
                 "token_ids", "token ids are not accepted: send texts (LangChain: check_embedding_ctx_length=False)"

@@ -29,7 +29,7 @@ _CANNOT = {  # operation -> what models without it cannot do
 class Served:
     """A model with its name in requests.
 
-    kind: of its task; of a model without one, that of config.json. operations: "similar" is that of an index alone.
+    kind: that of its task; without a task, that in config.json. operations: by name; only an index has "similar".
     reads: the roles that a prediction needs.
     """
 
@@ -41,10 +41,10 @@ class Served:
 
 
 class Service:
-    """models: by name; a request without a name gets the first that can do it. Empty while they are loading.
+    """The state of a service. models: by name, in the order of preference for requests without a name.
 
-    index: what /similar asks, if there is one. page: Accept-Language -> the body of `GET /`; None: no page. token: see
-    may_ask.
+    It is empty while the models are loading. index: what /similar searches, if there is one. page: Accept-Language ->
+    the body of `GET /`; None: no page. token: see may_ask.
     """
 
     def __init__(self, limits: Limits, page: Callable[[str], str] | None = None, token: str | None = None) -> None:
@@ -57,14 +57,14 @@ class Service:
         self.status: Literal["loading", "ready", "ending"] = "loading"
 
     def may_ask(self, headers: Headers) -> bool:
-        """Whether a request has the token, if one is needed. Compared in constant time."""
+        """Whether a request has the token, if one is needed. Compares it in constant time."""
         sent = headers.get("authorization", "").encode("latin-1")
         return self.token is None or hmac.compare_digest(sent, f"Bearer {self.token}".encode())
 
     def model(self, name: str | None, operation: str = "embed") -> Served:
         """The model of that name; by default the first that supports the operation, an embedding model for "embed".
 
-        For "similar" it is the index, whatever the name. Refusal 503 while they are loading, 404 for an unknown name,
+        For "similar" it is the index, whatever the name. Refusal 503 while models are loading, 404 for an unknown name,
         for a model whose kind lacks the operation, and without an index.
         """
         if not self.models:
@@ -77,8 +77,8 @@ class Service:
             return self.index
         able = [served for served in self.models.values() if operation in served.operations]
         if name is None:
-            learned = [served for served in able if operation == "embed" and served.kind == "embedding"]
-            served = next(iter([*learned, *able, *self.models.values()]))
+            embedders = [served for served in able if operation == "embed" and served.kind == "embedding"]
+            served = next(iter([*embedders, *able, *self.models.values()]))
         elif name in self.models:
             served = self.models[name]
         else:
@@ -89,7 +89,7 @@ class Service:
             facts = {"served": served.name, "kind": served.kind, "about": _CANNOT[operation]}
             message = Message("{served} is a model of kind {kind}, which {about}", **facts)
             if able:
-                names = ", ".join(one.name for one in able)
+                names = ", ".join(entry.name for entry in able)
                 message = Message(
                     "{served} is a model of kind {kind}, which {about}: name one that can: {names}",
                     names=names,
@@ -101,11 +101,11 @@ class Service:
     async def ask(
         self, request: Request, body: Body, operation: str, items: Sequence[object], param: str = "input"
     ) -> tuple[str, Job]:
-        """The name of the model that is asked, and the job, once all items have answers.
+        """Queues items and waits for their answers. Returns the name of the model, and the job with the answers.
 
         param: the field of the body whose items these are, for messages such as "input[3]: too long". Refusal if there
-        are too many items, one is refused, the model fails, limits.seconds pass, or the client leaves. In any case the
-        places in the queue are freed.
+        are too many items, one is refused, the model fails, limits.seconds pass, or the client leaves. The places in
+        the queue are freed in any case.
         """
         served = self.model(body.model, operation)
         if len(items) > self.limits.texts:

@@ -21,7 +21,7 @@ def run(settings: AnalyzeSettings, inputs: StageInputs, output: Path, runtime: R
 
 
 def options_of(settings: AnalyzeSettings, files: Mapping[str, tuple[Path, ...]]) -> AnalyzerOptions:
-    """The options of Kiwi, including the words of the user dictionary. files: source files of the stage, by role."""
+    """Returns the options of Kiwi with the words of the user dictionary. files: source files of the stage, by role."""
     if not settings.user_words:
         return settings.options
     if settings.options.user_words:
@@ -32,12 +32,12 @@ def options_of(settings: AnalyzeSettings, files: Mapping[str, tuple[Path, ...]])
 def check_versions(analyzed: Path, versions: Mapping[str, str], whose: str) -> None:
     """Raises ArtifactError if the morphemes were made by another version of Kiwi than `versions`.
 
-    analyzed: their artifact. whose: what those versions are, as in "is installed".
+    analyzed: artifact of the morphemes. whose: says what `versions` are, as in "is installed".
     """
     recorded = (store.read_json(analyzed / store.RECORD) or {})["versions"]
     made = {name: str(recorded.get(name, "absent")) for name in versions}
-    if others := [name for name in versions if made[name] != versions[name]]:
-        before, here = (", ".join(f"{name} {of[name]}" for name in others) for of in (made, versions))
+    if differing := [name for name in versions if made[name] != versions[name]]:
+        before, here = (", ".join(f"{name} {side[name]}" for name in differing) for side in (made, versions))
         raise ArtifactError(
             "{analyzed}: its morphemes are from {before}, but {here} {whose}, which splits text "
             "differently: install {others}, or analyze again with `korbert run RECIPE --from analyze "
@@ -46,5 +46,5 @@ def check_versions(analyzed: Path, versions: Mapping[str, str], whose: str) -> N
             before=before,
             here=here,
             whose=whose,
-            others=" ".join(f"{name}=={made[name]}" for name in others),
+            others=" ".join(f"{name}=={made[name]}" for name in differing),
         )

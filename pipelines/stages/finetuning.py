@@ -69,7 +69,7 @@ def run(settings: TaskSection, inputs: StageInputs, output: Path, runtime: Runti
         ids = [str(n if row.get("id") is None else row["id"]) for n, row in enumerate(rows)]
         answers = (prediction["answer"] for prediction in main.predictions)
         write_json(output / "predictions.json", dict(zip(ids, answers, strict=True)))  # the official file of answers
-        remove(output / "submission", lambda folder: True)  # of the stage alone: left by an interrupted run
+        remove(output / "submission", lambda folder: True)  # holds only what an interrupted run left
         write_submission(output / "model", output / "submission")
 
     # The counts: rows of each part, scored rows with the texts of a training row, and scored rows with unseen texts.
@@ -115,7 +115,7 @@ def _train(ready: PreparedTask) -> Learned:
     task = task.complete_task(model, ready.parts["valid"], ready.morphemes, device=ready.device)
     if isinstance(task, Classification):
         results[0] = _calibrated(ready, task, model, main)
-    # Of vectors, for which an encoder that has learned nothing of the task is the baseline to beat.
+    # For tasks of vectors, an encoder that has learned nothing of the task is the baseline to beat.
     if settings.baselines and task.predicts_untrained:
         for name, build in builds.items():
             predictions = task.predict(build(settings.seeds[0]).to(ready.device), ready.scored, device=ready.device)
@@ -124,7 +124,7 @@ def _train(ready: PreparedTask) -> Learned:
 
 
 def _calibrated(ready: PreparedTask, task: Classification, model: Network, result: ModelResult) -> ModelResult:
-    """Calibrates a model on the validation rows, and returns its result."""
+    """Calibrates a model, in place, on the validation rows. Returns its calibrated result."""
     valid = ready.parts["valid"]
     assert isinstance(model, ClassificationModel | FeatureModel)
     targets = task.numbers([task.target(row) for row in valid.rows])
@@ -140,22 +140,27 @@ def _calibrated(ready: PreparedTask, task: Classification, model: Network, resul
 
 
 def _unseen_rows(ready: PreparedTask, clean: Path | None) -> NDArray[np.bool_]:
-    """(scored,) bool: rows none of whose texts stands in the training or validation rows, or in the recipe's corpus."""
+    """Returns which scored rows are unseen, (scored,) bool.
+
+    These are the rows none of whose texts stands in rows that were learned or validated on, or in the recipe's corpus.
+    """
     parts = ready.rows
     texts_of = ready.task.group_texts
     learned = [parts.train, *([parts.valid] if parts.test else []), *filter(None, [parts.warm_up])]
-    others = [text for rows in learned for row in rows for text in texts_of(row)]
-    owners = [(number, text) for number, row in enumerate(parts.scored) for text in texts_of(row)]
+    learned_texts = [text for rows in learned for row in rows for text in texts_of(row)]
+    scored_texts = [(number, text) for number, row in enumerate(parts.scored) for text in texts_of(row)]
     documents = clean and clean / "documents"
     with track("compare", total=None):
-        is_known = found_in([text for _, text in owners], others, documents, ready.output, ready.runtime.workers)
+        is_known = found_in(
+            [text for _, text in scored_texts], learned_texts, documents, ready.output, ready.runtime.workers
+        )
     unseen = np.ones(len(parts.scored), dtype=np.bool_)
-    unseen[[number for (number, _), known in zip(owners, is_known, strict=True) if known]] = False
+    unseen[[number for (number, _), known in zip(scored_texts, is_known, strict=True) if known]] = False
     return unseen
 
 
 def _with_warm_up(ready: PreparedTask, build: Build) -> Build:
-    """A build whose models begin with weights that have learned the warm-up rows: one training, with the first seed."""
+    """Trains once on the warm-up rows, with the first seed. Returns a build whose models begin with these weights."""
     settings = ready.settings
     folder = ready.output / "work" / "warm_up"
     way = Way(settings.learning_rates[0], settings.batch_size[0], settings.warm_up_epochs)

@@ -93,12 +93,12 @@ def run(settings: PretrainStage, inputs: StageInputs, output: Path, runtime: Run
 def _initial_model(
     settings: PretrainStage, inputs: StageInputs, output: Path, tokenizer: Tokenizer
 ) -> tuple[PretrainingModel | ReplacementModel, Loss]:
-    """The model with random weights, Kiwi's vectors, or the weights of the recipe's `init`; and its loss."""
+    """Returns the model, with random weights, Kiwi's vectors, or the weights of the recipe's `init`; and its loss."""
     teacher = None
     if settings.distill.teacher:
         folder = inputs.folder("teacher", "config.json")
-        teacher, its_tokenizer = load_model(folder, "pretraining")
-        _check_teacher(tokenizer, its_tokenizer, folder)
+        teacher, teacher_tokenizer = load_model(folder, "pretraining")
+        _check_teacher(tokenizer, teacher_tokenizer, folder)
     model, loss = model_and_loss(settings, tokenizer.vocab_size, teacher)
     if settings.embeddings == "kiwi" and load_newest(output / "checkpoints") is None:
         # Skipped if there is a checkpoint, as that replaces all weights.
@@ -107,7 +107,7 @@ def _initial_model(
         copy_vectors(model.encoder.token_weight, *piece_vectors(tokenizer, counted), settings.seed)
     if isinstance(model, PretrainingModel) and settings.init:
         copy_weights(model, tokenizer, inputs.folder("init", "config.json"))
-    # Last, as the weights that are to stay have to be in place.
+    # Frozen last, once the weights to keep are in place.
     if settings.frozen_embeddings:
         model.encoder.token_weight.requires_grad_(False)
     return model, loss
@@ -133,8 +133,8 @@ def _write_results(
         "epochs": round(sum(phase.steps * phase.batch_size / len(phase.rows) for phase in phases), 3),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
     }
-    kept = [name for name in before if name.endswith(("_loss", "_accuracy")) and name != "unigram_loss"]
-    figures = {**result.heldout, **{f"init_{name}": before[name] for name in kept}}
+    kept_names = [name for name in before if name.endswith(("_loss", "_accuracy")) and name != "unigram_loss"]
+    figures = {**result.heldout, **{f"init_{name}": before[name] for name in kept_names}}
     finite = {name: value if math.isfinite(value) else None for name, value in figures.items()}
     write_json(output / "scores.json", {**finite, **counts}, sort_keys=True)
     return counts
@@ -143,10 +143,10 @@ def _write_results(
 def model_and_loss(
     settings: PretrainStage, vocab_size: int, teacher: PretrainingModel | None = None
 ) -> tuple[PretrainingModel | ReplacementModel, Loss]:
-    """The model before training, and its loss.
+    """Returns the model before training, and its loss.
 
-    Weights are drawn from the seed of the settings, or taken from the teacher, which "distill" needs. Heads that no
-    objective trains are frozen: DistributedDataParallel would wait for their gradients.
+    Weights are drawn from the seed of the settings, or taken from the teacher, if `distill.begin` is set. teacher: what
+    "distill" needs. Heads that no objective trains are frozen: DistributedDataParallel would wait for their gradients.
     """
     config = settings.encoder.config(vocab_size)
     generator = torch.Generator().manual_seed(settings.seed)
@@ -169,15 +169,15 @@ def model_and_loss(
     return model, PretrainingLoss(settings.objectives, distillation, compiled=settings.compile)
 
 
-def _check_teacher(tokenizer: AnyTokenizer, its_tokenizer: AnyTokenizer, folder: Path) -> None:
-    if its_tokenizer.digest != tokenizer.digest:
+def _check_teacher(tokenizer: AnyTokenizer, teacher_tokenizer: AnyTokenizer, folder: Path) -> None:
+    if teacher_tokenizer.digest != tokenizer.digest:
         raise ModelError(
             "{folder}: was trained with another tokenizer than that of vocab: set vocab.tokenizer to it", folder=folder
         )
 
 
 def training_plan(settings: PretrainStage) -> TrainingPlan:
-    """The training plan of the stage."""
+    """Returns the training plan of the stage."""
     return TrainingPlan(
         steps=sum(phase.steps for phase in settings.phases),
         optimizer=settings.optimizer,
@@ -218,15 +218,15 @@ def inspect(chain: Chain) -> None:
                 hidden_size=encoder.hidden_size,
             )
         if fresh:
-            of_vocab = Tokenizer.load(chain.artifact("vocab"))
+            vocab_tokenizer = Tokenizer.load(chain.artifact("vocab"))
         elif chain.recipe.folders("vocab"):
-            of_vocab = Tokenizer.load(chain.inputs(vocab).folder("tokenizer", RECORD))
+            vocab_tokenizer = Tokenizer.load(chain.inputs(vocab).folder("tokenizer", RECORD))
         else:
             continue
         if role == "init":
-            check_tokenizer(of_vocab, Tokenizer.load(folder), folder)
+            check_tokenizer(vocab_tokenizer, Tokenizer.load(folder), folder)
         else:
-            _check_teacher(of_vocab, Tokenizer.load(folder), folder)
+            _check_teacher(vocab_tokenizer, Tokenizer.load(folder), folder)
             if not fresh and chain.recipe.section("vocab").add:
                 raise ModelError(
                     "{folder}: does not know the words that vocab.add adds: leave vocab.add out", folder=folder
@@ -268,8 +268,8 @@ class ShardRows:
                 )
             negatives = Negatives(self.counts, settings.head.negatives)
         files = pretraining.Shards(sorted((self.folder / "train").glob("[!.]*.arrow")))
-        # Rows of earlier phases, by series: phases of the same length share one.
-        taken: Counter[tuple[int, bool]] = Counter()
+        # Number of rows of earlier phases, by series: phases of the same length and fill share one.
+        rows_before: Counter[tuple[int, bool]] = Counter()
         phases = []
         for phase in settings.phases:
             masking = settings.masking.model_copy(update={"rate": phase.masking_rate or settings.masking.rate})
@@ -277,18 +277,26 @@ class ShardRows:
                 files, phase.length, masking, fill=phase.fill, negatives=negatives, shares=settings.shares
             )
             series = (phase.length, phase.fill)
-            phases.append(Phase(rows, phase.steps, phase.batch_size, phase.micro_batches, before=taken[series]))
-            taken[series] += phase.steps * phase.batch_size
+            phases.append(Phase(rows, phase.steps, phase.batch_size, phase.micro_batches, before=rows_before[series]))
+            rows_before[series] += phase.steps * phase.batch_size
         return phases
 
     def heldout(self) -> PretrainingRows:
-        """Held-out rows of the first phase's length throughout, so that points of a curve are comparable."""
+        """Returns held-out rows, always of the first phase's length, so that points of a curve are comparable."""
         files = sorted((self.folder / "heldout").glob("[!.]*.arrow"))
         return self._rows(files, self.settings.phases[0].length, self.settings.masking.all_masked())
 
     def _rows(self, files: Any, length: int, masking: MaskingSettings, **more: Any) -> PretrainingRows:
-        of = self.settings
-        spans = RecurringSpans(of.spans, self.ids.mask, self.counts) if "spans" in of.objectives else None
+        settings = self.settings
+        spans = RecurringSpans(settings.spans, self.ids.mask, self.counts) if "spans" in settings.objectives else None
         return PretrainingRows(
-            files, self.ids, length, masking, of.pairs, of.seed, objectives=of.objectives, spans=spans, **more
+            files,
+            self.ids,
+            length,
+            masking,
+            settings.pairs,
+            settings.seed,
+            objectives=settings.objectives,
+            spans=spans,
+            **more,
         )

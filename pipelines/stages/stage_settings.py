@@ -67,7 +67,7 @@ class VocabStage(VocabSettings, frozen=True, extra="forbid"):
         return {name: value for name, value in record.items() if name not in unused}
 
     def _unused(self) -> set[str]:
-        """With a tokenizer: the settings of learning one and, unless `add` is set, those of choosing words."""
+        """With a tokenizer, the settings of learning one and, unless `add` is set, of choosing words; else none."""
         if not self.tokenizer:
             return set()
         learning = {"size", "mark", "character_coverage", "max_piece_chars", "foreign_share"}
@@ -95,7 +95,7 @@ class EncoderSection(EncoderConfig, frozen=True, extra="forbid"):
     vocab_size: int = Field(1, ge=1, le=1, exclude=True, description="not a setting: it is the tokenizer's")
 
     def config(self, vocab_size: int) -> EncoderConfig:
-        """The encoder over a vocabulary of that size."""
+        """Returns the config of the encoder over a vocabulary of that size."""
         return EncoderConfig(vocab_size=vocab_size, **self.model_dump())
 
 

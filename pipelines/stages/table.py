@@ -34,14 +34,14 @@ def _without_pairs(section: JsonObject, others: Sections) -> None:
 def _same_documents_held_out(settings: "ShardSettings", others: Sections) -> None:
     """Raises ValueError if shard holds out other documents than vocab, which would have counted some of them."""
     for name in ("seed", "heldout_share"):
-        ours = getattr(settings, name)
-        of_vocab = getattr(others["vocab"], name)
-        if ours != of_vocab:
+        shard_value = getattr(settings, name)
+        vocab_value = getattr(others["vocab"], name)
+        if shard_value != vocab_value:
             raise ValueError(
                 Message(
                     "{name} {ours} is not vocab.{name} {of_vocab}, so that held-out documents would be counted for"
                     " the vocabulary: set {name} once, at the top of the recipe",
-                    name=name, ours=ours, of_vocab=of_vocab,
+                    name=name, ours=shard_value, of_vocab=vocab_value,
                 )
             )  # fmt: skip
 
@@ -69,7 +69,7 @@ def _starts_from_another(settings: "TaskSection") -> bool:
 
 
 def _fits_the_encoder(settings: "TaskSection", others: Sections) -> None:
-    """Raises ValueError for texts that do not fit into the encoder of pretrain, unless it starts from another model."""
+    """Raises ValueError if texts do not fit into the encoder of pretrain, unless the task starts from another model."""
     if not _starts_from_another(settings):
         length = getattr(settings, "max_length", 0)
         positions = others["pretrain"].encoder.max_position_embeddings
@@ -91,11 +91,11 @@ def task_stage(
     asks: str = "",
     products: Mapping[str, str] | None = None,
 ) -> Stage:
-    """The stage of a task: tasks.NAME, or a stage of its own. It starts from pretrain, or from the model in `init`.
+    """Returns the stage of a task: tasks.NAME, or one of its own. It starts from pretrain, or from the model in `init`.
 
     settings: a class with `init` ("pretrain", "scratch", or a folder relative to the data), `unseen`, `precision`,
-    `threads` and `patterns()`: role -> file pattern. It may have a `max_length` in pieces. title, asks: of the data
-    set, and what it asks for. products: as in Stage.
+    `threads` and `patterns()`: role -> file pattern. It may have a `max_length` in pieces. title: of the data
+    set. asks: what it asks for; "": the title. products: as in Stage.
     """
     title = title or name.removeprefix(TASK)
     about = Help(
@@ -110,8 +110,8 @@ def task_stage(
         return reads if _starts_from_another(settings) else () if settings.unseen else ("clean",)
 
     def found(settings: "TaskSection", data: Path) -> Mapping[str, tuple[Path, ...]]:
-        known = getattr(settings, "set", "")
-        return dict(sets.loading.files_at_hand(sets.known_set(known), data).items()) if known else {}
+        set_name = getattr(settings, "set", "")
+        return dict(sets.loading.files_at_hand(sets.known_set(set_name), data).items()) if set_name else {}
 
     def folders(settings: "TaskSection") -> Mapping[str, tuple[str, Finder]]:
         named = {
@@ -129,7 +129,7 @@ def task_stage(
 
 
 def stage_named(name: str) -> Stage | None:
-    """The entry of a stage by name, without its recipe, as for an artifact. None if there is no such stage."""
+    """Returns the entry of a stage by its name alone, as for an artifact without its recipe; None if there is none."""
     return task_stage(name, "pydantic:BaseModel") if is_task(name) else STAGES.get(name)
 
 

@@ -20,7 +20,7 @@ from korbert.tokenization import RECORD, Analyzer, AnalyzerOptions, Tokenizer, e
 def _learn_tokenizer(
     settings: VocabStage, analyzer: Analyzer, words: tuple[str, ...], counts: Path, morphemes: Path
 ) -> Tokenizer:
-    """Learns a tokenizer from the counts of these morphemes. words: see run."""
+    """Learns a tokenizer from the counts of these morphemes. words: words that stay whole."""
     try:
         settings = VocabStage.model_validate(settings.model_dump() | {"words": words})
     except ValidationError as error:
@@ -95,10 +95,10 @@ def run(settings: VocabStage, inputs: StageInputs, output: Path, runtime: Runtim
                 counts, tokenizer, settings.add, min_count=settings.min_count, min_documents=settings.min_documents
             )
             tokenizer = extend_tokenizer(base, (*words, *frequent), options)
-    # Sentences with their pieces, by which a tokenizer notices another Kiwi.
+    # Sentences with their pieces, by which the tokenizer notices that another Kiwi is installed.
     if tokenizer.parts.probe is None:
         tokenizer.record_probe_encodings()
-    remove(output / "tokenizer", Path.is_dir)  # of the stage alone: left by an interrupted run
+    remove(output / "tokenizer", Path.is_dir)  # holds only what an interrupted run of this stage left
     tokenizer.save(output / "tokenizer")
     covered = coverage(morphemes, tokenizer, output, seed=seed, heldout_share=share, workers=runtime.units)
     if not covered["all"]["documents"]:

@@ -1,6 +1,6 @@
 """KorQuAD submissions: answers a file of questions, scores answers, writes a folder that runs elsewhere, and checks it.
 
-It is checked by running it as a competition server would: in a fresh folder, timed, with an environment of PATH and
+The check runs the folder as a competition server would: in a fresh folder, timed, with an environment of PATH and
 HOME, an empty folder. The libraries are those installed here, whatever requirements.txt pins.
 """
 
@@ -127,7 +127,7 @@ def check(bundle: Path, dataset: Path | None = None, *, limit_seconds: float = 3
 
 
 def _fault_of_run(cell: Path, limit_seconds: float) -> Message | None:
-    """Runs the program to its end or the time limit. Returns its fault."""
+    """Runs the program to its end or the time limit. Returns the fault of the run, or None."""
     command = [sys.executable, "-B", str(cell / "submission" / _PROGRAM), "questions.json", _OUTPUT]
     environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(cell / "home")}
     output = cell / "said.txt"
@@ -160,12 +160,12 @@ def _fault_of_run(cell: Path, limit_seconds: float) -> Message | None:
     return None
 
 
-def _fault_of_answers(answers: Mapping[str, str], asked: Collection[str]) -> Message | None:
-    ids = [id for id in asked if id not in answers]
+def _fault_of_answers(answers: Mapping[str, str], question_ids: Collection[str]) -> Message | None:
+    ids = [id for id in question_ids if id not in answers]
     what = Message("without an answer: answer every question, with '' if nothing fits")
     if not ids:
-        known = set(asked)
-        ids = [id for id in answers if id not in known]
+        expected = set(question_ids)
+        ids = [id for id in answers if id not in expected]
         what = Message("not among the questions: answer only the questions of INPUT")
     if not ids:
         return None
@@ -173,7 +173,7 @@ def _fault_of_answers(answers: Mapping[str, str], asked: Collection[str]) -> Mes
         "{file}: {number:,} of {asked:,} ids, such as {id!r}, {what}",
         file=_OUTPUT,
         number=len(ids),
-        asked=len(asked),
+        asked=len(question_ids),
         id=ids[0],
         what=what,
     )

@@ -26,7 +26,7 @@ def main() -> int:
         rows = korquad.read(Path(sys.argv[1]))
         model = korbert.load(Path(__file__).resolve().parent / "model")
         answers = model.answer([row["question"] for row in rows], [row["context"] for row in rows])
-        write_json(Path(sys.argv[2]), {row["id"]: own.answer for row, own in zip(rows, answers, strict=True)})
+        write_json(Path(sys.argv[2]), {row["id"]: answer.answer for row, answer in zip(rows, answers, strict=True)})
     except KorbertError as error:
         print(f"predict.py: {error}", file=sys.stderr)
         return error.exit_code

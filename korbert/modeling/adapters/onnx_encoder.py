@@ -111,8 +111,11 @@ class OnnxEncoder(nn.Module):
         return super().__getattr__(name)
 
 
-def _groups(lengths: NDArray[np.int64], most: int) -> Iterator[NDArray[np.intp]]:
-    """Groups of rows of similar length, of at most that many places and _PADDING, or of one row; without empty rows."""
+def _groups(lengths: NDArray[np.int64], max_places: int) -> Iterator[NDArray[np.intp]]:
+    """Yields the numbers of rows of similar length, group by group; empty rows are left out.
+
+    A group has at most `max_places` places, of which at most _PADDING are padding, unless it has only one row.
+    """
     order = np.argsort(lengths, kind="stable")
     start = int((lengths == 0).sum())
     while start < len(order):
@@ -122,7 +125,7 @@ def _groups(lengths: NDArray[np.int64], most: int) -> Iterator[NDArray[np.intp]]
             longest = lengths[order[stop]]
             pieces += longest
             places = (stop + 1 - start) * longest
-            if places > most or places - pieces > _PADDING:
+            if places > max_places or places - pieces > _PADDING:
                 break
             stop += 1
         yield order[start:stop]

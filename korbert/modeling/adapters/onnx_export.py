@@ -93,10 +93,10 @@ class _Graph:
             rounded = self.op("QuantizeLinear", pieces, scales, zeros, axis=0)
             self._rounded[hidden] = rounded, self.op("Unsqueeze", scales, self.constant([1]))
         rounded, scales = self._rounded[hidden]
-        most = 2 ** (self.bits - 1) - 1
-        own = weight.detach().abs().amax(dim=1).clamp(min=_SMALLEST) / most  # (O,)
-        integers = self.constant((weight.detach() / own[:, None]).round().to(torch.int8).T)
-        parts = (rounded, integers, self.constant(1.0), self.constant(own), zero)
+        max_integer = 2 ** (self.bits - 1) - 1
+        weight_scales = weight.detach().abs().amax(dim=1).clamp(min=_SMALLEST) / max_integer  # (O,)
+        integers = self.constant((weight.detach() / weight_scales[:, None]).round().to(torch.int8).T)
+        parts = (rounded, integers, self.constant(1.0), self.constant(weight_scales), zero)
         product = self.op("MatMulIntegerToFloat", *parts, domain=_OF_RUNTIME)
         rows = self.op("Slice", self.op("Shape", hidden), self.constant([0]), self.constant([-1]))
         shape = self.op("Concat", rows, self.constant([len(weight)]), axis=0)
@@ -126,7 +126,7 @@ def graph_of(encoder: Encoder, bits: int = 32, *, vectors_given: bool = False) -
     positions = graph.op("Range", graph.constant(0), graph.op("Gather", shape, graph.constant(1)), graph.constant(1))
     hidden, names = _add_embeddings(graph, encoder.embeddings, positions, vectors_given)
     kinds = {config.is_global(number) for number in range(config.num_hidden_layers)}
-    views = {whole: _view(graph, config, shape, positions, whole) for whole in sorted(kinds)}
+    views = {is_global: _view(graph, config, shape, positions, is_global) for is_global in sorted(kinds)}
     for number in range(config.num_hidden_layers):
         layer: Any = encoder.layers[number // config.layers_share]
         hidden = _layer(graph, config, layer, hidden, views[config.is_global(number)])
@@ -142,11 +142,11 @@ def graph_of(encoder: Encoder, bits: int = 32, *, vectors_given: bool = False) -
     if vectors_given:
         inputs.append(helper.make_tensor_value_info("vectors", types.FLOAT, ["B", "T", config.embedding_width]))
     output = helper.make_tensor_value_info("hidden", types.FLOAT, ["B", "T", config.hidden_size])
-    whole = helper.make_graph(graph.nodes, "encoder", inputs, [output], graph.weights)
+    onnx_graph = helper.make_graph(graph.nodes, "encoder", inputs, [output], graph.weights)
     opsets = [helper.make_opsetid("", _OPSET)]
     if bits == 8:
         opsets.append(helper.make_opsetid(_OF_RUNTIME, 1))
-    model = helper.make_model(whole, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="korbert")
+    model = helper.make_model(onnx_graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="korbert")
     return bytes(model.SerializeToString())
 
 
@@ -159,46 +159,48 @@ def _add_embeddings(graph: _Graph, parts: Embeddings, positions: str, vectors_gi
             hidden = graph.op("Add", hidden, graph.op("Gather", graph.constant(table.weight), ids))
     if parts.overlap is not None:
         # embeddings.occurs_in_both as 1.0 and 0.0, (B, T, 1): whether a piece is in both segments of its row.
-        this = graph.constant([2])
-        other = graph.constant([1])
-        same, apart = (
-            graph.op("Equal", graph.op("Unsqueeze", name, this), graph.op("Unsqueeze", name, other))
+        last_axis = graph.constant([2])
+        middle_axis = graph.constant([1])
+        same_piece, same_segment = (
+            graph.op("Equal", graph.op("Unsqueeze", name, last_axis), graph.op("Unsqueeze", name, middle_axis))
             for name in ("input_ids", "token_type_ids")
         )
-        matches = graph.op("And", same, graph.op("Not", apart))  # (B, T, T)
+        matches = graph.op("And", same_piece, graph.op("Not", same_segment))  # (B, T, T)
         piece = graph.op("GreaterOrEqual", "input_ids", graph.constant(FIRST_PIECE))
-        matches = graph.op("And", matches, graph.op("Unsqueeze", piece, this))
+        matches = graph.op("And", matches, graph.op("Unsqueeze", piece, last_axis))
         numbers = graph.op("Cast", matches, to=graph.onnx.TensorProto.FLOAT)
-        occurs_in_both = graph.op("ReduceMax", numbers, this, keepdims=1)
+        occurs_in_both = graph.op("ReduceMax", numbers, last_axis, keepdims=1)
         hidden = graph.op("Add", hidden, graph.op("Mul", occurs_in_both, graph.constant(parts.overlap.weight)))
     hidden = graph.product(graph.norm(hidden, parts.norm), parts.projection)
-    needed = {
+    candidates = {
         "attention_mask": True,
         "input_ids": not vectors_given or parts.overlap is not None,
         "token_type_ids": parts.token_type is not None,
         "boundaries": parts.boundary is not None,
     }
-    names = [name for name, is_needed in needed.items() if is_needed]
+    names = [name for name, is_needed in candidates.items() if is_needed]
     if parts.overlap is not None and parts.token_type is None:
         names.append("token_type_ids")
     return hidden, names
 
 
-def _view(graph: _Graph, config: EncoderConfig, shape: str, places: str, whole: bool) -> tuple[str, list[str]]:
+def _view(graph: _Graph, config: EncoderConfig, shape: str, places: str, is_global: bool) -> tuple[str, list[str]]:
     """Additive attention mask of global or local layers, (B, 1, T, T), and the inputs of RotaryEmbedding, if any."""
     batch = graph.op("Gather", shape, graph.constant([0]))
     length = graph.op("Gather", shape, graph.constant([1]))
     square = graph.op("Concat", batch, graph.constant([1]), length, length, axis=0)
     mask = graph.op("Cast", "attention_mask", to=graph.onnx.TensorProto.BOOL)
-    seen = graph.op("Expand", graph.op("Unsqueeze", mask, graph.constant([1, 2])), square)
-    if not whole:
+    visible = graph.op("Expand", graph.op("Unsqueeze", mask, graph.constant([1, 2])), square)
+    if not is_global:
         column = graph.op("Unsqueeze", places, graph.constant([1]))  # (T, 1)
         distance = graph.op("Abs", graph.op("Sub", column, places))
-        seen = graph.op("And", seen, graph.op("LessOrEqual", distance, graph.constant(config.local_attention // 2)))
-    added = graph.op("Where", seen, graph.constant(0.0), graph.constant(_UNSEEN))
+        visible = graph.op(
+            "And", visible, graph.op("LessOrEqual", distance, graph.constant(config.local_attention // 2))
+        )
+    added = graph.op("Where", visible, graph.constant(0.0), graph.constant(_UNSEEN))
     if config.architecture != "modern":
         return added, []
-    theta = config.global_rope_theta if whole else config.local_rope_theta
+    theta = config.global_rope_theta if is_global else config.local_rope_theta
     turns = rotation(torch.arange(config.max_position_embeddings), config.head_size, theta)
     return added, [*map(graph.constant, turns), graph.op("Expand", places, shape)]
 
@@ -215,7 +217,9 @@ def _layer(
     width = config.hidden_size
     added, turns = view
     normed = graph.norm(hidden, layer.attention_norm) if modern else hidden
-    states = [graph.product(normed, layer.attention.qkv, slice(at, at + width)) for at in range(0, 3 * width, width)]
+    states = [
+        graph.product(normed, layer.attention.qkv, slice(start, start + width)) for start in range(0, 3 * width, width)
+    ]
     if turns:
         states[:2] = [graph.op("RotaryEmbedding", state, *turns, num_heads=heads) for state in states[:2]]
     mixed = graph.op("Attention", *states, added, q_num_heads=heads, kv_num_heads=heads)
@@ -234,8 +238,8 @@ def _layer(
 def quantizable(model: Network) -> bool:
     """Whether the model has an encoder of our own on the CPU, as `quantize` needs."""
     encoder: Any = model.encoder
-    ours = isinstance(encoder, Encoder) and not isinstance(model, LayerReader)
-    return ours and encoder.token_weight.device.type == "cpu"
+    is_supported = isinstance(encoder, Encoder) and not isinstance(model, LayerReader)
+    return is_supported and encoder.token_weight.device.type == "cpu"
 
 
 def quantize(model: Network) -> Network:
@@ -247,9 +251,9 @@ def quantize(model: Network) -> Network:
     encoder: Any = model.encoder
     bits = 8 if torch.cpu.get_capabilities().get("avx512_vnni") else 7
     graph = graph_of(encoder, bits, vectors_given=True)
-    eight = OnnxEncoder(encoder.config, graph, "precision int8", embeddings=encoder.token_weight)
+    quantized = OnnxEncoder(encoder.config, graph, "precision int8", embeddings=encoder.token_weight)
     shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-    return copy.deepcopy(model, {**shared, id(encoder): eight})
+    return copy.deepcopy(model, {**shared, id(encoder): quantized})
 
 
 def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 32) -> dict[str, float]:
@@ -265,7 +269,7 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
     for name in ("onnx", "onnxruntime"):
         package(name, "export --onnx")
     source = model_folder(source)
-    with new_folder(Path(folder), source) as new:
+    with new_folder(Path(folder), source) as staging:
         model, tokenizer = load_model(source)
         encoder = model.encoder
         if isinstance(model, LayerReader) or not isinstance(encoder, Encoder):
@@ -285,28 +289,31 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
         if isinstance(model, PretrainingModel | DetectionModel):
             config |= {"kind": EncoderModel.kind, "head": {}}
             heads = {}
-        write_bytes_atomically(new / ONNX_FILE, graph_of(encoder, bits))
-        tokenizer.save(new / "tokenizer")
-        write_files(new, config | {"onnx": {"sha256": sha256_of(new / ONNX_FILE), "bits": bits}}, heads)
-        return _compare(encoder, load_model(new)[0].encoder, tokenizer, bits)
+        write_bytes_atomically(staging / ONNX_FILE, graph_of(encoder, bits))
+        tokenizer.save(staging / "tokenizer")
+        write_files(staging, config | {"onnx": {"sha256": sha256_of(staging / ONNX_FILE), "bits": bits}}, heads)
+        return _compare(encoder, load_model(staging)[0].encoder, tokenizer, bits)
 
 
 def _compare(encoder: Encoder, exported: nn.Module, tokenizer: AnyTokenizer, bits: int) -> dict[str, float]:
-    """ModelFailed for a difference above TOLERANCE in 32 bits."""
+    """Compares both encoders on TEXTS; returns what export_onnx does.
+
+    ModelFailed for a difference above TOLERANCE in 32 bits.
+    """
     encodings = tokenizer.encode_batch(TEXTS, max_length=encoder.config.max_position_embeddings, workers=0)
     columns = pad_batch(encodings, tokenizer.pad_id)
     del columns["special_tokens_mask"]
     batch = {name: torch.from_numpy(rows) for name, rows in columns.items()}
     with torch.inference_mode():
-        first = encoder(**batch)  # (B, T, D)
-        second = exported(**batch)
-    difference = float((first - second).abs().max())
-    if bits == 32 and not difference <= TOLERANCE * max(1.0, float(first.abs().max())):
+        expected = encoder(**batch)  # (B, T, D)
+        computed = exported(**batch)
+    difference = float((expected - computed).abs().max())
+    if bits == 32 and not difference <= TOLERANCE * max(1.0, float(expected.abs().max())):
         raise ModelFailed(
             "export {option}: vectors differ by {difference:.1e}, more than {tolerance:.0e}: report this",
             difference=difference,
             tolerance=TOLERANCE,
             option=argument("onnx"),
         )
-    cosine = float(F.cosine_similarity(first.sum(dim=1), second.sum(dim=1)).min())
+    cosine = float(F.cosine_similarity(expected.sum(dim=1), computed.sum(dim=1)).min())
     return {"vectors": difference, "cosine": cosine}

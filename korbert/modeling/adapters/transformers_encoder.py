@@ -89,27 +89,27 @@ class TransformersEncoder(nn.Module):
                 "{model_type}: it has no piece-to-piece attention weights", model_type=self.config.model_type
             )
         mask = torch.ones_like(input_ids, dtype=torch.bool)
-        usual = self.model.config._attn_implementation
+        implementation = self.model.config._attn_implementation
         self.model.set_attn_implementation("eager")  # other kernels keep no weights
         try:
             attentions = self._run(input_ids, mask, token_type_ids, output_attentions=True).attentions
         finally:
-            self.model.set_attn_implementation(usual)
+            self.model.set_attn_implementation(implementation)
         return torch.stack(list(attentions))
 
-    def _run(self, input_ids: Tensor, mask: Tensor, token_type_ids: Tensor | None, **more: object) -> Any:
+    def _run(self, input_ids: Tensor, mask: Tensor, token_type_ids: Tensor | None, **arguments: object) -> Any:
         """Runs the wrapped model. mask: (B, T) bool."""
         config = self.config
         check_row(config, input_ids.shape[1], is_limited=True, has_boundaries=False)
         # RoBERTa counts positions over non-padding ids, so padding must carry the padding id.
-        more["input_ids"] = input_ids.masked_fill(~mask, config.pad_token_id)
+        arguments["input_ids"] = input_ids.masked_fill(~mask, config.pad_token_id)
         if token_type_ids is not None and config.type_vocab_size:
-            more["token_type_ids"] = token_type_ids
+            arguments["token_type_ids"] = token_type_ids
             if config.model_type == "funnel":  # [CLS] has a token type of its own
-                more["token_type_ids"] = token_type_ids.index_fill(1, token_type_ids.new_zeros(1), 2)
+                arguments["token_type_ids"] = token_type_ids.index_fill(1, token_type_ids.new_zeros(1), 2)
         if config.model_type == "longformer":
-            more["global_attention_mask"] = torch.zeros_like(input_ids).index_fill(1, input_ids.new_zeros(1), 1)
-        return self.model(attention_mask=mask.long(), return_dict=True, **more)
+            arguments["global_attention_mask"] = torch.zeros_like(input_ids).index_fill(1, input_ids.new_zeros(1), 1)
+        return self.model(attention_mask=mask.long(), return_dict=True, **arguments)
 
 
 def encoder_of(config: AnyConfig, generator: torch.Generator | None = None) -> Encoder | TransformersEncoder:

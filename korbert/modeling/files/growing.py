@@ -41,13 +41,13 @@ def copy_weights(model: PretrainingModel, tokenizer: Tokenizer, folder: Path) ->
     names = [name for name, weight in model.named_parameters() if weight is model.encoder.token_weight]
     added = new_entries(tokenizer, base)
     weights = grow_vocabulary(pretrained.state_dict(), {*names, "mlm.bias"}, base.vocab_size, added)
-    own = model.state_dict()
-    for name in own.keys() - weights.keys():
+    state = model.state_dict()
+    for name in state.keys() - weights.keys():
         if name == f"encoder.{OVERLAP}":
-            weights[name] = scaled_overlap(own[name], pretrained.encoder.token_weight.detach())
+            weights[name] = scaled_overlap(state[name], pretrained.encoder.token_weight.detach())
         elif name.startswith("encoder.") and name.endswith(_ZERO_WHERE_ADDED):
-            weights[name] = torch.zeros_like(own[name])
-    model.load_state_dict(own | {name: tensor for name, tensor in weights.items() if name in own})
+            weights[name] = torch.zeros_like(state[name])
+    model.load_state_dict(state | {name: tensor for name, tensor in weights.items() if name in state})
 
 
 @torch.no_grad()
@@ -57,11 +57,11 @@ def copy_vectors(embeddings: Tensor, ids: NDArray[np.int64], vectors: NDArray[np
     Only angles are preserved: a random rotation, drawn with `seed`, spreads the variance over all
     dimensions. If D > E, the E principal axes are kept; if D < E, the vectors span D dimensions of E.
     """
-    new = torch.from_numpy(vectors)
-    _, _, axes = torch.linalg.svd(new, full_matrices=False)
-    new = new @ axes[: embeddings.shape[1]].T
-    drawn = torch.randn(embeddings.shape[1], new.shape[1], generator=torch.Generator().manual_seed(seed))
-    rotated = new @ torch.linalg.qr(drawn).Q.T
+    source = torch.from_numpy(vectors)
+    _, _, axes = torch.linalg.svd(source, full_matrices=False)
+    source = source @ axes[: embeddings.shape[1]].T
+    gaussian = torch.randn(embeddings.shape[1], source.shape[1], generator=torch.Generator().manual_seed(seed))
+    rotated = source @ torch.linalg.qr(gaussian).Q.T
     rows = torch.from_numpy(ids)
     rotated *= embeddings[rows].norm(dim=1).mean() / rotated.norm(dim=1).mean()
     embeddings[rows] = rotated.to(embeddings)
@@ -107,11 +107,13 @@ def check_encoder(config: EncoderConfig, folder: Path) -> None:
             free.add("num_hidden_layers")
     if config.embedding_size is base.embedding_size is None:
         free.add("embedding_size")
-    own, others = (each.model_dump() | {"embedding_size": each.embedding_width} for each in (config, base))
+    entries, base_entries = (
+        settings.model_dump() | {"embedding_size": settings.embedding_width} for settings in (config, base)
+    )
     differences = [
-        Message("{name}: {own!r} in the recipe, {saved!r} in the model", name=name, own=value, saved=others[name])
-        for name, value in own.items()
-        if name not in free and value != others[name]
+        Message("{name}: {own!r} in the recipe, {saved!r} in the model", name=name, own=value, saved=base_entries[name])
+        for name, value in entries.items()
+        if name not in free and value != base_entries[name]
     ]
     if differences:
         raise ModelError(

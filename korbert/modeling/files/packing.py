@@ -17,7 +17,7 @@ from korbert.modeling.files.storage import SCALE, load_model, read_config, write
 from korbert.system import new_folder
 
 _LARGE = 1 << 16  # matrices of at least this many numbers are stored in 8 bits
-_NARROW = 16  # columns, below which these have scales: those of rows would be as large as the numbers
+_NARROW = 16  # columns; a narrower matrix has a scale per column: scales per row would be as large as its numbers
 
 
 def pack_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -32,8 +32,8 @@ def pack_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     for name, tensor in tensors.items():
         if tensor.ndim == 2 and tensor.numel() >= _LARGE:
             narrow = tensor.shape[1] < _NARROW
-            most = tensor.abs().amax(dim=0 if narrow else 1, keepdim=True)
-            scale = (most / 127).clamp(min=torch.finfo(torch.float32).tiny)
+            largest = tensor.abs().amax(dim=0 if narrow else 1, keepdim=True)
+            scale = (largest / 127).clamp(min=torch.finfo(torch.float32).tiny)
             numbers = (tensor / scale).round().to(torch.int8)
             small |= {name: numbers, name + SCALE: scale if narrow else scale[:, 0]}
     return small
@@ -48,7 +48,7 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
     """
     source = model_folder(source)
     folder = Path(folder)
-    with new_folder(folder, source) as new:
+    with new_folder(folder, source) as staging:
         model, tokenizer = load_model(source)
         config = read_config(source)
         tensors = pack_tensors(model.state_dict())
@@ -75,14 +75,16 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
                     "{base}: has another tokenizer than {source}: pack without this base", base=base, source=source
                 )
             # Tensors that equal those of the base are left out; a matrix in 8 bits goes with its scale.
-            of_base = safetensors.torch.load_file(base / "model.safetensors")
-            shared = {name for name in tensors.keys() & of_base.keys() if torch.equal(tensors[name], of_base[name])}
+            base_tensors = safetensors.torch.load_file(base / "model.safetensors")
+            shared = {
+                name for name in tensors.keys() & base_tensors.keys() if torch.equal(tensors[name], base_tensors[name])
+            }
             shared -= {name for name in shared if name + SCALE in tensors and name + SCALE not in shared}
             shared -= {name for name in shared if name.endswith(SCALE) and name.removesuffix(SCALE) not in shared}
-            own = {name: tensor for name, tensor in tensors.items() if name not in shared}
+            unshared = {name: tensor for name, tensor in tensors.items() if name not in shared}
             record = {"base": base.name, "base_sha256": base_config["weights_sha256"]}
-            write_files(new, config | {"packed": record}, own)
+            write_files(staging, config | {"packed": record}, unshared)
         else:
-            tokenizer.save(new / "tokenizer")
-            write_files(new, config | {"packed": {"base": None}}, tensors)
+            tokenizer.save(staging / "tokenizer")
+            write_files(staging, config | {"packed": {"base": None}}, tensors)
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

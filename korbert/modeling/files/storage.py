@@ -62,8 +62,8 @@ def save_model(
 ) -> None:
     """Writes a model folder, whole or absent. The same weights, config and tokenizer give the same bytes.
 
-    task: further settings for users of the model (such as max_length), as JSON values. overwrite: a model of ours that
-    is there gives way. SettingsError for a folder that holds anything else.
+    task: further settings for users of the model (such as max_length), as JSON values. overwrite: replace a model of
+    korbert in that folder. SettingsError for a folder that holds anything else.
     """
     folder = Path(folder)
     _check_vocabulary(model.config, tokenizer, folder)
@@ -76,9 +76,9 @@ def save_model(
         "tokenizer_digest": tokenizer.digest,
     }
     may_replace = _is_model if overwrite else holds_nothing
-    with new_folder(folder, may_overwrite=may_replace) as new:
-        tokenizer.save(new / "tokenizer")
-        write_files(new, config, model.state_dict())
+    with new_folder(folder, may_overwrite=may_replace) as staging:
+        tokenizer.save(staging / "tokenizer")
+        write_files(staging, config, model.state_dict())
 
 
 def _is_model(folder: Path) -> bool:
@@ -93,9 +93,9 @@ def _is_model(folder: Path) -> bool:
 
 
 def write_files(folder: Path, config: JsonObject, tensors: Mapping[str, Tensor]) -> None:
-    """Writes model.safetensors, and config.json with its digest, that of the tokenizer's record, and its own.
+    """Writes model.safetensors and config.json, with the digests of the weights, the tokenizer's record and itself.
 
-    The tokenizer is there already, unless it is that of a base. Creates `folder` if needed.
+    Expects the tokenizer in the folder, unless the base has it. Creates `folder` if needed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     weights = serialize(tensors)
@@ -111,8 +111,8 @@ def write_files(folder: Path, config: JsonObject, tensors: Mapping[str, Tensor])
 
 def _own_digest(config: JsonObject) -> str:
     """SHA-256 over all entries but the digest itself, as JSON with sorted keys."""
-    rest = {name: value for name, value in config.items() if name != _OWN}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    entries = {name: value for name, value in config.items() if name != _OWN}
+    return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
 
 
 def serialize(tensors: Mapping[str, Tensor]) -> bytes:
@@ -162,10 +162,10 @@ def read_config(folder: str | Path) -> JsonObject:
     try:
         _Config.model_validate(config)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
+        fault = error.errors()[0]
+        field = ".".join(map(str, fault["loc"]))
         raise ModelError(
-            "{path}: {field}: {first}: write the model again", path=path, field=field, first=first["msg"]
+            "{path}: {field}: {first}: write the model again", path=path, field=field, first=fault["msg"]
         ) from None
     if config["kind"] not in CLASSES:
         raise ModelError(
@@ -234,13 +234,15 @@ def load_model(
 
 
 def _filled_model(folder: Path, config: JsonObject, home: Path, device: torch.device) -> Network:
-    """The model of a folder on the CPU. home: the folder of the base of a packed model, or the same one."""
+    """Builds the model of a folder on the CPU. home: the folder with its base if it is packed on one, else `folder`."""
     tensors = _read_weights(folder / "model.safetensors", config["weights_sha256"])
     if config.get("packed"):
         if home is not folder:
-            of_base = _read_weights(home / "model.safetensors", config["packed"].get("base_sha256"))
+            base_tensors = _read_weights(home / "model.safetensors", config["packed"].get("base_sha256"))
             # The scale of a tensor in 8 bits belongs to the base's tensor, not to one of that name in the folder.
-            tensors = {name: of_base[name] for name in of_base if name.removesuffix(SCALE) not in tensors} | tensors
+            tensors = {
+                name: base_tensors[name] for name in base_tensors if name.removesuffix(SCALE) not in tensors
+            } | tensors
         tensors = unpack_tensors(tensors)
     onnx = config.get("onnx")
     kind: Any = CLASSES[config["kind"]]
@@ -337,14 +339,14 @@ def _fill(path: Path, model: Network, tensors: Mapping[str, Tensor]) -> None:
     for name in sorted(expected.keys() | tensors.keys()):
         tensor = tensors.get(name)
         shape = _shape(tensor)
-        asked = _shape(expected.get(name))
-        if tensor is None or shape != asked:
+        expected_shape = _shape(expected.get(name))
+        if tensor is None or shape != expected_shape:
             raise ModelError(
                 "{path}: {name} is {shape}, config.json asks for {asked}: the two files do not match",
                 path=path,
                 name=name,
                 shape=shape,
-                asked=asked,
+                asked=expected_shape,
             )
         if not torch.isfinite(tensor.sum()) and not torch.isfinite(tensor).all():  # the sum is ten times as fast
             raise ModelError(

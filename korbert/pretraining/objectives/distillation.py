@@ -22,23 +22,23 @@ def take_layers(model: PretrainingModel, teacher: PretrainingModel) -> None:
     layers.
     """
     weights = teacher.state_dict()
-    own = model.state_dict()
-    for name in own:
+    state = model.state_dict()
+    for name in state:
         parts = name.split(".")
         if name.startswith("encoder.layers."):
             parts[2] = str(int(parts[2]) * teacher.config.distinct_layers // model.config.distinct_layers)
         source = weights.get(".".join(parts))
         if source is None and name.startswith("reader."):
             continue
-        if source is None or source.shape != own[name].shape:
+        if source is None or source.shape != state[name].shape:
             raise ModelError(
                 "{name} is {shape} in the student, and of another shape or absent in the teacher: give both "
                 "the same encoder but for num_hidden_layers, or set pretrain.distill.begin = false",
                 name=name,
-                shape=list(own[name].shape),
+                shape=list(state[name].shape),
             )
-        own[name] = source
-    model.load_state_dict(own)
+        state[name] = source
+    model.load_state_dict(state)
 
 
 class Distillation(Objective):
@@ -57,12 +57,12 @@ class Distillation(Objective):
         targets = self._vectors(vectors.device, batch, rows)
         loss = vectors.new_zeros((), dtype=torch.float32)
         if self._settings.soft:
-            heat = self._settings.temperature
+            temperature = self._settings.temperature
             places = batch["label_places"]
-            own = (model.mlm_head(vectors[places]).float() / heat).log_softmax(dim=1)
+            student = (model.mlm_head(vectors[places]).float() / temperature).log_softmax(dim=1)
             with torch.no_grad():
-                expected = (self._teacher.mlm_head(targets[places]).float() / heat).log_softmax(dim=1)
-            gaps = F.kl_div(own, expected, reduction="sum", log_target=True) * heat**2
+                expected = (self._teacher.mlm_head(targets[places]).float() / temperature).log_softmax(dim=1)
+            gaps = F.kl_div(student, expected, reduction="sum", log_target=True) * temperature**2
             loss = loss + self._settings.soft * gaps * batch["distill_count"] / batch["mlm_count"].clamp(min=1)
         if self._settings.cosine:
             loss = loss + self._settings.cosine * (1 - F.cosine_similarity(vectors.float(), targets.float())).sum()
@@ -73,10 +73,10 @@ class Distillation(Objective):
         targets = self._vectors(vectors.device, batch, rows)
         total = torch.zeros(3, dtype=torch.float64)
         for places in batch["label_places"].split(SCORED_AT_ONCE):
-            own = model.mlm_head(vectors[places]).float()
+            student = model.mlm_head(vectors[places]).float()
             expected = self._teacher.mlm_head(targets[places]).float()
-            losses = F.kl_div(own.log_softmax(1), expected.log_softmax(1), reduction="sum", log_target=True)
-            total += sums(losses, best_classes(own) == best_classes(expected))
+            losses = F.kl_div(student.log_softmax(1), expected.log_softmax(1), reduction="sum", log_target=True)
+            total += sums(losses, best_classes(student) == best_classes(expected))
         return total
 
     @torch.no_grad()

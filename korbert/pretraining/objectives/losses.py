@@ -29,7 +29,9 @@ class Loss:
     """
 
     def encode_batch(self, model: Any, batch: Batch, rows: Rows) -> tuple[Batch, list[Part]]:
-        """One pass over a batch of PretrainingRows: the batch with what objectives also read, and their parts."""
+        """Runs the model on a batch of PretrainingRows. Returns the batch, with columns added for the objectives, and
+        the part of each objective.
+        """
         raise NotImplementedError
 
     def __call__(self, model: Any, batch: Batch) -> dict[str, Tensor]:
@@ -38,9 +40,9 @@ class Loss:
         batch, parts = self.encode_batch(model, batch, rows)
         losses = {}
         weighted = []
-        for objective, own, vectors in parts:
+        for objective, head_model, vectors in parts:
             labels = batch[f"{objective.name}_count"].clamp(min=1)
-            losses[f"{objective.name}_loss"] = loss = objective.loss(own, vectors, batch, rows) / labels
+            losses[f"{objective.name}_loss"] = loss = objective.loss(head_model, vectors, batch, rows) / labels
             weighted.append(objective.weight * loss)
         return {"loss": torch.stack(weighted).sum(), **losses}
 
@@ -48,14 +50,17 @@ class Loss:
         """Objective -> sum of losses, correct predictions, labels: (3,) float64."""
         rows = Rows(batch["lengths"], batch["input_ids"].device)
         batch, parts = self.encode_batch(model, batch, rows)
-        return {objective.name: objective.score(own, vectors, batch, rows) for objective, own, vectors in parts}
+        return {
+            objective.name: objective.score(head_model, vectors, batch, rows)
+            for objective, head_model, vectors in parts
+        }
 
 
 class PretrainingLoss(Loss):
     """The loss of a PretrainingModel with heads for the objectives.
 
-    A batch with negatives is scored over these alone (`sampled_loss`). distillation: with "distill", the one with the
-    teacher. compiled: the sampled loss, by torch.compile.
+    A batch with negatives is scored over its labels and negatives alone (`sampled_loss`). distillation: the objective
+    "distill", with its teacher. compiled: whether torch.compile compiles the sampled loss.
     """
 
     def __init__(
@@ -65,27 +70,27 @@ class PretrainingLoss(Loss):
         *,
         compiled: bool = False,
     ) -> None:
-        known: dict[str, Objective] = {
+        available: dict[str, Objective] = {
             "mlm": Prediction(compiled=compiled),
             "nsp": Pairing("nsp"),
             "sop": Pairing("sop"),
             "spans": SpanSelection(),
         } | ({"distill": distillation} if distillation else {})
-        self._objectives = [known[name] for name in objectives]
+        self._objectives = [available[name] for name in objectives]
 
     def encode_batch(self, model: PretrainingModel, batch: Batch, rows: Rows) -> tuple[Batch, list[Part]]:
-        """Of the last layer, only the vectors that some objective needs are computed."""
+        """Runs the encoder; its last layer computes only the vectors that the objectives need, if none needs all."""
         vectors, batch = look_up_embeddings(batch, model.encoder.token_weight)
         places = [objective.places(batch, rows) for objective in self._objectives]
         inputs = batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"]
-        some = [its for its in places if its is not None]
-        if len(some) < len(places):
+        needed_places = [positions for positions in places if positions is not None]
+        if len(needed_places) < len(places):
             hidden = model.encoder.forward_flat(*inputs, vectors=vectors)
-            needed = [hidden if its is None else hidden[its] for its in places]
+            part_vectors = [hidden if positions is None else hidden[positions] for positions in places]
         else:
-            wanted = model.encoder.forward_flat(*inputs, vectors=vectors, wanted=torch.cat(some))
-            needed = list(torch.split(wanted, [len(its) for its in some]))
-        return batch, [(objective, model, own) for objective, own in zip(self._objectives, needed, strict=True)]
+            selected = model.encoder.forward_flat(*inputs, vectors=vectors, wanted=torch.cat(needed_places))
+            part_vectors = list(torch.split(selected, [len(positions) for positions in needed_places]))
+        return batch, [(objective, model, part) for objective, part in zip(self._objectives, part_vectors, strict=True)]
 
 
 @torch.no_grad()

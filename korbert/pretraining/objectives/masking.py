@@ -52,11 +52,11 @@ def choose_positions(
     row_of = np.repeat(np.arange(len(counts)), counts)[np.flatnonzero(np.diff(units, prepend=-1))]  # of each unit
     order = np.lexsort((draws.uniform("order", np.bincount(row_of, minlength=len(counts))), row_of))  # by row
     ordered = sizes[order]
-    before = (ordered.cumsum() - ordered) - (counts.cumsum() - counts)[row_of]  # in its row
-    budget = (rate * counts)[row_of] - before
-    taken = np.zeros(len(sizes), dtype=bool)
-    taken[order] = draws.uniform("last")[row_of] * ordered < budget
-    return taken[units]
+    preceding = (ordered.cumsum() - ordered) - (counts.cumsum() - counts)[row_of]  # pieces before a unit in its row
+    budget = (rate * counts)[row_of] - preceding
+    is_chosen = np.zeros(len(sizes), dtype=bool)
+    is_chosen[order] = draws.uniform("last")[row_of] * ordered < budget
+    return is_chosen[units]
 
 
 def mask_pieces(
@@ -75,6 +75,6 @@ def mask_pieces(
     lot = draws.uniform("mask", counts)
     hidden[chosen[lot < settings.mask_share]] = ids.mask
     replaced = (lot >= settings.mask_share) & (lot < settings.mask_share + settings.random_share)
-    others = draws.uniform("piece", counts)[replaced] * (ids.vocab_size - ids.first_piece)
-    hidden[chosen[replaced]] = ids.first_piece + others.astype(np.int64)
+    offsets = draws.uniform("piece", counts)[replaced] * (ids.vocab_size - ids.first_piece)
+    hidden[chosen[replaced]] = ids.first_piece + offsets.astype(np.int64)
     return hidden

@@ -38,7 +38,7 @@ class Segments:
     labels: NDArray[np.int64]
 
     def rows(self, which: NDArray[np.int64]) -> "Segments":
-        """Of some of the rows, by their places."""
+        """The segments of the rows with these indices."""
         return Segments(self.starts[which], self.lengths[which], self.labels[which])
 
 
@@ -52,15 +52,15 @@ def cut_into_examples(shards: Shards, room: int) -> tuple[NDArray[np.int64], NDA
     ends = []
     has_pieces = shards.edges[:-1] < shards.edges[1:]
     start = shards.edges[:-1][has_pieces]
-    last = shards.edges[1:][has_pieces]
+    document_end = shards.edges[1:][has_pieces]
     while start.size:
-        limit = np.minimum(start + room, last)
+        limit = np.minimum(start + room, document_end)
         end = shards.sentences[np.searchsorted(shards.sentences, limit, side="right") - 1]
         end = np.where(end > start, end, limit)
         starts.append(start)
         ends.append(end)
-        start = end[end < last]
-        last = last[end < last]
+        start = end[end < document_end]
+        document_end = document_end[end < document_end]
     order = np.argsort(np.concatenate(starts))
     return np.concatenate(starts)[order], np.concatenate(ends)[order]
 
@@ -73,14 +73,14 @@ def cut_into_rows(lengths: NDArray[np.int64], room: int) -> NDArray[np.int64]:
     """
     ends = np.concatenate([[0], np.cumsum(lengths)])
     start = np.arange(0, len(lengths), _EXAMPLES_A_STRETCH)
-    last = np.minimum(start + _EXAMPLES_A_STRETCH, len(lengths))
+    stretch_end = np.minimum(start + _EXAMPLES_A_STRETCH, len(lengths))
     firsts = [np.array([len(lengths)])]
     while start.size:
         firsts.append(start)
-        start = np.minimum(np.searchsorted(ends, ends[start] + room, side="right") - 1, last)
-        left = start < last
-        start = start[left]
-        last = last[left]
+        start = np.minimum(np.searchsorted(ends, ends[start] + room, side="right") - 1, stretch_end)
+        unfinished = start < stretch_end
+        start = start[unfinished]
+        stretch_end = stretch_end[unfinished]
     return np.sort(np.concatenate(firsts))
 
 
@@ -124,12 +124,12 @@ class Pairs:
         swapping: instead, A and B change places half of the time.
         """
         start, end = self.starts[examples], self._ends[examples]
-        after = self._shards.sentences.searchsorted(start + 1)
-        until = self._shards.sentences.searchsorted(end)
+        first_cut = self._shards.sentences.searchsorted(start + 1)
+        end_cut = self._shards.sentences.searchsorted(end)
         documents = self._shards.document(start)
-        paired = (after < until) & ~self._unpaired[self._shards.sources[documents]]
-        drawn = after + (draws.uniform("cut") * (until - after)).astype(np.int64)
-        cut = np.where(paired, self._shards.sentences[drawn], end)
+        paired = (first_cut < end_cut) & ~self._unpaired[self._shards.sources[documents]]
+        sentence = first_cut + (draws.uniform("cut") * (end_cut - first_cut)).astype(np.int64)
+        cut = np.where(paired, self._shards.sentences[sentence], end)
         firsts = np.stack([start, cut - start], axis=1)  # where A begins, and its length
         seconds = np.stack([cut, end - cut], axis=1)
         labels = np.full(len(examples), NO_LABEL)
@@ -140,46 +140,50 @@ class Pairs:
             firsts[swapped], seconds[swapped] = seconds[swapped], firsts[swapped]
         else:
             foreign = self._foreign(documents, end - cut, np.flatnonzero(paired), draws)
-            found = foreign >= 0
-            replaced = found & (draws.uniform("pair") < self._settings.share_random)
-            labels[found] = IS_NEXT
+            has_foreign = foreign >= 0
+            replaced = has_foreign & (draws.uniform("pair") < self._settings.share_random)
+            labels[has_foreign] = IS_NEXT
             labels[replaced] = NOT_NEXT
             seconds[replaced, 0] = foreign[replaced]
-        both = np.stack([firsts, seconds], axis=1)  # (R, 2, 2)
-        return Segments(both[..., 0], both[..., 1], labels)
+        segments = np.stack([firsts, seconds], axis=1)  # (R, 2, 2)
+        return Segments(segments[..., 0], segments[..., 1], labels)
 
     def _foreign(
-        self, documents: NDArray[np.int64], lengths: NDArray[np.int64], left: NDArray[np.int64], draws: Draws
+        self, documents: NDArray[np.int64], lengths: NDArray[np.int64], pending: NDArray[np.int64], draws: Draws
     ) -> NDArray[np.int64]:
-        """(R,): for each row in `left`, where whole sentences of `lengths` pieces in all begin, in another
-        document of the same source; -1 for none. lengths: (R,).
+        """Finds a foreign B for the rows `pending`: (R,), the place where it begins; -1 for none, and for other rows.
+
+        B is whole sentences of exactly `lengths` pieces, (R,), in another document of the same source.
         """
-        found = np.full(len(documents), -1)
+        foreign = np.full(len(documents), -1)
         for attempt in range(self._settings.tries):
-            counts = np.full(len(left), _PLACES_A_TRY)
-            points = draws.rows(left).uniform("foreign", counts, skip=attempt * _PLACES_A_TRY)
-            begins = self._inner_sentences(documents[left], points.reshape(-1, _PLACES_A_TRY))
-            ends = begins + lengths[left, None]
+            counts = np.full(len(pending), _PLACES_A_TRY)
+            points = draws.rows(pending).uniform("foreign", counts, skip=attempt * _PLACES_A_TRY)
+            begins = self._inner_sentences(documents[pending], points.reshape(-1, _PLACES_A_TRY))
+            ends = begins + lengths[pending, None]
             rows, columns = (self._sentence_start_bits[ends >> 3] >> (ends & 7) & 1).nonzero()
             begins = begins[rows, columns]
-            others = self._shards.document(begins)
-            fits = others != documents[left[rows]]
-            fits &= begins + lengths[left[rows]] <= self._shards.edges[others + 1]
-            rows, first = np.unique(rows[fits], return_index=True)
-            found[left[rows]] = begins[fits][first]
-            left = np.delete(left, rows)
-            if not len(left):
+            other_documents = self._shards.document(begins)
+            fits = other_documents != documents[pending[rows]]
+            fits &= begins + lengths[pending[rows]] <= self._shards.edges[other_documents + 1]
+            rows, first_fit = np.unique(rows[fits], return_index=True)
+            foreign[pending[rows]] = begins[fits][first_fit]
+            pending = np.delete(pending, rows)
+            if not len(pending):
                 break
-        return found
+        return foreign
 
     def _inner_sentences(self, documents: NDArray[np.int64], points: NDArray[np.float64]) -> NDArray[np.int64]:
-        """(R, K) starts of sentences, none the first of its document, in the sources of these, by (R, K) points."""
+        """Picks sentences that do not open a document: (R, K) their places, in the source of each row's document.
+
+        points: (R, K) in [0, 1), the position of each among the sentences of the source.
+        """
         sources = self._shards.sources[documents]
         places = np.empty(points.shape, dtype=np.int64)
         for source in np.unique(sources).tolist():
-            own = sources == source
+            of_source = sources == source
             firsts, ranks = self._runs[source]
-            rank = (points[own] * ranks[-1]).astype(np.int64)
+            rank = (points[of_source] * ranks[-1]).astype(np.int64)
             run = ranks.searchsorted(rank, side="right") - 1
-            places[own] = self._inner[firsts[run] + rank - ranks[run]]
+            places[of_source] = self._inner[firsts[run] + rank - ranks[run]]
         return places

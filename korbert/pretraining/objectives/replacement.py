@@ -48,8 +48,8 @@ class ReplacementModel(DetectionModel):
         """The encoder with its head, as it is saved."""
         with without_weights():
             model = DetectionModel(self.config)
-        kept = {name: tensor for name, tensor in self.state_dict().items() if not name.startswith("generator.")}
-        model.load_state_dict(kept, assign=True)
+        weights = {name: tensor for name, tensor in self.state_dict().items() if not name.startswith("generator.")}
+        model.load_state_dict(weights, assign=True)
         return model
 
     def generator_model(self) -> PretrainingModel:
@@ -74,8 +74,8 @@ class Detection(Objective):
         return F.binary_cross_entropy_with_logits(scores, batch["replaced"], reduction="sum")
 
     def score(self, model: DetectionModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
-        right = (model.scores(vectors) > 0) == batch["replaced"].bool()
-        return sums(self.loss(model, vectors, batch, rows), right)
+        correct = (model.scores(vectors) > 0) == batch["replaced"].bool()
+        return sums(self.loss(model, vectors, batch, rows), correct)
 
 
 class ReplacementLoss(Loss):
@@ -96,22 +96,22 @@ class ReplacementLoss(Loss):
         gaps = batch["label_places"]
         generated = model.generator.encoder.forward_flat(batch["input_ids"], *inputs, wanted=gaps)
         original = batch["input_ids"].index_copy(0, gaps, batch["labels"])
-        shown = original.index_copy(0, gaps, self._sample_replacements(model.generator, generated.detach(), batch))
-        hidden = model.encoder.forward_flat(shown, *inputs)
+        filled = original.index_copy(0, gaps, self._sample_replacements(model.generator, generated.detach(), batch))
+        hidden = model.encoder.forward_flat(filled, *inputs)
         parts: list[Part] = [(Prediction(), model.generator, generated), (self._detection, model, hidden)]
         if self._pairing:
             parts.append((self._pairing, model, hidden[rows.first]))
-        return {**batch, "replaced": (shown != original).float()}, parts
+        return {**batch, "replaced": (filled != original).float()}, parts
 
     @torch.no_grad()
     def _sample_replacements(self, generator: PretrainingModel, hidden: Tensor, batch: Batch) -> Tensor:
         """(M,) int64: a piece for each gap, drawn from the generator's distribution by its lot."""
         vectors = generator.mlm.transform(hidden)
-        drawn = []
+        pieces = []
         for part, lots in zip(vectors.split(SCORED_AT_ONCE), batch["lots"].split(SCORED_AT_ONCE), strict=True):
             scores = F.linear(part, generator.encoder.token_weight, generator.mlm.bias)
             # Inverse transform sampling: lots are uniform in [0, 1).
             ends = scores.float().softmax(dim=1).cumsum(dim=1)
             place = torch.searchsorted(ends, lots[:, None].to(ends.dtype) * ends[:, -1:])
-            drawn.append(place.clamp_(max=scores.shape[1] - 1).flatten())
-        return torch.cat(drawn)
+            pieces.append(place.clamp_(max=scores.shape[1] - 1).flatten())
+        return torch.cat(pieces)

@@ -35,7 +35,7 @@ class Asked:
 
 
 class RecurringSpans:
-    """Finds recurring spans. counts: (V,) of each piece in the training text; one more is counted for each."""
+    """Finds recurring spans. counts: (V,) of each piece in the training text; 1 is added to each count."""
 
     def __init__(self, settings: SpanSettings, mask_id: int, counts: NDArray[np.int64]) -> None:
         self._settings = settings
@@ -43,33 +43,37 @@ class RecurringSpans:
         self._is_rare = -np.log((counts + 1) / (counts + 1).sum()) >= settings.rarity  # (V,)
 
     def ask(self, pieces: PieceArrays, rng: np.random.Generator) -> Asked | None:
-        """A question on a passage; None if no span fits, or by chance, as the settings' share says."""
+        """Makes a question on a passage. None if no span fits, and for the share of passages that are not asked."""
         if rng.random() >= self._settings.share:
             return None
         ids, levels = pieces
         sentences = np.cumsum(levels == SENTENCE)  # of each piece, by number
         for places, length in self._recurring(ids, levels, rng):
-            asking = int(rng.choice(places))
-            elsewhere = places[sentences[places] != sentences[asking]]
-            if not len(elsewhere):
+            query_place = int(rng.choice(places))
+            other_places = places[sentences[places] != sentences[query_place]]
+            if not len(other_places):
                 continue
-            kept = int(rng.choice(elsewhere))
-            first, end = sentences.searchsorted((sentences[asking], sentences[asking] + 1))
+            answer_place = int(rng.choice(other_places))
+            first, end = sentences.searchsorted((sentences[query_place], sentences[query_place] + 1))
 
             # What is hidden becomes one [MASK]; the sentence that asks leaves the passage.
-            stays = np.ones(len(ids), dtype=bool)
-            shown = ids.copy()
-            for place in places[places != kept].tolist():
-                shown[place] = self._mask_id
-                stays[place + 1 : place + length] = False
-            asked = np.flatnonzero(stays[first:end]) + first
-            most = self._settings.max_query_pieces
-            begin = max(0, min(int(asked.searchsorted(asking)) - most // 2, len(asked) - most))
-            asked = asked[begin : begin + most]
-            stays[first:end] = False
-            context = np.flatnonzero(stays)
-            at = int(context.searchsorted(kept))
-            return Asked((shown[asked], levels[asked]), (shown[context], levels[context]), (at, at + length - 1))
+            is_kept = np.ones(len(ids), dtype=bool)
+            masked_ids = ids.copy()
+            for place in places[places != answer_place].tolist():
+                masked_ids[place] = self._mask_id
+                is_kept[place + 1 : place + length] = False
+            query = np.flatnonzero(is_kept[first:end]) + first
+            max_query = self._settings.max_query_pieces
+            begin = max(0, min(int(query.searchsorted(query_place)) - max_query // 2, len(query) - max_query))
+            query = query[begin : begin + max_query]
+            is_kept[first:end] = False
+            context = np.flatnonzero(is_kept)
+            answer_start = int(context.searchsorted(answer_place))
+            return Asked(
+                (masked_ids[query], levels[query]),
+                (masked_ids[context], levels[context]),
+                (answer_start, answer_start + length - 1),
+            )
         return None
 
     def _recurring(
@@ -79,21 +83,21 @@ class RecurringSpans:
 
         A span begins with an eojeol, ends with a morpheme, and is as long as all of its occurrences agree.
         """
-        most = self._settings.max_pieces
+        max_pieces = self._settings.max_pieces
         begins = np.flatnonzero(levels[:-1] >= EOJEOL)
         begins = begins[levels[begins + 1] != SENTENCE]
         pairs = ids[begins].astype(np.int64) << 32 | ids[begins + 1]
         _, group, counts = np.unique(pairs, return_inverse=True, return_counts=True)
         for number in rng.permutation(np.flatnonzero(counts > 1)).tolist():
             places = begins[group == number]
-            # (n, most + 1): whether each piece is that of the first occurrence, and no sentence begins there.
-            window = places[:, None] + np.arange(most + 1)
-            inside = window < len(ids)
+            # (n, max_pieces + 1): whether each piece is that of the first occurrence, and no sentence begins there.
+            window = places[:, None] + np.arange(max_pieces + 1)
+            in_text = window < len(ids)
             window = np.minimum(window, len(ids) - 1)
-            alike = (inside & (ids[window] == ids[window[0]]) & (levels[window] != SENTENCE)).all(axis=0)
+            alike = (in_text & (ids[window] == ids[window[0]]) & (levels[window] != SENTENCE)).all(axis=0)
             alike[0] = True
-            length = most if alike.all() else int(alike.argmin())
-            ends = (~inside | (levels[window] > 0)).all(axis=0)  # a morpheme begins there in each
+            length = max_pieces if alike.all() else int(alike.argmin())
+            ends = (~in_text | (levels[window] > 0)).all(axis=0)  # a morpheme begins there in each
             while length and not ends[length]:
                 length -= 1
             if not length or (np.diff(places) < length).any():
@@ -130,14 +134,15 @@ class SpanSelection(Objective):
 def span_columns(
     token_type_ids: NDArray[np.int64], lengths: Sequence[int], asked: NDArray[np.int64], answers: NDArray[np.int64]
 ) -> Batch:
-    """What SpanSelection reads, of the S examples with a span among those of a flat batch.
+    """Makes the columns that SpanSelection reads, for the S examples of a flat batch that have a span.
 
-    token_type_ids: (N,) of the batch. lengths: of its examples. asked: (S,) the numbers of those with a span. answers:
-    (S, 2), the places of its first and last piece in the example. span_choices: (M,) int64, the places of [CLS] and of
-    the context's pieces; span_slots: (M,) int64, the index of each in the flattened (S, span_longest) scores;
-    span_longest: choices of the longest row; span_targets: (S, 2) int64, first and last among the choices of the row.
+    token_type_ids: (N,) of the batch. lengths: pieces of each example. asked: (S,) the numbers of the examples with a
+    span. answers: (S, 2), the places of the span's first and last piece in the example. span_choices: (M,) int64, the
+    places of [CLS] and of the context's pieces; span_slots: (M,) int64, the index of each in the flattened (S,
+    span_longest) scores; span_longest: choices of the longest row; span_targets: (S, 2) int64, first and last among the
+    choices of the row.
     """
-    none: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+    empty: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
     choices = []
     targets = []
     starts = np.cumsum([0, *lengths]).tolist()
@@ -148,8 +153,8 @@ def span_columns(
     longest = max((len(places) for places in choices), default=1)
     slots = [number * longest + np.arange(len(places)) for number, places in enumerate(choices)]
     return {
-        "span_choices": torch.from_numpy(np.concatenate([none, *choices])),
-        "span_slots": torch.from_numpy(np.concatenate([none, *slots])),
-        "span_targets": torch.from_numpy(np.concatenate([none, *targets]).reshape(-1, 2)),
+        "span_choices": torch.from_numpy(np.concatenate([empty, *choices])),
+        "span_slots": torch.from_numpy(np.concatenate([empty, *slots])),
+        "span_targets": torch.from_numpy(np.concatenate([empty, *targets]).reshape(-1, 2)),
         "span_longest": longest,
     }

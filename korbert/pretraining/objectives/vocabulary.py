@@ -39,28 +39,28 @@ class _FullLoss(torch.autograd.Function):
         vectors = vectors.detach()
         cast = weight.detach().to(kind)
         loss = torch.zeros((), dtype=torch.float32, device=vectors.device)
-        needed = any(ctx.needs_input_grad)
+        needs_gradient = any(ctx.needs_input_grad)
         to_vectors = torch.empty(vectors.shape, dtype=torch.float32, device=vectors.device)
         to_weight = to_bias = None
         for start in range(0, len(vectors), _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
-            own = vectors[part].to(kind)
-            wanted = labels[part, None]
-            scores = torch.addmm(bias.detach().to(kind), own, cast.T).float()  # (m, V)
+            part_vectors = vectors[part].to(kind)
+            part_labels = labels[part, None]
+            scores = torch.addmm(bias.detach().to(kind), part_vectors, cast.T).float()  # (m, V)
             # In place: log probabilities, then probabilities, then the gradient of the scores.
             probabilities = torch.log_softmax(scores, dim=1, out=scores)
-            loss -= probabilities.gather(1, wanted).sum()
-            if not needed:
+            loss -= probabilities.gather(1, part_labels).sum()
+            if not needs_gradient:
                 continue
             probabilities.exp_()
-            probabilities.scatter_add_(1, wanted, torch.full_like(wanted, -1, dtype=probabilities.dtype))
+            probabilities.scatter_add_(1, part_labels, torch.full_like(part_labels, -1, dtype=probabilities.dtype))
             slope = probabilities.to(kind)
             to_vectors[part] = slope @ cast
             if ctx.needs_input_grad[1]:  # frozen embeddings need none
-                grown = (slope.T @ own).float()
+                grown = (slope.T @ part_vectors).float()
                 to_weight = grown if to_weight is None else to_weight.add_(grown)
             to_bias = probabilities.sum(dim=0) if to_bias is None else to_bias.add_(probabilities.sum(dim=0))
-        if needed:
+        if needs_gradient:
             if to_bias is None:  # no rows
                 to_bias = torch.zeros_like(bias)
                 to_weight = torch.zeros_like(weight) if ctx.needs_input_grad[1] else None
@@ -87,11 +87,11 @@ def sampled_loss(
     log_expected: (S,) float32, the log of how often each was to be drawn, divided by how often it was (Negatives). The
     estimate of Z is unbiased; that of the loss is a little low.
     """
-    own, others = torch.split(entries, [len(labels), len(negatives)])
-    right = (vectors * own).sum(dim=1).float() + bias[labels]  # (M,)
-    scores = F.linear(vectors, others, bias[negatives]).float() - log_expected  # (M, S)
+    label_entries, negative_entries = torch.split(entries, [len(labels), len(negatives)])
+    label_scores = (vectors * label_entries).sum(dim=1).float() + bias[labels]  # (M,)
+    scores = F.linear(vectors, negative_entries, bias[negatives]).float() - log_expected  # (M, S)
     scores = scores.masked_fill(labels[:, None] == negatives, float("-inf"))
-    return (torch.logaddexp(scores.logsumexp(dim=1), right) - right).sum()
+    return (torch.logaddexp(scores.logsumexp(dim=1), label_scores) - label_scores).sum()
 
 
 def look_up_embeddings(batch: Batch, weight: Tensor) -> tuple[Tensor | None, Batch]:
@@ -123,10 +123,10 @@ class Negatives:
     def draw(self, rng: np.random.Generator) -> dict[str, Tensor]:
         """negatives: (S,) int64, ascending; log_expected: (S,) float32; S at most `number`."""
         points = (np.arange(self._number) + rng.random(self._number)) / self._number
-        drawn = np.minimum(self._upper.searchsorted(points * self._upper[-1], side="right"), len(self._upper) - 1)
-        entries, times = np.unique(drawn, return_counts=True)
+        sample = np.minimum(self._upper.searchsorted(points * self._upper[-1], side="right"), len(self._upper) - 1)
+        entries, repeats = np.unique(sample, return_counts=True)
         expected = self._number * self._probabilities[entries]
         return {
             "negatives": torch.from_numpy(entries),
-            "log_expected": torch.from_numpy(np.log(expected / times).astype(np.float32)),
+            "log_expected": torch.from_numpy(np.log(expected / repeats).astype(np.float32)),
         }

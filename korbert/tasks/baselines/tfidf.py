@@ -1,10 +1,10 @@
 """Linear models on TF-IDF of morphemes: logistic regression for labels, ridge for scores.
 
-Each function fits on the first of its inputs and the targets of their rows, chooses C, the inverse regularization
-strength, or alpha, the strength, by the score of its predictions of the second inputs, and predicts the third ones:
-training, validation and test rows, of each at least one. score: None if it is undefined. vocabulary_texts: the
-texts that terms are learned from; by default those of training. CorpusError if no two of them share a morpheme.
-`nearest_sentences` is the baseline of questions.
+The inputs of each function are training, validation and test rows, at least one of each. The function fits on the
+training rows and their targets, chooses C, the inverse regularization strength, or alpha, the strength, by the score of
+its predictions for the validation rows, and predicts the test rows. score: returns None if it is undefined.
+vocabulary_texts: the texts that terms are learned from; by default the training texts. CorpusError if no two of them
+share a morpheme. `nearest_sentences` is the baseline of question answering.
 """
 
 import re
@@ -41,9 +41,9 @@ Fitted = tuple[Floats, float]
 def fit_labels(
     inputs: Inputs, targets: NDArray[np.int64], score: Scorer, num_labels: int, values: Sequence[float] = VALUES
 ) -> Fitted:
-    """One label per row. Predictions: (N, num_labels), probabilities that sum to 1; 0 for a label without a row.
+    """Fits one label per row. Predictions: (N, num_labels) probabilities that sum to 1, 0 for a label without a row.
 
-    Up to 20 labels, one-vs-rest; with more, one multinomial model.
+    Up to 20 labels are fitted one-vs-rest, more labels as one multinomial model.
     """
     seen = np.unique(targets)
 
@@ -71,9 +71,9 @@ def fit_multilabel(
     inputs: Inputs, targets: NDArray[np.bool_], score: Scorer, values: Sequence[float] = VALUES, *,
     vocabulary_texts: Texts | None = None,
 ) -> Fitted:  # fmt: skip
-    """Any number of labels per row, (N, labels), a binary model each. Predictions: (N, labels), their probabilities.
+    """Fits any number of labels per row, with a binary model for each label. targets: (N, labels).
 
-    A label that all or no training rows have keeps probability 1 or 0.
+    Predictions: (N, labels) probabilities. A label that all or no training rows have keeps probability 1 or 0.
     """
 
     def fit(features: Matrix, c: float) -> Predict:
@@ -81,13 +81,14 @@ def fit_multilabel(
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Label .* present in all training examples")
             model.fit(features, targets.astype(int))
-        return lambda rows: model.predict_proba(rows)[:, -targets.shape[1] :]  # of one label, also those of none
+        # For a single label, predict_proba has two columns: without the label, and with it.
+        return lambda rows: model.predict_proba(rows)[:, -targets.shape[1] :]
 
     return _best(inputs, fit, score, values, vocabulary_texts)
 
 
 def fit_scores(inputs: Inputs, targets: Floats, score: Scorer, values: Sequence[float] = VALUES) -> Fitted:
-    """Ridge regression: one number per row, (N,)."""
+    """Fits one number per row by ridge regression. Predictions: (N,)."""
 
     def fit(features: Matrix, alpha: float) -> Predict:
         model = Ridge(alpha=alpha, solver="sparse_cg", tol=1e-6).fit(features, targets)
@@ -109,8 +110,8 @@ def _best(
         scores: dict[float, float] = {}
         for value in sorted(values):
             models[value] = fit(train, value)
-            scored = score(models[value](validation))
-            scores[value] = -np.inf if scored is None else scored
+            validation_score = score(models[value](validation))
+            scores[value] = -np.inf if validation_score is None else validation_score
             advance(1)
     chosen = max(scores, key=scores.__getitem__)  # the first among ties
     return models[chosen](test), chosen
@@ -132,10 +133,10 @@ def nearest_sentences(train: Iterable[str], asked: Sequence[tuple[str, str]]) ->
         vectors.fit(train)
     except ValueError as error:
         raise CorpusError("the training texts have no characters: give others to learn from") from error
-    of_context = {context: sentences(context) for _, context in asked}
+    spans_of_context = {context: sentences(context) for _, context in asked}
     nearest = []
     for question, context in asked:
-        spans = of_context[context]
+        spans = spans_of_context[context]
         if not spans:
             nearest.append((0, 0, 0.0))
             continue

@@ -31,7 +31,7 @@ _NAMES = {
 
 
 class Unclear(ValueError):
-    """A cell that shows that the whole file is meant in another way, so that all of it is refused."""
+    """A cell that shows that the file means something else than was assumed, so that the whole file is refused."""
 
 
 class LabelledSpan(NamedTuple):
@@ -85,7 +85,7 @@ def text(cell: object) -> str:
 
 
 def text_or_empty(cell: object) -> str:
-    """As `text`, but without a fault for an empty cell."""
+    """As `text`, but an empty cell is no fault: a string stays as it is, another one becomes ""."""
     if is_empty(cell):
         return cell if isinstance(cell, str) else ""
     return text(cell)
@@ -126,15 +126,15 @@ def moment(cell: object) -> float:
     """A number; or a date, as seconds since 1970: 2026-11-29, 2026.11.29, 2026-11-29T10:20."""
     if isinstance(cell, int | float) and not isinstance(cell, bool):
         return float(cell)
-    given = cell.isoformat() if isinstance(cell, date) else name(cell)
+    spelling = cell.isoformat() if isinstance(cell, date) else name(cell)
     with suppress(ValueError):
-        return float(given)
-    if parts := _DATE.fullmatch(given):
+        return float(spelling)
+    if parts := _DATE.fullmatch(spelling):
         with suppress(ValueError):
             year, month, day, rest = parts.groups()
-            found = datetime.fromisoformat(f"{year}-{month:0>2}-{day:0>2}{rest}")
-            return found.replace(tzinfo=found.tzinfo or UTC).timestamp()
-    raise ValueError(Message("is {cell!r}, neither a number nor a date such as 2026-11-29", cell=given))
+            date_time = datetime.fromisoformat(f"{year}-{month:0>2}-{day:0>2}{rest}")
+            return date_time.replace(tzinfo=date_time.tzinfo or UTC).timestamp()
+    raise ValueError(Message("is {cell!r}, neither a number nor a date such as 2026-11-29", cell=spelling))
 
 
 def labels(cell: object) -> list[str]:
@@ -181,10 +181,10 @@ def flagged_names(names: Iterable[str], flags: Sequence[object]) -> list[str]:
 
 
 def labels_of_lists(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
-    """The labels of all rows of a file, where lists of 0 and 1 give labels by position: [0, 1, 0] is "1".
+    """Returns the labels of all rows of a file; lists of 0 and 1 give labels by position: [0, 1, 0] is "1".
 
-    Those are lists of one length, two or more, in all rows. Raises ValueError for other lists that repeat a label, and
-    for lists of two that could be either: [0, 1] in all rows.
+    Lists are read in this way if all lists of the file hold 0 and 1 alone and have the same length, two or more. Raises
+    ValueError for other lists that repeat a label, and where all lists are [0, 1], which may also be two labels.
     """
     lists = [value for value in values if value]
     # [0, 1] may be flags of two labels, or two labels called 0 and 1: other rows tell, or nothing does.
@@ -245,33 +245,33 @@ _BIO = (
 
 
 def bio_tags(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
-    """The tags of a file, where they are BIO in another spelling as O, B-LABEL and I-LABEL; others unchanged.
+    """Converts the BIO tags of a file from other spellings to O, B-LABEL and I-LABEL; other tags stay unchanged.
 
-    Known are B_PER, PER-B and PER_B, if all tags are spelled alike, - instead of O, and I alone (KMOU), which continues
-    the entity before it.
+    The other spellings are B_PER, PER-B and PER_B, if all tags are spelled alike, - instead of O, and a bare I (KMOU),
+    which continues the entity before it.
     """
     # Each spelling is tried on all tags: a label may itself hold a hyphen or an underscore.
-    written = {tag for tags in values if tags for tag in tags} - {"I"}
-    outside = "-" if "O" not in written else "O"
+    distinct_tags = {tag for tags in values if tags for tag in tags} - {"I"}
+    outside = "-" if "O" not in distinct_tags else "O"
     for spelling in _BIO:
-        matches = [re.fullmatch(spelling, tag) for tag in written - {outside}]
+        matches = [re.fullmatch(spelling, tag) for tag in distinct_tags - {outside}]
         begins = any(match and match["place"] == "B" for match in matches)
         if all(matches) and (begins or spelling == _BIO[0]):
-            known = {match[0]: f"{match['place']}-{match['label']}" for match in matches if match} | {outside: "O"}
-            return [tags and _continue_labels([known.get(tag, tag) for tag in tags]) for tags in values]
+            bio_tag_of = {match[0]: f"{match['place']}-{match['label']}" for match in matches if match} | {outside: "O"}
+            return [tags and _continue_labels([bio_tag_of.get(tag, tag) for tag in tags]) for tags in values]
     return values
 
 
 def _continue_labels(tags: Sequence[str]) -> list[str]:
-    """The tags with the label of the tag before each I alone, if that is of an entity."""
-    whole: list[str] = []
+    """Gives each bare I the label of the tag before it, if that is the tag of an entity."""
+    completed: list[str] = []
     for tag in tags:
-        label = whole[-1][2:] if tag == "I" and whole else ""
-        whole.append(f"I-{label}" if label else tag)
-    return whole
+        label = completed[-1][2:] if tag == "I" and completed else ""
+        completed.append(f"I-{label}" if label else tag)
+    return completed
 
 
-_FEW = 4  # sentences of a word each are possible
+_FEW = 4  # rows: so few sentences may all have a single word
 
 
 def sentences(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
@@ -328,10 +328,10 @@ def answers(cell: object) -> list[GoldAnswer]:
 def _answer(part: object) -> GoldAnswer:
     if not isinstance(part, dict):
         return GoldAnswer(text(part), None)
-    written = part.get("answer_start", part.get("start"))
-    start = _offset(written)
-    if written is not None and (start is None or start < 0):
-        raise ValueError(Message("has answer_start {cell}, not a character from 0", cell=_display(written)))
+    offset = part.get("answer_start", part.get("start"))
+    start = _offset(offset)
+    if offset is not None and (start is None or start < 0):
+        raise ValueError(Message("has answer_start {cell}, not a character from 0", cell=_display(offset)))
     return GoldAnswer(text(part.get("text", part.get("value"))), start)
 
 
@@ -339,7 +339,7 @@ ANY = "any"  # the value of a slot that may have any value
 
 
 def slot(part: object) -> GoldAnswer | str | None:
-    """The value of a slot: an Answer, ANY, or None for an absent slot."""
+    """The value of a slot: a GoldAnswer, ANY, or None for an absent slot."""
     if is_empty(part):
         return None
     return ANY if part == ANY else _answer(part)
@@ -402,10 +402,10 @@ def _span(part: object) -> LabelledSpan | QuotedSpan:
 
 
 def place_spans(text: str, spans: Sequence[LabelledSpan | QuotedSpan]) -> list[LabelledSpan]:
-    """Spans in characters of the text. Those with a quoted text have to mark that text, in NFC.
+    """Converts spans to characters of the text. A span with a quoted text has to mark that text, compared in NFC.
 
-    If they do not, their offsets are taken as UTF-16 units, as in a browser, or their end as that of the last
-    character; ValueError if that does not fit either.
+    If it does not, its offsets are read as UTF-16 units, as in a browser, or its end as the last character, inclusive;
+    ValueError if neither fits.
     """
     result = []
     for span in spans:
@@ -413,22 +413,22 @@ def place_spans(text: str, spans: Sequence[LabelledSpan | QuotedSpan]) -> list[L
             result.append(span)
             continue
         start, end, name, quoted = span
-        units = (_from_utf16(text, start), _from_utf16(text, end))
-        candidates = ((start, end), units, (start, end + 1))
-        alike = [pair for pair in candidates if _plain(text[slice(*pair)]) == _plain(quoted)]
-        if not alike:
+        from_utf16 = (_from_utf16(text, start), _from_utf16(text, end))
+        candidates = ((start, end), from_utf16, (start, end + 1))
+        matches = [pair for pair in candidates if _plain(text[slice(*pair)]) == _plain(quoted)]
+        if not matches:
             raise ValueError(
                 Message(
                     "has {label} at [{start}, {end}), where the text has {there}, not {quoted}",
                     label=name, start=start, end=end, there=_display(text[start:end]), quoted=_display(quoted),
                 )
             )  # fmt: skip
-        result.append(LabelledSpan(*alike[0], name))
+        result.append(LabelledSpan(*matches[0], name))
     return result
 
 
 def _from_utf16(text: str, units: int) -> int:
-    """The number of characters that so many UTF-16 units are, from the start of the text."""
+    """Returns how many characters the first `units` UTF-16 units of the text are."""
     return len(text.encode("utf-16-le", "surrogatepass")[: 2 * units].decode("utf-16-le", "ignore"))
 
 

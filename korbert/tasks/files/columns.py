@@ -22,18 +22,18 @@ def choose_columns(
 ) -> dict[str, tuple[str, ...]]:
     """Maps each role to its columns; optional roles may be left out.
 
-    A role that is found has one column unless it is a series or flags; the columns of `given` are taken as they are.
-    present: the columns of the file. cells: of its first records; columns whose cells are not values of a role are not
-    candidates for it. Raises CorpusError for a missing or duplicate column, for a role with no or several candidate
-    columns, and for a column whose name is usual for two roles; SettingsError for a role in `given`
-    that is not in `roles`.
+    given: the columns that the user named, which are taken as they are. Any other role gets one column, or several if
+    it is a series or flags. present: the columns of the file. cells: the cells of its first records, which narrow the
+    candidates as in `columns_of`. Raises CorpusError for a missing or duplicate column, for a role with no or several
+    candidate columns, and for a column whose name is usual for two roles; SettingsError for a role in `given` that is
+    not in `roles`.
     """
     columns_by_role: dict[str, tuple[str, ...]] = {}
     for name, columns in given.items():
         if name not in {role.name for role in roles}:
-            known = ", ".join(role.name for role in roles)
+            role_names = ", ".join(role.name for role in roles)
             raise SettingsError(
-                "{name!r} cannot be named for this kind of task, which has {known}", name=name, known=known
+                "{name!r} cannot be named for this kind of task, which has {known}", name=name, known=role_names
             )
         columns_by_role[name] = tuple(_find_column(column, name, present, file) for column in as_columns(columns))
     taken = {column for columns in columns_by_role.values() for column in columns}
@@ -82,18 +82,22 @@ def as_columns(names: str | Sequence[str]) -> tuple[str, ...]:
 def columns_of(role: Role, present: Iterable[str], cells: Cells | None = None) -> tuple[str, ...]:
     """The columns that may hold the role; several if ambiguous.
 
-    They have a usual name, and, if `cells` are given, a cell that is a value of the role, or no cell to tell.
+    Without `cells`, these are the columns with a usual name. With `cells`, they are the first of these groups that is
+    not empty: columns with a usual name and a value of the role; with a usual name and no cell; with a name in
+    `role.alike` and a value of the role; for a required role, all with a usual name.
     """
     present = tuple(present)
     named = tuple(column for column in present if _plain(column) in map(_plain, role.names))
     if cells is None:
         return named
-    # First what holds a value of the role, then what has no cell to tell, then other names with such values.
+    # First columns with a value of the role, then columns without cells, then columns of other names with such a value.
     fitting = tuple(column for column in named if _fits(role, cells.get(column, ())))
     if fitting := fitting or tuple(column for column in named if not cells.get(column)):
         return fitting
-    alike = tuple(column for column in present if _plain(column) in role.alike and _fits(role, cells.get(column, ())))
-    return alike or (named if role.required else ())
+    other_names = tuple(
+        column for column in present if _plain(column) in role.alike and _fits(role, cells.get(column, ()))
+    )
+    return other_names or (named if role.required else ())
 
 
 @lru_cache(1_000)
@@ -108,11 +112,11 @@ def column_for(names: tuple[str, ...], present: tuple[str, ...]) -> str | None:
 
 
 def row_of(fields: Mapping[str, object], roles: Iterable[Role], series: Given | None = None) -> JsonObject:
-    """Role -> value of a record to predict for, whether it is of a file or a caller has it.
+    """Returns role -> value for a record to predict for, from a file or from a caller.
 
-    roles: with the names of their columns, the preferred one first. series: the columns that hold a role as a list,
+    roles: each with the names of its column, the preferred name first. series: the columns that hold a role as a list,
     if all are present. An optional role without a column, or with an empty cell, is left out.
-    Raises ValueError for a role without a column of its own, and for a cell that it cannot have.
+    Raises ValueError for a role without a column of its own, and for a cell that is no value of its role.
     """
     row: JsonObject = {}
     holders: dict[str, str] = {}
@@ -144,7 +148,7 @@ def flag_columns(present: Iterable[str], cells: Cells) -> tuple[str, ...]:
 
 
 def _fits(role: Role, cells: Iterable[object]) -> bool:
-    """Whether a cell is a value of the role, and holds something."""
+    """Whether one of the cells is a value of the role, other than an empty list or object."""
     for cell in cells:
         with suppress(ValueError):
             value = role.value(cell)
@@ -180,14 +184,14 @@ def _plain(name: str) -> str:
 
 def _find_column(column: str, role: str, present: Sequence[str], file: str) -> str:
     """The column of that name, which may be spelled in another normal form (macOS writes NFD)."""
-    alike = [name for name in present if same_name(name, column)]
-    if len(alike) == 1:
-        return alike[0]
-    if alike:
+    matches = [name for name in present if same_name(name, column)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
         raise CorpusError(
             "{file}: {num_alike} columns are called {column!r}, the one for {role}: give them names of their own",
             file=file,
-            num_alike=len(alike),
+            num_alike=len(matches),
             column=column,
             role=role,
         )

@@ -17,16 +17,16 @@ class Role:
     names: usual column names, in NFC; case is ignored, and spaces and hyphens equal underscores.
     value: parses a non-empty cell, or raises ValueError with the fault ("is a list, not a text").
     required: a file without its column is refused, and a row whose cell is empty is dropped.
-    empty: the value of an empty cell of a required role, whose row is kept then; absent: its row is dropped.
+    empty: returns the value of an empty cell of a required role, whose row is then kept; None: the row is dropped.
     unique: no two rows have the same value.
-    series: prefixes of numbered columns that hold it together: "choice" for choice1, choice_2; then
+    series: prefixes of numbered columns that hold the role together: "choice" for choice1, choice_2; then
     `value` receives the list of their cells.
-    alike: names of columns that hold it if their cells cannot be anything else: spans in `label`.
-    flags: it may be held by several columns of 0 and 1, each named for what it says.
+    alike: names of other columns, which hold the role if their cells are values of it, such as spans in `label`.
+    flags: several columns of 0 and 1 may hold the role, each named after its label.
     complete: changes a row whose roles are all parsed; returns a remark for people, which is counted. ValueError drops
     the row.
-    settle: converts the values of all rows of a file (None: without one), which are understood together. ValueError
-    refuses the file.
+    settle: converts the values of all rows of a file together (None for a row without a value). ValueError refuses the
+    file.
     """
 
     name: str
@@ -43,10 +43,11 @@ class Role:
 
 
 def rename_labels(role: Role, names: Mapping[str, str], *, strict: bool = False) -> Role:
-    """A role of labels that are called something else in the file. names: label in the file -> its name.
+    """Returns the role with its labels renamed. names: label in the file -> its name, by which it is known elsewhere.
 
-    strict: refuse labels without a name, and ignore the case of the others; by default labels without one stay. Where a
-    label of files is the name of another one (1 and 2 are 0 and 1), labels are renamed if all of the file have names.
+    strict: refuse labels without a name, and ignore case; by default labels without a name stay. If one label's name is
+    another label (1 is called 0, and 2 is called 1), labels are renamed only in files whose labels all have names,
+    unless strict.
     """
 
     def rename(label: str) -> str:
@@ -137,7 +138,7 @@ ROLES: Mapping[str, Role] = {
         _role("tokens", "tokens words word characters 토큰 어절", cells.words, settle=cells.sentences),
         _role("tags", "tags tag ner_tags pos_tags upos labels 태그 개체명", cells.tags, settle=cells.bio_tags),
         _role("spans", "spans entities ne 개체", cells.spans, alike=_LISTS, complete=_place_spans),
-        # Never guessed: what is held out has other groups, or is later.
+        # Never guessed by name. Held-out rows have other groups than training rows, or are later.
         _role("group", "", cells.name),
         _role("time", "", cells.moment),
     )

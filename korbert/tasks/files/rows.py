@@ -43,12 +43,12 @@ class SourceFile:
 
     def summary(self) -> Message:
         """The file, its format and its columns in a line."""
-        how: str = self.form
+        format_name: str = self.form
         if self.encoding:
-            how = Message("{form} in {encoding}", form=self.form, encoding=self.encoding.upper())
+            format_name = Message("{form} in {encoding}", form=self.form, encoding=self.encoding.upper())
         return Message(
             "{file}: {rows:,} rows ({how}; {roles})",
-            file=self.file, rows=self.rows, how=how, roles=columns_summary(self.columns),
+            file=self.file, rows=self.rows, how=format_name, roles=columns_summary(self.columns),
         )  # fmt: skip
 
 
@@ -81,7 +81,7 @@ class TaskRows:
 
     @property
     def files(self) -> str:
-        """Their files, for errors."""
+        """The names of the files, for error messages."""
         return ", ".join(source.file for source in self.sources) or "training rows"
 
     @property
@@ -117,37 +117,39 @@ def read_rows(
     """Reads labelled files, in order. For what is dropped or refused, see docs/formats.md.
 
     form: of all files; "auto": by extension, or else content. columns: role -> its column, or several in order; other
-    roles are found by their usual names, per file. trained: role -> its columns in the training file, which hold it in
-    files that have them.
+    roles are found by their usual names, per file. trained: role -> its columns in the training file; in a file
+    that has these columns, they hold the role, too.
     Raises CorpusError with file, line, what is there, and what to do; SettingsError for an unknown form and for a role
     in `columns` that is not in `roles`.
     """
     result = TaskRows()
-    own = {role.name for role in roles}
-    asked = {role: as_columns(names) for role, names in (columns or {}).items()}
-    taken = {column for names in asked.values() for column in names}
-    before = {column for names in (trained or {}).values() for column in names}
-    # A single one: an address of fsspec has a suffix, but is not a Path.
-    given: Any = [paths] if isinstance(paths, str) or hasattr(paths, "suffix") else paths
-    for path, files in tables_of(Path(path) if isinstance(path, str) else path for path in given).items():
-        table = open_table(path, form, (taken | before).issubset, files)
+    role_names = {role.name for role in roles}
+    user_columns = {role: as_columns(names) for role, names in (columns or {}).items()}
+    taken = {column for names in user_columns.values() for column in names}
+    trained_columns = {column for names in (trained or {}).values() for column in names}
+    # A single path: an address of fsspec has a suffix, but is not a Path.
+    path_list: Any = [paths] if isinstance(paths, str) or hasattr(paths, "suffix") else paths
+    for path, files in tables_of(Path(path) if isinstance(path, str) else path for path in path_list).items():
+        table = open_table(path, form, (taken | trained_columns).issubset, files)
         free = set(table.columns) - taken
-        known = {role: names for role, names in (trained or {}).items() if role in own and free.issuperset(names)}
-        _read_table(result, table, str(path), roles, {**known, **asked})
+        inherited = {
+            role: names for role, names in (trained or {}).items() if role in role_names and free.issuperset(names)
+        }
+        _read_table(result, table, str(path), roles, {**inherited, **user_columns})
     if not result.rows:
         raise CorpusError(
             "no row can be used: {said}", said=join_messages(result.summary()) or Message("no file given")
         )
     for role in roles:
         if role.unique:
-            _settle_repeated(result, role.name, is_given=role.name in asked)
+            _settle_repeated(result, role.name, is_given=role.name in user_columns)
     return result
 
 
 def _read_table(result: TaskRows, table: Table, file: str, roles: Sequence[Role], columns: Given) -> None:
     """Adds the rows of a file."""
     chosen = choose_columns(roles, table.columns, columns, table.place(file), table.first)
-    before = len(result)
+    first_row = len(result)
     is_dropped = False
     reading = _Reading(roles, chosen, table.first)
     for number, record in table.read(reading.wanted):
@@ -162,7 +164,7 @@ def _read_table(result: TaskRows, table: Table, file: str, roles: Sequence[Role]
         else:
             result.rows.append(row)
             result.places.append(place)
-    rows = result.rows[before:]
+    rows = result.rows[first_row:]
     for role in roles:
         if role.settle and role.name in chosen:
             try:
@@ -193,24 +195,24 @@ class _Reading:
 
     def row(self, record: Sequence[object]) -> TaskRow | Fault:
         row: TaskRow = dict.fromkeys(self._names)
-        held = dict(zip(self.wanted, record, strict=True))
+        cell_of_column = dict(zip(self.wanted, record, strict=True))
         for role, columns in self._roles:
-            own = [held[column] for column in columns]
-            filled = [cell for cell in own if not is_empty(cell)]
-            if not filled:
+            role_cells = [cell_of_column[column] for column in columns]
+            filled_cells = [cell for cell in role_cells if not is_empty(cell)]
+            if not filled_cells:
                 if role.required and role.empty is None:
                     return Fault(f"no_{role.name}", Message("{columns} is empty", columns=_display(columns)))
                 row[role.name] = role.empty() if role.empty and role.required else None
                 continue
             try:
                 if role.name in self._flags:
-                    row[role.name] = cells.flagged_names(columns, own)
+                    row[role.name] = cells.flagged_names(columns, role_cells)
                 elif len(columns) == 1:
-                    row[role.name] = role.value(own[0])
+                    row[role.name] = role.value(role_cells[0])
                 elif role.flags:  # columns label1, label2 may have names, and some none
-                    row[role.name] = role.value(filled)
+                    row[role.name] = role.value(filled_cells)
                 else:
-                    row[role.name] = role.value(own)
+                    row[role.name] = role.value(role_cells)
             except ValueError as error:
                 fault = Message("{columns} {fault}", columns=_display(columns), fault=reason(error))
                 if isinstance(error, cells.Unclear):
@@ -230,7 +232,7 @@ def _display(columns: Iterable[str]) -> str:
 
 
 def _settle_repeated(result: TaskRows, role: str, *, is_given: bool) -> None:
-    """Refuses repeated values if the user named the column; otherwise it does not hold ids and is ignored."""
+    """Refuses repeated values of a role if the user named its column; otherwise ignores it: it holds no ids."""
     seen: dict[Any, int] = {}
     for index, row in enumerate(result.rows):
         value = row[role]
@@ -250,7 +252,10 @@ def _settle_repeated(result: TaskRows, role: str, *, is_given: bool) -> None:
 
 
 def refuse_unseen_labels(rows: TaskRows, known: Iterable[str]) -> None:
-    """Raises CorpusError for labels, one or a list per row, not `known` from training: which, how often, and where."""
+    """Raises CorpusError for labels that are not among `known`, with the count and first place of each.
+
+    rows: each with a label, or a list of labels.
+    """
     names = set(known)
     unseen: dict[str, list[Place]] = {}
     for row, place in zip(rows, rows.places, strict=True):
@@ -258,13 +263,13 @@ def refuse_unseen_labels(rows: TaskRows, known: Iterable[str]) -> None:
             if label is not None and label not in names:
                 unseen.setdefault(label, []).append(place)
     if unseen:
-        most = sorted(unseen, key=lambda label: -len(unseen[label]))[:_LABELS_SHOWN]
+        most_frequent = sorted(unseen, key=lambda label: -len(unseen[label]))[:_LABELS_SHOWN]
         shown = [
             Message(
                 "{label!r} {count:,} times, first at {place}",
                 label=label, count=len(unseen[label]), place=str(unseen[label][0]),
             )
-            for label in most
+            for label in most_frequent
         ]  # fmt: skip
         if len(unseen) > _LABELS_SHOWN:
             shown.append(Message("and {count} more", count=len(unseen) - _LABELS_SHOWN))

@@ -17,7 +17,7 @@ from korbert.tasks.finetuning.seen import SeenEmbedding
 _logger = logging.getLogger(__name__)
 
 WEIGHTS = "best.safetensors"
-_ROWS = ".rows"  # after the name of an embedding: the numbers of the rows that its weights are
+_ROWS = ".rows"  # suffix of an embedding's name: the numbers of the rows whose weights are kept
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Best:
 
 
 def keep_best(work: Path, model: nn.Module, now: Best) -> None:
-    """Keeps the weights of `model` in `work` if no kept epoch is as good as `now`.
+    """Keeps the weights of `model` in `work` if `now` is better than the kept epoch, or as good and earlier.
 
     Weights and score are one file, replaced atomically, so they always match after an interruption. A resumed run that
     repeats the end of an epoch finds or writes the same file.
@@ -39,10 +39,10 @@ def keep_best(work: Path, model: nn.Module, now: Best) -> None:
     if best and not (now.score, -now.epoch) > (best.score, -best.epoch):
         return
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    for path, own in model.named_modules():
-        if isinstance(own, SeenEmbedding):
-            weights[f"{path}.weight"] = own.weight.detach().cpu()
-            weights[f"{path}{_ROWS}"] = own.seen.cpu()
+    for path, module in model.named_modules():
+        if isinstance(module, SeenEmbedding):
+            weights[f"{path}.weight"] = module.weight.detach().cpu()
+            weights[f"{path}{_ROWS}"] = module.seen.cpu()
     record = {
         "epoch": str(now.epoch),
         "score": repr(now.score),
@@ -54,7 +54,7 @@ def keep_best(work: Path, model: nn.Module, now: Best) -> None:
 def load_best(work: Path, model: nn.Module) -> Best:
     """Loads the weights kept in `work` into `model` and puts it in eval mode. ModelError if there are none.
 
-    Of embeddings, only the trained rows are kept: the model has to have the others, as it had before training.
+    Only the trained rows of embeddings are kept: the other rows of `model` have to be as they were before training.
     """
     best = read_best(work)
     if best is None:
@@ -63,8 +63,10 @@ def load_best(work: Path, model: nn.Module) -> Best:
         )
     weights = safetensors.torch.load_file(work / WEIGHTS)
     for name in [name for name in weights if name.endswith(_ROWS)]:
-        whole = f"{name.removesuffix(_ROWS)}.weight"
-        weights[whole] = model.state_dict()[whole].cpu().index_copy(0, weights.pop(name), weights[whole])
+        weight_name = f"{name.removesuffix(_ROWS)}.weight"
+        weights[weight_name] = (
+            model.state_dict()[weight_name].cpu().index_copy(0, weights.pop(name), weights[weight_name])
+        )
     model.load_state_dict(weights)
     model.eval()
     return best

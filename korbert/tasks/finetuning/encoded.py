@@ -52,18 +52,18 @@ class EncodedTexts:
 
         def analyze() -> None:
             missing = [(name, texts) for name, texts in self._parts if intact(self._folder, name) is None]
-            total, left = (sum(len(texts) for _, texts in parts) for parts in (self._parts, missing))
-            threads = workers if left > MANY_TEXTS else 0  # Kiwi is loaded again for threads
-            with track(description, total, "texts", total - left) as advance:
+            total, num_missing = (sum(len(texts) for _, texts in parts) for parts in (self._parts, missing))
+            threads = workers if num_missing > MANY_TEXTS else 0  # Kiwi is loaded again for threads
+            with track(description, total, "texts", total - num_missing) as advance:
                 for name, texts in missing:
                     sink = pa.BufferOutputStream()
                     analyses = list(self._tokenizer.analyzer.analyze_many(texts, workers=threads))
-                    pieces = [self._tokenizer.pieces(*pair) for pair in zip(analyses, texts, strict=True)]
+                    pieces_of_texts = [self._tokenizer.pieces(*pair) for pair in zip(analyses, texts, strict=True)]
                     columns = {
-                        "input_ids": [own.ids for own in pieces],
-                        "boundaries": [own.boundaries for own in pieces],
+                        "input_ids": [pieces.ids for pieces in pieces_of_texts],
+                        "boundaries": [pieces.boundaries for pieces in pieces_of_texts],
                         "morphemes": [analysis.forms for analysis in analyses],
-                        "spans": [list(chain.from_iterable(own.spans)) for own in pieces],
+                        "spans": [list(chain.from_iterable(pieces.spans)) for pieces in pieces_of_texts],
                     }
                     pq.write_table(pa.table(columns, schema=_SCHEMA), sink, compression="zstd")
                     data = memoryview(sink.getvalue())
@@ -78,7 +78,7 @@ class EncodedTexts:
             yield from table["morphemes"].to_pylist()
 
     def passages(self) -> dict[str, Passage]:
-        """Each text with its pieces and spans, by itself."""
+        """Returns text -> the text with its pieces and their spans."""
         passages: dict[str, Passage] = {}
         for texts, table in self._tables():
             columns = [table[name].combine_chunks() for name in ("input_ids", "boundaries", "spans")]

@@ -76,9 +76,10 @@ def layerwise_factors(model: nn.Module, factor: float) -> dict[str, float]:
 
 
 def _depths(model: nn.Module) -> Iterator[tuple[str, int]]:
-    """Each encoder parameter and its layer, from 1; the final norm counts as the last layer.
+    """Yields the name of each encoder parameter and its layer, from 1; the final norm counts as the last layer.
 
-    0 for embeddings and parameters shared by all layers (DeBERTa's relative positions).
+    The layer is 0 for embeddings and for parameters shared by all layers (DeBERTa's relative positions). The embedding
+    of overlap is left out.
     SettingsError for an encoder whose layers are not separable.
     """
     encoder: Any = model.encoder
@@ -88,12 +89,14 @@ def _depths(model: nn.Module) -> Iterator[tuple[str, int]]:
         raise SettingsError(
             "{reason}: leave layer_decay and frozen_layers out, or freeze all by frozen_layers -1", reason=reason
         )
-    # Encoders of transformers call their layers by different names: they are in the list of that length.
-    lists = [name for name, part in encoder.named_modules() if isinstance(part, nn.ModuleList) and len(part) == count]
+    # Encoders of transformers name their layers differently: the layers are the ModuleList of that length.
+    lists = [
+        name for name, module in encoder.named_modules() if isinstance(module, nn.ModuleList) and len(module) == count
+    ]
     assert lists, encoder.config
     for name, _ in encoder.named_parameters():
         if name == OVERLAP:  # as new as the head
             continue
-        inner = next((name.removeprefix(f"{own}.") for own in lists if name.startswith(f"{own}.")), None)
+        layer_path = next((name.removeprefix(f"{prefix}.") for prefix in lists if name.startswith(f"{prefix}.")), None)
         depth = count if "final_norm" in name else 0
-        yield f"encoder.{name}", depth if inner is None else int(inner.partition(".")[0]) + 1
+        yield f"encoder.{name}", depth if layer_path is None else int(layer_path.partition(".")[0]) + 1

@@ -43,7 +43,7 @@ def finetune(
     way: Way, *, seed: int, work: Path, metrics: Path, device: torch.device, description: str = "finetune",
     keeps_last: bool = False,
 ) -> Best:  # fmt: skip
-    """Trains `model` and returns its best epoch, whose weights it then has, in eval mode.
+    """Trains `model` and returns its best epoch; `model` then has the weights of that epoch and is in eval mode.
 
     way: the hyperparameters. measure: computes the validation score. The last epoch is kept if `measure` is None or
     `keeps_last` is true, else the one with the highest score.
@@ -53,7 +53,7 @@ def finetune(
     """
     batches = Batches(examples, way.batch_size, seed)
     broadcast(lambda: _remove_checkpoints_without_the_best(work, batches.steps_per_epoch))
-    # What is trained of the encoder. It is decided before the optimizer, which leaves out what is frozen.
+    # Decides what is trained of the encoder, before the optimizer is built, which leaves out frozen parameters.
     if settings.piece_dropout:  # word dropout (Iyyer et al. 2015, 3.1)
         encoder = model.encoder
         if not isinstance(encoder, Encoder):
@@ -79,7 +79,7 @@ def finetune(
     def evaluate(model: nn.Module, step: int) -> dict[str, float]:
         epoch = step // batches.steps_per_epoch
         score, figures = (float(epoch), {}) if measure is None else measure(model)
-        score = float(epoch) if keeps_last else score  # the last one is the best
+        score = float(epoch) if keeps_last else score  # the last epoch counts as the best
         broadcast(lambda: keep_best(work, model, Best(epoch, score)))
         return {"epoch": epoch, **figures}
 
@@ -94,7 +94,7 @@ def finetune(
 def seconds_per_epoch(
     model: nn.Module, examples: Examples, loss: LossFunction, batch_size: int, device: torch.device
 ) -> float:
-    """How long an epoch of `finetune` takes, from its first steps. The gradients are thrown away."""
+    """Estimates the seconds of an epoch of `finetune` from its first steps. The weights stay as they are."""
     batches = Batches(examples, batch_size, seed=0)
     model = model.to(device).train()
     seconds = []

@@ -1,7 +1,8 @@
 """Fine-tuning only the embeddings of pieces that occur in the training examples.
 
-20,000 reviews contain a fifth of 102,400 entries. The others get no gradient, but the optimizer would still visit them
-in every step, which takes longer than the layers of a small encoder. They keep their vectors, without weight decay.
+20,000 reviews contain a fifth of 102,400 pieces. The other embeddings get no gradient, but the optimizer would still
+visit them in every step, which takes longer than the layers of a small encoder. So they are frozen: they keep their
+vectors, without weight decay.
 """
 
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from korbert.training import Examples
 
 
 class SeenEmbedding(nn.Module):
-    """An embedding of V pieces of which U are trained (`weight`) and the others frozen. ids -> (..., E)."""
+    """An embedding of V pieces, of which U are trained (`weight`) and the rest is frozen. Maps ids to (..., E)."""
 
     others: Tensor
     places: Tensor
@@ -26,13 +27,13 @@ class SeenEmbedding(nn.Module):
 
     def __init__(self, whole: nn.Embedding, seen: Tensor) -> None:
         super().__init__()
-        others = whole.weight.detach()
-        seen = seen.to(others.device)
-        places = torch.full((len(others),), -1, device=others.device)
-        places[seen] = torch.arange(len(seen), device=others.device)
-        self.weight = nn.Parameter(others[seen])
-        self.register_buffer("others", others.clone(), persistent=False)  # (V, E)
-        self.register_buffer("places", places, persistent=False)  # (V,), -1 for the others
+        vectors = whole.weight.detach()
+        seen = seen.to(vectors.device)
+        places = torch.full((len(vectors),), -1, device=vectors.device)
+        places[seen] = torch.arange(len(seen), device=vectors.device)
+        self.weight = nn.Parameter(vectors[seen])
+        self.register_buffer("others", vectors.clone(), persistent=False)  # (V, E), read for frozen pieces
+        self.register_buffer("places", places, persistent=False)  # (V,), rows of `weight`; -1 for frozen pieces
         self.register_buffer("seen", seen, persistent=False)  # (U,)
         # State dicts hold the full embedding, so that a model has one format inside and outside only_seen_embeddings.
         self.register_state_dict_post_hook(_save_whole)  # type: ignore[no-untyped-call]
@@ -42,8 +43,8 @@ class SeenEmbedding(nn.Module):
         places = self.places[ids]
         if self.training:
             return F.embedding(places, self.weight)
-        known = F.embedding(places.clamp(min=0), self.weight)
-        return torch.where((places < 0)[..., None], F.embedding(ids, self.others), known)
+        trained_vectors = F.embedding(places.clamp(min=0), self.weight)
+        return torch.where((places < 0)[..., None], F.embedding(ids, self.others), trained_vectors)
 
     @torch.no_grad()
     def whole(self) -> Tensor:

@@ -24,7 +24,7 @@ from korbert.system import broadcast, intact, sha256_of, sync, track
 from korbert.training import Examples, autocast, by_length, model_inputs, numerics, to_device
 
 _BATCH_SIZE = 64
-_ROWS_AT_ONCE = 128  # for their mean and deviation, so that not all vectors are in memory
+_ROWS_AT_ONCE = 128  # whose vectors are in memory while mean and deviation are computed
 _PRECISION: Final = "fp32"  # of the encoder
 
 
@@ -37,7 +37,7 @@ class KeptVectors(nn.Module):
     def __init__(
         self, origin: nn.Module, layers: Mapping[int, NDArray[np.floating]], places: Mapping[bytes, slice]
     ) -> None:
-        """layers: layer -> the vectors of all rows. places: where those of a row are."""
+        """layers: layer -> the vectors of all rows, (P, D). places: key of a row -> the slice of its vectors."""
         super().__init__()
         self.config: AnyConfig = origin.config  # type: ignore[assignment]
         self._origin = (origin,)  # in a tuple, so that its weights are not registered here
@@ -57,13 +57,13 @@ class KeptVectors(nn.Module):
         levels = np.zeros_like(ids) if boundaries is None else boundaries.cpu().numpy()
         types = np.zeros_like(ids) if token_type_ids is None else token_type_ids.cpu().numpy()
         places = [
-            self._places[_key(own[:length], level[:length], length - int(kind[:length].sum()))]
-            for own, level, kind, length in zip(ids, levels, types, lengths, strict=True)
+            self._places[_key(row_ids[:length], row_levels[:length], length - int(row_types[:length].sum()))]
+            for row_ids, row_levels, row_types, length in zip(ids, levels, types, lengths, strict=True)
         ]
         width = max(place.stop - place.start for place in places)
         vectors = np.zeros((len(only), len(places), width, self.config.hidden_size), dtype=np.float32)
-        for of_layer, layer in zip(vectors, only, strict=True):
-            for row, place in zip(of_layer, places, strict=True):
+        for layer_vectors, layer in zip(vectors, only, strict=True):
+            for row, place in zip(layer_vectors, places, strict=True):
                 row[: place.stop - place.start] = self._layers[layer][place]
         return torch.from_numpy(vectors).to(input_ids.device)
 
@@ -91,20 +91,20 @@ def keep_vectors(
     layers: indices, 0 being the embeddings. pooling: keep one vector per row; None: one per piece. numbers: their
     format. With several connected processes, one computes. ModelError if a vector is not finite in that format.
     """
-    distinct = {_key(*row): row for own in examples for row in _rows(own)}
-    pairs = any(own.seconds is not None for own in examples)
-    seconds = np.array([second for *_, second in distinct.values()], dtype=np.int64) if pairs else None
+    distinct = {_key(*row): row for part in examples for row in _rows(part)}
+    has_pairs = any(part.seconds is not None for part in examples)
+    seconds = np.array([second for *_, second in distinct.values()], dtype=np.int64) if has_pairs else None
     flat = ((ids, levels) for ids, levels, _ in distinct.values())
     rows = Examples.of_rows(flat, np.zeros(len(distinct)), examples[0].pad_id, seconds)
     offsets = np.cumsum([0, *(rows.lengths if pooling is None else np.ones_like(rows.lengths))])
     places = [slice(*ends) for ends in pairwise(offsets.tolist())]
-    computed = numerics(device, _PRECISION, torch.get_num_threads())
-    facts = json.dumps([encoder.config.model_dump(mode="json"), computed, pooling, numbers])
+    hardware = numerics(device, _PRECISION, torch.get_num_threads())
+    facts = json.dumps([encoder.config.model_dump(mode="json"), hardware, pooling, numbers])
     name = f"vectors-{digest_of(facts.encode() + b''.join(distinct), encoder.state_dict())[:32]}-layer-"
 
     def make() -> dict[int, Path]:
-        found = {layer: intact(folder, f"{name}{layer}") for layer in layers}
-        missing = {layer: folder / f".{name}{layer}.tmp" for layer, path in found.items() if path is None}
+        paths = {layer: intact(folder, f"{name}{layer}") for layer in layers}
+        missing = {layer: folder / f".{name}{layer}.tmp" for layer, path in paths.items() if path is None}
         if missing:
             folder.mkdir(parents=True, exist_ok=True)
             for path in missing.values():  # left by a killed run
@@ -113,10 +113,10 @@ def keep_vectors(
             maps = {layer: np.lib.format.open_memmap(path, "w+", numbers, shape) for layer, path in missing.items()}
             _compute(encoder, rows, maps, places, pooling, device, description)
         # A file gets its name when it is whole on the disk.
-        for layer, aside in missing.items():
-            sync(aside)
-            found[layer] = aside.replace(folder / f"{name}{layer}-{sha256_of(aside)[:16]}.npy")
-        return {layer: path for layer, path in found.items() if path}
+        for layer, temporary in missing.items():
+            sync(temporary)
+            paths[layer] = temporary.replace(folder / f"{name}{layer}-{sha256_of(temporary)[:16]}.npy")
+        return {layer: path for layer, path in paths.items() if path}
 
     cached = {layer: np.load(path, mmap_mode="r") for layer, path in broadcast(make).items()}
     return KeptVectors(encoder, cached, dict(zip(distinct, places, strict=True)))
@@ -126,11 +126,13 @@ def _compute(
     encoder: Any, rows: Examples, maps: Mapping[int, NDArray[np.floating]], places: Sequence[slice],
     pooling: Literal["mean", "first"] | None, device: torch.device, description: str,
 ) -> None:  # fmt: skip
-    """Writes the vectors of some layers to files. maps: layer -> its file in memory. places: where those of a row are
-    written."""
+    """Writes the vectors of some layers to files.
+
+    maps: layer -> its memory-mapped file. places: the slice of each row's vectors in a file.
+    """
     encoder.eval()
-    showing = track(description, len(rows), "rows")
-    with torch.inference_mode(), autocast(device, _PRECISION), showing as advance:
+    progress = track(description, len(rows), "rows")
+    with torch.inference_mode(), autocast(device, _PRECISION), progress as advance:
         for numbers in by_length(rows.lengths, _BATCH_SIZE):
             batch = to_device(rows.batch(numbers), device)
             layers = encoder.all_layers(**model_inputs(batch), only=list(maps)).float()  # (K, B, T, D)
@@ -154,7 +156,7 @@ def _compute(
 
 
 def _rows(examples: Examples) -> Iterator[tuple[NDArray[np.int32], NDArray[np.uint8], int]]:
-    """Ids and levels of each row, and the position where its second text begins: its length without one."""
+    """Yields ids and levels of each row, and where its second text begins; for a single text, the row's length."""
     seconds = np.diff(examples.offsets) if examples.seconds is None else examples.seconds
     for (start, end), second in zip(pairwise(examples.offsets.tolist()), seconds.tolist(), strict=True):
         yield examples.input_ids[start:end], examples.boundaries[start:end], second

@@ -58,9 +58,10 @@ class Label:
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels that are probable enough: above 0.5, or above a threshold of each.
+    """The labels whose probability is above 0.5, or above their own thresholds.
 
-    probabilities: of all labels. None, `why` and `unlike` as in Label. reasons: the same for each of the labels.
+    labels: None as in Label. probabilities: of all labels. why, unlike: as in Label. reasons: label -> its reasons, for
+    each of the labels.
     """
 
     labels: list[str] | None
@@ -76,10 +77,10 @@ class Classification(TextKind, frozen=True):
     labels: their names. label_names: of labels that files call something else. several: a text may have any number of
     labels. pair: rows have two texts. weights: of labels, in the loss of an encoder alone, or by which linear scores
     are balanced; None: equal. uncounted: the label that micro_f1 leaves out, such as no_relation in KLUE-RE.
-    thresholds: with several labels, the probability above which a text has each; (): 0.5. at_least_one: a text without
-    any has the one that comes nearest to its threshold. abstains_below: the probability in percent that a label needs
-    to be given; 0: none is held back. A target is a label, or a list of labels; a prediction is {"label" or "labels",
-    "probabilities"}.
+    thresholds: with several labels, the probability above which a text has each; (): 0.5. at_least_one: a text
+    without any such label has the one that comes nearest to its threshold. abstains_below: the probability in percent
+    that a label needs to be given; 0: none is held back. A target is a label, or a list of labels; a prediction is
+    {"label" or "labels", "probabilities"}.
     """
 
     name: ClassVar[str] = "classification"
@@ -95,7 +96,7 @@ class Classification(TextKind, frozen=True):
     pooling: Pooling = "mean"
     weights: tuple[float, ...] | None = None
     uncounted: str = ""
-    # Of linear models alone; the record of others is as before.
+    # Left out of the record of a task unless set: records from before these fields existed stay the same.
     thresholds: tuple[float, ...] = Field((), exclude_if=not_)
     at_least_one: bool = Field(False, exclude_if=not_)
     abstains_below: float = Field(0.0, exclude_if=not_)
@@ -104,15 +105,17 @@ class Classification(TextKind, frozen=True):
     def from_training_rows(cls, rows: TaskRows, settings: ClassificationSection) -> Self:
         several = any(isinstance(row["label"], list) for row in rows)
         counts = Counter(label for row in rows for label in _as_list(row["label"]))
-        named = {label: number for number, label in enumerate(settings.label_names.values())}
+        place_of_label = {label: number for number, label in enumerate(settings.label_names.values())}
         # In the order of label_names, then numbers by value, then names.
-        labels = tuple(sorted(counts, key=lambda label: (named.get(label, len(named)), _natural(label))))
+        labels = tuple(
+            sorted(counts, key=lambda label: (place_of_label.get(label, len(place_of_label)), _natural(label)))
+        )
         if several and (none := sum(not row["label"] for row in rows)):
             rows.notes.append(Message("{count:,} rows have no label: none of the labels is right for them", count=none))
         if not several:
             _refuse_joined(rows, counts)
         if len(labels) < 2 and not several:
-            dropped = ", ".join(f"{one.count:,} {reason}" for reason, one in rows.dropped.items()) or "none"
+            dropped = ", ".join(f"{drops.count:,} {reason}" for reason, drops in rows.dropped.items()) or "none"
             raise CorpusError(
                 "{files}: all rows have the label {labels!r} (dropped rows: {dropped}): give rows of two "
                 "labels or more",
@@ -178,10 +181,10 @@ class Classification(TextKind, frozen=True):
         ids = {label: place for place, label in enumerate(self.labels)}
         if not self.several:
             return np.array([ids.get(label, 0) for label in targets], dtype=np.int64)
-        there = np.zeros((len(targets), len(self.labels)), dtype=np.float32)
+        indicators = np.zeros((len(targets), len(self.labels)), dtype=np.float32)
         for number, names in enumerate(targets):
-            there[number, [ids[label] for label in names or () if label in ids]] = 1
-        return there
+            indicators[number, [ids[label] for label in names or () if label in ids]] = 1
+        return indicators
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ClassificationModel:
         problem: Literal["multi_label_classification", "single_label_classification"] = "single_label_classification"
@@ -201,7 +204,7 @@ class Classification(TextKind, frozen=True):
         """
         scores = model(**model_inputs(batch)).float()  # (B, C)
         weights = None
-        if self.weights is not None and not self.has_rungs:  # whose scores are balanced when they have been learned
+        if self.weights is not None and not self.has_rungs:  # with rungs, the learned scores are balanced
             weights = torch.tensor(self.weights, device=scores.device)
         if self.several:
             losses = F.binary_cross_entropy_with_logits(scores, batch["labels"], weight=weights, reduction="none")
@@ -210,17 +213,17 @@ class Classification(TextKind, frozen=True):
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
         count = len(self.labels)
-        more = {"with_percentiles": True} if getattr(model, "knows_usual", False) else {}
+        options = {"with_percentiles": True} if getattr(model, "knows_usual", False) else {}
 
         def probabilities_of(model: nn.Module, batch: Batch) -> Tensor:
-            scores = model(**model_inputs(batch), **more).float()
+            scores = model(**model_inputs(batch), **options).float()
             return torch.cat([self.probabilities(scores[:, :count]), scores[:, count:]], dim=1)
 
-        columns = outputs(model, prepared.examples, probabilities_of, **how).astype(np.float64)
+        scored = outputs(model, prepared.examples, probabilities_of, **how).astype(np.float64)
         predictions = []
-        for row in columns:
+        for row in scored:
             prediction = self.prediction(row[:count])
-            if more and row[count] >= _UNLIKE:
+            if options and row[count] >= _UNLIKE:
                 prediction["unlike"] = row[count]
             predictions.append(prediction)
         return predictions
@@ -262,14 +265,14 @@ class Classification(TextKind, frozen=True):
             return result
         from korbert.tasks.reasons import reasons_of
 
-        def of(label: str) -> "list[Reason]":
+        def reasons_for(label: str) -> "list[Reason]":
             place = self.labels.index(label)
-            found = reasons_of(model, prepared.examples, number, passages, place, several=self.several)  # type: ignore[arg-type]
-            return found[:_MOST_REASONS]
+            reasons = reasons_of(model, prepared.examples, number, passages, place, several=self.several)  # type: ignore[arg-type]
+            return reasons[:_MOST_REASONS]
 
         if isinstance(result, Labels):
-            return replace(result, reasons={label: of(label) for label in result.labels or ()})
-        return replace(result, reasons=of(max(result.probabilities, key=result.probabilities.__getitem__)))
+            return replace(result, reasons={label: reasons_for(label) for label in result.labels or ()})
+        return replace(result, reasons=reasons_for(max(result.probabilities, key=result.probabilities.__getitem__)))
 
     def prediction(self, shares: NDArray[np.float64]) -> TaskPrediction:
         """The prediction for label probabilities (C,): the most probable label, or all above their thresholds."""
@@ -286,7 +289,7 @@ class Classification(TextKind, frozen=True):
         return {"label": labels[0], "probabilities": probabilities}
 
     def chosen(self, shares: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Which labels probabilities (N, C) give."""
+        """Returns which labels each row of probabilities gives, (N, C)."""
         if not self.several:
             return np.asarray(np.eye(len(self.labels), dtype=bool)[shares.argmax(axis=1)])
         margins = shares - np.array(self.thresholds or [0.5] * len(self.labels))
@@ -307,22 +310,29 @@ class Classification(TextKind, frozen=True):
     def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         from korbert.tasks import baselines
 
-        known, held = (self.numbers([self.target(row) for row in rows]) for rows in (parts.train, parts.valid))
-        there = known.astype(bool) if self.several else np.eye(len(self.labels), dtype=bool)[known]
-        yield Baseline("majority", {}, [self.prediction(there.mean(axis=0)) for _ in parts.scored])
+        train_targets, valid_targets = (
+            self.numbers([self.target(row) for row in rows]) for rows in (parts.train, parts.valid)
+        )
+        indicators = train_targets.astype(bool) if self.several else np.eye(len(self.labels), dtype=bool)[train_targets]
+        yield Baseline("majority", {}, [self.prediction(indicators.mean(axis=0)) for _ in parts.scored])
         if self.has_rungs:  # its words are the other baseline
             return
         inputs = morphemes_of(parts, self.texts, morphemes)
         if self.several:
-            of_many = score_named(_OF_MANY, self.metrics[0])
-            best, c = baselines.fit_multilabel(inputs, there, lambda shares: of_many(held.astype(bool), shares > 0.5))
-        else:
-            of_one = METRICS.get(self.metrics[0], METRICS["accuracy"])  # of f1, too, accuracy chooses C
-            count = len(self.labels)
-            best, c = baselines.fit_labels(
-                inputs, known, lambda shares: of_one(confusion(held, shares.argmax(axis=1), count)), count
+            multilabel_metric = score_named(_OF_MANY, self.metrics[0])
+            probabilities, c = baselines.fit_multilabel(
+                inputs, indicators, lambda shares: multilabel_metric(valid_targets.astype(bool), shares > 0.5)
             )
-        yield Baseline("tfidf", {"c": c}, [self.prediction(row) for row in best])
+        else:
+            label_metric = METRICS.get(self.metrics[0], METRICS["accuracy"])  # of f1, too, accuracy chooses C
+            count = len(self.labels)
+            probabilities, c = baselines.fit_labels(
+                inputs,
+                train_targets,
+                lambda shares: label_metric(confusion(valid_targets, shares.argmax(axis=1), count)),
+                count,
+            )
+        yield Baseline("tfidf", {"c": c}, [self.prediction(row) for row in probabilities])
 
     def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """(N, 2) ids of gold and predicted labels; (N, 2, C) bool for several."""
@@ -336,13 +346,13 @@ class Classification(TextKind, frozen=True):
 
     def score(self, metric: str) -> Score:
         if self.several:
-            of_many = score_named(_OF_MANY, metric)
-            return lambda run, counts: of_many(*np.repeat(run, counts, axis=0).swapaxes(0, 1))
+            multilabel_metric = score_named(_OF_MANY, metric)
+            return lambda run, counts: multilabel_metric(*np.repeat(run, counts, axis=0).swapaxes(0, 1))
         if metric == "micro_f1" and self.uncounted in self.labels:
             left_out = self.labels.index(self.uncounted)
             return lambda run, counts: micro_f1(confusion(run[:, 0], run[:, 1], len(self.labels), counts), left_out)
-        of_one = score_named(_OF_ONE, metric)
-        return lambda run, counts: of_one(confusion(run[:, 0], run[:, 1], len(self.labels), counts))
+        label_metric = score_named(_OF_ONE, metric)
+        return lambda run, counts: label_metric(confusion(run[:, 0], run[:, 1], len(self.labels), counts))
 
 
 _OF_ONE: dict[str, Callable[[NDArray[np.int64]], float]] = {"f1": f1_of, **METRICS}
@@ -360,16 +370,16 @@ def _as_list(label: str | list[str]) -> list[str]:
 def _refuse_joined(rows: TaskRows, counts: Mapping[str, int]) -> None:
     """Raises CorpusError for a label such as "0,1" where there is a label "0", too: several labels, or one?"""
     parts_of = {label: joined_labels(label) for label in counts}
-    alone = {parts[0] for parts in parts_of.values() if len(parts) == 1}
+    single_labels = {parts[0] for parts in parts_of.values() if len(parts) == 1}
     for label, parts in parts_of.items():
-        if len(parts) > 1 and (known := [part for part in parts if part in alone]):
+        if len(parts) > 1 and (known_parts := [part for part in parts if part in single_labels]):
             place = next(rows.places[number] for number, row in enumerate(rows) if row["label"] == label)
             raise CorpusError(
                 "{place}: label {label!r} joins others, such as {known!r}: if a text may have several "
                 "labels, use {option}; if it is one label, write it without the comma, semicolon or bar",
                 place=place,
                 label=label,
-                known=known[0],
+                known=known_parts[0],
                 option=argument("several"),
             )
 

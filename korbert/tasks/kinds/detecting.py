@@ -43,7 +43,7 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
     columns = {**columns, **choose_columns(named, table.columns, columns, place)}
 
     def has(role: str) -> str:
-        """The column of a role: given, or of a usual name and with its cells; "" without one."""
+        """The column of a role: named by the user, or with a usual name and cells of the role; "" if there is none."""
         wanted = replace(ROLES[role], required=False)
         detected = columns.get(role) or columns_of(wanted, table.columns, table.first)
         return detected[0] if detected else ""
@@ -53,8 +53,8 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
         return detected
     several = several or any(_holds_lists(table, name) for name in columns.get("label", (has("labels"),)) if name)
     text = has("text")
-    of_labels = "labels" if several else "label"
-    label = has(of_labels) or next(iter(columns.get("label", ())), "")
+    label_role = "labels" if several else "label"
+    label = has(label_role) or next(iter(columns.get("label", ())), "")
     flags = [column for column in flag_columns(table.columns, table.first) if column != text]
     if not text and (label or has("score") or (several and flags)):
         raise CorpusError(
@@ -79,13 +79,13 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
             option_several=argument("several"),
             option_label=argument("label"),
         )
-    unfit = join_messages(_unfit(table))
-    if (query := has("question")) and (passage := has("context")) and not unfit:
+    faults = join_messages(_unfit(table))
+    if (query := has("question")) and (passage := has("context")) and not faults:
         pairs = {"text": (query,), "pair": (passage,)}
-        found = Message(
+        why = Message(
             "pairs without labels, query from {query!r}, passage from {passage!r}", query=query, passage=passage
         )
-        return Detected("embedding", pairs, found)
+        return Detected("embedding", pairs, why)
     # A name that is also a cell of its column, or a number, is a cell of a file without a line of names.
     if any(column in table.first[column] or re.fullmatch(r"[-+.\d]+", column) for column in table.columns):
         raise CorpusError(
@@ -98,8 +98,8 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
             option_label=argument("label"),
         )
     shown: str = column_names(table.columns)
-    if unfit:
-        shown = Message("{columns} ({faults})", columns=shown, faults=unfit)
+    if faults:
+        shown = Message("{columns} ({faults})", columns=shown, faults=faults)
     raise CorpusError(
         "{place}: no column of labels or scores among {shown}: name it with {option_label}, or {option_column}",
         place=place,
@@ -116,7 +116,7 @@ def _holds_lists(table: Table, column: str) -> bool:
 
 
 def _unfit(table: Table) -> Iterator[Message]:
-    """Columns with the usual name of a role, and what their cells have instead of a value of it."""
+    """Yields the columns that have the usual name of a role but no cell of it, with the fault of their first cell."""
     for column, cells in table.first.items():
         roles = [role for role in ROLES.values() if columns_of(role, (column,))]
         if (
@@ -131,20 +131,20 @@ def _unfit(table: Table) -> Iterator[Message]:
 
 
 def _spans_or_answers(table: Table, has: Callable[[str], str], labels: Sequence[str]) -> Detected | None:
-    """A kind with more than a label. labels: the columns that the user calls labels, which hold nothing else."""
+    """Detects a kind of more than labels. labels: the columns that the user calls labels, which hold nothing else."""
     for holder, role in (("tokens", "tags"), ("tokens", "spans"), ("text", "spans")):
         column = has(role)
         if column and column not in labels and (text := has(holder)):
             return Detected("token-classification", {}, columns_summary({holder: [text], role: [column]}))
     firsts = {f"{name}{number}" for name in ROLES["choices"].series if name for number in ("1", "_1")}
-    if column := has("choices") or next((one for one in table.columns if one.casefold() in firsts), ""):
+    if column := has("choices") or next((name for name in table.columns if name.casefold() in firsts), ""):
         return Detected("multiple-choice", {}, columns_summary({"choices": [column]}))
     if (slots := has("slots")) and (text := has("text")):
         return Detected("slots", {}, columns_summary({"text": [text], "slots": [slots]}))
     question, context, answers = map(has, ("question", "context", "answers"))
     if question and context and answers and answers not in labels:
-        found = columns_summary({"question": [question], "context": [context], "answers": [answers]})
-        return Detected("question-answering", {}, found)
+        why = columns_summary({"question": [question], "context": [context], "answers": [answers]})
+        return Detected("question-answering", {}, why)
     return None
 
 

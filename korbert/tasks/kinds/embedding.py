@@ -74,9 +74,9 @@ _TERMS_PER_MORPHEME = 0.6  # 0.58 to 0.62 on four sets: particles, endings and s
 
 class Embedding(Kind, frozen=True):
     """Text embeddings. learns: form of the training rows. sizes: leading dimensions that are trained as vectors, too.
-    query_prompt, passage_prompt: what is put before the texts of pairs, and of a search. cosine_weight: of cosines,
-    added to BM25 in a search by both, chosen on validation pairs for texts of 100 terms (retrieval.weight_among); 0:
-    words alone rank as well. near_batches: as in EmbeddingSection.
+    query_prompt, passage_prompt: what is put before queries and passages, of pairs and of a search. cosine_weight: the
+    weight of cosines, which are added to BM25 in a search by both, chosen on validation pairs and scaled to texts of
+    100 terms (retrieval.weight_among); 0: words alone rank as well. near_batches: as in EmbeddingSection.
 
     Targets and predictions depend on the rows to validate on. Scored pairs: a target is the score, a prediction the
     cosine of the two vectors. Retrieval: a target is the right passage, a prediction {"cosine": .., "rank": of the
@@ -167,11 +167,11 @@ class Embedding(Kind, frozen=True):
         return cls.of_settings(settings, ("spearman", "pearson"), learns=learns)
 
     def validated_on(self, rows: TaskRows) -> Self:
-        """By correlation with scores if there are some, else by retrieval of pairs, else by the teacher's vectors."""
+        """Chooses correlation with scores if there are some, else retrieval of pairs, else the teacher's vectors."""
         if self.learns == "scores":
             return self
-        able = (scores for scores in ALL_SCORES if any(row.get(scores.role) is not None for row in rows))
-        scores = next(able, BY_SIMILARITY)
+        candidates = (scores for scores in ALL_SCORES if any(row.get(scores.role) is not None for row in rows))
+        scores = next(candidates, BY_SIMILARITY)
         if scores is BY_RETRIEVAL:
             package("sklearn", "a model that finds texts")  # `complete_task` compares with words
         return self if self.metrics[0] in scores.metrics else self.model_copy(update={"metrics": tuple(scores.metrics)})
@@ -224,9 +224,9 @@ class Embedding(Kind, frozen=True):
         if prompted and all(row.get("score") is None for row in rows):
             query_prompt, passage_prompt = encode_passages(tokenizer, [self.query_prompt, self.passage_prompt])
             groups = [[query_prompt.joined(first), *map(passage_prompt.joined, others)] for first, *others in groups]
-        members = [[(own,) for own in group] for group in groups]
-        make = NearGroups if self.near_batches and labels.dtype == np.float32 else Groups
-        return Prepared(rows, make.of(members, labels, tokenizer, self.max_length))
+        members = [[(passage,) for passage in group] for group in groups]
+        groups_class = NearGroups if self.near_batches and labels.dtype == np.float32 else Groups
+        return Prepared(rows, groups_class.of(members, labels, tokenizer, self.max_length))
 
     def prompt(self, side: Side) -> str:
         return self.query_prompt if side == "query" else self.passage_prompt
@@ -296,11 +296,11 @@ class Embedding(Kind, frozen=True):
         else:
             negatives = np.setdiff1d(np.arange(len(vectors)), [firsts, firsts + 1])
             sides = [anchors, vectors[np.concatenate([firsts + 1, negatives])]]
-            # The positives of all rows with the same text fit it, even where they are negatives of another row.
-            texts, own = labels[:, :2].unbind(1)
-            others = labels[:, 2:]
-            same_text = texts[:, None] == texts
-            same_candidate = own[:, None] == torch.cat([own, others[others >= 0]])
+            # The positives of all rows with the same text fit that text, even where they are negatives of another row.
+            anchor_ids, positive_ids = labels[:, :2].unbind(1)
+            negative_ids = labels[:, 2:]
+            same_text = anchor_ids[:, None] == anchor_ids
+            same_candidate = positive_ids[:, None] == torch.cat([positive_ids, negative_ids[negative_ids >= 0]])
             fits = same_text.float() @ same_candidate.float() > 0
             loss_of = partial(contrastive_loss, fits=fits, temperature=self.temperature)
         losses = [loss_of(*(side[:, :cut] for side in sides)) for cut in (vectors.shape[1], *self.sizes)]
@@ -317,27 +317,33 @@ class Embedding(Kind, frozen=True):
     def complete_task(
         self, model: nn.Module, valid: Prepared, read_morphemes: Callable[[], Morphemes], **how: Unpack[Scoring]
     ) -> Self:
-        """Chooses cosine_weight by the mean reciprocal rank, if the task is validated by retrieval: the smallest weight
-        with two thirds of the gain over words alone. Words are safer where queries differ from these: a weight that
-        gains most here may lose there ("A model for search" in benchmarks/RESULTS.md).
+        """Chooses cosine_weight by the mean reciprocal rank, if the task is validated by retrieval.
+
+        The smallest weight with two thirds of the largest gain over words alone is chosen. Words are safer for queries
+        unlike those of validation: a weight that gains most on these may lose on others ("A model for search" in
+        benchmarks/RESULTS.md).
         """
         if self._scores is not BY_RETRIEVAL:
             return self
-        queries, others = _vectors(model, valid, **how)
-        searched, passages = BY_RETRIEVAL.run_search(valid.rows, others)
+        queries, other_vectors = _vectors(model, valid, **how)
+        searched, passages = BY_RETRIEVAL.run_search(valid.rows, other_vectors)
         forms = read_morphemes()
-        words = searched.by_words(forms)
+        bm25_scores = searched.by_words(forms)
         terms = _TERMS_PER_MORPHEME * float(np.mean([len(forms[text]) for text in searched.passages]))
 
         def mean_reciprocal_rank(weight: float) -> float:
-            here = weight_among(terms, weight)
-            ranks = searched.ranks(lambda part: fuse_scores(words(part), queries[part] @ passages.T, here))
+            cosine_weight = weight_among(terms, weight)
+            ranks = searched.ranks(
+                lambda part: fuse_scores(bm25_scores(part), queries[part] @ passages.T, cosine_weight)
+            )
             return retrieval.METRICS["mrr"](ranks)
 
-        of_words = mean_reciprocal_rank(0.0)
-        gains = {weight: mean_reciprocal_rank(weight) - of_words for weight in _WEIGHTS}
-        enough = 2 / 3 * max(gains.values())  # at least 0, the gain of weight 0
-        return self.model_copy(update={"cosine_weight": min(weight for weight in gains if gains[weight] >= enough)})
+        mrr_of_words = mean_reciprocal_rank(0.0)
+        gains = {weight: mean_reciprocal_rank(weight) - mrr_of_words for weight in _WEIGHTS}
+        required_gain = 2 / 3 * max(gains.values())  # at least 0, the gain of weight 0
+        return self.model_copy(
+            update={"cosine_weight": min(weight for weight in gains if gains[weight] >= required_gain)}
+        )
 
     def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         """Cosine of TF-IDF over morphemes, fitted on the training texts; of retrieval, BM25; none with a teacher."""
@@ -359,8 +365,8 @@ def _vectors(
     groups = prepared.examples
     assert isinstance(groups, Groups)
     members = groups.members
-    if told := how.get("advance"):  # of rows, not of their texts
-        how["advance"] = lambda count: told(round(count * len(groups) / len(members)))
+    if advance := how.get("advance"):  # counts rows, not their texts
+        how["advance"] = lambda count: advance(round(count * len(groups) / len(members)))
     vectors = outputs(
         model, members, lambda model, batch: functional.normalize(model(**model_inputs(batch)).float(), dim=-1), **how
     )

@@ -36,8 +36,8 @@ Morphemes = Mapping[str, Sequence[str]]
 class Prepared:
     """Rows as examples.
 
-    passages: the pieces of the texts of each row, of kinds that map predictions back to them; others do without, to
-    save memory. blank: whether a text of a row is empty, of kinds that give such a row no label.
+    passages: the pieces of the texts of each row, for kinds that map predictions back to them; empty for other kinds,
+    to save memory. blank: whether a text of a row is empty, for kinds that give such a row no label.
     """
 
     rows: Sequence[TaskRow]
@@ -93,7 +93,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 
     name: ClassVar[str]
     roles: ClassVar[tuple[Role, ...]]  # that a row of a labelled file may have
-    roles_to_score: ClassVar[tuple[Role, ...]] = ()  # those of validation and test files, if others
+    roles_to_score: ClassVar[tuple[Role, ...]] = ()  # roles of validation and test files, if they differ
 
     operation: ClassVar[str] = "predict"  # the method of korbert.Model for this kind
     command: ClassVar[str] = "predict"  # the same on the command line
@@ -143,14 +143,14 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 
     @property
     def reads_all(self) -> bool:
-        """Whether it reads texts window by window, not only the first max_length pieces."""
+        """Whether the model reads texts window by window, not only their first max_length pieces."""
         return False
 
     @property
     def has_rungs(self) -> bool:
-        """Whether its model begins with one that is fitted to vectors of the frozen encoder, not trained.
+        """Whether the model begins with one that is fitted to words or to vectors of the frozen encoder.
 
-        By default as the field `rungs` says.
+        By default, the field `rungs` tells.
         """
         return bool(getattr(self, "rungs", ("encoder",)) != ("encoder",))
 
@@ -178,7 +178,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         """The correct answer for a row as a JSON value. ValueError if it could never be predicted."""
 
     def check_training_row(self, row: TaskRow) -> object:
-        """ValueError if nothing can be learned from a row; by default, if it has no target."""
+        """Raises ValueError if nothing can be learned from the row; by default, if it has no target."""
         return self.target(row)
 
     @abstractmethod
@@ -217,7 +217,10 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         return prediction
 
     def abstaining(self, precision: float) -> Self:
-        """The task that gives labels only where they are right that often, in percent. SettingsError if it cannot."""
+        """Returns the task that gives labels only where their probability is at least `precision`, in percent.
+
+        SettingsError if the kind cannot abstain.
+        """
         raise SettingsError(
             "{option}: models of kind {name} cannot abstain: leave it out", option=argument("abstain"), name=self.name
         )
@@ -225,9 +228,9 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     def with_reasons(
         self, model: nn.Module, prepared: Prepared, number: int, passages: Sequence[Passage], result: Any
     ) -> Any:
-        """A result of `results` with why it is so. number: of the row. passages: its texts.
+        """Returns a result of `results` with the reasons for it. number: of the row. passages: the row's texts.
 
-        SettingsError if the kind, or the model, cannot say.
+        SettingsError if the kind, or the model, cannot give reasons.
         """
         raise SettingsError(
             "{option}: models of kind {name} cannot say why: use korbert look", option=argument("why"), name=self.name
@@ -251,7 +254,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     def complete_task(
         self, model: nn.Module, valid: Prepared, read_morphemes: Callable[[], Morphemes], **how: Unpack[Scoring]
     ) -> Self:
-        """The task with what only the trained model tells, from the validation rows. Called once, in all processes."""
+        """The task with the fields that need the trained model and validation rows. Called once, in all processes."""
         return self
 
     @abstractmethod
@@ -333,7 +336,7 @@ class TaughtKind(Kind, ABC, frozen=True):
 
     @abstractmethod
     def with_soft_targets(self, prepared: Prepared, soft: NDArray[np.float32], labelled: int) -> Prepared:
-        """Examples with soft targets: `soft`; for the first `labelled` rows, the mean of it and labels."""
+        """Examples with `soft` as their targets; for the first `labelled` rows, the mean of `soft` and the labels."""
 
 
 def checked_precision(precision: float) -> float:

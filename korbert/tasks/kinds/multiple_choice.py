@@ -27,7 +27,10 @@ from korbert.training import Batch, Scoring, model_inputs, outputs
 
 @dataclass(frozen=True)
 class Choice:
-    """The index of the most probable choice. probabilities: of each. Without a text choice is None, `why` says so."""
+    """The most probable choice.
+
+    choice: its index; None if a text is empty, as `why` says. probabilities: of each choice.
+    """
 
     choice: int | None
     probabilities: list[float]
@@ -56,7 +59,7 @@ class MultipleChoice(Kind, frozen=True):
     @classmethod
     def from_training_rows(cls, rows: TaskRows, settings: MultipleChoiceSection) -> Self:
         most = max(len(row["choices"]) for row in rows)
-        # Labels count from 1 if no row has 0, and one has the number of its choices.
+        # Labels count from 1 if no row has 0, and some row has the number of its choices.
         from_one = all(row["label"] != "0" for row in rows)
         for number, row in enumerate(rows):
             if from_one and row["label"] == str(len(row["choices"])) and row["label"] not in row["choices"]:
@@ -123,14 +126,14 @@ class MultipleChoice(Kind, frozen=True):
     def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         from korbert.tasks import baselines
 
-        known = np.array([self.target(row) for row in parts.train], np.int64)
-        most = max([int(known.max()) + 1, *(len(row["choices"]) for row in parts.scored)])
-        frequencies = np.bincount(known, minlength=most).astype(np.float64)
+        train_indices = np.array([self.target(row) for row in parts.train], np.int64)
+        most = max([int(train_indices.max()) + 1, *(len(row["choices"]) for row in parts.scored)])
+        frequencies = np.bincount(train_indices, minlength=most).astype(np.float64)
         shares = []  # how often each index was right in training; all are equally likely if none of them ever was
         for row in parts.scored:
-            own = frequencies[: len(row["choices"])]
-            own = own if own.any() else np.ones(len(own))
-            shares.append(own / own.sum())
+            frequencies_of_row = frequencies[: len(row["choices"])]
+            frequencies_of_row = frequencies_of_row if frequencies_of_row.any() else np.ones(len(frequencies_of_row))
+            shares.append(frequencies_of_row / frequencies_of_row.sum())
         yield Baseline("majority", {}, self._predictions(shares, parts.scored))
         # A binary model scores each choice with its text; the probabilities of a row are scaled to sum to 1.
         inputs = []
@@ -138,23 +141,28 @@ class MultipleChoice(Kind, frozen=True):
             pairs = [(morphemes[row["text"]], morphemes[choice]) for row in rows for choice in row["choices"]]
             inputs.append(baselines.TextPairs(*zip(*pairs, strict=True)))
         counts = [len(row["choices"]) for row in parts.train]
-        right = np.concatenate([np.arange(count) == index for count, index in zip(counts, known, strict=True)])
+        is_right = np.concatenate(
+            [np.arange(count) == index for count, index in zip(counts, train_indices, strict=True)]
+        )
 
         def predictions(probabilities: NDArray[np.float64], rows: TaskRows) -> list[TaskPrediction]:
             ends = np.cumsum([len(row["choices"]) for row in rows])
-            return self._predictions((own / own.sum() for own in np.split(probabilities[:, 0], ends[:-1])), rows)
+            return self._predictions((row / row.sum() for row in np.split(probabilities[:, 0], ends[:-1])), rows)
 
         def score(probabilities: NDArray[np.float64]) -> float | None:
             return self.scores(parts.valid.rows, predictions(probabilities, parts.valid))[self.metrics[0]]
 
         texts = [morphemes[text] for row in parts.train for text in self.texts(row)]
-        best, c = baselines.fit_multilabel(inputs, right[:, None], score, vocabulary_texts=texts)
-        yield Baseline("tfidf", {"c": c}, predictions(best, parts.scored))
+        probabilities, c = baselines.fit_multilabel(inputs, is_right[:, None], score, vocabulary_texts=texts)
+        yield Baseline("tfidf", {"c": c}, predictions(probabilities, parts.scored))
 
     def _predictions(self, probabilities: Iterable[NDArray[Any]], rows: Iterable[TaskRow]) -> list[TaskPrediction]:
-        """probabilities: of each row, one per choice or more."""
-        own = (share[: len(row["choices"])] for share, row in zip(probabilities, rows, strict=True))
-        return [{"choice": int(row.argmax()), "probabilities": row.astype(np.float64).tolist()} for row in own]
+        """Makes predictions. probabilities: for each row, one per choice; any further ones are ignored."""
+        row_shares = (shares[: len(row["choices"])] for shares, row in zip(probabilities, rows, strict=True))
+        return [
+            {"choice": int(shares.argmax()), "probabilities": shares.astype(np.float64).tolist()}
+            for shares in row_shares
+        ]
 
     def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """(N, 2) indices of the correct and the predicted choice."""
@@ -165,8 +173,8 @@ class MultipleChoice(Kind, frozen=True):
         return equal_in_run(self.run(rows, predictions))
 
     def score(self, metric: str) -> Score:
-        of = score_named(METRICS, metric)
-        return lambda run, counts: of(confusion(run[:, 0], run[:, 1], int(run.max()) + 1, counts))
+        metric_function = score_named(METRICS, metric)
+        return lambda run, counts: metric_function(confusion(run[:, 0], run[:, 1], int(run.max()) + 1, counts))
 
 
 def scores_of_choices(model: nn.Module, batch: Batch) -> Tensor:

@@ -129,7 +129,7 @@ class QuestionAnswering(WindowSettings, TaughtKind, frozen=True):
         return reading_loss(model, batch)
 
     def teacher_outputs(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> TeacherOutputs:
-        """Of each piece of a window, how probable it is that the answer begins and ends there."""
+        """For each piece of a window, returns how probable it is that the answer begins there, and ends there."""
         examples = prepared.examples
         assert isinstance(examples, WindowExamples)
         scores = outputs(model, examples, ends, batch_size=64, **how).reshape(len(examples), -1, 2)
@@ -145,10 +145,10 @@ class QuestionAnswering(WindowSettings, TaughtKind, frozen=True):
     def with_soft_targets(self, prepared: Prepared, soft: NDArray[np.float32], labelled: int) -> Prepared:
         examples = prepared.examples
         assert isinstance(examples, WindowExamples)
-        own = np.zeros_like(soft)
-        own[examples.offsets[:-1, None] + examples.labels, [0, 1]] = 1
-        ours = np.repeat([window.index < labelled for window in examples.windows], examples.lengths)
-        targets = np.where(ours[:, None], (soft + own) / 2, soft).astype(np.float16)
+        hard_targets = np.zeros_like(soft)
+        hard_targets[examples.offsets[:-1, None] + examples.labels, [0, 1]] = 1
+        is_labelled = np.repeat([window.index < labelled for window in examples.windows], examples.lengths)
+        targets = np.where(is_labelled[:, None], (soft + hard_targets) / 2, soft).astype(np.float16)
         return replace(prepared, examples=replace(examples, shares=targets))
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
@@ -198,16 +198,17 @@ class QuestionAnswering(WindowSettings, TaughtKind, frozen=True):
     def with_chosen_thresholds(
         self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]
     ) -> tuple[Self, list[TaskPrediction]]:
-        """Chooses the threshold that maximizes the first metric (F1 if that covers only one half).
+        """Chooses the threshold that maximizes the first metric.
 
-        It lies midway between two questions, so that rounding does not move any across.
+        If that metric covers only the questions with, or without, an answer, F1 is taken instead. The threshold lies
+        midway between the values of two questions, so that rounding does not move a question across it.
         """
         if self.has_chosen_thresholds:
             return self, list(predictions)
         run = self.run(rows, predictions)
         no_answer = np.array([prediction["no_answer_score"] for prediction in predictions])
-        column, half = _METRICS[self.metrics[0]]
-        scores = run[:, _METRICS["f1"][0] if half is not None else column]
+        column, has_answer = _METRICS[self.metrics[0]]
+        scores = run[:, _METRICS["f1"][0] if has_answer is not None else column]
         value = best_threshold(scores, run[:, -1] > 0, no_answer)
         # Midway to the next question above it.
         above = no_answer[no_answer > value]
@@ -216,50 +217,54 @@ class QuestionAnswering(WindowSettings, TaughtKind, frozen=True):
         return kind, kind._with_threshold(predictions)
 
     def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
-        """The sentence nearest to the question; and if questions may have no answer, always none."""
+        """The sentence nearest to the question; and if questions may have no answer, no answer to any question."""
         from korbert.tasks.baselines.tfidf import nearest_sentences
 
         if self.unanswerable:
             nothing = {"answer": "", "start": 0, "end": 0, "score": 1.0, "no_answer_score": 0.0}
             yield Baseline("no_answer", {}, [nothing] * len(parts.scored))
-        asked = [(row["question"], row["context"]) for row in (*parts.valid, *parts.scored)]
-        nearest = nearest_sentences(dict.fromkeys(text for row in parts.train for text in self.texts(row)), asked)
+        questions = [(row["question"], row["context"]) for row in (*parts.valid, *parts.scored)]
+        nearest = nearest_sentences(dict.fromkeys(text for row in parts.train for text in self.texts(row)), questions)
         predictions: list[TaskPrediction] = [
             {"answer": context[start:end], "start": start, "end": end, "score": cosine}
             | ({"no_answer_score": -cosine} if self.unanswerable else {})
-            for (_, context), (start, end, cosine) in zip(asked, nearest, strict=True)
+            for (_, context), (start, end, cosine) in zip(questions, nearest, strict=True)
         ]
         undecided = self.model_copy(update={"threshold": _NOT_CHOSEN})
-        chosen_on = len(parts.valid)
-        kind, _ = undecided.with_chosen_thresholds(parts.valid.rows, predictions[:chosen_on])
+        num_valid = len(parts.valid)
+        kind, _ = undecided.with_chosen_thresholds(parts.valid.rows, predictions[:num_valid])
         facts = {"threshold": kind.threshold} if self.unanswerable else {}
-        yield Baseline("sentence", facts, kind._with_threshold(predictions[chosen_on:]))
+        yield Baseline("sentence", facts, kind._with_threshold(predictions[num_valid:]))
 
     def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """(N, 5): KorQuAD exact match and F1, KLUE-MRC exact match and ROUGE-W, whether there is an answer."""
-        right = [[answer["text"] for answer in self.target(row)] for row in rows]
+        gold_texts = [[answer["text"] for answer in self.target(row)] for row in rows]
         predicted = [prediction["answer"] for prediction in predictions]
-        columns = [*answer_scores(predicted, right, KORQUAD), *answer_scores(predicted, right, KLUE_MRC)]
-        return np.stack([*columns, np.array([bool(answers) for answers in right], dtype=np.float64)], axis=1)
+        columns = [*answer_scores(predicted, gold_texts, KORQUAD), *answer_scores(predicted, gold_texts, KLUE_MRC)]
+        return np.stack([*columns, np.array([bool(answers) for answers in gold_texts], dtype=np.float64)], axis=1)
 
     def details(self, prepared: Prepared, predictions: Sequence[TaskPrediction]) -> JsonObject:
         """`windows`, `questions_cut` (longer than max_query_pieces), and what korbert.tasks.metrics.misses finds."""
         windows = prepared.examples.windows  # type: ignore[attr-defined]
-        cut = sum(len(question.ids) > self.max_query_pieces for question, _ in prepared.passages)
+        num_cut = sum(len(question.ids) > self.max_query_pieces for question, _ in prepared.passages)
         contexts = [context for _, context in prepared.passages]
-        return {"windows": len(windows), "questions_cut": cut, **explain_misses(prepared.rows, contexts, predictions)}
+        return {
+            "windows": len(windows),
+            "questions_cut": num_cut,
+            **explain_misses(prepared.rows, contexts, predictions),
+        }
 
     def score(self, metric: str) -> Score:
-        column, half = score_named(_METRICS, metric)
+        column, has_answer = score_named(_METRICS, metric)
 
         def mean(run: RunArray, counts: NDArray[np.int64]) -> float | None:
-            weights = counts if half is None else counts * (run[:, -1] == half)
+            weights = counts if has_answer is None else counts * (run[:, -1] == has_answer)
             return float(weights @ run[:, column] / weights.sum()) if weights.any() else None
 
         return mean
 
 
-# Column of a run; True or False: only questions with or without an answer.
+# Column of a run; True: only questions with an answer, False: only those without, None: all.
 _METRICS: dict[str, tuple[int, bool | None]] = {
     "exact_match": (0, None),
     "f1": (1, None),

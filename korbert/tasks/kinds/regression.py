@@ -105,20 +105,24 @@ class Regression(TextKind, frozen=True):
         return {"loss": F.mse_loss(scores, batch["labels"]) / self.deviation**2}
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
-        found = outputs(model, prepared.examples, lambda model, batch: model(**model_inputs(batch)), **how)
-        return self.predictions_of(found.astype(np.float64))
+        scores = outputs(model, prepared.examples, lambda model, batch: model(**model_inputs(batch)), **how)
+        return self.predictions_of(scores.astype(np.float64))
 
     def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         from korbert.tasks import baselines
 
-        known, held = (np.array([self.target(row) for row in rows]) for rows in (parts.train, parts.valid))
-        yield Baseline("mean", {}, [float(known.mean())] * len(parts.scored))
+        train_scores, valid_scores = (
+            np.array([self.target(row) for row in rows]) for rows in (parts.train, parts.valid)
+        )
+        yield Baseline("mean", {}, [float(train_scores.mean())] * len(parts.scored))
         if self.has_rungs:  # its words are the other baseline
             return
         inputs = morphemes_of(parts, self.texts, morphemes)
-        of = _METRICS[self.metrics[0]]
-        best, alpha = baselines.fit_scores(inputs, known, lambda predicted: of(held, predicted))
-        yield Baseline("tfidf", {"alpha": alpha}, best.tolist())
+        metric_function = _METRICS[self.metrics[0]]
+        predictions, alpha = baselines.fit_scores(
+            inputs, train_scores, lambda predicted: metric_function(valid_scores, predicted)
+        )
+        yield Baseline("tfidf", {"alpha": alpha}, predictions.tolist())
 
     def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         """(N, 2) right and predicted number."""
@@ -129,8 +133,8 @@ class Regression(TextKind, frozen=True):
         return np.asarray(-np.abs(run[:, 0] - run[:, 1]))
 
     def score(self, metric: str) -> Score:
-        of = score_named(_METRICS, metric)
-        return repeated(lambda run: of(run[:, 0], run[:, 1]))
+        metric_function = score_named(_METRICS, metric)
+        return repeated(lambda run: metric_function(run[:, 0], run[:, 1]))
 
 
 _METRICS: dict[str, Callable[[Any, Any], float | None]] = {

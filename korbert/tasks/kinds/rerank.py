@@ -55,7 +55,7 @@ class Rerank(Kind, frozen=True):
         return [row["text"], *dict.fromkeys([row["pair"], *(row.get("negatives") or ())])]
 
     def group_texts(self, row: TaskRow) -> list[str]:
-        return [row["pair"]]  # passages to find are not trained on
+        return [row["pair"]]  # no passage to find is trained on
 
     def target(self, row: TaskRow) -> str:
         if len(self.texts(row)) < 3:
@@ -65,7 +65,7 @@ class Rerank(Kind, frozen=True):
     def prepare(
         self, rows: Sequence[TaskRow], passages: Sequence[Sequence[Passage]], tokenizer: AnyTokenizer
     ) -> Prepared:
-        groups = [[(query, passage) for passage in own] for query, *own in passages]
+        groups = [[(query, passage) for passage in candidates] for query, *candidates in passages]
         labels = np.zeros(len(rows), np.int64)
         return Prepared(rows, Groups.of(groups, labels, tokenizer, self.max_length))
 
@@ -94,8 +94,10 @@ class Rerank(Kind, frozen=True):
         numbers = {passage: number for number, passage in enumerate(searched.passages)}
         scores = searched.by_words(morphemes)
         for number, row in enumerate(parts.scored):
-            own = scores(slice(number, number + 1))[0, [numbers[passage] for passage in self.texts(row)[1:]]]
-            predictions.append({"score": float(own[0]), "rank": int((own >= own[0]).sum())})
+            passage_scores = scores(slice(number, number + 1))[0, [numbers[passage] for passage in self.texts(row)[1:]]]
+            predictions.append(
+                {"score": float(passage_scores[0]), "rank": int((passage_scores >= passage_scores[0]).sum())}
+            )
         yield Baseline("bm25", {}, predictions)
 
     def row_scores(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> NDArray[np.float64]:

@@ -132,33 +132,36 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
         return self
 
     def check_rungs(self, known: Sequence[tuple[str, ...]], names: Message) -> None:
-        """ValueError if the kind has no such `rungs`, or another setting does not fit them. names: of those it has."""
+        """Raises ValueError if the kind has no such `rungs`, or if another setting does not fit them.
+
+        known: the rungs that the kind may have, apart from ["encoder"]. names: all rungs of the kind, in words.
+        """
         rungs: tuple[str, ...] = getattr(self, "rungs", ())
-        asked = str([*rungs])
+        rungs_text = str([*rungs])
         if rungs == ("encoder",):
             if getattr(self, "embedder", ""):
                 raise ValueError(Message('embedder: is for rungs with "vectors": leave it out'))
             return
         if rungs not in known:
-            raise ValueError(Message("rungs {rungs}: give {names}", rungs=asked, names=names))
-        if given := self._changed(OF_HEAD):
+            raise ValueError(Message("rungs {rungs}: give {names}", rungs=rungs_text, names=names))
+        if changed := self._changed(OF_HEAD):
             raise ValueError(
                 Message(
                     'rungs {rungs}: these are for ["encoder"] alone: leave {names} out',
-                    rungs=asked, names=", ".join(given),
+                    rungs=rungs_text, names=", ".join(changed),
                 )
             )  # fmt: skip
-        given = self._changed((*_OF_TRAINING, "teachers")) + ["seeds"] * (len(self.seeds) > 1)
-        if "encoder" not in rungs and given:
+        changed = self._changed((*_OF_TRAINING, "teachers")) + ["seeds"] * (len(self.seeds) > 1)
+        if "encoder" not in rungs and changed:
             raise ValueError(
                 Message(
                     "rungs {rungs}: the encoder is frozen then: leave {names} out",
-                    rungs=asked, names=", ".join(given),
+                    rungs=rungs_text, names=", ".join(changed),
                 )
             )  # fmt: skip
 
     def _changed(self, names: Sequence[str]) -> list[str]:
-        """Those of the settings that the kind has and that do not have their default value."""
+        """The names of those settings that the kind has and that differ from their default."""
         fields = type(self).model_fields
         return [name for name in names if name in fields and getattr(self, name) != fields[name].default]
 

@@ -38,9 +38,9 @@ _NOUNS = ("NNG", "NNP", "NNB", "NR", "SN", "SL", "XPN", "XSN")
 class Slots(WindowSettings, Kind, frozen=True):
     """Slots that are described in words. The description of a slot is read before the text, like a question.
 
-    The model chooses three ways by where it points: at [CLS] (absent), at the [SEP] after the description (any value
-    will do), or at pieces of the text. A target and a prediction are {name: {"value", "start", "end"}, ANY, or None for
-    an absent slot}, where the value is `text[start:end]`.
+    The model chooses one of three cases by where it points: at [CLS] (absent), at the [SEP] after the description (any
+    value will do), or at pieces of the text. A target and a prediction are {name: {"value", "start", "end"}, ANY, or
+    None for an absent slot}, where the value is `text[start:end]`.
 
     descriptions: the names of training, with the descriptions that each had there, the most frequent one first.
     """
@@ -60,7 +60,7 @@ class Slots(WindowSettings, Kind, frozen=True):
             raise CorpusError("{files}: no slot has a value", files=rows.files)
         kind = cls.of_settings(settings, tuple(_METRICS), descriptions={})
         counts = Counter(pair for row in rows for pair in kind.asked(row).items()).most_common()
-        descriptions = {name: tuple(own for (other, own), _ in counts if other == name) for (name, _), _ in counts}
+        descriptions = {name: tuple(text for (other, text), _ in counts if other == name) for (name, _), _ in counts}
         return kind.model_copy(update={"descriptions": descriptions})
 
     def description(self) -> Message:
@@ -76,7 +76,7 @@ class Slots(WindowSettings, Kind, frozen=True):
         A name without a description describes itself.
         """
         named = {**{name: name for name in row.get("slots") or ()}, **(row.get("descriptions") or {})}
-        return named or {name: own[0] for name, own in self.descriptions.items()}
+        return named or {name: texts[0] for name, texts in self.descriptions.items()}
 
     def texts(self, row: TaskRow) -> list[str]:
         return [row["text"], *self.asked(row).values()]
@@ -97,8 +97,8 @@ class Slots(WindowSettings, Kind, frozen=True):
     ) -> Prepared:
         windows = []
         values = [value for row in rows for value in self.target(row).values()]
-        asked = [(description, text) for text, *descriptions in passages for description in descriptions]
-        for index, (pair, value) in enumerate(zip(asked, values, strict=True)):
+        questions = [(description, text) for text, *descriptions in passages for description in descriptions]
+        for index, (pair, value) in enumerate(zip(questions, values, strict=True)):
             answer = (value["start"], value["end"]) if isinstance(value, dict) else None
             windows += cut_windows(*pair, self, index=index, answer=answer, special=tokenizer.frame.special)
         examples = replace(WindowExamples.of(windows, tokenizer, self), separator=True)
@@ -113,41 +113,54 @@ class Slots(WindowSettings, Kind, frozen=True):
         return reading_loss(model, batch)
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
-        """A text of several windows is filled by the one that is least likely to leave the slot open."""
+        """Of several windows of a text, the one that is least likely to leave the slot empty chooses the case."""
         examples: Any = prepared.examples
         scores = outputs(model, examples, ends, batch_size=64, **how)
-        found = found_in(examples.scored(scores), sum(len(self.asked(row)) for row in prepared.rows), self)
-        ways = np.full((len(found), 3), np.inf)  # probabilities of absent, any, a value: means over start and end
+        results = found_in(examples.scored(scores), sum(len(self.asked(row)) for row in prepared.rows), self)
+        shares = np.full((len(results), 3), np.inf)  # probabilities of absent, any, a value: means over start and end
         for window, row, second in zip(examples.windows, scores, examples.seconds, strict=True):
             absent, any_value = np.exp(row.reshape(-1, 2)[[0, second - 1]]).mean(axis=1)
-            if absent < ways[window.index, 0]:
-                ways[window.index] = absent, any_value, 1 - absent - any_value
+            if absent < shares[window.index, 0]:
+                shares[window.index] = absent, any_value, 1 - absent - any_value
         best = [
-            next(({"value": one.answer, "start": one.start, "end": one.end} for one in answers.candidates), None)
-            for answers in found
+            next(
+                ({"value": answer.answer, "start": answer.start, "end": answer.end} for answer in answers.candidates),
+                None,
+            )
+            for answers in results
         ]
-        values = iter([(None, ANY, own)[way] for way, own in zip(ways.argmax(axis=1), best, strict=True)])
+        values = iter([(None, ANY, value)[way] for way, value in zip(shares.argmax(axis=1), best, strict=True)])
         return [{name: next(values) for name in self.asked(row)} for row in prepared.rows]
 
     def baselines(self, parts: Splits, morphemes: Morphemes) -> Iterator[Baseline]:
         """All slots have the longest noun phrase of the text."""
         analyses = Analyzer().analyze_many(row["text"] for row in parts.scored)
         analysed = zip(parts.scored, analyses, strict=True)
-        filled = [dict.fromkeys(self.asked(row), longest_noun_phrase(row["text"], own)) for row, own in analysed]
+        filled = [
+            dict.fromkeys(self.asked(row), longest_noun_phrase(row["text"], analysis)) for row, analysis in analysed
+        ]
         yield Baseline("noun_phrase", {}, filled)
 
     def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
-        """(N, 3, 4), of all slots, of those with a description of training, and of the others: whether there is any;
-        whether all are right; twice the right values; the gold and the predicted values. ANY is a value, too. A value
-        is right if it is spelled as the gold one."""
-        known = {description for own in self.descriptions.values() for description in own}
+        """(N, 3, 4): four numbers for all slots, for those with a description of training, and for the others.
+
+        The numbers are: 1 if there is such a slot; 1 if there is one and all values are right; twice the number of
+        right values; the number of gold values plus that of predicted values. ANY is a value, too. A value is right if
+        it is spelled as the gold one.
+        """
+        seen_descriptions = {description for descriptions in self.descriptions.values() for description in descriptions}
         run = np.zeros((len(rows), 3, 4), dtype=np.int64)
-        for own, row, prediction in zip(run, rows, predictions, strict=True):
-            asked = self.asked(row)
-            seen = {name for name in asked if asked[name] in known}
-            for place, names in enumerate((asked.keys(), seen, asked.keys() - seen)):
-                true, given = (_values(slots, names) for slots in (self.target(row), prediction))
-                own[place] = bool(names), bool(names) and true == given, 2 * len(true & given), len(true) + len(given)
+        for counts, row, prediction in zip(run, rows, predictions, strict=True):
+            description_of = self.asked(row)
+            seen_names = {name for name in description_of if description_of[name] in seen_descriptions}
+            for place, names in enumerate((description_of.keys(), seen_names, description_of.keys() - seen_names)):
+                gold, predicted = (_values(slots, names) for slots in (self.target(row), prediction))
+                counts[place] = (
+                    bool(names),
+                    bool(names) and gold == predicted,
+                    2 * len(gold & predicted),
+                    len(gold) + len(predicted),
+                )
         return run
 
     def score(self, metric: str) -> Score:
@@ -161,7 +174,7 @@ class Slots(WindowSettings, Kind, frozen=True):
 
 
 def _values(slots: JsonObject, names: Collection[str]) -> set[tuple[str, str]]:
-    """The names of those slots that have a value, each with its value as it is spelled."""
+    """The given names of slots that have a value, each with its value as it is spelled."""
     values = ((name, slots[name]) for name in names if slots[name])
     return {(name, value["value"] if isinstance(value, dict) else value) for name, value in values}
 
@@ -169,8 +182,10 @@ def _values(slots: JsonObject, names: Collection[str]) -> set[tuple[str, str]]:
 def longest_noun_phrase(text: str, analysis: Analysis) -> JsonObject | None:
     """The longest sequence of nouns and numbers, the first among equals, as a value; None without any."""
     morphemes = zip(analysis.tags, analysis.starts, analysis.ends, strict=True)
-    phrases = [list(own) for is_noun, own in groupby(morphemes, lambda own: own[0] in _NOUNS) if is_noun]
-    start, end = max(((own[0][1], own[-1][2]) for own in phrases), key=lambda span: span[1] - span[0], default=(0, 0))
+    phrases = [list(group) for is_noun, group in groupby(morphemes, lambda morpheme: morpheme[0] in _NOUNS) if is_noun]
+    start, end = max(
+        ((phrase[0][1], phrase[-1][2]) for phrase in phrases), key=lambda span: span[1] - span[0], default=(0, 0)
+    )
     return {"value": text[start:end], "start": start, "end": end} if end else None
 
 

@@ -57,11 +57,11 @@ def examples_of(
     seconds = np.empty(len(rows), dtype=np.int64)
     cut = 0
     for number, passages in enumerate(rows):
-        kept: tuple[int, ...] = (max_length - 2,)
+        limits: tuple[int, ...] = (max_length - 2,)
         if len(passages) == 2:
-            kept = truncated_lengths(len(passages[0].ids), len(passages[1].ids), frame, max_length)
-        cut += any(len(passage.ids) > most for passage, most in zip(passages, kept, strict=True))
-        parts = (passage.part(0, most) for passage, most in zip(passages, kept, strict=True))
+            limits = truncated_lengths(len(passages[0].ids), len(passages[1].ids), frame, max_length)
+        cut += any(len(passage.ids) > limit for passage, limit in zip(passages, limits, strict=True))
+        parts = (passage.part(0, limit) for passage, limit in zip(passages, limits, strict=True))
         ids, boundaries, seconds[number] = join_segments(frame, *parts)
         flat.append((ids, boundaries))
     are_single = all(len(passages) == 1 for passages in rows)
@@ -120,7 +120,7 @@ def near_batches(
 ) -> list[NDArray[np.int64]]:
     """Batches of row numbers, covering all rows once, each of rows whose vectors are near each other.
 
-    Rows are halved along the line through two random ones of them, until a half is a batch (random projection trees,
+    Rows are halved along the line through two randomly drawn rows, until a half is a batch (random projection trees,
     Dasgupta and Freund 2008). vectors: (N, K). There are ceil(N / batch_size) batches; one may be smaller.
     """
 
@@ -129,21 +129,21 @@ def near_batches(
             yield rows
             return
         half = -(-len(rows) // batch_size) // 2 * batch_size
-        one, other = generator.choice(rows, 2, replace=False)
-        order = np.argpartition(vectors[rows] @ (vectors[one] - vectors[other]), half)
+        first, second = generator.choice(rows, 2, replace=False)
+        order = np.argpartition(vectors[rows] @ (vectors[first] - vectors[second]), half)
         yield from parts_of(rows[order[:half]])
         yield from parts_of(rows[order[half:]])
 
     batches = list(parts_of(np.arange(len(vectors))))
-    return [batches[at] for at in generator.permutation(len(batches))]
+    return [batches[number] for number in generator.permutation(len(batches))]
 
 
 @dataclass(frozen=True)
 class LinearExamples(Groups):
-    """Examples of a linear model: each the windows of its texts, and its terms.
+    """Examples of a linear model: each has the windows of its texts, and its terms.
 
-    texts: (W,) the text that each window is of: number of the example x num_texts + number of the text. terms: those of
-    the examples.
+    texts: (W,) the text of each window, as number of the example x num_texts + number of the text in the example.
+    terms: of all examples.
     """
 
     texts: NDArray[np.int64] = None  # type: ignore[assignment]  # after fields that have a default
@@ -170,11 +170,11 @@ class LinearExamples(Groups):
         return replace(examples, texts=np.array(texts, dtype=np.int64), num_texts=num_texts, terms=terms_of(rows))
 
     def shortened(self, most: int) -> Self:
-        """The examples with the first windows and the last one of each text, `most` in all."""
+        """The examples with at most `most` windows of each text: the first ones, and the last one."""
         sizes = np.unique(self.texts, return_counts=True)[1]
-        number = np.arange(len(self.texts)) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # in its text
+        place = np.arange(len(self.texts)) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # of a window in its text
         size = np.repeat(sizes, sizes)
-        kept = np.flatnonzero((number < most - 1) | (number == size - 1))
+        kept = np.flatnonzero((place < most - 1) | (place == size - 1))
         pieces = positions_of(self.offsets, kept)
         return replace(
             self,
@@ -205,9 +205,10 @@ class LinearExamples(Groups):
         """The windows of the given examples as in Examples.batch, with the inputs of a LinearModel."""
         batch = super().batch(rows)
         windows = positions_of(self.firsts, rows)
-        moved = np.repeat(np.arange(len(rows)) - rows, batch["sizes"])  # from the number of an example to its row here
+        # From the number of an example to its row in the batch.
+        shifts = np.repeat(np.arange(len(rows)) - rows, batch["sizes"])
         terms = self.terms.select(rows)
-        batch["texts"] = torch.from_numpy(self.texts[windows] + moved * self.num_texts)
+        batch["texts"] = torch.from_numpy(self.texts[windows] + shifts * self.num_texts)
         batch["terms"] = torch.from_numpy(terms.ids)
         batch["counts"] = torch.from_numpy(terms.counts)
         batch["rows"] = torch.from_numpy(np.repeat(np.arange(len(rows)), np.diff(terms.offsets)))
@@ -234,7 +235,7 @@ class TextKind(TaughtKind, frozen=True):
     Its model may be a linear one on words and vectors. rungs: what the model is made of, as in ClassificationSection.
     """
 
-    # The record of models of the encoder alone is as before.
+    # Left out of the record of a model of the encoder alone: such records stay as before this field existed.
     rungs: tuple[str, ...] = Field(("encoder",), exclude_if=lambda rungs: rungs == ("encoder",))
 
     @property
@@ -248,7 +249,7 @@ class TextKind(TaughtKind, frozen=True):
 
     @abstractmethod
     def numbers(self, targets: Sequence[Any]) -> NDArray[Any]:
-        """Targets as examples hold them, (N,) or (N, C); 0 where there is none."""
+        """Targets as examples hold them, (N,) or (N, C); 0 for a row without a target."""
 
     @abstractmethod
     def predictions_of(self, found: NDArray[np.float64]) -> list[TaskPrediction]:
@@ -274,12 +275,14 @@ class TextKind(TaughtKind, frozen=True):
 
     def with_soft_targets(self, prepared: Prepared, soft: NDArray[np.float32], labelled: int) -> Prepared:
         examples = prepared.examples
-        own = examples.labels[:labelled]
-        are_numbers = own.ndim == 1 and own.dtype == np.float32
-        if own.ndim == 1:
-            own = own[:, None] if are_numbers else np.eye(soft.shape[1], dtype=np.float32)[own]
+        hard_targets = examples.labels[:labelled]
+        are_numbers = hard_targets.ndim == 1 and hard_targets.dtype == np.float32
+        if hard_targets.ndim == 1:
+            hard_targets = (
+                hard_targets[:, None] if are_numbers else np.eye(soft.shape[1], dtype=np.float32)[hard_targets]
+            )
         targets = soft.copy()
-        targets[:labelled] = (targets[:labelled] + own) / 2
+        targets[:labelled] = (targets[:labelled] + hard_targets) / 2
         examples = replace(examples, labels=targets[:, 0] if are_numbers else targets)
         if isinstance(examples, LinearExamples):  # words are not learned from teachers
             examples = replace(examples, terms=examples.terms.without_terms())

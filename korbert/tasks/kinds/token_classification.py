@@ -105,13 +105,13 @@ class TokenClassification(TaughtKind, frozen=True):
                     tags=", ".join(sorted(seen, key=int)[:5]),
                 )
             )
-        odd = sorted(tag for tag in seen if not is_bio([tag]))
-        if odd and (units == "characters" or any(is_bio([tag]) for tag in seen - {"O"})):
-            number = next(number for number, row in enumerate(rows) if odd[0] in (row.get("tags") or ()))
+        odd_tags = sorted(tag for tag in seen if not is_bio([tag]))
+        if odd_tags and (units == "characters" or any(is_bio([tag]) for tag in seen - {"O"})):
+            number = next(number for number, row in enumerate(rows) if odd_tags[0] in (row.get("tags") or ()))
             why = Message("as other tags are") if units == "words" else Message("as tags of characters have to be")
             raise CorpusError(
                 "{place}: tag {tag!r} is not O, B-LABEL or I-LABEL, {why}: correct it",
-                place=rows.places[number], tag=odd[0], why=why,
+                place=rows.places[number], tag=odd_tags[0], why=why,
             )  # fmt: skip
         stride = settings.max_length // 4 if settings.stride is None else settings.stride
         scores: tuple[str, ...] = ("accuracy", "macro_f1")
@@ -226,8 +226,8 @@ class TokenClassification(TaughtKind, frozen=True):
                 _, words = self._text_and_words(row)
                 tags = piece_tags(target, passage) if words is None else word_tags(target, words, passage)
                 if self.has_rungs:  # the units alone are a sequence
-                    own = set(units_of(words, passage).tolist())
-                    tags = [tag if piece in own else None for piece, tag in enumerate(tags)]
+                    unit_pieces = set(units_of(words, passage).tolist())
+                    tags = [tag if piece in unit_pieces else None for piece, tag in enumerate(tags)]
             targets.append(encode_tags(tags, self.tags))
         examples = make_examples(texts, targets, tokenizer, max_length=self.max_length, stride=self.stride)
         return Prepared(rows, examples, passages)
@@ -246,66 +246,70 @@ class TokenClassification(TaughtKind, frozen=True):
     ) -> list[tuple[list[Span] | None, Passage, NDArray[np.float32]]]:
         """The words, the pieces, and the scores of the units of each row, (U, C) as in piece_scores.
 
-        Without words (None), a unit is a piece with characters of its own. as_characters: takes no words of any row.
+        Without words (None), a unit is a piece with characters of its own. as_characters: treats all rows as rows
+        without words.
         """
         examples = prepared.examples
         assert isinstance(examples, TaggedExamples)
         scores = piece_scores(model, examples, len(self.tags), in_sequence=self.has_rungs, **how)
-        words = [None if as_characters else self._text_and_words(row)[1] for row in prepared.rows]
+        row_words = [None if as_characters else self._text_and_words(row)[1] for row in prepared.rows]
         texts = [passage for (passage,) in prepared.passages]
-        rows = zip(words, texts, by_text(scores, examples.windows), strict=True)
-        return [(words, passage, of_pieces[units_of(words, passage)]) for words, passage, of_pieces in rows]
+        rows = zip(row_words, texts, by_text(scores, examples.windows), strict=True)
+        return [(words, passage, row_scores[units_of(words, passage)]) for words, passage, row_scores in rows]
 
     def _tagged(
         self, model: nn.Module, prepared: Prepared, *, as_characters: bool = False, **how: Unpack[Scoring]
     ) -> Iterator[tuple[list[Span] | None, Passage, UnitTags]]:
         """Words, pieces, and the tags of the units of each row. as_characters: as in `_scored`."""
         rows = self._scored(model, prepared, as_characters=as_characters, **how)
-        units = [own for *_, own in rows]
+        unit_scores = [scores for *_, scores in rows]
         if isinstance(model, CrfModel):
-            lengths = list(map(len, units))
+            lengths = list(map(len, unit_scores))
             ends = np.cumsum(lengths)[:-1]
-            decoded = (np.split(column, ends) for column in model.decode(np.concatenate(units), lengths))
+            decoded = (np.split(column, ends) for column in model.decode(np.concatenate(unit_scores), lengths))
             tagged = list(map(UnitTags, *decoded))
         else:
-            tagged = [best_tags(own, self.tags) for own in units]
-        for (own_words, passage, _), tags in zip(rows, tagged, strict=True):
+            tagged = [best_tags(scores, self.tags) for scores in unit_scores]
+        for (words, passage, _), tags in zip(rows, tagged, strict=True):
             if self.abstains_below:
                 tags = sure_spans(tags, self.tags, self.abstains_below / 100)
-            yield own_words, passage, tags
+            yield words, passage, tags
 
     def teacher_outputs(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> TeacherOutputs:
         rows = self._scored(model, prepared, **how)
-        counts = np.array([len(own) for *_, own in rows], np.int32)
-        scores = np.concatenate([np.empty((0, len(self.tags)), np.float32), *(own for *_, own in rows)])
+        counts = np.array([len(row_scores) for *_, row_scores in rows], np.int32)
+        scores = np.concatenate([np.empty((0, len(self.tags)), np.float32), *(row_scores for *_, row_scores in rows)])
         shares = model.marginals(scores, counts.tolist()) if isinstance(model, CrfModel) else np.exp(scores)
         starts = [unit_starts(words, passage) for words, passage, _ in rows]
         return TeacherOutputs(shares.astype(np.float32), np.concatenate([np.empty(0, np.int32), *starts]), counts)
 
     def soft_targets(self, outputs: TeacherOutputs, teacher: Any, prepared: Prepared) -> NDArray[np.float32]:
-        """A unit takes the output of the teacher's unit with its first character. If it begins later, B becomes I."""
+        """Gives each unit the output of the teacher's unit that holds its first character.
+
+        Where the teacher's unit begins earlier, B becomes I.
+        """
         values = outputs.values[:, [teacher.tags.index(tag) for tag in self.tags]]
         inside = values @ self._continued
         ends = np.cumsum(outputs.units)
-        dense = []  # of all pieces of each text
+        targets_of_texts = []  # for all pieces of each text
         for row, (passage,), first, last in zip(
             prepared.rows, prepared.passages, ends - outputs.units, ends, strict=True
         ):
             words = self._text_and_words(row)[1]
-            own = np.zeros((len(passage.ids), len(self.tags)), np.float32)
+            text_targets = np.zeros((len(passage.ids), len(self.tags)), np.float32)
             if last > first:
                 starts = unit_starts(words, passage)
                 places = first + np.searchsorted(outputs.starts[first:last], starts, side="right") - 1
                 places = places.clip(first)
                 begins = outputs.starts[places] == starts
-                own[units_of(words, passage)] = np.where(begins[:, None], values[places], inside[places])
-            dense.append(own)
+                text_targets[units_of(words, passage)] = np.where(begins[:, None], values[places], inside[places])
+            targets_of_texts.append(text_targets)
         examples = prepared.examples
         assert isinstance(examples, TaggedExamples)
         shares = np.zeros((len(examples.labels), len(self.tags)), np.float32)
         for number, (text, start, _, low, high) in enumerate(examples.windows):
-            at = int(examples.offsets[number]) + 1 - start
-            shares[at + low : at + high] = dense[text][low:high]
+            offset = int(examples.offsets[number]) + 1 - start
+            shares[offset + low : offset + high] = targets_of_texts[text][low:high]
         return shares
 
     @property
@@ -320,13 +324,15 @@ class TokenClassification(TaughtKind, frozen=True):
     def with_soft_targets(self, prepared: Prepared, soft: NDArray[np.float32], labelled: int) -> Prepared:
         examples = prepared.examples
         assert isinstance(examples, TaggedExamples)
-        ours = np.repeat([window.text < labelled for window in examples.windows], np.diff(examples.offsets))
-        is_said = np.asarray(soft.any(axis=1))
-        has_label = ours & (examples.labels != IGNORED)
-        labels = np.where(is_said & ~ours, soft.argmax(axis=1), examples.labels)
+        is_labelled = np.repeat([window.text < labelled for window in examples.windows], np.diff(examples.offsets))
+        has_output = np.asarray(soft.any(axis=1))
+        has_label = is_labelled & (examples.labels != IGNORED)
+        labels = np.where(has_output & ~is_labelled, soft.argmax(axis=1), examples.labels)
         targets = soft.copy()
-        own = np.eye(len(self.tags), dtype=np.float32)[examples.labels[has_label]]
-        targets[has_label] = np.where(is_said[has_label, None], (targets[has_label] + own) / 2, own)
+        hard_targets = np.eye(len(self.tags), dtype=np.float32)[examples.labels[has_label]]
+        targets[has_label] = np.where(
+            has_output[has_label, None], (targets[has_label] + hard_targets) / 2, hard_targets
+        )
         return replace(prepared, examples=replace(examples, labels=labels, shares=targets.astype(np.float16)))
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[TaskPrediction]:
@@ -361,7 +367,7 @@ class TokenClassification(TaughtKind, frozen=True):
                             words[first][0],
                             words[last - 1][1],
                             label,
-                            float(np.mean([one for _, one in labels[first:last]])),
+                            float(np.mean([score for _, score in labels[first:last]])),
                         )
                         for first, last, label in read_bio(tags)
                     ]
@@ -387,7 +393,7 @@ class TokenClassification(TaughtKind, frozen=True):
             for word, tag in zip(self._words(row), self.target(row), strict=True):
                 counts.setdefault(word, Counter())[tag] += 1
         common = sum(counts.values(), Counter()).most_common(1)[0][0]
-        best = {word: max(sorted(own), key=own.__getitem__) for word, own in counts.items()}
+        best = {word: max(sorted(tag_counts), key=tag_counts.__getitem__) for word, tag_counts in counts.items()}
         tagged = [[best.get(word, common) for word in self._words(row)] for row in parts.scored]
         yield Baseline("dictionary", {}, tagged)
 
@@ -403,9 +409,9 @@ class TokenClassification(TaughtKind, frozen=True):
         def counts(spans_of: Callable[[list[str]], metrics.Spans], labels: Sequence[str]) -> RunArray:
             return metrics.span_counts(list(map(spans_of, gold)), list(map(spans_of, predicted)), labels)
 
-        of_units = counts(lambda tags: [(at, at + 1, tag) for at, tag in enumerate(tags)], self.tags)
+        unit_counts = counts(lambda tags: [(unit, unit + 1, tag) for unit, tag in enumerate(tags)], self.tags)
         types = self._span_labels
-        return np.concatenate([counts(read_bio, types), of_units], axis=1) if types else of_units
+        return np.concatenate([counts(read_bio, types), unit_counts], axis=1) if types else unit_counts
 
     def _tags(self, rows: Sequence[TaskRow], values: Iterable[Sequence[Any]]) -> list[list[str]]:
         """One tag per unit of each row. values: targets or predictions."""
@@ -425,8 +431,8 @@ class TokenClassification(TaughtKind, frozen=True):
     def score(self, metric: str) -> Score:
         types = len(self._span_labels)
         outside = self.tags.index("O") if "O" in self.tags else None
-        of = score_named(_METRICS, metric)
-        return lambda run, counts: of(np.tensordot(counts, run, 1), types, outside)
+        metric_function = score_named(_METRICS, metric)
+        return lambda run, counts: metric_function(np.tensordot(counts, run, 1), types, outside)
 
 
 _METRICS: dict[str, Callable[[NDArray[np.int64], int, int | None], float | None]] = {
@@ -445,7 +451,7 @@ def learn_dictionary(rows: Iterable[tuple[str, Iterable[tuple[int, int, str]]]])
     """Surface -> label, from texts with their spans, in the order of the surfaces.
 
     A surface gets its most frequent label, the first by name among ties. It is left out if it occurs in the texts
-    without a label at least as often, as a longest match (이 is a family name, but mostly a particle).
+    at least as often without a label, as a longest match (이 is a family name, but mostly a particle).
     """
     texts = [(text, [LabelledSpan(*span) for span in spans]) for text, spans in rows]
     surfaces = {text[start:end]: "" for text, spans in texts for start, end, _ in spans}

@@ -35,8 +35,8 @@ def require_value(row: TaskRow, role: Literal["pair", "score", "vector"]) -> Any
 class VectorScores(ABC):
     """What the target of a row is, what is predicted for it, and how far the two agree.
 
-    metrics: functions of a run, the array that `run` returns. role: the role of the rows that can be scored so.
-    compared: the role of what the vector of a row's first text is compared with.
+    metrics: functions of a run, the array that `run` returns. role: the role that a row needs to be scored in this
+    way. compared: the role whose vector is compared with the vector of the row's first text.
     """
 
     metrics: ClassVar[Metrics]
@@ -45,7 +45,7 @@ class VectorScores(ABC):
 
     @abstractmethod
     def target(self, row: TaskRow) -> float | str:
-        """ValueError for a row without one."""
+        """The target of a row. ValueError for a row without one."""
 
     def group_texts(self, row: TaskRow) -> list[str]:
         """The texts of a scored row that no training row may have."""
@@ -83,7 +83,7 @@ class BySimilarity(VectorScores):
     def predictions(
         self, rows: Sequence[TaskRow], queries: UnitVectors, others: Sequence[UnitVectors]
     ) -> list[TaskPrediction]:
-        return [float(query @ own[0]) for query, own in zip(queries, others, strict=True)]
+        return [float(query @ vectors[0]) for query, vectors in zip(queries, others, strict=True)]
 
     def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
         return np.array([list(map(self.target, rows)), predictions], dtype=np.float64).T
@@ -107,7 +107,7 @@ class ByRetrieval(VectorScores):
         return str(require_value(row, "pair"))
 
     def group_texts(self, row: TaskRow) -> list[str]:
-        return [row["pair"]]  # passages to find are not trained on
+        return [row["pair"]]  # no passage to find is trained on
 
     def run_search(self, rows: Sequence[TaskRow], others: Sequence[UnitVectors]) -> tuple[Retrieval, UnitVectors]:
         """The retrieval of the rows, and the vectors of its passages."""
@@ -122,8 +122,8 @@ class ByRetrieval(VectorScores):
         searched, passages = self.run_search(rows, others)
         ranks = searched.ranks(lambda part: queries[part] @ passages.T).tolist()
         return [
-            {"cosine": float(query @ own[0]), "rank": rank}
-            for query, own, rank in zip(queries, others, ranks, strict=True)
+            {"cosine": float(query @ vectors[0]), "rank": rank}
+            for query, vectors, rank in zip(queries, others, ranks, strict=True)
         ]
 
     def run(self, rows: Sequence[TaskRow], predictions: Sequence[TaskPrediction]) -> RunArray:
@@ -136,8 +136,10 @@ class ByRetrieval(VectorScores):
 
 
 class ByTeacher(VectorScores):
-    """A target is 1, a prediction the cosine to the teacher's vector, of its leading dimensions if it is shorter than
-    the model's; a run is (N,), cosines."""
+    """A target is 1, a prediction the cosine to the teacher's vector; a run is (N,), cosines.
+
+    If the teacher's vector is shorter than the model's, only the leading dimensions of the model's are compared.
+    """
 
     metrics: ClassVar[Metrics] = {"teacher_cosine": lambda run: float(run.mean())}
     role = "vector"

@@ -32,7 +32,7 @@ def exact_match(prediction: str, answers: Iterable[str]) -> bool:
 def f1(prediction: str, answers: Iterable[str]) -> float:
     """The best character F1 over the answers, 0 to 1; spaces do not count, order does not either.
 
-    Without a shared character it is 0; so it is for a prediction without characters, even if the answer has none.
+    Without a shared character it is 0, even if neither the prediction nor the answer has any character.
     """
     best = 0.0
     predicted = Counter(normalize(prediction).replace(" ", ""))

@@ -18,15 +18,15 @@ _Floats = NDArray[np.float64]
 def scale_of(scores: _Floats, loss: Callable[[_Floats], float]) -> float:
     """What to multiply scores by for the least loss: the inverse of a temperature (Guo et al. 2017).
 
-    It changes probabilities, but not which label is the most probable one. loss: the sum over the rows, in nats.
+    The scale changes probabilities, but not which label is most probable. loss: the sum over the rows, in nats.
     """
     from scipy.optimize import minimize_scalar
 
     def penalized(logarithm: float) -> float:
         return loss(scores * np.exp(logarithm)) + _PRIOR * logarithm**2
 
-    found = minimize_scalar(penalized, bounds=(-_LARGEST, _LARGEST), method="bounded")
-    return float(np.exp(found.x))
+    optimum = minimize_scalar(penalized, bounds=(-_LARGEST, _LARGEST), method="bounded")
+    return float(np.exp(optimum.x))
 
 
 def expected_calibration_error(probabilities: _Floats, outcomes: NDArray[np.bool_]) -> float:

@@ -42,17 +42,17 @@ def explain_misses(
         row = rows[number]
         answers = golds[number]
         prediction = predictions[number]
-        right = answers[0].span if answers else None
-        span = (prediction["start"], prediction["end"]) if prediction["answer"] else None
+        gold_span = answers[0].span if answers else None
+        predicted_span = (prediction["start"], prediction["end"]) if prediction["answer"] else None
         miss = {
             "id": row.get("id"),
             "question": row["question"],
             "prediction": prediction["answer"],
             "answers": [answer.text for answer in answers],
-            "answer_span": right,
-            "prediction_span": span,
-            "snippets": snippets(row["context"], filter(None, (right, span))),
-            "cause": miss_cause(span, answers, reachable=reachable[number], halves=halves),
+            "answer_span": gold_span,
+            "prediction_span": predicted_span,
+            "snippets": snippets(row["context"], filter(None, (gold_span, predicted_span))),
+            "cause": miss_cause(predicted_span, answers, reachable=reachable[number], halves=halves),
         }
         misses.append(miss)
     causes = Counter(miss["cause"] for miss in misses)
@@ -87,7 +87,7 @@ def miss_cause(
 
     invented: there is no answer;
     unreachable: no gold answer can be extracted exactly along piece boundaries, so the model could not have given it;
-    unanswered: an answer is not given, where some questions have none (halves);
+    unanswered: no answer was given to a question that has one; only where some questions have none (halves);
     boundary: it overlaps a gold answer, off by at most three characters in total (학교에 for 학교);
     overlap: it shares at least one character with a gold answer; elsewhere: it does not.
     """
@@ -105,7 +105,7 @@ def miss_cause(
 
 
 def _is_reachable(answer: GoldAnswer, context: Passage) -> bool:
-    """Whether the pieces over the answer extract exactly that, by KorQuAD's metric."""
+    """Whether the pieces over the answer extract exactly the answer, by KorQuAD's metric."""
     if (pieces := pieces_of_span(context, *answer.span)) is None:
         return False
     start, end = span_of_pieces(context.spans, *pieces)

@@ -26,17 +26,18 @@ def exact_match(targets: NDArray[np.bool_], predictions: NDArray[np.bool_]) -> f
 
 
 _TRIED = np.linspace(-4, 2, 61)  # log-odds: probabilities of 0.02 to 0.88
-_ROWS_OF_A_LABEL = 100  # with the label, from which on its own threshold counts more than that of all labels
+_ROWS_OF_A_LABEL = 100  # from so many rows on, a label's own threshold weighs more than the one for all labels
 
 
 def thresholds(scores: NDArray[np.float64], targets: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Log-odds above which a text has a label, (C,): where F1 is best on these rows. scores: (N, C) log-odds.
 
-    The best one for all labels together, and that of each label, averaged: a label of few rows says little alone.
+    It averages the best threshold of each label and the best one for all labels together, weighted by the label's rows:
+    a label of few rows says little alone.
     """
     rows = targets.sum(axis=0)
-    hits = np.stack([((scores > tried) & targets).sum(axis=0) for tried in _TRIED])  # (thresholds, C)
-    occurrences = np.stack([(scores > tried).sum(axis=0) for tried in _TRIED]) + rows
-    together = _TRIED[np.argmax(hits.sum(axis=1) / np.maximum(1, occurrences.sum(axis=1)))]
-    own = _TRIED[np.argmax(hits / np.maximum(1, occurrences), axis=0)]
-    return np.asarray((rows * own + _ROWS_OF_A_LABEL * together) / (rows + _ROWS_OF_A_LABEL))
+    hits = np.stack([((scores > threshold) & targets).sum(axis=0) for threshold in _TRIED])  # (thresholds, C)
+    occurrences = np.stack([(scores > threshold).sum(axis=0) for threshold in _TRIED]) + rows
+    for_all = _TRIED[np.argmax(hits.sum(axis=1) / np.maximum(1, occurrences.sum(axis=1)))]
+    per_label = _TRIED[np.argmax(hits / np.maximum(1, occurrences), axis=0)]
+    return np.asarray((rows * per_label + _ROWS_OF_A_LABEL * for_all) / (rows + _ROWS_OF_A_LABEL))

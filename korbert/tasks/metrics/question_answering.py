@@ -87,11 +87,11 @@ def best_threshold(
 
     Questions with no_answer above it are left unanswered. (N,) each: scores from `answer_scores`, at least one
     question; no_answer: the score of the empty span minus that of the best one (Devlin et al. 2018, 4.3). Candidates:
-    each value of no_answer, and the minimum minus 1, which leaves all unanswered. As SQuAD 2.0's find_best_thresh,
-    which however separates equal values that no threshold can.
+    each value of no_answer, and the minimum minus 1, which leaves all unanswered. SQuAD 2.0's
+    find_best_thresh does the same, but also separates equal values, which no threshold can.
     """
     order = np.argsort(no_answer, kind="stable")
     gains = np.append(0.0, np.cumsum((scores - ~has_answer)[order]))  # of answering the first 0, 1, .. questions
     values = np.append(no_answer[order[0]] - 1.0, no_answer[order])
-    last = np.append(values[1:] != values[:-1], True)
-    return float(values[np.argmax(np.where(last, gains, -np.inf))])
+    is_last = np.append(values[1:] != values[:-1], True)
+    return float(values[np.argmax(np.where(is_last, gains, -np.inf))])

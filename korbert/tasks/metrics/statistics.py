@@ -66,7 +66,7 @@ def bootstrap_interval(
             drawn = rng.multinomial(total, counts / total, size=size)
         else:
             drawn = np.stack([np.bincount(row, minlength=total) for row in rng.integers(total, size=(size, total))])
-        scores += [score(rows, own) for own in drawn]
+        scores += [score(rows, resample) for resample in drawn]
     if None in scores:
         return None
     resampled = np.array(scores[1:], np.float64)
@@ -83,7 +83,7 @@ def _distinct(examples: RunArray) -> tuple[RunArray, Counts]:
 
 
 def _sizes(resamples: int, width: int) -> list[int]:
-    """The resamples of each batch. width: counts in a resample."""
+    """How many resamples each batch has. width: number of counts in a resample."""
     batch = max(1, _BATCH // width)
     return [min(batch, resamples - begin) for begin in range(0, resamples, batch)]
 
@@ -128,8 +128,8 @@ def permutation_p_value(
         """The difference of the scores of both sides, where `kept` examples of each pair stay in place."""
         swapped = counts - kept
         sides = (np.concatenate([kept, swapped]), np.concatenate([swapped, kept]))
-        one, other = (score(rows, side) for side in sides)
-        return None if one is None or other is None else abs(one - other)
+        score_a, score_b = (score(rows, side) for side in sides)
+        return None if score_a is None or score_b is None else abs(score_a - score_b)
 
     observed = gap(counts)
     if observed is None:
@@ -140,7 +140,9 @@ def permutation_p_value(
             kept = rng.binomial(counts, 0.5, size=(size, len(counts)))
         else:
             kept = rng.integers(2, size=(size, len(counts)), dtype=np.int8).astype(np.int64)
-        extreme += sum(found is None or not found < observed - _EQUAL for found in map(gap, kept))
+        extreme += sum(
+            resampled_gap is None or not resampled_gap < observed - _EQUAL for resampled_gap in map(gap, kept)
+        )
     return (1 + extreme) / (1 + resamples)
 
 
@@ -230,8 +232,8 @@ def compare(
     scores = _all_scores(score, [*a, *b], np.ones(len(a[0]), np.int64))
 
     def difference(rows: RunArray, counts: Counts) -> float | None:
-        drawn = _all_scores(score, list(rows.swapaxes(0, 1)), counts)
-        return None if drawn is None else _difference(drawn, len(a))
+        run_scores = _all_scores(score, list(rows.swapaxes(0, 1)), counts)
+        return None if run_scores is None else _difference(run_scores, len(a))
 
     interval = bootstrap_interval(np.stack([*a, *b], axis=1), difference, rng=rng, resamples=resamples)
     if interval is None or scores is None:
@@ -252,23 +254,28 @@ def _all_scores(score: Score, runs: Sequence[RunArray], counts: Counts) -> list[
     return scores if len(scores) == len(runs) else None
 
 
-def _difference(scores: Sequence[float], first: int) -> float:
-    """Mean of the first scores minus the mean of the others."""
-    return float(np.mean(scores[:first]) - np.mean(scores[first:]))
+def _difference(scores: Sequence[float], num_first: int) -> float:
+    """Mean of the first `num_first` scores minus the mean of the others."""
+    return float(np.mean(scores[:num_first]) - np.mean(scores[num_first:]))
 
 
-def _with_seeds(scores: Sequence[float], first: int, standard_error: float, count: int) -> tuple[float, float, float]:
-    """Student's interval and two-sided p-value of the difference, over examples and seeds."""
+def _with_seeds(
+    scores: Sequence[float], num_first: int, standard_error: float, count: int
+) -> tuple[float, float, float]:
+    """Ends of Student's interval and two-sided p-value of the difference, over examples and seeds.
+
+    scores: of all runs; the first `num_first` belong to one side. standard_error: over the `count` examples.
+    """
     stats = package("scipy.stats", "a comparison over seeds")
-    difference = _difference(scores, first)
-    seeds = len(scores) - 2
-    sides = scores[:first], scores[first:]
-    pooled = sum(float(np.var(side)) * len(side) for side in sides) / seeds
-    parts = standard_error**2, pooled * sum(1 / len(side) for side in sides)
-    variance = sum(parts)
+    difference = _difference(scores, num_first)
+    seed_freedom = len(scores) - 2
+    sides = scores[:num_first], scores[num_first:]
+    seed_variance = sum(float(np.var(side)) * len(side) for side in sides) / seed_freedom
+    variances = standard_error**2, seed_variance * sum(1 / len(side) for side in sides)
+    variance = sum(variances)
     if variance == 0:  # the same difference on every example and seed
         return difference, difference, float(difference == 0)
-    freedom = variance**2 / (parts[0] ** 2 / (count - 1) + parts[1] ** 2 / seeds)
+    freedom = variance**2 / (variances[0] ** 2 / (count - 1) + variances[1] ** 2 / seed_freedom)
     half_width = float(stats.t.ppf((1 + _CONFIDENCE) / 2, freedom)) * variance**0.5
     p_value = float(2 * stats.t.sf(abs(difference) / variance**0.5, freedom))
     return difference - half_width, difference + half_width, p_value

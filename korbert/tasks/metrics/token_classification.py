@@ -15,9 +15,9 @@ def span_counts(gold: Sequence[Spans], predicted: Sequence[Spans], labels: Seque
     """
     column = {label: number for number, label in enumerate(labels)}
     counts = np.zeros((len(gold), len(labels), 3), np.int64)
-    for row, right, given in zip(counts, gold, predicted, strict=True):
-        for number, side in enumerate((set(right) & set(given), given, right)):
-            for *_, label in side:
+    for row, gold_spans, predicted_spans in zip(counts, gold, predicted, strict=True):
+        for number, spans in enumerate((set(gold_spans) & set(predicted_spans), predicted_spans, gold_spans)):
+            for *_, label in spans:
                 row[column[label], number] += 1
     return counts
 
@@ -31,12 +31,12 @@ def entity_f1(counts: NDArray[np.int64]) -> float:
 def tag_f1(counts: NDArray[np.int64], without: int | None = None) -> float | None:
     """Unweighted mean of the F1 of the tags that occur on either side. counts: (tags, 3), right, predicted and gold.
 
-    Of types of entities it is seqeval's macro F1.
-    On characters it is KLUE-NER's second score, in both forms. With all tags, `O` too, as the official script computes
-    it, though its docstring says "except O tag" (KLUE-baseline, klue_baseline/metrics/functional.py,
-    klue_ner_char_macro_f1; it also scores an `O` each for [CLS] and [SEP], and tags that never occur as 1). without:
-    the tag to leave out, `O`, as the paper says (Park et al. 2021, as quoted in KLUE-baseline's pull request 7).
-    None if no tag is left.
+    without: a tag to leave out. None if no tag is left.
+    Of types of entities, the score is seqeval's macro F1. On characters, it is KLUE-NER's second score, of which there
+    are two forms. The official script computes it with all tags, `O` too, though its docstring says "except O tag"
+    (KLUE-baseline, klue_baseline/metrics/functional.py, klue_ner_char_macro_f1; the script also scores an `O` each for
+    [CLS] and [SEP], and tags that never occur as 1). The paper leaves `O` out (Park et al. 2021, as quoted in
+    KLUE-baseline's pull request 7).
     """
     kept = [row for tag, row in enumerate(counts.tolist()) if tag != without]
     f1s = [2 * right / (predicted + gold) for right, predicted, gold in kept if predicted + gold]

@@ -2,10 +2,10 @@
 
 1. The model scores each piece of a window as start and end of the answer.
 2. The best spans of each window are merged into the n_best answers of the question.
-3. If questions may have no answer, the answer has the margin of [CLS], which means none, over the best span:
-   ../kinds/question_answering.py compares it with the threshold of the model.
+3. If questions may have no answer, the result also has the margin of [CLS], which means no answer, over the best span:
+   ../kinds/question_answering.py compares the margin with the threshold of the model.
 
-The gold answers of a row are found by `right_answers`.
+`right_answers` finds the gold answers of a row.
 """
 
 import math
@@ -65,19 +65,19 @@ def found_in(scored: Iterable[Scored], questions: int, settings: WindowSettings)
     The probability of no answer is that of [CLS] as both ends.
     """
     spans: list[list[_Span]] = [[] for _ in range(questions)]
-    none = [0.0] * questions  # the highest log probability
+    none_scores = [0.0] * questions  # 0 is the highest log probability
     for window, start, end, score in scored:
         spans[window.index] += _window_answers(window, start, end, settings)
-        none[window.index] = min(none[window.index], score)
-    found = []
-    for own, score in zip(spans, none, strict=True):
+        none_scores[window.index] = min(none_scores[window.index], score)
+    results = []
+    for question_spans, score in zip(spans, none_scores, strict=True):
         best: dict[str, Answer] = {}  # by their text
-        for span_score, first, last, text in sorted(own, key=lambda span: (-span[0], span[1], span[2])):
+        for span_score, first, last, text in sorted(question_spans, key=lambda span: (-span[0], span[1], span[2])):
             if len(best) < settings.n_best and text not in best and text.strip():
                 best[text] = Answer(text, first, last, math.exp(span_score))
-        highest = max((span_score for span_score, _, _, text in own if text.strip()), default=_NO_SPAN)
-        found.append(Found(list(best.values()), Answer("", 0, 0, math.exp(score)), score - highest))
-    return found
+        highest = max((span_score for span_score, _, _, text in question_spans if text.strip()), default=_NO_SPAN)
+        results.append(Found(list(best.values()), Answer("", 0, 0, math.exp(score)), score - highest))
+    return results
 
 
 def _window_answers(window: Window, start: np.ndarray, end: np.ndarray, settings: WindowSettings) -> list[_Span]:
@@ -91,13 +91,13 @@ def _window_answers(window: Window, start: np.ndarray, end: np.ndarray, settings
     count = min(settings.n_best * _SPANS_PER_ENTRY, int(allowed.sum()))
     if count == 0:
         return []
-    # The best ones are found without sorting all, which are the square of the pieces.
+    # The best spans are found without sorting all: there are as many as the square of the number of pieces.
     threshold = np.partition(scores, -count)[-count]
     best = np.flatnonzero(scores >= threshold)  # with all ties, by first piece, then by last
     scored = []
     for index in best[np.argsort(-scores[best], kind="stable")][:count]:
-        a, b = span_of_pieces(spans, *divmod(int(index), len(spans)))
-        scored.append((float(scores[index]), a, b, window.context.text[a:b]))
+        start_char, end_char = span_of_pieces(spans, *divmod(int(index), len(spans)))
+        scored.append((float(scores[index]), start_char, end_char, window.context.text[start_char:end_char]))
     return scored
 
 
@@ -116,17 +116,17 @@ def right_answers(row: TaskRow) -> list[GoldAnswer]:
         return []
     if not answers and row.get("impossible") is False:
         raise ValueError(Message("the question has no answer, but is not marked as impossible"))
-    right = []
+    gold_answers = []
     context = row["context"]
     for text, start in answers:
-        spelled = [text, *(unicodedata.normalize(form, text) for form in ("NFC", "NFD"))]  # macOS writes NFD
+        spellings = [text, *(unicodedata.normalize(form, text) for form in ("NFC", "NFD"))]  # macOS writes NFD
         if start is None:
-            match = next((spelling for spelling in map(str.strip, spelled) if spelling in context), None)
+            match = next((spelling for spelling in map(str.strip, spellings) if spelling in context), None)
             if match is None:
                 raise ValueError(Message("the context has no {answer!r:.60}", answer=text.strip()))
             start = context.index(match)
         else:
-            match = next((spelling for spelling in spelled if context.startswith(spelling, start)), None)
+            match = next((spelling for spelling in spellings if context.startswith(spelling, start)), None)
             if match is None:
                 raise ValueError(
                     Message(
@@ -134,5 +134,5 @@ def right_answers(row: TaskRow) -> list[GoldAnswer]:
                         there=context[start : start + len(text)], start=start, answer=text,
                     )
                 )  # fmt: skip
-        right.append(GoldAnswer(match, start))
-    return right
+        gold_answers.append(GoldAnswer(match, start))
+    return gold_answers

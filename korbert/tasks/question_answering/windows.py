@@ -55,8 +55,8 @@ def cut_windows(
     windows = []
     for first in range(0, max(len(context.ids) - settings.stride, 1), room - settings.stride):
         last = min(first + room, len(context.ids))
-        held = gold if gold and first <= gold[0] and gold[1] < last else None
-        windows.append(Window(question, context, first, last, index, held))
+        window_gold = gold if gold and first <= gold[0] and gold[1] < last else None
+        windows.append(Window(question, context, first, last, index, window_gold))
     return windows
 
 
@@ -64,9 +64,9 @@ def cut_windows(
 class WindowExamples(Examples):
     """Windows as training examples. labels: (N, 2) int64, the answer's first and last piece in the row, or 0, [CLS].
 
-    separator: whether an answer may also be the [SEP] after the question, for something that no piece of the context
-    says. shares: (offsets[-1], 2), how probable it is that the answer begins and ends at each piece, if that is
-    learned; None: the labels are.
+    separator: whether an answer may also be the [SEP] after the question, for an answer that no piece of the context
+    expresses. shares: (offsets[-1], 2), how probable it is that the answer begins and ends at each piece, as targets
+    instead of the labels; None: the labels are the targets.
     """
 
     seconds: NDArray[np.int64] = None  # type: ignore[assignment]
@@ -90,21 +90,26 @@ class WindowExamples(Examples):
         return replace(cls.of_rows(rows, labels, tokenizer.pad_id, seconds), windows=windows)
 
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]:
-        """As Examples.batch; but for labels, start_positions and end_positions: (B,) int64, the answer's first and last
-        piece; choices: (B, T) bool, True on [CLS] and on pieces of the context; and if the examples have them, shares:
-        (B, T, 2) float32, zeros at padding.
+        """Returns a batch as Examples.batch, but without labels.
+
+        Instead, it has start_positions and end_positions: (B,) int64, the answer's first and last piece; choices:
+        (B, T) bool, True on [CLS], on pieces of the context, and on the separator if an answer may be there; and if the
+        examples have them, shares: (B, T, 2) float32, zeros at padding.
         """
         batch = super().batch(rows)
         start, end = batch.pop("labels").unbind(1)
         positions = torch.arange(batch["input_ids"].shape[1])
         last = torch.tensor(batch["lengths"])[:, None] - 1  # [SEP]
-        other = torch.from_numpy(self.seconds[rows, None] - 1) if self.separator else 0
-        choices = (positions == 0) | (positions == other) | (batch["token_type_ids"].bool() & (positions < last))
+        separator = torch.from_numpy(self.seconds[rows, None] - 1) if self.separator else 0
+        choices = (positions == 0) | (positions == separator) | (batch["token_type_ids"].bool() & (positions < last))
         targets = {} if self.shares is None else {"shares": self.pad_columns(self.shares, rows)}
         return {**batch, **targets, "start_positions": start, "end_positions": end, "choices": choices}
 
     def scored(self, scores: NDArray[np.floating]) -> Iterator[Scored]:
-        """scores: (N, 2 T), log probabilities of each piece as start and end, interleaved."""
+        """Yields each window with its log probabilities.
+
+        scores: (N, 2 T), log probabilities of each piece as start and end, interleaved.
+        """
         contexts = map(slice, self.seconds, self.lengths - 1)
         for window, row, context in zip(self.windows, scores, contexts, strict=True):
             start, end = row.reshape(-1, 2).T.astype(np.float64)  # (T,) both
@@ -133,5 +138,5 @@ def ends(model: nn.Module, batch: Batch) -> Tensor:
 def choice_logits(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     """Scores of each piece as start and end, (B, T) float32 both; -inf where not a choice."""
     start, end = model(**model_inputs(batch))
-    barred = ~batch["choices"]
-    return start.float().masked_fill(barred, float("-inf")), end.float().masked_fill(barred, float("-inf"))
+    is_barred = ~batch["choices"]
+    return start.float().masked_fill(is_barred, float("-inf")), end.float().masked_fill(is_barred, float("-inf"))

@@ -53,29 +53,29 @@ def load(name: str, data: Path) -> KnownParts:
     `read_rows` refuses. Unusable records are counted in `dropped` of their part, or in that of train if it was split.
     """
     known = known_set(name)
-    found = _find_files(known, data)
-    files = found.files
+    source = _find_files(known, data)
+    files = source.files
     roles = [_role(role, names, files.labels) for role, names in files.columns.items()]
     rows = {
-        part: read_rows(paths, roles, form=files.form, columns=files.columns) for part, paths in found.there.items()
+        part: read_rows(paths, roles, form=files.form, columns=files.columns) for part, paths in source.there.items()
     }
     notes = [Message(files.note)] if files.note else []
-    for part in found.there:
-        if absent := found.absent(part):
+    for part in source.there:
+        if absent := source.absent(part):
             notes.append(
                 Message("{part} is without {files}: not comparable with published scores", part=part, files=absent)
             )
     if "train" not in rows:
-        return _cut(known, found, rows, notes)
+        return _cut(known, source, rows, notes)
     if "test" in rows:
-        if absent := found.absent("valid"):
+        if absent := source.absent("valid"):
             notes.append(Message("without {files}, choices are made on a share of train", files=absent))
         return KnownParts(rows["train"], rows.get("valid"), rows["test"], tuple(notes), files.labels)
     dev = " and ".join(files.parts["valid"])
     note = Message(
         "no labelled test set is published: {dev} is the test set, choices are made on a share of train", dev=dev
     )
-    if absent := found.absent("test"):
+    if absent := source.absent("test"):
         note = Message(
             "without {files}, {dev} is the test set: not comparable with published scores", files=absent, dev=dev
         )
@@ -91,7 +91,7 @@ def files_at_hand(known: KnownSet, data: Path) -> dict[SplitName, tuple[Path, ..
 
 
 def part_of(row: TaskRow) -> SplitName:
-    """The part of a row when a file is split, by `hash_bucket` its first text: 0 is valid, 1 is test, the rest train.
+    """The part of a row when a file is split, by the hash_bucket of its first text: 0: valid, 1: test, 2 to 4: train.
 
     Rows that share a text (the premise of several hypotheses, the context of several questions) fall into one part.
     """
@@ -99,33 +99,33 @@ def part_of(row: TaskRow) -> SplitName:
     return parts[hash_bucket(" ".join(row.get("tokens") or ()) or row.get("text") or row["context"])]
 
 
-def _cut(known: KnownSet, found: _Found, rows: Mapping[SplitName, TaskRows], notes: Sequence[Message]) -> KnownParts:
+def _cut(known: KnownSet, source: _Found, rows: Mapping[SplitName, TaskRows], notes: Sequence[Message]) -> KnownParts:
     """Splits the dev set into train and valid, and test if there is none."""
     dev = rows["valid"]
     test = rows.get("test")
-    fallen: dict[SplitName, list[int]] = {part: [] for part in PARTS}
+    indices_of: dict[SplitName, list[int]] = {part: [] for part in PARTS}
     for index, row in enumerate(dev):
         part = part_of(row)
-        fallen["train" if test is not None and part == "test" else part].append(index)
-    cut = {part: subset(dev, indices) for part, indices in fallen.items() if part != "test" or test is None}
-    sizes = ", ".join(f"{len(rows):,} {part}" for part, rows in cut.items())
-    names = " and ".join(found.files.parts["valid"])
-    if not all(map(len, cut.values())):
+        indices_of["train" if test is not None and part == "test" else part].append(index)
+    new_parts = {part: subset(dev, indices) for part, indices in indices_of.items() if part != "test" or test is None}
+    sizes = ", ".join(f"{len(rows):,} {part}" for part, rows in new_parts.items())
+    names = " and ".join(source.files.parts["valid"])
+    if not all(map(len, new_parts.values())):
         raise CorpusError(
             "{file}: {rows} rows are too few to be cut ({sizes}): {remedy}",
-            file=found.folder / names, rows=len(dev), sizes=sizes, remedy=_remedy(known),
+            file=source.folder / names, rows=len(dev), sizes=sizes, remedy=_remedy(known),
         )  # fmt: skip
-    cut["train"].dropped = dev.dropped  # once, for all parts
+    new_parts["train"].dropped = dev.dropped  # once, for all parts
     note = Message(
         "without {files}, {dev} is cut by hash ({sizes}): not comparable with published scores",
-        files=found.absent("train"), dev=names, sizes=sizes,
+        files=source.absent("train"), dev=names, sizes=sizes,
     )  # fmt: skip
-    parts = {**rows, **cut}
-    return KnownParts(parts["train"], parts["valid"], parts["test"], (*notes, note), found.files.labels)
+    parts = {**rows, **new_parts}
+    return KnownParts(parts["train"], parts["valid"], parts["test"], (*notes, note), source.files.labels)
 
 
 def _role(name: str, columns: str | list[str], labels: Mapping[str, str]) -> Role:
-    """A role whose text may be that of several columns, and whose labels have other names than in the file."""
+    """The role of a set. The texts of several columns are joined to one; labels are renamed, and no others allowed."""
     role = ROLES[name]
     if name == "text" and not isinstance(columns, str):
         return replace(role, value=lambda cells: " ".join(role.value(cell).strip() for cell in cells))
@@ -145,25 +145,25 @@ def _find_files(known: KnownSet, data: Path) -> _Found:
     for files in known.files:
         # Each usual folder, also below `tasks`, then the same with fewer parents, and finally `data` itself.
         parts = [usual.split("/") for usual in files.folders]
-        inner = ["/".join(own[first:]) for own in parts for first in range(len(own))]
+        inner = ["/".join(levels[first:]) for levels in parts for first in range(len(levels))]
         for folder in (*(data / above / name for name in inner for above in ("tasks", "")), data):
             there = {
                 part: tuple(path for name in names if (path := folder / name).is_file())
                 for part, names in files.parts.items()
             }
             candidates.append(_Found(files, folder, {part: paths for part, paths in there.items() if paths}))
-    found = max(candidates, key=lambda found: ("train" in found.there, sum(map(len, found.there.values()))))
-    if "valid" not in found.there and not {"train", "test"} <= found.there.keys():
-        names = [f"{absent} ({part})" for part in PARTS if (absent := found.absent(part))]
-        where: object = found.folder
-        if not found.there:
-            folders = ", ".join(found.files.folders)
+    source = max(candidates, key=lambda source: ("train" in source.there, sum(map(len, source.there.values()))))
+    if "valid" not in source.there and not {"train", "test"} <= source.there.keys():
+        names = [f"{absent} ({part})" for part in PARTS if (absent := source.absent(part))]
+        where: object = source.folder
+        if not source.there:
+            folders = ", ".join(source.files.folders)
             where = Message("{folder} and its folders {folders}", folder=str(data), folders=folders)
         raise CorpusError(
             "{known}: no {names} in {folder}: {remedy}",
             known=known.name, names=", ".join(names), folder=where, remedy=_remedy(known),
         )  # fmt: skip
-    return found
+    return source
 
 
 def _remedy(known: KnownSet) -> Message:

@@ -1,8 +1,8 @@
 """Converts texts of any length to rows of labelled pieces, and scores of rows back to texts.
 
 A long text is cut into overlapping windows. Each piece is trained on and labelled in one of them: the one in which its
-shorter side of context is longest, near the middle of the window and not its edge. The ends of the text lack no
-context.
+shorter side of context is longest, near the middle of the window and not its edge. At the beginning and the end of the
+text, no context is missing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ _SPECIAL_TOKENS = 2
 class TextWindow(NamedTuple):
     """The pieces [first, last) of a text; those in [low, high) are labelled here, the others in a neighbour.
 
-    text: its number.
+    text: the number of the text.
     """
 
     text: int
@@ -57,15 +57,17 @@ def cut_windows(count: int, *, max_length: int, stride: int, text: int = 0) -> l
     # Where two windows overlap, the first half is closer to the middle of the earlier one.
     turns = [(last - 1 + first) // 2 + 1 for last, first in zip(lasts, firsts[1:], strict=False)]
     bounds = pairwise([0, *turns, count])
-    return [TextWindow(text, *ends, *own) for ends, own in zip(zip(firsts, lasts, strict=True), bounds, strict=True)]
+    return [
+        TextWindow(text, *ends, *bound) for ends, bound in zip(zip(firsts, lasts, strict=True), bounds, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
 class TaggedExamples(Examples):
     """Examples with one label per piece: `labels` is (offsets[-1],) int64, like input_ids; IGNORED for no loss.
 
-    windows: the part of a text that each row holds. shares: (offsets[-1], C), of each piece with a label, how probable
-    the labels are, if that is learned; None: the label alone.
+    windows: the part of a text that each row holds. shares: (offsets[-1], C), for each piece with a label,
+    how probable the labels are, as the target instead of the label; None: the label is the target.
     """
 
     windows: Sequence[TextWindow] = ()
@@ -113,9 +115,9 @@ def make_examples(
     rows = []
     labels = [np.empty(0, dtype=np.int64)]
     for text, first, last, low, high in windows:
-        own = np.full(last - first + _SPECIAL_TOKENS, IGNORED)
-        own[low - first + 1 : high - first + 1] = targets[text][low:high]
-        labels.append(own)
+        row_labels = np.full(last - first + _SPECIAL_TOKENS, IGNORED)
+        row_labels[low - first + 1 : high - first + 1] = targets[text][low:high]
+        labels.append(row_labels)
         rows.append(join_segments(tokenizer.frame, passages[text].part(first, last))[:2])
     examples = TaggedExamples.of_rows(rows, np.concatenate(labels), tokenizer.pad_id)
     return replace(examples, windows=windows)

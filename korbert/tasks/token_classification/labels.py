@@ -34,8 +34,8 @@ def owners(spans: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.in
     """
     order = np.argsort(spans[:, 0], kind="stable")
     starts, ends = spans[order].astype(np.int64).T
-    reached = np.maximum.accumulate(np.concatenate([[0], ends]))[:-1]  # by pieces that begin earlier
-    runs = np.stack([np.maximum(starts, reached), ends], axis=1)
+    last_ends = np.maximum.accumulate(np.concatenate([[0], ends]))[:-1]  # of pieces that begin earlier
+    runs = np.stack([np.maximum(starts, last_ends), ends], axis=1)
     owning = runs[:, 0] < runs[:, 1]
     return order[owning], runs[owning]
 
@@ -64,8 +64,8 @@ def piece_tags(labelled: Iterable[tuple[int, int, str]], passage: Passage) -> li
     tag_of = dict(zip(places.tolist(), write_bio(units, len(chosen)), strict=True))
     tags: list[str] = []
     for piece in range(len(passage.ids)):
-        before = tags[-1] if tags else OUTSIDE
-        tags.append(tag_of.get(piece) or (before if before == OUTSIDE else f"I-{split_tag(before)[1]}"))
+        previous = tags[-1] if tags else OUTSIDE
+        tags.append(tag_of.get(piece) or (previous if previous == OUTSIDE else f"I-{split_tag(previous)[1]}"))
     return tags
 
 
@@ -88,8 +88,8 @@ def first_pieces(words: Sequence[Span], passage: Passage) -> list[int]:
     pieces: list[int] = []
     for start, end in words:
         unit = int(np.searchsorted(runs[:, 1], start, side="right"))  # the first that ends after the start
-        holds = unit < len(places) and runs[unit, 0] < end and start < end
-        piece = int(places[unit]) if holds else -1
+        is_found = unit < len(places) and runs[unit, 0] < end and start < end
+        piece = int(places[unit]) if is_found else -1
         pieces.append(piece)
     return pieces
 

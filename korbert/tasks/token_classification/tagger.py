@@ -38,7 +38,7 @@ def tagging_loss(model: nn.Module, batch: Batch, *, in_sequence: bool = False) -
 
     Targets are labels, or the shares of all of them.
     batch: from TaggedExamples.batch.
-    It is the sum over the batch, divided by its number of rows times the mean number of targets per row over all
+    The loss is the sum over the batch, divided by its number of rows times the mean number of targets per row over all
     examples: every piece has the same weight in any batch, and processes that share a batch get the same update.
     """
     if in_sequence:
@@ -98,12 +98,12 @@ def best_path(scores: NDArray[np.floating], labels: Sequence[str]) -> NDArray[np
     path = scores.argmax(axis=1).astype(np.int64) if len(scores) else np.empty(0, dtype=np.int64)
     if not len(path) or (first[path[0]] and follows[path[:-1], path[1:]].all()):
         return path  # already legal, so optimal
-    barred, start = (np.where(legal, 0.0, -np.inf) for legal in (follows, first))
-    return viterbi(scores.astype(np.float64), barred, start, Steps.of([len(scores)]))
+    steps, starts = (np.where(legal, 0.0, -np.inf) for legal in (follows, first))
+    return viterbi(scores.astype(np.float64), steps, starts, Steps.of([len(scores)]))
 
 
 def units_of(words: Sequence[Span] | None, passage: Passage) -> NDArray[np.int64]:
-    """The pieces whose labels count: those that own characters; of words, the first piece of each that has one."""
+    """The pieces whose labels count: those that own characters; of words, the first piece of each word that has one."""
     if words is None:
         return owners(passage.spans)[0]
     pieces = np.array(first_pieces(words, passage), dtype=np.int64)
@@ -111,7 +111,7 @@ def units_of(words: Sequence[Span] | None, passage: Passage) -> NDArray[np.int64
 
 
 def unit_starts(words: Sequence[Span] | None, passage: Passage) -> NDArray[np.int32]:
-    """The first character of each of these pieces in the text; of words, that of the word."""
+    """Where the pieces of `units_of` begin: at the first character that each owns; of words, where the word begins."""
     if words is None:
         return owners(passage.spans)[1][:, 0].astype(np.int32)
     pieces = np.array(first_pieces(words, passage), dtype=np.int64)
@@ -132,7 +132,7 @@ def best_tags(scores: NDArray[np.float32], labels: Sequence[str]) -> UnitTags:
 
 
 def sure_spans(tags: UnitTags, labels: Sequence[str], least: float) -> UnitTags:
-    """The tags of the spans with at least that mean probability; of the others, O."""
+    """Replaces the tags of spans whose mean probability is below `least` by O."""
     path = tags.path.copy()
     for first, last, _ in read_bio([labels[number] for number in tags.path]):
         if tags.probabilities[first:last].mean() < least:

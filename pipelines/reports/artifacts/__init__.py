@@ -1,4 +1,4 @@
-"""Pages of artifacts: a module a stage, and what is the same for all (stage_page.py, task_scores.py)."""
+"""The pages of artifacts: a module for each stage, and what all of them share (stage_page.py, task_scores.py)."""
 
 import lazy_loader
 

@@ -83,9 +83,9 @@ def story(artifact: Artifact) -> Story:
     drops = Counter[tuple[str, str]]()  # (reason, source) -> documents
     by_reason = Counter[str]()
     for batch in batches(artifact.parts("dropped/*.parquet"), ["reason", "source"]):
-        of_rows = [column.to_pylist() for column in batch.columns]
-        drops.update(zip(*of_rows, strict=True))
-        by_reason.update(of_rows[0])
+        columns = [column.to_pylist() for column in batch.columns]
+        drops.update(zip(*columns, strict=True))
+        by_reason.update(columns[0])
     reasons = dict(by_reason.most_common())
     lengths = length_table(artifact.parts("documents/*.parquet"), "text", pc.utf8_length, Message("characters"))
     masked = ranked_bars(
@@ -94,14 +94,14 @@ def story(artifact: Artifact) -> Story:
         formatting.count,
         note=Message("Over all rows read, including dropped ones."),
     )
-    read = counts["documents"] + counts["dropped"]
+    num_documents = counts["documents"] + counts["dropped"]
     most_common = Message("Nothing was dropped.")
     if reasons:
         most_common = Message("Most common drop reason: {reason}.", reason=label(next(iter(reasons))))
     return Story(
         title=Message("{share} of documents kept", share=_kept_share(counts["documents"], counts["dropped"])),
         lede=join_messages(
-            [Message("{count:,} document read.", "{count:,} documents read.", count=read), most_common], " "
+            [Message("{count:,} document read.", "{count:,} documents read.", count=num_documents), most_common], " "
         ),
         sections=(
             Section(Message("Dropped documents"), list(drop_elements(_by_name(counts, "kept"), drops, reasons))),
@@ -115,13 +115,13 @@ def story(artifact: Artifact) -> Story:
 
 
 def _by_name(counts: Mapping[str, int], prefix: str) -> Counter[str]:
-    """Counts with a prefix, without it: dropped.too_short -> too_short."""
+    """The counts whose names begin with the prefix, by names without it: dropped.too_short -> too_short."""
     dotted = f"{prefix}."
     return Counter({key.removeprefix(dotted): number for key, number in counts.items() if key.startswith(dotted)})
 
 
 def drop_elements(kept: Counter[str], drops: Counter[tuple[str, str]], reasons: Mapping[str, int]) -> Iterator[Element]:
-    """A chart of the drop reasons and, with several sources, a table of both."""
+    """Yields a chart of the drop reasons and, with several sources, a table of documents by reason and source."""
     yield from ranked_bars(
         Message("Drop reasons"), ((label(reason), number) for reason, number in reasons.items()), formatting.count
     )
@@ -140,11 +140,11 @@ def drop_elements(kept: Counter[str], drops: Counter[tuple[str, str]], reasons: 
 
 def frequent_lines(artifact: Artifact) -> Iterator[TableElement]:
     parts = artifact.parts("frequent/*.parquet")  # the most frequent line first
-    if first := next(batches(parts, ["text", "documents"]), None):
-        lines = first.slice(0, _FREQUENT_LINES).to_pylist()
+    if batch := next(batches(parts, ["text", "documents"]), None):
+        lines = batch.slice(0, _FREQUENT_LINES).to_pylist()
         rows = [(excerpt(line["text"]), formatting.count(line["documents"])) for line in lines]
-        more = num_rows(parts) - len(rows)
-        note = Message("{more:,} more in the folder `frequent`.", more=more) if more else ""
+        remaining = num_rows(parts) - len(rows)
+        note = Message("{more:,} more in the folder `frequent`.", more=remaining) if remaining else ""
         yield TableElement(
             Message("Frequent lines removed"), (Message("line"), Message("documents")), rows, "kr", note=note
         )
@@ -177,7 +177,7 @@ def contamination(counts: Mapping[str, int]) -> Iterator[TableElement]:
 
 
 def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:
-    """At most 20 documents per reason, duplicates next to the original."""
+    """Returns at most 20 dropped documents per reason; a duplicate comes with an excerpt of the kept original."""
     # Reason -> the rows with the lowest hashes of their ids, each with its hash.
     dropped: dict[str, list[tuple[bytes, dict[str, Any]]]] = {}
     for batch in batches(artifact.parts("dropped/*.parquet"), ["id", "source", "reason", "detail", "text"]):

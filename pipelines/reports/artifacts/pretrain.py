@@ -68,8 +68,8 @@ def story(artifact: Artifact) -> Story:
     log = TrainingLog.of(list(artifact.lines("metrics.jsonl")), artifact.lines("timing.jsonl"))
     # The initial model, if training began with one, is an evaluation at step 0, on the same held-out rows.
     if initial := {key.removeprefix("init_"): value for key, value in scores.items() if key.startswith("init_")}:
-        first = {"step": 0, "pieces": 0, "unigram_loss": scores["unigram_loss"], **initial}
-        log = replace(log, heldout=[first, *log.heldout])
+        initial_evaluation = {"step": 0, "pieces": 0, "unigram_loss": scores["unigram_loss"], **initial}
+        log = replace(log, heldout=[initial_evaluation, *log.heldout])
     return Story(
         title=headline(scores),
         lede=lede(scores, log, artifact.record["settings"].get("init")),
@@ -86,24 +86,24 @@ def story(artifact: Artifact) -> Story:
 
 
 def headline(scores: JsonObject) -> Message:
-    """0.12 nats better than before training, or of a new model, worse than the unigram baseline.
+    """The difference of the held-out loss from that before training or, for a new model, from the unigram baseline.
 
-    Losses are in nats; None, of no masked piece, cannot be compared.
+    As in "0.12 nats better than before training". A loss is None, and cannot be compared, if no piece was masked.
     """
     loss = scores["mlm_loss"]
-    other = scores["unigram_loss"]
-    than = Message("the unigram baseline")
+    reference_loss = scores["unigram_loss"]
+    reference = Message("the unigram baseline")
     if scores.get("init_mlm_loss") is not None:
-        other = scores["init_mlm_loss"]
-        than = Message("before training")
-    if loss is None or other is None:
-        return Message("Not comparable with {than}", than=than)
-    gain = other - loss
+        reference_loss = scores["init_mlm_loss"]
+        reference = Message("before training")
+    if loss is None or reference_loss is None:
+        return Message("Not comparable with {than}", than=reference)
+    gain = reference_loss - loss
     if abs(gain) < 0.005:
-        return Message("No better than {than}", than=than)
+        return Message("No better than {than}", than=reference)
     if gain > 0:
-        return Message("{nats:.2f} nats better than {than}", nats=gain, than=than)
-    return Message("{nats:.2f} nats worse than {than}", nats=-gain, than=than)
+        return Message("{nats:.2f} nats better than {than}", nats=gain, than=reference)
+    return Message("{nats:.2f} nats worse than {than}", nats=-gain, than=reference)
 
 
 def lede(scores: JsonObject, log: TrainingLog, init: str | None) -> Message:
@@ -126,7 +126,7 @@ def lede(scores: JsonObject, log: TrainingLog, init: str | None) -> Message:
 
 
 def gapped_samples(lines: Iterable[JsonObject]) -> Iterator[Gapped]:
-    """The samples with predictions for their gaps at the first, a middle and the last evaluation."""
+    """Yields the samples with the predictions for their gaps at the first, a middle and the last evaluation."""
     by_row: dict[int, list[JsonObject]] = {}  # in the order of their evaluations
     for line in lines:
         by_row.setdefault(line["row"], []).append(line)
@@ -202,12 +202,12 @@ def chart(
     title: str, log: TrainingLog, lines: Sequence[JsonObject], keys: Mapping[str, str], *, y: str,
     level: float | None = None, percent: bool = False, floor: float | None = None, note: str = "",
 ) -> Iterator[Element]:  # fmt: skip
-    """A chart with a curve per name and key, against pieces; empty without the keys.
+    """Yields a chart with a curve per name and key, against pieces; nothing if the lines lack the keys.
 
-    level: of the unigram baseline. y, percent, floor: as of `pictures.curves`.
+    level: the loss of the unigram baseline, drawn as a horizontal line. y, percent, floor: see `pictures.curves`.
     """
     positions = log.pieces(lines)
-    drawn = [Series.through(name, positions, [line.get(key) for line in lines]) for name, key in keys.items()]
-    if level is not None and len(drawn[0].x):  # a horizontal line, as wide as the curve
-        drawn.append(Series(Message("unigram"), [min(drawn[0].x), max(drawn[0].x)], [level] * 2, reference=True))
-    yield from curves(title, drawn, x=Message("pieces"), y=y, percent=percent, floor=floor, note=note)
+    series = [Series.through(name, positions, [line.get(key) for line in lines]) for name, key in keys.items()]
+    if level is not None and len(series[0].x):  # a horizontal line, as wide as the curve
+        series.append(Series(Message("unigram"), [min(series[0].x), max(series[0].x)], [level] * 2, reference=True))
+    yield from curves(title, series, x=Message("pieces"), y=y, percent=percent, floor=floor, note=note)

@@ -14,7 +14,7 @@ from korbert.pipelines.reports.drawing import Section, Story, TableElement, Use,
 
 
 def use(folder: Path) -> Use:
-    """Usage: how far they reach in pretraining, and the counts of their pieces."""
+    """Usage: how far the shards reach in pretraining, and the counts of their pieces."""
     recipe = shlex.quote(folder.absolute().parent.name)
     return Use(
         "pieces.parquet",

@@ -1,4 +1,4 @@
-"""The page of an artifact: what the module of its stage says, how to use it, and the record.
+"""The page of an artifact: the story told by its stage's module, how to use the artifact, and its record.
 
 The record is the end of every page: run time, machine, counts, settings, inputs and versions, as tables.
 """
@@ -40,7 +40,7 @@ def page_of(stage: str) -> ModuleType | SimpleNamespace:
 
 
 def figures_of(artifact: Artifact) -> list[ShownFigure]:
-    """The main figures of an artifact. ArtifactError if its files hold other values than the stage writes."""
+    """The main figures of an artifact. Raises ArtifactError if its files hold other values than the stage writes."""
     with drawing(artifact):
         return list(page_of(artifact.stage).figures(artifact))
 
@@ -77,7 +77,7 @@ def displayed_path(folder: Path) -> str:
 
 
 def usage(artifacts: Mapping[str, Path]) -> Section:
-    """A command for each artifact that can be used, and Python for the last of them; empty if none can.
+    """A section with a command for each usable artifact, and Python code for the last one; empty if none is usable.
 
     artifacts: stage -> its folder.
     """
@@ -116,8 +116,8 @@ def origins(artifact: Artifact) -> list[TableElement]:
     record = artifact.record
     artifacts = [(stage, digest[:_DIGEST_CHARS]) for stage, digest in record["inputs"]["artifacts"].items()]
     files = []
-    for role, of_role in record["inputs"]["files"].items():
-        for file in of_role:
+    for role, role_files in record["inputs"]["files"].items():
+        for file in role_files:
             digest = file["version"] if "version" in file else file["sha256"]  # a version if remote
             files.append((role, str(file["name"]), formatting.megabytes(file["size"]), str(digest)[:_DIGEST_CHARS]))
     entry = stage_named(artifact.stage)
@@ -148,7 +148,7 @@ def origins(artifact: Artifact) -> list[TableElement]:
 
 
 def _flatten(value: object, name: str = "") -> Iterator[tuple[str, str]]:
-    """Nested values by their dotted names, in the order of the record; lists of plain values on one line."""
+    """Yields nested values with their dotted names, in the order of the record; a list of plain values is one text."""
     if isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value):
         value = {f"[{index}]": inner for index, inner in enumerate(value)}
     if isinstance(value, dict) and (value or not name):

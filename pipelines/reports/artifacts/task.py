@@ -61,7 +61,7 @@ _COLOURS = {
     "words": 1,
     "vectors": 2,
     "both": 3,
-}  # 4: all others
+}  # any other model: 4
 _HYPERPARAMETERS = ("learning_rate", "batch_size", "epochs", "c", "alpha", "epoch", "tuned", "words", "temperature")
 
 
@@ -79,9 +79,9 @@ def use(folder: Path) -> Use:
 
 
 def figures(artifact: Artifact) -> Sequence[ShownFigure]:
-    """The first metric of every model, the main one first, with its other metrics."""
+    """The first metric of every model. The main model comes first, with its other metrics in the note."""
     scores = artifact.json("scores.json")
-    metric, *more = scores["metrics"]
+    metric, *secondary = scores["metrics"]
     shown = []
     for model in scores["models"]:
         spread = deviation(metric, model)
@@ -94,26 +94,26 @@ def figures(artifact: Artifact) -> Sequence[ShownFigure]:
     notes: list[str] = [shown[0].note]
     if over_examples := example_interval(metric, main):
         notes.append(Message("95 % interval over examples: {interval}", interval=over_examples))
-    notes += (join_messages([label(other), text(other, mean(other, main))], " ") for other in more if main[other])
+    notes += (join_messages([label(other), text(other, mean(other, main))], " ") for other in secondary if main[other])
     notes.append(Message("{count:,} row", "{count:,} rows", count=scores["counts"].get(scores["scored_on"], 0)))
     return ShownFigure(shown[0].value, join_messages([name, shown[0].label], ", "), join_messages(notes)), *shown[1:]
 
 
 def story(artifact: Artifact) -> Story:
     scores = artifact.json("scores.json")
-    by_kind: list[Section] = []
+    kind_sections: list[Section] = []
     about = ""
     if scores["task"]["kind"] in KINDS:
         main = scores["models"][0]
         lines = list(artifact.lines("predictions.jsonl"))
-        predictions = [line.pop("predictions")[main["name"]][0] for line in lines]  # of its first seed
+        predictions = [line.pop("predictions")[main["name"]][0] for line in lines]  # of the first seed
         kind = kind_of_task(scores["task"], str(artifact.folder))
         about = Message("{kind}: {about}.", kind=_KIND_NAMES.get(kind.name, kind.name), about=kind.description())
         details = scores["details"]
         temperature = scores["rows"][0].get("temperature", 1.0)
         scored = ScoredRows(kind, lines, predictions, temperature, details.get("nearest", {}))
-        by_kind += sections_of(scored, details)
-        if by_kind and main["name"] in ("pretrained", "scratch"):
+        kind_sections += sections_of(scored, details)
+        if kind_sections and main["name"] in ("pretrained", "scratch"):
             source = Message("Predictions of the {model} model.", model=model_name(main["name"]))
             if main["seeds"] > 1:
                 source = Message(
@@ -121,7 +121,7 @@ def story(artifact: Artifact) -> Story:
                     seed=scores["rows"][0].get("seed"),
                     model=model_name(main["name"]),
                 )
-            by_kind[0] = by_kind[0]._replace(text=join_messages([by_kind[0].text, source], " "))
+            kind_sections[0] = kind_sections[0]._replace(text=join_messages([kind_sections[0].text, source], " "))
     files = [(Message.from_json(line).map_texts(without_folders),) for line in scores["said"][1:]]
     data = [TableElement(Message("Files and rows read"), ("",), files, "l")] if files else []
     return Story(
@@ -131,14 +131,14 @@ def story(artifact: Artifact) -> Story:
             Section(Message("Scores"), list(score_elements(scores))),
             Section(Message("Trainings and baselines"), [score_table(scores), *trial_tables(scores)]),
             Section(Message("Training"), list(training_curves(artifact, scores))),
-            *by_kind,
+            *kind_sections,
             Section(Message("Data"), data),
         ),
     )
 
 
 def title_of(task: str, scores: JsonObject) -> Message:
-    """The difference from the best baseline, in words."""
+    """The title of the page: how far the main model is from the best baseline."""
     metric = scores["metrics"][0]
     baseline = best_baseline(scores)
     compared = [pair for pair in scores["comparisons"] if baseline and pair["names"][1] == baseline["name"]]
@@ -158,7 +158,7 @@ def title_of(task: str, scores: JsonObject) -> Message:
 
 
 def lede_of(scores: JsonObject, about: str) -> Message:
-    """about: what the task predicts; "" if its kind is unknown."""
+    """The sentences below the title. about: what the task predicts; "" if its kind is unknown."""
     counts = scores["counts"]
     sizes = [
         Message("{count:,} training row", "{count:,} training rows", count=counts["train"]),
@@ -187,8 +187,8 @@ def score_elements(scores: JsonObject) -> Iterator[Element]:
     over_examples = []
     over_seeds = []
     for model in scores["models"]:
-        first = next(row["scores"][metric] for row in scores["rows"] if row["name"] == model["name"])
-        over_examples.append((model["name"], first, *(model["examples"] or (None, None))))
+        first_score = next(row["scores"][metric] for row in scores["rows"] if row["name"] == model["name"])
+        over_examples.append((model["name"], first_score, *(model["examples"] or (None, None))))
         over_seeds.append((model["name"], *((model[metric] or {}).get(key) for key in ("mean", "low", "high"))))
     yield from on_one_scale(
         Message("Scores over examples: {metric}", metric=name),
@@ -213,23 +213,23 @@ def score_elements(scores: JsonObject) -> Iterator[Element]:
 def on_one_scale(
     title: str, metric: str, scores: Iterable[tuple[str, Any, Any, Any]], note: str
 ) -> Iterator[Intervals]:
-    """Scores up to 1, on a scale that begins and ends at multiples of 0.05; yields nothing if no score is defined.
+    """Draws scores up to 1 on a scale that begins and ends at multiples of 0.05; yields nothing if none is defined.
 
-    scores: name, score and the ends of its interval.
+    scores: for each row, its name, the score, and the lower and upper ends of the interval.
     """
     defined = [row for row in scores if all(map(is_defined, row[1:]))]
     if not defined:
         return
     # Correlations may be negative. A scale has at least the width of one step.
     lowest = 0.0 if in_percent(metric) else -1.0
-    left = max(lowest, min(math.floor(20 * min(low for _, _, low, _ in defined)) / 20, 0.95))
-    right = min(1.0, max(math.ceil(20 * max(high for *_, high in defined)) / 20, left + 0.05))
+    start = max(lowest, min(math.floor(20 * min(low for _, _, low, _ in defined)) / 20, 0.95))
+    end = min(1.0, max(math.ceil(20 * max(high for *_, high in defined)) / 20, start + 0.05))
     rows = []
     for name, *numbers in defined:
-        at, low, high = (min(1.0, max(0.0, (number - left) / (right - left))) for number in numbers)
-        words = join_messages([text(metric, numbers[0]), " (", interval(metric, numbers[1:], unit=False), ")"], "")
-        rows.append(ScoreInterval(model_name(name), at, low, high, words, _COLOURS.get(name, 4)))
-    yield Intervals(title, rows, text(metric, left, -1), text(metric, right, -1), note=note)
+        position, low, high = (min(1.0, max(0.0, (number - start) / (end - start))) for number in numbers)
+        caption = join_messages([text(metric, numbers[0]), " (", interval(metric, numbers[1:], unit=False), ")"], "")
+        rows.append(ScoreInterval(model_name(name), position, low, high, caption, _COLOURS.get(name, 4)))
+    yield Intervals(title, rows, text(metric, start, -1), text(metric, end, -1), note=note)
 
 
 def score_table(scores: JsonObject) -> TableElement:
@@ -305,7 +305,7 @@ def trial_tables(scores: JsonObject) -> Iterator[TableElement]:
 
 
 def training_curves(artifact: Artifact, scores: JsonObject) -> Iterator[Element]:
-    """Curves of the trainings in the table, without other hyperparameters that were tried."""
+    """Yields curves of the trainings in the table of scores, not of the other hyperparameters that were tried."""
     logs = {}
     for row in scores["rows"]:
         if row.get("seed") is not None and "learning_rate" in row:
@@ -322,6 +322,6 @@ def training_curves(artifact: Artifact, scores: JsonObject) -> Iterator[Element]
     ):
         lines = []
         for name, log in logs.items():
-            own = [line for line in log if line["kind"] == kind]
-            lines.append(Series.through(name, [line["step"] for line in own], [line.get(key) for line in own]))
+            points = [line for line in log if line["kind"] == kind]
+            lines.append(Series.through(name, [line["step"] for line in points], [line.get(key) for line in points]))
         yield from curves(title, lines, x=Message("step"), y=y, percent=percent)

@@ -21,10 +21,10 @@ from korbert.tasks.metrics.statistics import PairedComparison
 
 
 class TaskResult(NamedTuple):
-    """A finished task. dataset: the known set, else the name of the task.
+    """The result of a finished task. dataset: the name of the known data set, else that of the task.
 
-    scores: the defined metrics of the first seed, the main one first. on_valid: whether they are those of the
-    validation rows. cells: its row in the table of results.
+    scores: the defined metrics of the main model's first seed, the main metric first. on_valid: whether the scores are
+    those of the validation rows. cells: the task's row in the table of results.
     """
 
     dataset: str
@@ -34,7 +34,7 @@ class TaskResult(NamedTuple):
 
 
 def mean(metric: str, model: JsonObject) -> float | None:
-    """The mean over seeds of a model of scores.json; None if undefined."""
+    """The mean over seeds of a metric. model: an entry of `models` in scores.json. None if undefined."""
     value: float | None = (model[metric] or {}).get("mean")
     return value if is_defined(value) else None
 
@@ -54,16 +54,16 @@ def example_interval(metric: str, model: JsonObject) -> str:
 
 
 def sentences(scores: JsonObject) -> list[Message]:
-    """What each comparison of scores.json says, with the display names of the models."""
+    """Says the result of each comparison in scores.json, with the display names of the models."""
     models = {model["name"]: model for model in scores["models"]}
     compared = []
     for pair in scores["comparisons"]:
-        one, other = (models[name] for name in pair["names"])
+        model, other = (models[name] for name in pair["names"])
         metric = pair["metric"]
         comparison = PairedComparison(
-            names=(model_name(one["name"]), model_name(other["name"])),
-            scores=(one[metric]["mean"], other[metric]["mean"]),
-            runs=(one["seeds"], other["seeds"]),
+            names=(model_name(model["name"]), model_name(other["name"])),
+            scores=(model[metric]["mean"], other[metric]["mean"]),
+            runs=(model["seeds"], other["seeds"]),
             examples=scores["counts"].get(scores["scored_on"], 0),
             low=pair["interval"][0],
             high=pair["interval"][1],
@@ -74,10 +74,10 @@ def sentences(scores: JsonObject) -> list[Message]:
 
 
 def best_baseline(scores: JsonObject) -> JsonObject | None:
-    """The model without an encoder that scores highest in the first metric, from `models`; None without any."""
+    """The entry of `models` without an encoder that scores highest in the first metric; None if there is none."""
     metric = scores["metrics"][0]
-    without = {row["name"] for row in scores["rows"] if row.get("seed") is None} - {*figures.WITH_ENCODER}
-    baselines = [model for model in scores["models"] if model["name"] in without and mean(metric, model) is not None]
+    names = {row["name"] for row in scores["rows"] if row.get("seed") is None} - {*figures.WITH_ENCODER}
+    baselines = [model for model in scores["models"] if model["name"] in names and mean(metric, model) is not None]
     return max(baselines, key=lambda model: mean(metric, model) or 0.0, default=None)
 
 
@@ -101,14 +101,14 @@ def result_of(artifact: Artifact) -> TaskResult:
         best = join_messages(
             [figures.text(metric, mean(metric, baseline)), " (", baseline_name(baseline["name"]), ")"], ""
         )
-    on = scores["scored_on"]
-    rows = formatting.count(scores["counts"].get(on, 0))
-    if on == "valid":
+    split = scores["scored_on"]
+    rows = formatting.count(scores["counts"].get(split, 0))
+    if split == "valid":
         rows = Message("{rows} (validation)", rows=rows)
     return TaskResult(
         dataset=artifact.record["settings"].get("set") or task,
         scores={key: value for key, value in scores["rows"][0]["scores"].items() if is_defined(value)},
-        on_valid=on == "valid",
+        on_valid=split == "valid",
         cells=(task, label(metric), score, example_interval(metric, main), best, rows),
     )
 

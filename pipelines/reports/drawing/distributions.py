@@ -14,13 +14,13 @@ from korbert.pipelines.reports.drawing.elements import Bar, Bars, TableElement
 def length_table(
     files: list[Path], column: str, length: Callable[[pa.Array], pa.Array], unit: Message
 ) -> Iterator[TableElement]:
-    """Quantiles of lengths by source, sorted by name; nothing without documents.
+    """Yields a table of the quantiles of lengths by source, sorted by name; nothing without documents.
 
     files: Parquet files or Arrow streams, of which a sample is read, as all lengths are held in memory. length: the
-    function of pyarrow.compute that measures the column. unit: in plural.
+    function of pyarrow.compute that measures the column. unit: what the lengths count, in the plural.
     """
-    read, note = sample_parts(files)
-    rows = stream(read) if read and read[0].suffix == ".arrow" else batches(read, ["source", column])
+    parts, note = sample_parts(files)
+    rows = stream(parts) if parts and parts[0].suffix == ".arrow" else batches(parts, ["source", column])
     tables = [pa.table({"source": part.column("source"), "length": length(part.column(column))}) for part in rows]
     shown = []
     for source, lengths in pa.concat_tables(tables).to_pandas().groupby("source")["length"] if tables else ():
@@ -39,7 +39,7 @@ def length_table(
 def ranked_bars(
     title: str, counts: Iterable[tuple[str, int]], show: Callable[[int], str], *, note: str = "", korean: bool = False
 ) -> Iterator[Bars]:
-    """Bars whose widths are relative to the first count, the largest; nothing without counts.
+    """Yields bars whose widths are relative to the first count, which is the largest; nothing without counts.
 
     show: turns a count into the text of its bar.
     """
@@ -49,5 +49,5 @@ def ranked_bars(
 
 
 def number_and_share(total: int) -> Callable[[int], str]:
-    """Shows a count with its share of the total: 11, 50.0 %."""
+    """Returns a function that shows a count with its share of the total: 11, 50.0 %."""
     return lambda number: f"{formatting.count(number)}, {formatting.percent(number / total)}"

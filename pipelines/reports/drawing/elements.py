@@ -1,7 +1,7 @@
 """The elements of a page: plain records that templates/elements.html renders by their `kind`.
 
-Texts of ours are messages, shown in the language of the page; any other text is data and shown as it is.
-The template escapes all text in them except `Picture.svg`, which holds no text from the data.
+Korbert's own texts are messages, shown in the language of the page; any other text is data and shown as it is. The
+template escapes all text in the elements except `Picture.svg`, which holds no text from the data.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class Element:
 
 
 class Bar(NamedTuple):
-    """A row of a bar chart. share: of the track, 0 to 1. text: the figure at its end."""
+    """A row of a bar chart. share: its width, as a share of the track (0 to 1). text: the figure at the bar's end."""
 
     label: str
     share: float
@@ -36,7 +36,7 @@ class Bar(NamedTuple):
 class Bars(Element):
     """A bar chart in HTML, so that labels may be in any script.
 
-    korean: labels are Korean; marked in HTML for fonts and screen readers.
+    korean: whether the labels are Korean, which the HTML then says to fonts and screen readers.
     """
 
     bars: Sequence[Bar]
@@ -56,7 +56,7 @@ class ScoreInterval(NamedTuple):
 
 @dataclass(frozen=True)
 class Intervals(Element):
-    """Dots with whiskers on one scale. left, right: the labels of its ends."""
+    """Dots with whiskers on one scale. left, right: the labels of the scale's ends."""
 
     rows: Sequence[ScoreInterval]
     left: str
@@ -73,8 +73,8 @@ class Picture(Element):
 
 @dataclass(frozen=True)
 class TableElement(Element):
-    """A table. align: a letter per column, l(eft), r(ight, for numbers), n(ame) or k (Korean text, marked in HTML as
-    the labels of `Bars`). folded: collapsed."""
+    """A table. align: a letter per column, l(eft), r(ight, for numbers), n(ame) or k (Korean text, marked in HTML
+    like the labels of `Bars`). folded: whether the table is collapsed."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -98,7 +98,7 @@ class Code(Element):
 
 
 class Example(NamedTuple):
-    """An example text. head: its id. facts: (name, value) pairs below it. passage: its context."""
+    """An example text. head: its id. facts: (name, value) pairs below the text. passage: the text's context."""
 
     head: str
     text: str = ""
@@ -122,8 +122,8 @@ GapPrediction = tuple[str, str, bool]
 class Gapped(Element):
     """A text with gaps and their predictions.
 
-    text: one stretch more than gaps. gaps: the original piece, and the predictions at each evaluation, most likely
-    first. head: evaluations.
+    text: the stretches around the gaps, one more than there are gaps. gaps: for each gap its original piece, and the
+    predictions at each evaluation, most likely first. head: the names of the evaluations.
     """
 
     text: Sequence[str]
@@ -132,7 +132,7 @@ class Gapped(Element):
 
 
 class Section(NamedTuple):
-    """Elements under one heading, left out if empty. Narrow elements are side by side if there is room."""
+    """Elements under one heading; without elements it is not shown. Narrow elements stand side by side if they fit."""
 
     title: str
     elements: Sequence[Element]
@@ -150,8 +150,8 @@ class Story(NamedTuple):
 class Use(NamedTuple):
     """How to use an artifact.
 
-    folder: what to load, relative to the artifact. command, python: `{}` stands for its path. command: "" if there is
-    none.
+    folder: what to load, relative to the artifact. command, python: templates in which `{}` stands for the path of
+    what is loaded; command is "" if no command loads it.
     """
 
     folder: str

@@ -41,20 +41,21 @@ def in_words(row: TaskRow, value: "TaskPrediction") -> str:
 
 
 def differing(row_scores: Mapping[str, np.ndarray]) -> Iterator[tuple[str, str, list[int]]]:
-    """The first side and each other one, both ways: better side, worse side, rows with the largest difference first.
+    """Compares the first side with each other side, in both directions.
 
-    merits: side -> how right it is in each row, (N,). Pairs without a difference are left out.
+    Yields (better side, worse side, numbers of the rows in which it is better, largest difference first); a direction
+    without such rows is left out. row_scores: side -> how right it is in each row, (N,).
     """
-    first, *others = row_scores
-    for other in others:
-        for better, worse in ((first, other), (other, first)):
+    first_side, *other_sides = row_scores
+    for other_side in other_sides:
+        for better, worse in ((first_side, other_side), (other_side, first_side)):
             gain = row_scores[better] - row_scores[worse]
             if order := [int(row) for row in np.argsort(-gain, kind="stable") if gain[row] > 0]:
                 yield better, worse, order
 
 
 def beginning(*texts: str) -> str:
-    """The texts of an example, each truncated if long."""
+    """Returns the texts of an example, one a line, each truncated if long."""
     return join_messages(map(_beginning, texts), "\n")
 
 

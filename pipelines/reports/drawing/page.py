@@ -25,7 +25,7 @@ def is_page(path: Path) -> bool:
 def write(path: Path, template: str, *, scratch: Path | None = None, **values: object) -> Path:
     """Fills a template and writes the page atomically; only a page may be overwritten. Returns its path.
 
-    scratch: as of write_atomically.
+    scratch: see write_atomically.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     check_output(path, may_overwrite=is_page)
@@ -65,7 +65,7 @@ def _environment() -> jinja2.Environment:
 
 @jinja2.pass_context
 def _display(context: Context, value: object) -> object:
-    """A value as the page shows it: messages in its language, control characters of other text as escapes."""
+    """A value as the page shows it: a message in the page's language, control characters of other text as escapes."""
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     return printable(_words(context, value))

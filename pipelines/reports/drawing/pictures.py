@@ -1,7 +1,7 @@
 """Charts with axes as SVG: drawn by matplotlib, then each colour is replaced by a CSS variable of the page.
 
 The SVG text is limited to digits and the labels of the axes, drawn in English and then translated. Names from the
-data, which may be Korean, are legends in HTML, so that no local font needs to have them.
+data, which may be Korean, are legends in HTML, so that no local font needs Hangul.
 """
 
 import io
@@ -33,7 +33,7 @@ _AXES = (0.13, 0.18, 0.85, 0.71)  # position in the picture; fixed, so that neig
 _STYLE = str(files("korbert.pipelines.reports") / "templates" / "charts.mplstyle")
 _MUTED = "#0a0a02"
 _SERIES = tuple(f"#0a0a1{number}" for number in range(1, _COLOURS + 1))
-_VARIABLES = {"#0a0a01": "ink", _MUTED: "muted", "#0a0a03": "rule"} | {one: f"c{one[-1]}" for one in _SERIES}
+_VARIABLES = {"#0a0a01": "ink", _MUTED: "muted", "#0a0a03": "rule"} | {code: f"c{code[-1]}" for code in _SERIES}
 _DASHED: dict[str, Any] = {"linestyle": (0, (4, 3)), "linewidth": 1.4}
 
 
@@ -58,9 +58,9 @@ def curves(
     title: str, lines: Sequence[Series], *, x: str, y: str, percent: bool = False, whole: bool = True,
     floor: float | None = None, note: str = "",
 ) -> Iterator[Picture]:  # fmt: skip
-    """A line chart; nothing if no line has more than one point.
+    """Yields a line chart; nothing if no line, references aside, has more than one point.
 
-    x, y: axis labels. percent: y values are shares. whole: x is an integer. floor: lower limit of y.
+    x, y: axis labels. percent: y values are shares. whole: x values are integers. floor: the lower limit of the y axis.
     """
     if all(len(line.x) < 2 or line.reference for line in lines):
         return
@@ -85,7 +85,7 @@ def curves(
             )
             axes.plot(*averaged, color=colour, marker="o" * has_dots, markersize=4)
 
-        # About 5 ticks, only at integers if the values are: then one tick may be all.
+        # About 5 ticks. Integer values get ticks only at integers, perhaps a single one.
         fewest_ticks = 1 if whole else 2
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=whole, min_n_ticks=fewest_ticks))
         axes.yaxis.set_major_locator(MaxNLocator(5))
@@ -137,9 +137,9 @@ def _plain(number: float, _position: float = 0) -> str:
 
 
 def _svg(title: str, draw: Callable[["Axes"], None], labels: Sequence[str]) -> str:
-    """The chart as one <svg> element, its ids unique among the charts of a page; a note without matplotlib.
+    """The chart as one <svg> element, its ids unique among the charts of a page; without matplotlib, a note instead.
 
-    labels: of the axes. They are drawn in English, which every font has, and then replaced by their translations.
+    labels: those of the axes. They are drawn in English, which every font has, and then replaced by translations.
     """
     if not find_spec("matplotlib"):
         needed = Message("This picture needs matplotlib: pip install 'korbert[pipeline]'")

@@ -1,4 +1,4 @@
-"""Sections on predictions for the page of a task: a module per kind, of its name, with `sections`."""
+"""Sections on predictions for the page of a task: a module for each kind, of the same name, with `sections`."""
 
 import pkgutil
 from collections.abc import Iterator

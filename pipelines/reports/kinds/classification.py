@@ -75,33 +75,33 @@ def confusion_elements(
 
 
 def confidence(scored: ScoredRows, calibrated: Sequence[Element]) -> Section:
-    """What probabilities are worth. calibrated: the reliability diagram."""
+    """The section on how far probabilities can be trusted. calibrated: the reliability diagram."""
     kind = scored.kind
     scores = kind.outputs_of(scored.predictions)
     if not np.isfinite(scores).all():
         return Section(Message("Confidence"), calibrated)
-    there = kind.run(scored.rows, scored.predictions)[:, 0]
+    true_labels = kind.run(scored.rows, scored.predictions)[:, 0]
     if not kind.several:
-        there = np.eye(len(kind.labels), dtype=bool)[there]
+        true_labels = np.eye(len(kind.labels), dtype=bool)[true_labels]
     after, before = (
         kind.probabilities(torch.from_numpy(scale * scores)).numpy() for scale in (1.0, scored.temperature)
     )
     chosen = kind.chosen(after)
     counted = np.ones_like(chosen) if kind.several else chosen
-    errors = [expected_calibration_error(shares[counted], there[counted]) for shares in (after, before)]
+    errors = [expected_calibration_error(shares[counted], true_labels[counted]) for shares in (after, before)]
     text = Message(
         "Expected calibration error: {after}, and {before} before the scores were divided by the temperature.",
         after=formatting.percent(errors[0]), before=formatting.percent(errors[1]),
     )  # fmt: skip
     if scored.temperature == 1:
         text = Message("Expected calibration error: {error}.", error=formatting.percent(errors[0]))
-    return Section(Message("Confidence"), [*calibrated, *abstention(after, chosen, there)], text)
+    return Section(Message("Confidence"), [*calibrated, *abstention(after, chosen, true_labels)], text)
 
 
 def abstention(shares: np.ndarray, chosen: np.ndarray, there: np.ndarray) -> Iterator[Element]:
-    """How many labels are right if the model gives only those that it is most sure of.
+    """Yields a curve and a table of how many labels are right if the model gives only those it is most sure of.
 
-    shares: (N, C) probabilities; chosen, there: (N, C) bool, the labels predicted and the right ones.
+    shares: (N, C) probabilities; chosen, there: (N, C) bool, the predicted labels and the true ones.
     """
     if not chosen.any():
         return
@@ -119,10 +119,10 @@ def abstention(shares: np.ndarray, chosen: np.ndarray, there: np.ndarray) -> Ite
         note=Message("The model gives the labels that it is most sure of, and abstains from the others."),
     )
     rows = []
-    for asked in _PRECISIONS:
-        given = probabilities >= asked / 100
-        correct = formatting.percent(right[given].mean()) if given.any() else formatting.UNKNOWN
-        rows.append((f"{asked} %", formatting.percent(given.mean()), correct))
+    for precision in _PRECISIONS:
+        is_given = probabilities >= precision / 100
+        correct = formatting.percent(right[is_given].mean()) if is_given.any() else formatting.UNKNOWN
+        rows.append((f"{precision} %", formatting.percent(is_given.mean()), correct))
     yield TableElement(
         Message("Precision asked for with --abstain"),
         (Message("asked"), Message("labels given"), Message("correct")),
@@ -133,12 +133,12 @@ def abstention(shares: np.ndarray, chosen: np.ndarray, there: np.ndarray) -> Ite
 
 
 def morphemes(details: JsonObject) -> Iterator[Element]:
-    """Those that speak most for each label; nothing for models that have no words."""
-    if found := details.get("morphemes"):
+    """Yields a table of the morphemes that speak most for each label; nothing for a model without words."""
+    if by_label := details.get("morphemes"):
         yield TableElement(
             Message("Strongest morphemes"),
             (Message("label"), Message("morphemes")),
-            [(label, " · ".join(names)) for label, names in found.items()],
+            [(label, " · ".join(names)) for label, names in by_label.items()],
             "kl",
             note=Message("By their weights in the model of words alone, the strongest first."),
         )

@@ -39,10 +39,10 @@ Causes = Mapping[str, tuple[Message, Message]]
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """The scored rows of a task with the predictions of one model. kind: of the task, as in korbert/tasks/kinds.
+    """The scored rows of a task with the predictions of one model. kind: the task's Kind (korbert/tasks/kinds).
 
-    temperature: by which its scores were divided to calibrate them; 1.0 if they were not. nearest: number of a row ->
-    the training rows nearest to it, texts and label of each.
+    temperature: the number by which the model's scores were divided to calibrate them; 1.0 if they were not. nearest:
+    the number of a row -> the training rows nearest to it, each as its texts and its label.
     """
 
     kind: Any
@@ -69,14 +69,14 @@ class ScoredRows:
         )
 
     def worst(self, title: str, errors: Sequence[int], what: str) -> Iterator[Section]:
-        """The first 20 errors as a section; nothing without errors. errors: indices of rows. what: noun for them."""
+        """The first 20 errors as a section; nothing without errors. errors: indices of rows. what: noun for errors."""
         if errors:
             entries = [self.entry(index) for index in errors[:_ERRORS]]
             shown = Message("{shown} of {number:,} {what}", shown=len(entries), number=len(errors), what=what)
             yield Section(title, [Folded(shown, entries, open=True)])
 
     def by_confidence(self, key: str) -> tuple[list[int], Section]:
-        """The errors, the most confident first, and the calibration. key: of the predicted label or choice."""
+        """The indices of errors, the most confident first, and the section on calibration. key: "label" or "choice"."""
         true, predicted = self.kind.run(self.rows, self.predictions).T
         right = true == predicted
         probabilities = np.array([prediction["probabilities"][prediction[key]] for prediction in self.predictions])
@@ -86,9 +86,10 @@ class ScoredRows:
 
 
 def calibration(probabilities: np.ndarray, outcomes: np.ndarray, *, x: str, y: str) -> Iterator[Element]:
-    """Reliability diagram: mean prediction and share of outcomes in ten bins. Empty bins are left out.
+    """Yields a reliability diagram: mean prediction and share of outcomes in ten bins. Empty bins are left out.
 
-    probabilities: (N,) from 0 to 1; without a finite one, no diagram. outcomes: (N,) bool, whether the event occurred.
+    probabilities: (N,) from 0 to 1; if none is finite, there is no diagram. outcomes: (N,) bool, whether the event
+    occurred.
     """
     finite = np.isfinite(probabilities)
     probabilities = probabilities[finite].clip(0, 1)
@@ -97,7 +98,7 @@ def calibration(probabilities: np.ndarray, outcomes: np.ndarray, *, x: str, y: s
     bins = np.minimum((probabilities * _BINS).astype(int), _BINS - 1)
     sizes = np.bincount(bins, minlength=_BINS)
     filled = np.flatnonzero(sizes)
-    mean, occurred = (np.bincount(bins, each, _BINS)[filled] / sizes[filled] for each in (probabilities, outcomes))
+    mean, occurred = (np.bincount(bins, values, _BINS)[filled] / sizes[filled] for values in (probabilities, outcomes))
     if len(filled):
         yield from curves(
             Message("Calibration"),

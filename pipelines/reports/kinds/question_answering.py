@@ -26,7 +26,7 @@ _MARKED = Message(
 
 
 def sections(scored: ScoredRows, details: JsonObject) -> Iterator[Section]:
-    """From the details of scores.json."""
+    """Yields the sections on answers. details: as in scores.json."""
     causes = dict(Counter[str](details["by_cause"]).most_common())
     yield Section(Message("Error analysis"), [*cause_bars(causes, _CAUSES), windows(details)])
     yield Section(Message("Errors"), list(miss_elements(causes, details["misses"])), _MARKED)
@@ -73,7 +73,7 @@ def miss_elements(causes: dict[str, int], misses: Sequence[JsonObject]) -> Itera
 
 
 def passage_of(miss: JsonObject) -> Iterator[Marked]:
-    """The context around both answers, as marked stretches."""
+    """Yields the context around the correct and the predicted answer, as marked stretches."""
     spans = {"right": miss["answer_span"], "given": miss["prediction_span"]}
     for number, snippet in enumerate(miss["snippets"]):
         start = snippet["start"]

@@ -68,20 +68,20 @@ def spans_of(kind: Any, row: dict[str, Any], text: str, labels: Sequence[Any]) -
 
 
 def span_errors(true: Sequence[MarkedSpan], predicted: Sequence[MarkedSpan]) -> Iterator[tuple[str, SpanError]]:
-    """The differences with their causes; each span is part of at most one."""
-    wrong = [span for span in predicted if span not in set(true)]
+    """Yields the differences between true and predicted spans, with their causes; a span is part of at most one."""
+    unmatched = [span for span in predicted if span not in set(true)]
     for span in true:
         if span in set(predicted):
             continue
-        overlapping = [other for other in wrong if other[0] < span[1] and span[0] < other[1]]
+        overlapping = [other for other in unmatched if other[0] < span[1] and span[0] < other[1]]
         if not overlapping:
             yield "missed", (span, None)
             continue
-        # Rather a prediction with the same ends than the first that overlaps.
+        # A prediction with the same ends is preferred to the first that overlaps.
         other = next((other for other in overlapping if other[:2] == span[:2]), overlapping[0])
-        wrong.remove(other)
+        unmatched.remove(other)
         yield "other label" if other[:2] == span[:2] else "other ends", (span, other)
-    for other in wrong:
+    for other in unmatched:
         yield "invented", (None, other)
 
 
@@ -89,8 +89,8 @@ def error_entry(text: str, errors: Sequence[SpanError]) -> Example:
     """The text around the first error, with true and predicted spans."""
     sides = {"right": Message("true"), "given": Message("predicted")}
     spans = {mark: sorted({span for error in errors if (span := error[side])}) for side, mark in enumerate(sides)}
-    first = min(start for of_side in spans.values() for start, *_ in of_side)
-    start = max(0, first - _WINDOW_CHARS // 2) if len(text) > _WINDOW_CHARS else 0
+    first_start = min(start for of_side in spans.values() for start, *_ in of_side)
+    start = max(0, first_start - _WINDOW_CHARS // 2) if len(text) > _WINDOW_CHARS else 0
     shown = text[start : start + _WINDOW_CHARS]
     passage = list(split_at_spans(shown, spans, start))
     if start:
@@ -110,7 +110,7 @@ def error_entry(text: str, errors: Sequence[SpanError]) -> Example:
 
 
 def cause_elements(errors: Mapping[str, Mapping[str, Sequence[SpanError]]]) -> Iterator[Element]:
-    """errors: cause -> text -> errors in it."""
+    """Yields charts and examples of errors. errors: cause -> text -> errors in it."""
     totals = Counter({cause: sum(map(len, by_text.values())) for cause, by_text in errors.items()})
     causes = dict(totals.most_common())
     yield from cause_bars(causes, _CAUSES)

@@ -38,10 +38,12 @@ def look_data(
 ) -> JsonObject:
     """Data of the page for a text or a pair, as JSON values (docs/formats.md).
 
-    loaded: from korbert.load. whole: include what takes many forward passes: the guesses at every position
-    (one pass each; on a service, the page asks for them one by one), the label attribution of a long text (50 passes),
-    and that of the next likely labels. Raises ModelError for a text that is too long, unless the model reads texts to
-    their end. attributed: include what each piece adds to a label.
+    loaded: from korbert.load. whole: include what takes many forward passes: the guesses at every position (one pass
+    each; on a service, the page asks for them one by one), the label attribution of a long text (50 passes), and the
+    attribution of the next likely labels. attributed: include what each piece adds to a label.
+
+    Raises ModelError for a text that is too long. Without attention, models that read texts to their end and encoders
+    of transformers still have data: then data["missing"]["attention"] is the reason.
     """
     model = loaded.network
     tokenizer = loaded.tokenizer
@@ -51,38 +53,38 @@ def look_data(
         "missing": {},
     }
     reading = loaded.kind if isinstance(loaded.kind, QuestionAnswering) and pair is not None else None
-    seen = None
+    attentions = None
     try:
-        seen = attention(model, tokenizer, text, pair)
+        attentions = attention(model, tokenizer, text, pair)
     except ModelError as error:
         if reading is None and "tag" not in loaded.can and not isinstance(model.encoder, TransformersEncoder):
             raise
         data["missing"]["attention"] = error.message
-    encoded = [tokenizer.encode_pieces(one, special_tokens=True) for one in data["texts"]]
-    data["stretches"] = [stretches_of(one, pieces) for one, pieces in zip(data["texts"], encoded, strict=True)]
-    if seen is not None:
-        data["segments"] = seen.encoding.token_type_ids
-        data["special"] = seen.encoding.special_tokens_mask
-        data["tags"] = seen.encoding.tags
+    encoded = [tokenizer.encode_pieces(content, special_tokens=True) for content in data["texts"]]
+    data["stretches"] = [stretches_of(content, pieces) for content, pieces in zip(data["texts"], encoded, strict=True)]
+    if attentions is not None:
+        data["segments"] = attentions.encoding.token_type_ids
+        data["special"] = attentions.encoding.special_tokens_mask
+        data["tags"] = attentions.encoding.tags
         data["units"] = {
             unit: {
-                "groups": seen.groups(unit).tolist(),
-                "labels": seen.labels(unit),
-                "spans": seen.spans(unit),
+                "groups": attentions.groups(unit).tolist(),
+                "labels": attentions.labels(unit),
+                "spans": attentions.spans(unit),
             }
             for unit in UNITS
         }
-        data["weights"] = pack_bytes(np.rint(255 * np.sqrt(seen.weights)).astype(np.uint8))
-        data["neurons"] = _neurons(seen, data["missing"])
+        data["weights"] = pack_bytes(np.rint(255 * np.sqrt(attentions.weights)).astype(np.uint8))
+        data["neurons"] = _neurons(attentions, data["missing"])
     data["vectors"] = _layers(model, tokenizer, data["texts"])
     if "fill" in loaded.can and whole:
         data["guesses"] = [
             None
-            if one is None
-            else {"own": _round_short(one.own), "best": [[name, _round_short(p)] for name, p in one.guesses]}
-            for one in loaded.expect(text, pair)
+            if guess is None
+            else {"own": _round_short(guess.own), "best": [[name, _round_short(p)] for name, p in guess.guesses]}
+            for guess in loaded.expect(text, pair)
         ]
-    # Attribution needs 50 passes, so that a page asks for it in a second request.
+    # Attribution needs 50 passes, so a page asks for it in a second request.
     if attributed and isinstance(model, ClassificationModel) and model.kind == "classification":
         data["label"] = _label(model, tokenizer, data, whole)
     elif isinstance(model, LinearModel) and "special" in data:
@@ -92,29 +94,29 @@ def look_data(
     else:
         try:
             data["prediction"] = _prediction(loaded, text, pair)
-        except (SettingsError, ModelError) as error:  # a pair for a model of texts, a row that has more than texts
+        except (SettingsError, ModelError) as error:  # a pair for a model of texts, or rows of more than texts
             data["missing"]["prediction"] = error.message
     return data
 
 
 def word_rows(found: Sequence[TextParts]) -> list[tuple[str, str, str, list[float]]]:
-    """For each occurrence of a word: the text before it, it, the text after it, and its cosines with all of them."""
-    vectors = to_unit_length(np.concatenate([own.vectors for own in found]))
+    """Returns for each occurrence of a word: text before, the word, text after, its cosines with all occurrences."""
+    vectors = to_unit_length(np.concatenate([parts.vectors for parts in found]))
     cosines = iter(np.clip(vectors @ vectors.T, -1, 1).tolist())
     return [
         (
-            "…" * (start > _AROUND) + own.text[max(0, start - _AROUND) : start],
-            own.text[start:end],
-            own.text[end : end + _AROUND] + "…" * (len(own.text) > end + _AROUND),
+            "…" * (start > _AROUND) + parts.text[max(0, start - _AROUND) : start],
+            parts.text[start:end],
+            parts.text[end : end + _AROUND] + "…" * (len(parts.text) > end + _AROUND),
             next(cosines),
         )
-        for own in found
-        for start, end in own.spans
+        for parts in found
+        for start, end in parts.spans
     ]
 
 
 def stretches_of(text: str, encoded: Pieces) -> list[tuple[str, list[tuple[str, str]]]]:
-    """The whole text in order, each character once: stretches, with the pieces (and tags) that cover them, if any.
+    """Splits the text into stretches, each character in one, with the pieces (and tags) that cover them, if any.
 
     Pieces whose spans overlap, and pieces without characters, share a stretch: 했 with 하 and 었.
     """
@@ -127,13 +129,13 @@ def stretches_of(text: str, encoded: Pieces) -> list[tuple[str, list[tuple[str, 
             groups.append((start, end, [(piece, tag)]))
 
     stretches: list[tuple[str, list[tuple[str, str]]]] = []
-    at = 0
+    position = 0
     for low, high, names in [*groups, (len(text), len(text), [])]:
-        if at < low:  # a gap between the groups, such as a space
-            stretches.append((text[at:low], []))
+        if position < low:  # a gap between the groups, such as a space
+            stretches.append((text[position:low], []))
         if names:
-            stretches.append((text[max(at, low) : high], names))
-        at = max(at, high)
+            stretches.append((text[max(position, low) : high], names))
+        position = max(position, high)
     return stretches
 
 
@@ -155,50 +157,56 @@ def model_facts(loaded: Model) -> JsonObject:
     }
 
 
-def _neurons(seen: Attention, missing: dict[str, str]) -> JsonObject | None:
+def _neurons(attentions: Attention, missing: dict[str, str]) -> JsonObject | None:
     """Queries and keys as signed bytes; None if missing["neurons"] gives a reason."""
-    if seen.queries is None or seen.keys is None:
+    if attentions.queries is None or attentions.keys is None:
         missing["neurons"] = Message("Encoders of transformers do not expose their queries and keys.")
         return None
-    if seen.queries.size + seen.keys.size > _MOST_NEURONS:
+    if attentions.queries.size + attentions.keys.size > _MOST_NEURONS:
         missing["neurons"] = Message("Queries and keys are left out: with so many pieces, the page would be too large.")
         return None
-    return {"queries": _pack_signed(seen.queries), "keys": _pack_signed(seen.keys)}
+    return {"queries": _pack_signed(attentions.queries), "keys": _pack_signed(attentions.keys)}
 
 
 def _pack_signed(array: NDArray[np.float32]) -> JsonObject:
-    """(A, B, ...) as signed bytes; scale: the largest absolute value of each [a, b], encoded as 127."""
-    most = np.maximum(np.abs(array).max(axis=tuple(range(2, array.ndim)), keepdims=True), 1e-9)
-    scale = most.reshape(array.shape[:2])
-    return pack_bytes(np.rint(127 * array / most).astype(np.int8)) | {
+    """Packs (A, B, ...) as signed bytes; `scale` is the largest absolute value of each [a, b], which becomes 127."""
+    maxima = np.maximum(np.abs(array).max(axis=tuple(range(2, array.ndim)), keepdims=True), 1e-9)
+    scale = maxima.reshape(array.shape[:2])
+    return pack_bytes(np.rint(127 * array / maxima).astype(np.int8)) | {
         "scale": [[_round_short(x) for x in row] for row in scale]
     }
 
 
 def _layers(model: Any, tokenizer: AnyTokenizer, texts: Sequence[str]) -> JsonObject | None:
-    """Mean vector of each text, encoded alone, in every layer, with the cosines between layers and between texts."""
+    """The mean vector of each text, encoded alone, in every layer; cosines between layers and between texts.
+
+    None for an encoder whose layers have rows of different lengths.
+    """
     device = next(model.parameters()).device
-    of_texts = []
+    layer_means = []
     for text in texts:
         encoding = tokenizer.encode(text, special_tokens=True)
-        ids, boundaries = (torch.tensor([c], device=device) for c in (encoding.input_ids, encoding.boundaries))
+        ids, boundaries = (torch.tensor([row], device=device) for row in (encoding.input_ids, encoding.boundaries))
         try:
             with torch.inference_mode():
                 layers = model.encoder.all_layers(ids, boundaries=boundaries)
         except ModelError:  # an encoder such as Funnel, with shorter rows in some layers
             return None
-        of_texts.append(layers[:, 0].float().mean(dim=1).cpu().numpy())
-    vectors = np.stack(of_texts)  # (texts, L + 1, D)
+        layer_means.append(layers[:, 0].float().mean(dim=1).cpu().numpy())
+    vectors = np.stack(layer_means)  # (texts, L + 1, D)
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
     return {
         "vectors": _pack_signed(vectors),
-        "between_layers": [[[_round_short(x) for x in row] for row in one @ one.T] for one in unit],
+        "between_layers": [[[_round_short(x) for x in row] for row in means @ means.T] for means in unit],
         "between_texts": [_round_short(x) for x in (unit[0] * unit[1]).sum(axis=-1)] if len(texts) > 1 else None,
     }
 
 
 def _label(model: ClassificationModel, tokenizer: AnyTokenizer, data: JsonObject, whole: bool) -> JsonObject | None:
-    """Attribution of the most likely label, with `whole` also of the next; None if data["missing"] gives a reason."""
+    """The attribution of the most likely label, with `whole` also of the next ones.
+
+    None if it cannot be computed; then data["missing"]["label"] is the reason.
+    """
     pieces = len(data["special"]) if "special" in data else 0
     if find_spec("captum") is None:
         data["missing"]["label"] = Message("Attribution of a label needs captum: pip install 'korbert[look]'")
@@ -208,11 +216,11 @@ def _label(model: ClassificationModel, tokenizer: AnyTokenizer, data: JsonObject
             "Attribution of a label over {pieces:,} pieces takes long: use korbert look.", pieces=pieces
         )
         return None
-    two = model.num_labels == 2 and model.problem_type == "single_label_classification"
-    most = _MOST_LABELS if whole and not two else 1  # with two labels, the second mirrors the first
-    text, *others = data["texts"]
-    pair = others[0] if others else None
-    attribution = attribute(model, tokenizer, text, pair, most)
+    is_binary = model.num_labels == 2 and model.problem_type == "single_label_classification"
+    num_labels = _MOST_LABELS if whole and not is_binary else 1  # with two labels, the second mirrors the first
+    text, *second = data["texts"]
+    pair = second[0] if second else None
+    attribution = attribute(model, tokenizer, text, pair, num_labels)
     return {
         "names": attribution.labels,
         "number": model.problem_type == "regression",
@@ -226,7 +234,7 @@ def _label(model: ClassificationModel, tokenizer: AnyTokenizer, data: JsonObject
 def _reasons(loaded: Model, texts: Sequence[str], count: int) -> JsonObject | None:
     """What each piece adds to the most likely label, or to the number, of a linear model.
 
-    count: pieces, with special tokens.
+    count: the number of pieces, special tokens included.
     """
     kind = loaded.task
     model = loaded.network
@@ -240,21 +248,21 @@ def _reasons(loaded: Model, texts: Sequence[str], count: int) -> JsonObject | No
     examples = prepared.examples
     assert isinstance(examples, LinearExamples)
     (prediction,) = kind.predict(model, prepared, **loaded.scoring)
-    found = kind.outputs_of([prediction])
-    best, probability, name, several = 0, found[0, 0], "", True
+    outputs = kind.outputs_of([prediction])
+    best, probability, name, several = 0, outputs[0, 0], "", True
     if isinstance(kind, Classification):
         probabilities = list(prediction["probabilities"].values())
         probability, several = max(probabilities), kind.several
         best = probabilities.index(probability)
         name = kind.labels[best]
-    (score,) = margins_of(found, best, several=several)
+    (score,) = margins_of(outputs, best, several=several)
     shares = np.zeros(count)
-    at = 1  # after [CLS]
-    for passage, own in zip(
+    offset = 1  # after [CLS]
+    for passage, weights in zip(
         passages, morpheme_weights(model, examples, 0, passages, best, several=several), strict=True
     ):
-        shares[at + owners(passage.spans)[0]] = own
-        at += len(passage.ids) + loaded.tokenizer.frame.between
+        shares[offset + owners(passage.spans)[0]] = weights
+        offset += len(passage.ids) + loaded.tokenizer.frame.between
     return {
         "names": [name],
         "number": not isinstance(kind, Classification),
@@ -273,14 +281,14 @@ def _reading(loaded: Model, kind: QuestionAnswering, question: str, context: str
         "question": question,
         "context": context,
         "answers": [
-            {"text": one.answer, "score": _round_short(one.score), "start": one.start, "end": one.end}
-            for one in kind.best_answers(searched)
+            {"text": answer.answer, "score": _round_short(answer.score), "start": answer.start, "end": answer.end}
+            for answer in kind.best_answers(searched)
         ],
     }
 
 
 def _prediction(loaded: Model, text: str, pair: str | None) -> JsonObject | None:
-    """What `korbert predict` or `fill` returns, and the cosine of a pair for a model of vectors; None: nothing."""
+    """What `korbert predict` or `fill` returns, and the cosine of a pair for a model of vectors; else None."""
     if "predict" in loaded.can:
         row = text if pair is None else (text, pair)
         return json_of(loaded.predict(row))

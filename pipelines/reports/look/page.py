@@ -22,7 +22,7 @@ _SCRIPTS = ("data", "attention", "strips", "matrix", "neurons", "guesses", "text
 def page(data: Mapping[str, object] | None, browser: str | None = None) -> str:
     """A self-contained HTML page, without external scripts, fonts or styles. data: None for the page of a service.
 
-    browser: its Accept-Language, if a browser asked for the page.
+    browser: the Accept-Language of the browser that asks for the page, if any.
 
     Text never becomes markup: `<` is escaped in the JSON, and only the page's own script may run.
     """

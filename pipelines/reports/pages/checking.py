@@ -10,7 +10,7 @@ _SHOWN = 50
 
 
 def write_page(path: Path, name: str, found: Checked) -> Path:
-    """Writes the page and returns its path. name: of the file."""
+    """Writes the page and returns its path. name: the name of the checked file."""
     doubtful = TableElement(
         "",
         (Message("line"), Message("text"), Message("label"), Message("likelier"), Message("probability of the label")),

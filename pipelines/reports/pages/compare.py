@@ -32,7 +32,7 @@ _ACCURACY = "mlm_accuracy"
 
 @dataclass(frozen=True)
 class ShownComparison:
-    """A comparison as it is shown. sentences: below the tables. sections: of the page."""
+    """A comparison as it is shown. sentences: stand below the tables. sections: makes the sections of the page."""
 
     sides: Sequence[PretrainingRun | ComparedModel]
     tables: list[TableElement]
@@ -43,21 +43,22 @@ class ShownComparison:
 
 
 def compare_artifacts(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[ShownComparison, JsonObject]:
-    """The comparison of artifacts of tasks, or of pretraining runs, and as JSON.
+    """Compares artifacts of tasks, or of pretraining runs. Returns the comparison as it is shown, and as JSON.
 
-    models: of tasks, as in compare_tasks. Raises SettingsError for artifacts of both sorts, and for `models` of runs.
+    models: names of the models to compare, as in compare_tasks; for tasks alone. Raises SettingsError for a folder that
+    does not exist, for artifacts of both sorts, and for `models` with pretraining runs.
     """
     for folder in folders:
         if not folder.exists():
             raise SettingsError("{folder}: no such folder: check its name", folder=folder)
-    tasks = [(folder / PREDICTIONS).is_file() for folder in folders]
-    if any(tasks) and not all(tasks):
+    is_task = [(folder / PREDICTIONS).is_file() for folder in folders]
+    if any(is_task) and not all(is_task):
         raise SettingsError(
             "{task} is an artifact of a task and {run} is none: compare tasks, or pretraining runs",
-            task=folders[tasks.index(True)],
-            run=folders[tasks.index(False)],
+            task=folders[is_task.index(True)],
+            run=folders[is_task.index(False)],
         )
-    if any(tasks):
+    if any(is_task):
         comparison = compare_tasks(folders, models)
         return show_tasks(comparison), comparison.as_json()
     if models:
@@ -92,7 +93,7 @@ def write_page(path: Path, shown: ShownComparison) -> Path:
 
 
 def show_runs(runs: Sequence[PretrainingRun]) -> ShownComparison:
-    """The runs, their last evaluations, and figures at equal time and equal pieces, if known for all runs."""
+    """Shows the runs, their last evaluations, figures at equal pieces and, if known for all runs, at equal time."""
     tables = run_tables(runs)
     seconds = [run.seconds for run in runs if run.seconds is not None]
     if len(seconds) == len(runs):
@@ -102,12 +103,12 @@ def show_runs(runs: Sequence[PretrainingRun]) -> ShownComparison:
     pieces = min(run.pieces[-1] for run in runs)
     title = Message("At equal pieces: {pieces}", pieces=formatting.compact(pieces))
     tables.append(at_equal(title, runs, pieces, [run.pieces for run in runs]))
-    why = difference(runs)
+    objection = difference(runs)
     return ShownComparison(
         sides=runs,
         tables=tables,
-        sentences=list(filter(None, [why])),
-        lede=why or Message("Pretraining runs with the same tokenizer, evaluated on the same held-out rows."),
+        sentences=list(filter(None, [objection])),
+        lede=objection or Message("Pretraining runs with the same tokenizer, evaluated on the same held-out rows."),
         remark=Message("Time is training time, without evaluations and checkpoints."),
         sections=lambda: [Section(Message("Held-out loss"), list(loss_curves(runs)))],
     )
@@ -172,7 +173,7 @@ def at_equal(
 
 
 def loss_curves(runs: Sequence[PretrainingRun]) -> Iterator[Element]:
-    """The held-out loss of all runs against time and against pieces, as far as measured."""
+    """Yields charts of the held-out loss of all runs, against time (where it is known) and against pieces."""
     from korbert.pipelines.reports.drawing import Series, curves  # matplotlib, which tables do without
 
     losses = {run.name: [line[_LOSS] for line in run.log.heldout] for run in runs}
@@ -196,7 +197,7 @@ def loss_curves(runs: Sequence[PretrainingRun]) -> Iterator[Element]:
 
 
 def show_tasks(comparison: TaskComparison) -> ShownComparison:
-    """All scores of the sides, and how the first differs from the others; the page also has examples."""
+    """Shows all scores of the sides, and how the first differs from the others; the page also has examples."""
     return ShownComparison(
         sides=comparison.sides,
         tables=[scores_table(comparison)],
@@ -227,7 +228,7 @@ def scores_table(comparison: TaskComparison) -> TableElement:
 
 
 def example_elements(comparison: TaskComparison) -> Iterator[Element]:
-    """Rows that one side of a pair predicts better than the other, largest difference first."""
+    """Yields rows that one side of a pair predicts better than the other, largest difference first."""
     task = comparison.task
     rows = comparison.rows
     sides = {side.name: side for side in comparison.sides}

@@ -25,8 +25,8 @@ _STATES = {
 class Box:
     """A stage on the index.
 
-    state: "done", "stale" (an input has changed), "partial", "broken" (unreadable) or "absent". why: the reason for it.
-    page: whether there is one. result: of a finished task.
+    state: "done", "stale" (an input has changed), "partial", "broken" (unreadable) or "absent". why: the reason for
+    the state. page: whether the stage has a page. result: that of a finished task.
     """
 
     stage: str
@@ -60,8 +60,8 @@ def index(recipe_folder: Path, stages: Iterable[str]) -> Path:
         )  # fmt: skip
 
     # Stages that no other stage reads are shown side by side at the end.
-    read = {name for stage in STAGES.values() for name in stage.reads}
-    last = [box.stage for box in boxes if box.stage not in read]
+    input_stages = {name for stage in STAGES.values() for name in stage.reads}
+    last = [box.stage for box in boxes if box.stage not in input_stages]
     has_preview = (recipe_folder / "preview.html").is_file()
     return write(
         recipe_folder / "index.html",

@@ -56,8 +56,8 @@ def score_elements(record: JsonObject) -> Iterator[Element]:
     lines = [Series(Message("one layer"), [float(model["name"]) for model in single], means, band=(low, high))]
     for model in defined:
         if (name := model["name"]) in (record["best"], *record["baselines"]) and not name.isdecimal():
-            at = [model[metric]["mean"]] * 2
-            lines.append(Series(layer_name(name), [0, record["num_layers"]], at, reference=True))
+            level = [model[metric]["mean"]] * 2
+            lines.append(Series(layer_name(name), [0, record["num_layers"]], level, reference=True))
     yield from curves(
         Message("{metric} by layer", metric=label(metric)),
         lines,

@@ -25,7 +25,7 @@ _EXAMPLES = 5  # of each kind of noise, made wrong and made right
 
 
 def write_page(path: Path, name: str, kind: Kind, found: Evaluation) -> Path:
-    """Writes the page and returns its path. name: of the model. found: with the evaluations of the disturbed rows."""
+    """Writes the page and returns its path. name: the model's. found: also evaluates the disturbed rows."""
     note = Message("Whiskers: 95 % bootstrap interval over rows.")
     if len(kind.noise) < len(NOISE):
         note = join_messages(
@@ -48,23 +48,23 @@ def write_page(path: Path, name: str, kind: Kind, found: Evaluation) -> Path:
 
 
 def scores(found: Evaluation) -> Iterator[Element]:
-    """The first score on one scale, and a table of all, with their intervals."""
-    first = next(iter(found.scores))
-    of_first = []
+    """Yields a chart of the first metric, and a table of all scores with their intervals."""
+    first_metric = next(iter(found.scores))
+    first_scores = []
     rows = []
-    with_noise = {label(noise): one for noise, one in found.with_noise.items()}
-    for name, one in {Message("as they are"): found, **with_noise}.items():
+    with_noise = {label(noise): evaluation for noise, evaluation in found.with_noise.items()}
+    for name, evaluation in {Message("as they are"): found, **with_noise}.items():
         cells = []
-        for metric, score in one.scores.items():
-            ends = one.intervals[metric] or (score, score)
+        for metric, score in evaluation.scores.items():
+            ends = evaluation.intervals[metric] or (score, score)
             cell = figures.text(metric, score)
             if is_defined(score):
                 cell = Message("{score} ({interval})", score=cell, interval=figures.interval(metric, ends))
             cells.append(cell)
-            if metric == first:
-                of_first.append((name, score, *ends))
+            if metric == first_metric:
+                first_scores.append((name, score, *ends))
         rows.append((name, *cells))
-    yield from on_one_scale(label(first), first, of_first, "")
+    yield from on_one_scale(label(first_metric), first_metric, first_scores, "")
     yield TableElement(
         Message("All scores"),
         (Message("texts"), *map(label, found.scores)),
@@ -75,7 +75,7 @@ def scores(found: Evaluation) -> Iterator[Element]:
 
 
 def changes(kind: Kind, found: Evaluation) -> Iterator[Folded]:
-    """Rows that a kind of noise makes wrong, and rows that it makes right; of graded predictions, worse and better."""
+    """Yields rows that each kind of noise makes wrong, and right; for graded predictions, worse and better."""
     verdicts = {"before": Message("wrong here alone"), "after": Message("right here alone")}
     if kind.is_graded:
         verdicts = {"before": Message("nearer as they are"), "after": Message("nearer here")}
@@ -85,17 +85,17 @@ def changes(kind: Kind, found: Evaluation) -> Iterator[Folded]:
         for better, _, order in differing({"before": before, "after": after}):
             entries = []
             for number in order[:_EXAMPLES]:
-                given, changed = (
-                    {**one.rows[number], "text": kind.texts(one.rows[number])[0]} for one in (found, with_noise)
+                original, disturbed = (
+                    {**side.rows[number], "text": kind.texts(side.rows[number])[0]} for side in (found, with_noise)
                 )
                 example = Example(
                     "",
-                    beginning(*kind.texts(changed)),
+                    beginning(*kind.texts(disturbed)),
                     [
-                        (Message("text as given"), beginning(*kind.texts(given))),
-                        (Message("true"), in_words(given, kind.target(given))),
-                        (Message("predicted from it"), in_words(given, given["prediction"])),
-                        (Message("predicted here"), in_words(changed, changed["prediction"])),
+                        (Message("text as given"), beginning(*kind.texts(original))),
+                        (Message("true"), in_words(original, kind.target(original))),
+                        (Message("predicted from it"), in_words(original, original["prediction"])),
+                        (Message("predicted here"), in_words(disturbed, disturbed["prediction"])),
                     ],
                 )
                 entries.append(example)

@@ -73,8 +73,8 @@ def _cut(text: str, size: int) -> str:
 
 def _counts(sample: Preview) -> Iterator[tuple[str, int]]:
     """Yields (label, number of rows) for each outcome."""
-    read = (Message("{number:,} of {source}", number=number, source=source) for source, number in sample.read.items())
-    yield Message("rows, sampled from {read}", read=join_messages(read, ", ")), len(sample.rows)
+    counts = (Message("{number:,} of {source}", number=number, source=source) for source, number in sample.read.items())
+    yield Message("rows, sampled from {read}", read=join_messages(counts, ", ")), len(sample.rows)
     yield Message("kept"), sum(row.reason is None for row in sample.rows)
     yield Message("kept and changed"), sum(row.reason is None and row.changed for row in sample.rows)
     for reason, number in sample.reasons.most_common():
@@ -137,7 +137,7 @@ def _visible_spaces(text: str) -> str:
 
 
 def _shorten(text: str, *, first: bool = False, last: bool = False) -> str:
-    """Both ends of a stretch, on one line. first, last: it begins or ends the row, and that end is left out."""
+    """Shortens a stretch to its ends, on one line. first, last: leave out that end, where the row begins or ends."""
     text = text.replace("\n", "⏎")
     head = "" if first else text[:_AROUND_CHARS]
     tail = "" if last else text[-_AROUND_CHARS:]

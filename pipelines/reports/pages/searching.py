@@ -36,7 +36,7 @@ def write_page(
 ) -> Path:  # fmt: skip
     """Writes the page and returns its path.
 
-    pairs: each query with the ids of the texts that answer it. right: these texts, by their ids.
+    pairs: each query with the ids of the texts that answer it. right: id -> such a text. ways: way -> its scores.
     """
     figures: list[Element] = []
     for metric in METRICS:
@@ -61,9 +61,9 @@ def write_page(
 def differences(
     pairs: Sequence[tuple[str, Sequence[str]]], right: Mapping[str, str], ways: Mapping[str, SearchScores]
 ) -> Iterator[Folded]:
-    """Queries that one way of a pair answers at an earlier rank than the other, largest difference of 1 / rank first.
+    """Yields queries that one way answers at an earlier rank than another, largest difference of 1 / rank first.
 
-    Pairs are the first way with each of the others.
+    Compares the first way with each of the others.
     """
     row_scores = {way: np.array([1 / rank if rank else 0.0 for rank in of_way.ranks]) for way, of_way in ways.items()}
     for better, worse, order in differing(row_scores):
@@ -89,8 +89,8 @@ def show_table(ways: Mapping[str, SearchScores]) -> None:
     table = Table("", *(in_language(WAYS.get(way, way)) for way in ways), box=None, pad_edge=False)
     for metric in next(iter(ways.values())).figures:
         cells = []
-        for own in ways.values():
-            value, *ends = (f"{100 * part:.1f}" for part in own.figures[metric] if part is not None)
+        for measured in ways.values():
+            value, *ends = (f"{100 * part:.1f}" for part in measured.figures[metric] if part is not None)
             if ends:
                 interval = Message("{low} to {high}", low=ends[0], high=ends[1])
                 value = f"{value} ({in_language(interval)})"
