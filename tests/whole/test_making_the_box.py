@@ -1,7 +1,6 @@
 """`make box`: the steps that make the models of the box, and the smallest of them made by them, from a sample."""
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +10,10 @@ import pytest
 import zstandard
 
 import korbert
-from benchmarks.box.make import read_steps, table_of
+from benchmarks.box.make import folders, read_steps, table_of
 from benchmarks.box.sentences import drawn
 from korbert.corpus.documents import SAMPLE_FOLDER
-from korbert.folders import bundled, models_in_the_box
+from korbert.folders import models_in_the_box
 from korbert.pipelines.cli import cli
 from korbert.pipelines.recipes import loading
 
@@ -32,13 +31,7 @@ def test_the_steps_are_printed_and_their_commands_are_ours(tmp_path):
     printed = made("--dry-run", check=True).stdout
     assert printed.startswith(table_of(steps))
     assert {model for step in steps for model in step.models} == {"all", *models_in_the_box()}
-    named = {
-        **values,
-        **dict.fromkeys(teachers, "korbert-mini-embed"),
-        "data": tmp_path,
-        "work": tmp_path,
-        "here": ROOT,
-    }
+    named = folders(tmp_path, tmp_path, None) | values | dict.fromkeys(teachers, "korbert-mini-embed")
     for step in steps:
         program, *arguments = step.command(named)
         if program == "python":
@@ -50,6 +43,15 @@ def test_the_steps_are_printed_and_their_commands_are_ours(tmp_path):
                 pass
     recipe = loading.load(str(ROOT / "benchmarks" / "box" / "encoder.toml"))
     assert recipe.section("pretrain").init == ""
+
+
+def test_an_encoder_that_is_there_is_not_made():
+    printed = made("--dry-run", "--encoder", "korbert-mini", check=True).stdout
+    assert "korbert run" not in printed
+    assert "korbert finetune korbert-mini " in printed
+    assert "--base korbert-mini\n" in printed
+    steps, _, _ = read_steps(["korbert-mini-nsmc"], pretrains=False)
+    assert {step.facts["model"] for step in steps} == {"korbert-mini-nsmc"}
 
 
 def test_what_is_not_there_is_said():
@@ -71,17 +73,15 @@ def test_sentences_are_drawn_by_themselves():
 def test_the_smallest_model_is_made_from_a_sample(tmp_path):
     data, work = tmp_path / "data", tmp_path / "work"
     (data / "corpus" / "more").mkdir(parents=True)
-    (work / "encoder" / "shard").mkdir(parents=True)
     for name, file, lines in (
         ("wiki-0", "wiki", 30), ("more/wiki-2", "wiki", 15), ("reviews", "reviews", 200), ("news-comments", "talk", 50),
     ):  # fmt: skip
         text = "".join((SAMPLE_FOLDER / f"{file}.jsonl").read_text("utf-8").splitlines(keepends=True)[:lines])
         ending = "txt" if name == "news-comments" else "jsonl"
         (data / "corpus" / f"{name}.{ending}.zst").write_bytes(zstandard.compress(text.encode()))
-    for there in ("encoder/pretrain", "box/korbert-mini"):
-        shutil.copytree(bundled("korbert-mini"), work / there)
     values = ["e5=korbert-mini-embed", "sentences=300", "epochs=1", "batch=32"]
-    asked = ["--data", data, "--work", work, "--only", "korbert-mini-embed", "--set", *values]
+    only = ["--only", "korbert-mini-embed", "--encoder", "korbert-mini"]
+    asked = ["--data", data, "--work", work, *only, "--set", *values]
     made(*asked, check=True)
     record = json.loads((work / "made.json").read_text("utf-8"))
     assert list(record) == ["sentences", "taught", "pairs", "vectors", "korbert-mini-embed"]
@@ -89,5 +89,5 @@ def test_the_smallest_model_is_made_from_a_sample(tmp_path):
     assert model.network.config.num_hidden_layers == 6
     assert model.similarity("영화가 재미있다", "재미있는 영화") > model.similarity("영화가 재미있다", "법원의 판결")
     again = made(*asked, check=True).stdout.splitlines()
-    assert [line.split(": ")[1].split(",")[0] for line in again] == ["is there"] * 8
+    assert [line.split(": ")[1].split(",")[0] for line in again] == ["is there"] * 5
     assert "was made by" in made(*asked[:-1], "batch=16").stderr
