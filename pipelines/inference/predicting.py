@@ -193,7 +193,7 @@ def as_table(batches: Iterable[Sequence[InputResult]]) -> Iterator[list[list[str
 
     The `probability` after a label is that of the most probable one. Lists and objects are JSON, numbers have six
     digits; `error` also says why a text has no label. Rows before the first prediction are held back until its keys are
-    known; without any prediction, none is yielded.
+    known; without any prediction, the rows have their errors alone.
     """
     columns = list[str]()
     waiting = list[InputResult]()
@@ -204,9 +204,15 @@ def as_table(batches: Iterable[Sequence[InputResult]]) -> Iterator[list[list[str
             columns = list(dict.fromkeys(["line", "id", *good, "error"]))
             part.append(columns)
         if columns:
-            part += [["" if row.get(column) is None else str(row[column]) for column in columns] for row in waiting]
+            yield part + _rows_of(waiting, columns)
             waiting.clear()
-            yield part
+    if waiting:
+        columns = ["line", "id", "error"]
+        yield [columns, *_rows_of(waiting, columns)]
+
+
+def _rows_of(results: Sequence[InputResult], columns: Sequence[str]) -> list[list[str]]:
+    return [["" if result.get(column) is None else str(result[column]) for column in columns] for result in results]
 
 
 def write_csv(output: Path, batches: Iterable[Sequence[InputResult]]) -> None:

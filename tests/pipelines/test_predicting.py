@@ -125,6 +125,14 @@ def test_a_csv_file_is_the_table_that_is_printed(untrained_models, tmp_path, com
     assert (tmp_path / "b.csv").read_bytes() == codecs.BOM_UTF8 + printed.encode()
 
 
+def test_a_table_without_a_prediction_has_the_errors(untrained_models, tmp_path, command):
+    (tmp_path / "a.jsonl").write_text('{"text": {}}\n{"txt": "좋다"}\n', encoding="utf-8")
+    table = io.StringIO(command("predict", untrained_models / "nsmc", tmp_path / "a.jsonl", "--csv", code=1).out)
+    assert [(row["line"], row["error"][:12]) for row in csv.DictReader(table)] == [
+        ("1", "'text' is an"), ("2", "has no 'text"),
+    ]  # fmt: skip
+
+
 def test_a_table_of_parquet_keeps_its_columns(untrained_models, tmp_path, command):
     _parquet(["좋다", None, *(f"{n}번째 영화" for n in range(3_000))], tmp_path / "a.parquet")
     command("predict", untrained_models / "nsmc", tmp_path / "a.parquet", "--output", tmp_path / "b.parquet")
