@@ -225,7 +225,7 @@ class TextVectorizer(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin
     def fit(self, X: object = None, y: object = None) -> Self:
         """Loads the model, which learns nothing from X."""
         self.model_ = self.model if isinstance(self.model, Model) else Model.load(self.model, self.device)
-        settings = self.model_.vector_settings(**self._tags_to_keep())
+        settings = self.model_.vector_settings(**self._chosen_settings())
         self._n_features_out = settings.size or self.model_.width(settings)
         return self
 
@@ -233,9 +233,9 @@ class TextVectorizer(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin
         """(N, D): the vector of each text."""
         check_is_fitted(self)
         texts = [row[0] for row in _rows(X, width=1)]
-        return self.model_.embed(texts, self.batch_size, **self._tags_to_keep())
+        return self.model_.embed(texts, self.batch_size, **self._chosen_settings())
 
-    def _tags_to_keep(self) -> Any:
+    def _chosen_settings(self) -> Any:
         asked = {name: getattr(self, name) for name in ("layer", "pooling", "normalize", "size")}
         return {name: value for name, value in asked.items() if value is not None}
 
