@@ -269,8 +269,8 @@ def _choose_c(
         held_out_matrices.append(_matrix(inputs.rows(test), words))
     prior = _PRIOR_OF_C * (column == "vectors" and not _is_numeric(targets))
     best, least = Trial(0.0, np.inf, np.empty(0)), np.inf
-    candidates = _CS_OF_WORDS if column == "words" else CS
-    for c in _CS_OF_NUMBERS if _is_numeric(targets) else candidates:
+    of_labels = {"words": _CS_OF_WORDS, "vectors": CS}[column]
+    for c in _CS_OF_NUMBERS if _is_numeric(targets) else of_labels:
         scores = np.zeros((len(inputs), num_outputs))
         for (_, test), model, matrix in zip(folds, models, held_out_matrices, strict=True):
             weights, bias = model.fit(c)
@@ -318,21 +318,26 @@ def _models(matrix: Matrix, targets: NDArray[Any], num_outputs: int, column: Col
     return _Classifiers(matrix, targets, num_outputs, weighs=column == "words")
 
 
-def _evidence(words: Matrix, columns: Sequence[NDArray[Any]]) -> _Floats:
-    """How much each word says about the labels of the rows that have it, (K,), 1 on average.
+def _evidence(words: Matrix, targets: Sequence[NDArray[Any]]) -> _Floats:
+    """Returns how much each word says about the labels of the rows that contain it, (K,), 1 on average.
 
-    The square root of its log-count ratio of naive Bayes (Wang and Manning 2012): of several, the root mean square,
-    weighted by the rows of each label. columns: what is predicted, each (N,) of label ids.
+    It is the square root of the absolute log-count ratio of naive Bayes (Wang and Manning 2012). With several labels,
+    each has a ratio against all others; their root mean square counts, weighted by the rows of each label. targets:
+    arrays of label ids, each (N,).
     """
     present = (words > 0).astype(np.float64)
     everywhere = present.sum(axis=0).A1
     squares = np.zeros(words.shape[1])
-    for column in columns:
-        labels, counts = np.unique(column, return_counts=True)
-        for label, count in zip(labels, counts, strict=True) if len(labels) > 1 else ():
-            here = present[column == label].sum(axis=0).A1
-            own, others = 1 + here, 1 + everywhere - here
-            squares += count * np.log(own / own.sum() * others.sum() / others) ** 2
+    for labels_of_rows in targets:
+        labels, counts = np.unique(labels_of_rows, return_counts=True)
+        if len(labels) == 1:  # a label of all rows tells no words apart
+            continue
+        for label, count in zip(labels, counts, strict=True):
+            here = present[labels_of_rows == label].sum(axis=0).A1
+            rows_with_label = 1 + here
+            other_rows = 1 + everywhere - here
+            ratios = rows_with_label / rows_with_label.sum() * other_rows.sum() / other_rows
+            squares += count * np.log(ratios) ** 2
     evidence: _Floats = squares**0.25
     return evidence / max(float(evidence.sum()), _NO_VARIANCE) * len(evidence)
 
@@ -355,7 +360,7 @@ class _Regressor:
 
 
 class _Classifiers:
-    """Logistic regression on the columns of some rows. weighs: they are words, which count by their `_evidence`.
+    """Logistic regression on the columns of some rows. weighs: the columns are words, scaled by their `_evidence`.
 
     Two labels, and several labels per row: a binary model per label, by coordinate descent in the dual (an eighth of
     the time of L-BFGS). Otherwise one multinomial model, by L-BFGS. For few rows with many columns, these are replaced

@@ -27,7 +27,6 @@ from korbert.tasks.kinds.kind import Kind, Prepared, TaskPrediction, TaughtKind
 from korbert.tasks.kinds.sections import TaskSection
 from korbert.tasks.kinds.texts import TextKind
 from korbert.tasks.noise import wrong_spaces
-from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Splits
 from korbert.tokenization import AnyTokenizer
 from korbert.training import choose_device
@@ -81,7 +80,7 @@ class PreparedTask:
         rows = [*train, *self.unlabelled]
         teacher_rows = [*self.rows.train, *(self.rows.unlabelled or ())] if isinstance(task, TextKind) else rows
         passages = self.encoded.passages()
-        prepared = _prepared(task, rows, passages, self.tokenizer)
+        prepared = task.prepare_by_text(rows, passages, self.tokenizer)
         soft_targets = mean_soft_targets(
             task, teacher_rows, prepared, self.teachers, self.tokenizer, passages, self.vectors, self.device
         )
@@ -192,13 +191,7 @@ def _examples_of(
 ) -> dict[str, Prepared]:
     """The rows of each part as examples."""
     passages = encoded.passages()
-    return {name: _prepared(task, part_rows, passages, tokenizer) for name, part_rows in rows.items()}
-
-
-def _prepared(
-    task: Kind, rows: Sequence[TaskRow], passages: Mapping[str, Passage], tokenizer: AnyTokenizer
-) -> Prepared:
-    return task.prepare(rows, [[passages[text] for text in task.texts(row)] for row in rows], tokenizer)
+    return {name: task.prepare_by_text(part_rows, passages, tokenizer) for name, part_rows in rows.items()}
 
 
 def _with_wrong_spaces(task: Kind, row: TaskRow, share: float, seed: int) -> TaskRow:

@@ -181,8 +181,7 @@ class _Ours:
     def outputs(self, rows: Sequence[TaskRow], passages: Mapping[str, Passage]) -> TeacherOutputs:
         model, kind = self._model, self.kind
         if self._has_pieces:
-            texts = [[passages[text] for text in kind.texts(row)] for row in rows]
-            parts = iter([kind.prepare(rows, texts, model.tokenizer)])
+            parts = iter([kind.prepare_by_text(rows, passages, model.tokenizer)])
         else:
             parts = model.prepare_rows(rows)
         return TeacherOutputs.joined([kind.teacher_outputs(model.network, part, **model.scoring) for part in parts])

@@ -204,14 +204,14 @@ def as_table(batches: Iterable[Sequence[InputResult]]) -> Iterator[list[list[str
             columns = list(dict.fromkeys(["line", "id", *good, "error"]))
             part.append(columns)
         if columns:
-            yield part + _rows_of(waiting, columns)
+            yield part + _table_rows(waiting, columns)
             waiting.clear()
     if waiting:
         columns = ["line", "id", "error"]
-        yield [columns, *_rows_of(waiting, columns)]
+        yield [columns, *_table_rows(waiting, columns)]
 
 
-def _rows_of(results: Sequence[InputResult], columns: Sequence[str]) -> list[list[str]]:
+def _table_rows(results: Sequence[InputResult], columns: Sequence[str]) -> list[list[str]]:
     return [["" if result.get(column) is None else str(result[column]) for column in columns] for result in results]
 
 

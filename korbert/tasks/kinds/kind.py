@@ -190,6 +190,12 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         passages: the pieces of the texts of each row, in the order of `texts`.
         """
 
+    def prepare_by_text(
+        self, rows: Sequence[TaskRow], passages: Mapping[str, Passage], tokenizer: AnyTokenizer
+    ) -> Prepared:
+        """As `prepare`. passages: text -> its pieces."""
+        return self.prepare(rows, [[passages[text] for text in self.texts(row)] for row in rows], tokenizer)
+
     @abstractmethod
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> Network:
         """A model with new weights."""
